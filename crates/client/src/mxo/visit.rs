@@ -1,6 +1,7 @@
 //! A connection to a world over UDP.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -104,6 +105,27 @@ impl Visit {
     /// # Errors
     /// [`VisitError`].
     pub async fn to(server: impl ToSocketAddrs, config: VisitConfig) -> Result<Self, VisitError> {
+        let addresses: Vec<_> = tokio::net::lookup_host(server).await?.collect();
+        let (start, mut config) = (Instant::now(), config);
+        loop {
+            let left = config.setup_time.saturating_sub(start.elapsed());
+            match Self::knock(&addresses, &config, left.min(KNOCK)).await {
+                Err(VisitError::NoAnswer(UNHEARD)) if start.elapsed() < config.setup_time => {}
+                entered => return entered,
+            }
+            // Other datagrams get lost the next time.
+            if let Some(conditions) = &mut config.conditions {
+                conditions.seed = conditions.seed.wrapping_add(1 << 32);
+            }
+        }
+    }
+
+    /// Tries to enter, for so long.
+    async fn knock(
+        server: &[SocketAddr],
+        config: &VisitConfig,
+        patience: Duration,
+    ) -> Result<Self, VisitError> {
         let mut seed = [0; 24];
         getrandom::fill(&mut seed).map_err(VisitError::Random)?;
         let [vectors, chance] = [&seed[..16], &seed[16..]];
@@ -114,10 +136,9 @@ impl Visit {
         let socket = match config.conditions {
             None => udp::dial(server).await?,
             Some(conditions) => {
-                let mut addresses = tokio::net::lookup_host(server).await?;
                 let server =
-                    addresses.next().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-                let stretch = Stretch::to(server, conditions).await?;
+                    server.first().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+                let stretch = Stretch::to(*server, conditions).await?;
                 let (stop, address) = (Stop::new(), stretch.address()?);
                 counts = Some(stretch.counts());
                 tokio::spawn(stretch.carry(stop.signal()));
@@ -127,12 +148,12 @@ impl Visit {
         };
         let clock = Clock::start();
         let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        let session = Session::new(config.session, config.key, &vectors);
+        let session = Session::new(config.session, config.key.clone(), &vectors);
         let mut client = ClientConfig::new(since_1970, config.uid);
-        client.setup_time = config.setup_time;
+        client.setup_time = patience;
         let connection = Connection::client(client, session, clock.now());
         let state = Arc::new(State {
-            eyes: Mutex::new(Eyes::new(config.objects, chance)),
+            eyes: Mutex::new(Eyes::new(Arc::clone(&config.objects), chance)),
             is_in: watch::Sender::new(false),
             leaves: watch::Sender::new(false),
         });
@@ -147,9 +168,7 @@ impl Visit {
                 Err(VisitError::NoAnswer(end.unwrap_or(End::Cut)))
             }
             _ = is_in.wait_for(|is_in| *is_in) => Ok(visit),
-            () = sleep(config.setup_time) => {
-                Err(VisitError::NoAnswer(End::Closed(CloseReason::Timeout(Timer::Setup))))
-            }
+            () = sleep(patience) => Err(VisitError::NoAnswer(UNHEARD)),
         }
     }
 
@@ -202,6 +221,12 @@ struct Walker {
     /// Since when the client is leaving.
     leaving: Option<Instant>,
 }
+
+/// How long a server is waited for before it is asked anew: what it was sent may be lost, and it
+/// gives up whoever does not show in time that it hears.
+const KNOCK: Duration = Duration::from_secs(6);
+/// The server did not answer in time.
+const UNHEARD: End = End::Closed(CloseReason::Timeout(Timer::Setup));
 
 /// How long the server may take to hear that a client leaves, and how often to ask whether it has.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use worldwire_client::mxo::{Truth, Visit, VisitConfig, ask, compare};
 use worldwire_core::json::Style;
@@ -96,6 +96,23 @@ async fn clients_on_a_bad_network_see_the_world() {
     for visit in visits {
         visit.leave().await;
     }
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn everybody_gets_in_on_a_bad_network() {
+    let world = Running::start(|config| config.replicator.enter = 1_000.0).await;
+    let enter = |uid: u64| {
+        let conditions = Some(Conditions { loss: 300, seed: uid, ..Conditions::default() });
+        Visit::to(world.address, VisitConfig { conditions, ..VisitConfig::new(uid) })
+    };
+    let mut coming: JoinSet<_> = (1..=24).map(enter).collect();
+    let mut visits = Vec::new();
+    while let Some(visit) = coming.join_next().await {
+        visits.push(visit.unwrap().unwrap());
+    }
+    assert_eq!(world.status().await["connections"]["open"], 24);
+    drop(visits);
     world.stop().await;
 }
 

@@ -18,6 +18,8 @@ pub(super) const MOST_WAITING: usize = 1_024;
 /// How long a client that is in may take to show that it is still there, once its address says
 /// hello again.
 pub(super) const ALIVE_TIME: Duration = Duration::from_secs(3);
+/// How often a client that waits is asked: datagrams get lost, and so do those that answer.
+const ASK_EVERY: Duration = Duration::from_millis(800);
 /// How long a client may take to show that it hears.
 pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 
@@ -32,6 +34,7 @@ pub(crate) struct Door {
 #[derive(Debug)]
 pub(super) struct Waiting {
     since: Instant,
+    asked: Instant,
     is_sent_away: Arc<AtomicBool>,
 }
 
@@ -55,7 +58,8 @@ impl Door {
                 oldest.store(true, Ordering::Relaxed);
             }
         }
-        Waiting { since: Instant::now(), is_sent_away }
+        let since = Instant::now();
+        Waiting { since, asked: since, is_sent_away }
     }
 
     /// A client has shown that it hears.
@@ -73,6 +77,15 @@ impl Door {
 }
 
 impl Waiting {
+    /// Whether it is time to ask the client again whether it hears.
+    pub(super) fn is_due(&mut self) -> bool {
+        let is_due = self.asked.elapsed() >= ASK_EVERY;
+        if is_due {
+            self.asked = Instant::now();
+        }
+        is_due
+    }
+
     /// Whether it has waited for too long, or others need its place.
     pub(super) fn is_over(&self) -> bool {
         self.is_sent_away.load(Ordering::Relaxed) || self.since.elapsed() >= HELLO_TIME

@@ -121,9 +121,6 @@ impl Visitor {
             (News::Delivered(_) | News::Late(_), Some((uid, _))) => return self.enter(uid),
             (_, waiting) => self.waiting = waiting,
         }
-        if matches!(news, News::Lost(_)) && self.waiting.is_some() {
-            challenge(sender);
-        }
         Flow::Continue(())
     }
 
@@ -212,6 +209,9 @@ impl Application<Connection> for Visitor {
         }
         if self.waiting.as_ref().is_some_and(|(_, waiting)| waiting.is_over()) {
             return Flow::Break(());
+        }
+        if self.waiting.as_mut().is_some_and(|(_, waiting)| waiting.is_due()) {
+            challenge(sender);
         }
         let Some(client) = self.client else { return Flow::Continue(()) };
         let spoken = self.shared.world().speak(client, sender);
