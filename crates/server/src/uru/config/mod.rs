@@ -233,6 +233,11 @@ impl ShardConfig {
                 return Err(ConfigError(format!("limits.{name}: wanted at least 1, found 0")));
             }
         }
+        if self.game.bytes_per_second == 0 {
+            return Err(ConfigError(
+                "game.bytes_per_second: wanted at least 1, found 0".to_owned(),
+            ));
+        }
         self.ages.check()?;
         self.status_address().map(drop)
     }
@@ -591,6 +596,10 @@ mod tests {
         assert_eq!(
             error("[limits]\nconnections = 0"),
             "limits.connections: wanted at least 1, found 0"
+        );
+        assert_eq!(
+            error("[game]\nbytes_per_second = 0"),
+            "game.bytes_per_second: wanted at least 1, found 0"
         );
         assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
         for (age, problem) in [
