@@ -41,14 +41,7 @@ pub fn login_fields(
     client_challenge: u32,
     server_challenge: u32,
 ) -> LoginFields {
-    if is_email_name(name) {
-        let hash = PasswordHash::sha0(name, password);
-        let challenge_hash = hash.challenge(client_challenge, server_challenge);
-        LoginFields { client_challenge, challenge_hash }
-    } else {
-        let challenge_hash = *PasswordHash::sha1(password).as_bytes();
-        LoginFields { client_challenge: 0, challenge_hash }
-    }
+    fields(name, &PasswordHashes::new(name, password), (client_challenge, server_challenge))
 }
 
 /// The same with the whole password, however long it is: some clients of today do not cut it, and
@@ -60,13 +53,21 @@ pub fn uncut_login_fields(
     client_challenge: u32,
     server_challenge: u32,
 ) -> LoginFields {
+    let sha0 = PasswordHash::sha0_of(name, password.encode_utf16());
+    let sha1 = PasswordHash::sha1_of_bytes(password.as_bytes());
+    fields(name, &PasswordHashes { sha0, sha1 }, (client_challenge, server_challenge))
+}
+
+fn fields(
+    name: &str,
+    hashes: &PasswordHashes,
+    (client_challenge, server_challenge): (u32, u32),
+) -> LoginFields {
     if is_email_name(name) {
-        let hash = PasswordHash::sha0_of(name, password.encode_utf16());
-        let challenge_hash = hash.challenge(client_challenge, server_challenge);
+        let challenge_hash = hashes.sha0.challenge(client_challenge, server_challenge);
         LoginFields { client_challenge, challenge_hash }
     } else {
-        let challenge_hash = *PasswordHash::sha1_of_bytes(password.as_bytes()).as_bytes();
-        LoginFields { client_challenge: 0, challenge_hash }
+        LoginFields { client_challenge: 0, challenge_hash: *hashes.sha1.as_bytes() }
     }
 }
 
