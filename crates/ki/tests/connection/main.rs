@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod answers;
+mod fixtures;
 mod loss;
 mod observer;
 mod relay;

@@ -46,7 +46,9 @@ impl Args for KiClientArgs {
                 argument.values.iter().map(|word| word.name.trim_start_matches('.')).collect();
             command.arg(match names[..] {
                 [] => arg.action(ArgAction::SetTrue),
-                _ => arg.value_name(names.join(":")),
+                _ => arg
+                    .value_name(names.join(":"))
+                    .value_parser(|text: &str| argument.with_joined(text)),
             })
         });
         let help = "Explain a command line of the client, given after --";
@@ -67,19 +69,16 @@ impl Args for KiClientArgs {
 
 impl FromArgMatches for KiClientArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let invalid = |error: worldwire_ki::client_args::ArgumentError| {
-            clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("{error}\n"))
-        };
         // In the order in which they were given.
         let mut given: Vec<(usize, Given)> = Vec::new();
         for argument in ARGUMENTS {
             let place = matches.index_of(argument.name).unwrap_or(usize::MAX);
             if argument.values.is_empty() {
                 if matches.get_flag(argument.name) {
-                    given.push((place, argument.with_joined("").map_err(invalid)?));
+                    given.push((place, Given { argument, words: Vec::new() }));
                 }
-            } else if let Some(text) = matches.get_one::<String>(argument.name) {
-                given.push((place, argument.with_joined(text).map_err(invalid)?));
+            } else if let Some(valued) = matches.get_one::<Given>(argument.name) {
+                given.push((place, valued.clone()));
             }
         }
         given.sort_by_key(|(place, _)| *place);
