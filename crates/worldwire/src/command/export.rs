@@ -65,6 +65,7 @@ fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
         capture::conversation(&dissection, stream)?;
     }
     downloads.end();
+    downloads.folder.finish()?;
     let Downloads { files, faults, .. } = downloads;
     let summary = dissection.summary();
     if !common.quiet {

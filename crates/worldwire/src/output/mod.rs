@@ -3,6 +3,7 @@
 mod folder;
 mod place;
 mod signals;
+mod stages;
 mod talk;
 mod whole;
 
@@ -14,6 +15,7 @@ use crate::cli::{Color, Common, Target};
 pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
+pub(crate) use stages::Stages;
 pub(crate) use talk::{complain, counted, indented, printable, say, shown, spent};
 pub(crate) use whole::{WholeFile, is_unfinished};
 
@@ -47,6 +49,12 @@ pub(crate) fn reason(error: &io::Error) -> String {
 /// What to say when a file stands where a new one was to go.
 pub(crate) fn occupied(path: &Path) -> String {
     format!("{}: already exists; --force overwrites it", shown(path))
+}
+
+/// The folder that a path is in.
+fn parent(path: &Path) -> &Path {
+    let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    parent.unwrap_or_else(|| Path::new("."))
 }
 
 impl Common {

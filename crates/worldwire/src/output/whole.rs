@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 use tempfile::{Builder, TempPath};
 
+use super::stages::settle_all;
+
 /// A new file that gets its name when it is whole. Until then, what has the name already stays.
 /// A link there is never followed: the file takes its place or is refused.
 ///
@@ -50,6 +52,25 @@ impl WholeFile {
         };
         file.write_all(bytes)?;
         nameless::link_at(&file, folder, Path::new(name))
+    }
+
+    /// Writes a new file where nobody looks before all is written, in a folder that is open already
+    /// if the system has such handles.
+    pub(super) fn store_new(folder: Option<&File>, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        // Whoever interrupts the program does not wait for more than this.
+        const AT_ONCE: usize = 16 << 20;
+
+        if bytes.len() > AT_ONCE {
+            return Self::store(path, bytes, false);
+        }
+        uninterrupted(|| {
+            let mut file = match (folder, path.file_name()) {
+                #[cfg(target_os = "linux")]
+                (Some(folder), Some(name)) => nameless::create_new_at(folder, Path::new(name))?,
+                _ => File::create_new(path)?,
+            };
+            file.write_all(bytes).inspect_err(|_| drop(std::fs::remove_file(path)))
+        })
     }
 
     /// Writes a file inside a folder that somebody chose. A link that has its name is not what was
@@ -152,6 +173,14 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
+/// Makes a folder that has no right to a name yet.
+pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
+    let mut builder = builder();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
+    Ok(builder.tempdir_in(parent)?.keep())
+}
+
 /// Whether a file of this name is one that was never finished, left behind by a run that was
 /// killed.
 pub(crate) fn is_unfinished(name: &OsStr) -> bool {
@@ -160,7 +189,7 @@ pub(crate) fn is_unfinished(name: &OsStr) -> bool {
     rest.is_some_and(|rest| rest.ends_with(end))
 }
 
-/// Files without names.
+/// Files without names, and in open folders.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::fs::File;
@@ -178,6 +207,12 @@ mod nameless {
     /// The same in a folder that is open.
     pub(super) fn create_at(folder: &File) -> io::Result<File> {
         Ok(openat(folder, ".", flags(), Mode::from_raw_mode(0o666))?.into())
+    }
+
+    /// A file with a name that nothing has.
+    pub(super) fn create_new_at(folder: &File, name: &Path) -> io::Result<File> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        Ok(openat(folder, name, flags, Mode::from_raw_mode(0o666))?.into())
     }
 
     fn flags() -> OFlags {
@@ -210,17 +245,18 @@ static CALM: RwLock<()> = RwLock::new(());
 
 /// Does something that no signal must cut in two: the program ends before it or behind it. For
 /// short things, and not for one inside the other.
-fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
+pub(super) fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
     let _calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
     act()
 }
 
-/// Takes the temporary files away and ends the program.
+/// Takes the temporary files away, leaves what is whole, and ends the program.
 pub(super) fn give_up(code: i32) -> ! {
     let _calm = CALM.write().unwrap_or_else(PoisonError::into_inner);
     for path in &*UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) {
         let _ = std::fs::remove_file(path);
     }
+    settle_all();
     std::process::exit(code)
 }
 

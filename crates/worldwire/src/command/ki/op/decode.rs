@@ -245,6 +245,7 @@ impl Work<'_> {
         let pool = work::pool(self.arguments.threads)?;
         let stored = work::share(&pool, &items, |(input, _)| input.size(), need, act);
         bar.finish_and_clear();
+        folder.finish()?;
         let mut counts = Counts::default();
         for stored in stored {
             let (count, bytes) = match stored {

@@ -162,6 +162,7 @@ fn several(
     let pool = work::pool(arguments.threads)?;
     let outcomes = work::share(&pool, &items, |(input, _)| input.size(), need, act);
     bar.finish_and_clear();
+    folder.finish()?;
     let (mut done, mut failed, mut passed, mut unchanged, mut bytes) = (0_u64, 0_u64, 0, 0, 0);
     let mut written = String::new();
     for ((_, target), outcome) in items.iter().zip(outcomes) {

@@ -19,7 +19,7 @@ use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::title;
 use crate::output::{
-    Failure, LastFolder, complain, counted, occupied, printable, reason, say, shown, spent,
+    Failure, LastFolder, Stages, complain, counted, occupied, printable, reason, say, shown, spent,
 };
 
 /// The most files that are named because others have their names.
@@ -99,9 +99,11 @@ pub(super) fn run(
         super::check_total(path, archive, chosen.iter().copied())?;
     }
     let mut counts = Counts::default();
+    let stages = Stages::default();
     for (wad, chosen) in archives.iter().zip(chosen) {
-        one(wad, chosen, how, reading, common, &mut counts)?;
+        one(wad, chosen, (how, &stages), reading, common, &mut counts)?;
     }
+    stages.finish()?;
     let Counts { files, decoded, existing, unpatched, bytes, problems, occupied } = counts;
     if occupied > MOST_OCCUPIED {
         let more = counted(occupied - MOST_OCCUPIED, "more file");
@@ -128,7 +130,7 @@ pub(super) fn run(
 fn one(
     Wad { path, archive }: &Wad<'_>,
     chosen: &[&Entry<'_>],
-    how: &How<'_>,
+    (how, stages): (&How<'_>, &Stages),
     reading: &KiWadReading,
     common: &Common,
     counts: &mut Counts,
@@ -147,8 +149,8 @@ fn one(
             }
         }
     }
-    make_home(how.folder)?;
-    let refused = make_folders(how.folder, &wanted)?;
+    make_home(stages, how.folder)?;
+    let refused = make_folders(stages, how.folder, &wanted)?;
     wanted.retain(|(_, name)| {
         let good = !parents(name).any(|parent| refused.contains(parent));
         counts.problems += usize::from(!good);
@@ -157,6 +159,7 @@ fn one(
     let work = Work {
         archive,
         how,
+        stages,
         taken: match how.show {
             None => HashSet::new(),
             Some(_) => names::taken(archive.entries().iter().flat_map(|e| safe_path(&e.name))),
@@ -217,6 +220,7 @@ fn one(
 struct Work<'w> {
     archive: &'w Archive<'w>,
     how: &'w How<'w>,
+    stages: &'w Stages,
     /// The names that no decoded file may have.
     taken: HashSet<String>,
     /// The output failed, so the rest is left.
@@ -263,7 +267,8 @@ impl Work<'_> {
 
     /// Whether there is a file of this name, or of that which a decoded object gets.
     fn exists(&self, name: &str) -> bool {
-        let exists = |name: &Path| fs::symlink_metadata(self.how.folder.join(name)).is_ok();
+        let exists =
+            |name: &Path| fs::symlink_metadata(self.stages.at(&self.how.folder.join(name))).is_ok();
         let plain = Path::new(name);
         exists(plain) || self.how.show.is_some_and(|show| exists(&show.name(plain)))
     }
@@ -302,9 +307,10 @@ impl Work<'_> {
 
     fn keep(&self, name: &str, file: &[u8], last: &mut LastFolder) -> Result<(), Fault> {
         let path = self.how.folder.join(name);
-        last.store(&path, file, self.how.force).map_err(|error| {
+        last.store(self.stages, &path, file, self.how.force).map_err(|error| {
             let place = shown(&path);
-            let is_folder = || fs::symlink_metadata(&path).is_ok_and(|it| it.is_dir());
+            let is_folder =
+                || fs::symlink_metadata(self.stages.at(&path)).is_ok_and(|it| it.is_dir());
             match error.kind() {
                 io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory if is_folder() => {
                     Fault::File(format!("{place}: is a directory"))
@@ -326,6 +332,7 @@ fn is_of_name(error: &io::Error) -> bool {
 
 /// Makes the folders of all files, and gives those that cannot be used.
 fn make_folders<'n>(
+    stages: &Stages,
     home: &Path,
     wanted: &[(&Entry<'_>, &'n str)],
 ) -> Result<HashSet<&'n str>, Failure> {
@@ -339,7 +346,7 @@ fn make_folders<'n>(
             continue;
         }
         let path = home.join(name);
-        match make_folder(&path) {
+        match stages.make(&path) {
             Ok(true) => {}
             Ok(false) => {
                 complain(name, "refused: a link or file is in the place of this directory");
@@ -356,21 +363,11 @@ fn make_folders<'n>(
 }
 
 /// Makes the folder that everything goes to, and those around it.
-fn make_home(folder: &Path) -> Result<(), Failure> {
-    match fs::create_dir_all(folder) {
+fn make_home(stages: &Stages, folder: &Path) -> Result<(), Failure> {
+    match stages.make_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(Failure::Run(format!("{}: exists and is not a directory", shown(folder))))
         }
         made => made.map_err(|error| Failure::io(folder, &error)),
-    }
-}
-
-/// Makes a folder whose parent is there. A link in its place is not taken: it may lead elsewhere.
-fn make_folder(path: &Path) -> io::Result<bool> {
-    match fs::create_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Ok(fs::symlink_metadata(path)?.is_dir())
-        }
-        other => other.map(|()| true),
     }
 }

@@ -1,0 +1,236 @@
+//! New folders, whose files get their names all at once.
+//!
+//! A file that has its name only when it is whole costs as much again as one that is simply written,
+//! since the system keeps account of files without names. What goes into a folder that this run made
+//! is therefore written into another folder beside it, under the names of the files, and that one
+//! takes the place of the empty folder in the end. Until then the folder is empty, so its files are
+//! whole or absent, too, however the program ends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use super::Failure;
+use super::whole::{unfinished_folder, uninterrupted};
+
+/// The folders that a run made, and where that which goes into them is meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Stages(RwLock<HashMap<PathBuf, PathBuf>>);
+
+/// The folders with files that have no place yet, and their places, for when the program is
+/// interrupted.
+static STAGED: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
+
+impl Stages {
+    /// Makes a folder whose parent is there. `false` if a link or a file has its place: a link may
+    /// lead elsewhere.
+    pub(crate) fn make(&self, folder: &Path) -> io::Result<bool> {
+        let place = self.place(folder);
+        match fs::create_dir(place.as_deref().unwrap_or(folder)) {
+            Ok(()) if place.is_none() => self.begin(folder).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(fs::symlink_metadata(place.as_deref().unwrap_or(folder))?.is_dir())
+            }
+            made => made.map(|()| true),
+        }
+    }
+
+    /// Makes a folder and those around it. A link to a folder is as good as one.
+    pub(crate) fn make_all(&self, folder: &Path) -> io::Result<()> {
+        let mut missing: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|folder| !folder.as_os_str().is_empty() && !self.at(folder).exists())
+            .collect();
+        while let Some(folder) = missing.pop() {
+            self.make(folder)?;
+        }
+        match self.at(folder).is_dir() || folder.as_os_str().is_empty() {
+            true => Ok(()),
+            false => Err(io::ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    /// Where something is meanwhile.
+    pub(crate) fn at(&self, path: &Path) -> PathBuf {
+        self.place(path).unwrap_or_else(|| path.to_owned())
+    }
+
+    /// Where something is meanwhile, if it is inside a folder that was made.
+    pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
+        let made = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if made.is_empty() {
+            return None;
+        }
+        let (folder, stage) =
+            path.ancestors().find_map(|folder| made.get(folder).map(|stage| (folder, stage)))?;
+        Some(stage.join(path.strip_prefix(folder).ok()?))
+    }
+
+    /// What goes into this folder, which is empty, is to have another place meanwhile.
+    fn begin(&self, folder: &Path) -> io::Result<()> {
+        uninterrupted(|| {
+            let stage = unfinished_folder(super::parent(folder))?;
+            staged().insert(stage.clone(), folder.to_owned());
+            let mut made = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            made.insert(folder.to_owned(), stage);
+            Ok(())
+        })
+    }
+
+    /// Everything gets its place, as far as nothing else has it.
+    pub(crate) fn finish(&self) -> Result<(), Failure> {
+        let made = core::mem::take(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner));
+        let mut outcome = Ok(());
+        for (folder, stage) in made {
+            let settled = uninterrupted(|| {
+                staged().remove(&stage);
+                settle(&stage, &folder)
+            });
+            outcome = outcome.and(settled.map_err(|error| Failure::io(&folder, &error)));
+        }
+        outcome
+    }
+}
+
+impl Drop for Stages {
+    fn drop(&mut self) {
+        // Whoever did not get this far has an error to tell already.
+        let _ = self.finish();
+    }
+}
+
+fn staged() -> std::sync::MutexGuard<'static, BTreeMap<PathBuf, PathBuf>> {
+    STAGED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is whole gets its place before the program ends.
+pub(super) fn settle_all() {
+    for (stage, folder) in &*staged() {
+        let _ = settle(stage, folder);
+    }
+}
+
+/// Puts a folder in the place of another one, which is empty; or what is in it, if somebody put
+/// something there meanwhile.
+fn settle(stage: &Path, folder: &Path) -> io::Result<()> {
+    if fs::rename(stage, folder).is_ok() {
+        return Ok(());
+    }
+    let mut folders = vec![(stage.to_owned(), folder.to_owned())];
+    let mut next = 0;
+    let mut outcome = Ok(());
+    while let Some((from, to)) = folders.get(next).cloned() {
+        next += 1;
+        match fs::create_dir(&to) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            let new = to.join(entry.file_name());
+            if entry.file_type()?.is_dir() {
+                folders.push((entry.path(), new));
+            } else if let Err(error) = give_name(&entry.path(), &new) {
+                outcome = Err(error);
+            }
+        }
+    }
+    // One that is not empty holds what found no place.
+    for (from, _) in folders.iter().rev() {
+        let _ = fs::remove_dir(from);
+    }
+    outcome
+}
+
+/// Another name for a file, unless something has it.
+fn give_name(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Ok(()) => fs::remove_file(from),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        // Not every file system gives files two names.
+        Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: io::Result<fs::DirEntry>| {
+            entry.expect("an entry").file_name().to_string_lossy().into_owned()
+        };
+        let mut names: Vec<String> = fs::read_dir(folder).expect("a folder").map(name).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_new_folder_is_empty_until_all_is_in_it() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("a").join("b");
+        let stages = Stages::default();
+        stages.make_all(&folder).expect("made");
+        assert!(stages.make(&folder.join("c")).expect("made"));
+        assert!(stages.make(&folder.join("c")).expect("there"));
+        let file = folder.join("c").join("d");
+        fs::write(stages.at(&file), "whole").expect("written");
+        assert_eq!(names(&home.path().join("a")), [""; 0]);
+        assert_eq!(names(home.path()).len(), 2);
+        stages.finish().expect("in place");
+        assert_eq!(fs::read_to_string(&file).expect("a text"), "whole");
+        assert_eq!(names(home.path()), ["a"]);
+    }
+
+    #[test]
+    fn what_others_put_there_stays() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("a");
+        let stages = Stages::default();
+        assert!(stages.make(&folder).expect("made"));
+        assert!(stages.make(&folder.join("b")).expect("made"));
+        for name in ["same", "own", "b/own"] {
+            fs::write(stages.at(&folder.join(name)), "ours").expect("written");
+        }
+        fs::create_dir(folder.join("b")).expect("made");
+        for name in ["same", "b/other"] {
+            fs::write(folder.join(name), "theirs").expect("written");
+        }
+        stages.finish().expect_err("one name is taken");
+        assert_eq!(names(&folder), ["b", "own", "same"]);
+        assert_eq!(names(&folder.join("b")), ["other", "own"]);
+        assert_eq!(fs::read_to_string(folder.join("same")).expect("a text"), "theirs");
+        // The other file of this name is not lost.
+        assert_eq!(names(home.path()).len(), 2);
+    }
+
+    #[test]
+    fn whoever_gives_up_leaves_what_is_whole() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("a");
+        let stages = Stages::default();
+        stages.make_all(&folder).expect("made");
+        fs::write(stages.at(&folder.join("b")), "whole").expect("written");
+        drop(stages);
+        assert_eq!(names(&folder), ["b"]);
+        assert_eq!(names(home.path()), ["a"]);
+        assert!(staged().iter().all(|(stage, _)| !stage.starts_with(home.path())));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_files_are_in_the_way() {
+        let home = tempfile::tempdir().expect("a folder");
+        let stages = Stages::default();
+        let [file, link] = ["file", "link"].map(|name| home.path().join(name));
+        fs::write(&file, "").expect("written");
+        std::os::unix::fs::symlink(home.path(), &link).expect("a link");
+        assert!(!stages.make(&file).expect("there") && !stages.make(&link).expect("there"));
+        assert!(stages.make_all(&file).is_err());
+        stages.make_all(&link).expect("a folder is there");
+        assert!(stages.make_all(&home.path().join("file").join("inside")).is_err());
+    }
+}
