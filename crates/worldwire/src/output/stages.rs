@@ -12,8 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use super::Failure;
 use super::whole::{unfinished_folder, uninterrupted};
+use super::{Failure, reason, shown};
 
 /// The folders that a run made, and where that which goes into them is meanwhile.
 #[derive(Debug, Default)]
@@ -88,7 +88,10 @@ impl Stages {
                 staged().remove(&stage);
                 settle(&stage, &folder)
             });
-            outcome = outcome.and(settled.map_err(|error| Failure::io(&folder, &error)));
+            outcome = outcome.and(settled.map_err(|error| {
+                let (folder, stage) = (shown(&folder), shown(&stage));
+                Failure::Run(format!("{folder}: {}; the rest is in {stage}", reason(&error)))
+            }));
         }
         outcome
     }
@@ -199,7 +202,8 @@ mod tests {
         for name in ["same", "b/other"] {
             fs::write(folder.join(name), "theirs").expect("written");
         }
-        stages.finish().expect_err("one name is taken");
+        let Err(Failure::Run(error)) = stages.finish() else { panic!("one name is taken") };
+        assert!(error.contains("file exists; the rest is in "), "{error}");
         assert_eq!(names(&folder), ["b", "own", "same"]);
         assert_eq!(names(&folder.join("b")), ["other", "own"]);
         assert_eq!(fs::read_to_string(folder.join("same")).expect("a text"), "theirs");
