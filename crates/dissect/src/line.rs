@@ -1,6 +1,6 @@
 //! Lines of JSON, as [`Format`](crate::Format) writes them, back to bytes.
 
-use serde_json::{Map, Value};
+use worldwire_core::json::Object;
 use worldwire_core::json::{Json, bytes, expected};
 use worldwire_core::{Error, Result, Side};
 
@@ -18,7 +18,7 @@ pub struct Line<'l> {
     /// Its fields.
     pub fields: &'l Json,
     /// The whole line, for what a family has to say beside that.
-    pub members: &'l Map<String, Value>,
+    pub members: &'l Object,
 }
 
 /// A codec, and the JSON that it encodes.

@@ -53,7 +53,7 @@ fn objects(json: &Json) -> Json {
             fields.iter().map(|(name, value)| (name.clone(), objects(value))).collect()
         }
         Json::Array(items) => {
-            let empty = || Json::Object(serde_json::Map::new());
+            let empty = || Json::Object(worldwire_core::json::Object::new());
             let one = |item: &Json| if item.is_null() { empty() } else { objects(item) };
             items.iter().map(one).collect()
         }

@@ -321,7 +321,7 @@ fn primitive(case: &Json) -> Outcome {
         }
         "unified_time" => {
             let time: UnifiedTime = all_ways(&bytes, |_| Ok(()))?;
-            let wanted = serde_json::json!([time.seconds, time.microseconds]);
+            let wanted = worldwire_core::json::json!([time.seconds, time.microseconds]);
             ensure(wanted == *fields, "another time")
         }
         "net_group_id" => {
@@ -333,8 +333,8 @@ fn primitive(case: &Json) -> Outcome {
         }
         "bit_vector" => {
             let bits: BitVector = all_ways(&bytes, |_| Ok(()))?;
-            ensure(serde_json::json!(bits.0) == fields["words"], "other words")?;
-            ensure(serde_json::json!(bits.bits().collect::<Vec<_>>()) == fields["bits"], "bits")
+            ensure(worldwire_core::json::json!(bits.0) == fields["words"], "other words")?;
+            ensure(worldwire_core::json::json!(bits.bits().collect::<Vec<_>>()) == fields["bits"], "bits")
         }
         "generic_type" => {
             all_ways::<GenericType<'_>>(&bytes, |root| generic(root, fields)).map(|_| ())
@@ -342,7 +342,7 @@ fn primitive(case: &Json) -> Outcome {
         "sequence_number" => {
             let number: SequenceNumber = all_ways(&bytes, |_| Ok(()))?;
             let (age, page) = number.page().ok_or("special")?;
-            let found = serde_json::json!({"age": age, "page": page, "sequence": number.0});
+            let found = worldwire_core::json::json!({"age": age, "page": page, "sequence": number.0});
             ensure(found == *fields, "another page")
         }
         "propagate_buffer" => propagate_buffer(&bytes, case),

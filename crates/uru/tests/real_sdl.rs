@@ -79,7 +79,7 @@ fn descriptors_of_shards_are_read_and_written() {
                     let definition = &statement.definition;
                     let of = definition.variables().iter();
                     let nested = of.clone().filter(|v| matches!(v.kind(), Kind::Nested(_)));
-                    serde_json::json!({
+                    worldwire_core::json::json!({
                         "name": definition.name(),
                         "version": definition.version(),
                         "vars": definition.variables().len(),

@@ -2,10 +2,11 @@
 
 use core::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::Map;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::Json;
+use super::keys::{Keys, Seen};
+use super::object::Key;
+use super::{Json, Object};
 
 /// Reads JSON of which nothing is lost: a key that an object has twice is an error, though of most
 /// readers the last one would count.
@@ -14,15 +15,22 @@ use super::Json;
 /// Those of `serde_json`, with line and column.
 pub fn parse(text: &str) -> serde_json::Result<Json> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let json = Unique.deserialize(&mut reader)?;
+    let json = Json::deserialize(&mut reader)?;
     reader.end()?;
     Ok(json)
 }
 
-/// A value without keys that are there twice.
-struct Unique;
+/// As [`parse`] says.
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        Unique(&mut Keys::default()).deserialize(reader)
+    }
+}
 
-impl<'de> DeserializeSeed<'de> for Unique {
+/// A value without keys that are there twice.
+struct Unique<'k>(&'k mut Keys);
+
+impl<'de> DeserializeSeed<'de> for Unique<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Json, D::Error> {
@@ -30,7 +38,7 @@ impl<'de> DeserializeSeed<'de> for Unique {
     }
 }
 
-impl<'de> Visitor<'de> for Unique {
+impl<'de> Visitor<'de> for Unique<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,21 +71,44 @@ impl<'de> Visitor<'de> for Unique {
 
     fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Json, S::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self)? {
+        while let Some(item) = items.next_element_seed(Unique(self.0))? {
             list.push(item);
         }
-        Ok(Json::Array(list))
+        Ok(Json::Array(list.into_boxed_slice()))
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut entries: M) -> Result<Json, M::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if map.contains_key(&key) {
-                return Err(M::Error::custom(format!("the key \"{key}\" occurs twice")));
+        let (mut list, mut seen) = (Vec::new(), Seen::default());
+        while let Some(key) = entries.next_key_seed(Shared(self.0))? {
+            if seen.is_twice(&key, &list) {
+                return Err(M::Error::custom(format!("the key \"{}\" occurs twice", &*key)));
             }
-            map.insert(key, entries.next_value_seed(Self)?);
+            list.push((key, entries.next_value_seed(Unique(self.0))?));
         }
-        Ok(Json::Object(map))
+        Ok(Json::Object(Object::of_unique(list)))
+    }
+}
+
+/// A key, kept once for the document.
+struct Shared<'k>(&'k mut Keys);
+
+impl<'de> DeserializeSeed<'de> for Shared<'_> {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Key, D::Error> {
+        reader.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Shared<'_> {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+        Ok(self.0.share(key))
     }
 }
 
@@ -92,8 +123,8 @@ mod tests {
             "[true, -1, 18446744073709551615, 1.5, 1e300, \"a\\u0000\\ud83d\\ude00\"]",
             "{\"a\": {\"b\": []}, \"c\": {\"b\": {}}}",
         ] {
-            let wanted: Json = serde_json::from_str(text).unwrap();
-            assert_eq!(parse(text).unwrap(), wanted, "{text}");
+            let wanted: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(parse(text).unwrap(), Json::from(wanted), "{text}");
         }
         let error = parse("{\"a\": 1,\n\"b\": [{\"c\": 1, \"c\": 1}]}").unwrap_err().to_string();
         assert!(error.starts_with("the key \"c\" occurs twice at line 2"), "{error}");

@@ -1,6 +1,6 @@
 //! The codecs of KI.
 
-use serde_json::json;
+use worldwire_core::json::json;
 use worldwire_core::json::{FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Writer};
 use worldwire_ki::file::table::TableFile;

@@ -78,7 +78,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         "gatekeeper" => "uru.gatekeeper",
         _ => return Err(line.no_message()),
     };
-    Ok(Some((codec, serde_json::json!({"name": name, "fields": line.fields}))))
+    Ok(Some((codec, worldwire_core::json::json!({"name": name, "fields": line.fields}))))
 }
 
 /// All of them, by name.

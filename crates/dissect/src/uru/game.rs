@@ -121,7 +121,7 @@ fn is_state(site: Site<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use worldwire_core::json::json;
     use worldwire_core::opener::Subject;
     use worldwire_core::{Limits, Tree};
 

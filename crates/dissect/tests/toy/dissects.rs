@@ -156,7 +156,7 @@ fn codecs_decode_and_encode_by_name() {
         }
     }
     let codec = families().codec("toy.stream").unwrap();
-    let json = serde_json::json!({
+    let json = worldwire_core::json::json!({
         "from": "server", "number": 3,
         "fields": {"content": {"flags": ["Heavy"], "label": "x"}},
     });

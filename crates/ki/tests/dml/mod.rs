@@ -47,7 +47,7 @@ pub(crate) fn protocol(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(wanted.len() == protocol.messages().len(), "another number of messages")?;
     for (message, wanted) in protocol.messages().iter().zip(wanted) {
         let fields: Vec<_> = message.fields().iter().map(|f| (&*f.name, f.kind.name())).collect();
-        let found = serde_json::json!({
+        let found = worldwire_core::json::json!({
             "order": message.order, "tag": &*message.tag,
             "access_level": message.access_level, "fields": fields,
         });

@@ -42,7 +42,7 @@ pub(crate) fn archive(Case { section, case, .. }: &Case<'_>) -> Outcome {
     let wanted = case["entries"].as_array().ok_or("no entries")?;
     check(wanted.len() == table.entries.len(), "another number of entries")?;
     for (entry, wanted) in table.entries.iter().zip(wanted) {
-        let found = serde_json::json!({
+        let found = worldwire_core::json::json!({
             "path": entry.name_lossy(), "offset": entry.offset, "size": entry.size,
             "compressed_size": entry.compressed_size.cast_signed(),
             "compressed": entry.is_compressed(), "crc": entry.crc,

@@ -170,7 +170,7 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
     };
     for (key, wanted) in wanted {
         match (key.as_str(), wanted) {
-            ("empty", _) => same(found.as_object().map(serde_json::Map::len), Some(0))?,
+            ("empty", _) => same(found.as_object().map(worldwire_core::json::Object::len), Some(0))?,
             ("crypto", Json::Null) => same(crypto.is_none(), true)?,
             ("crypto", wanted) => {
                 let block = crypto.and_then(|block| block.signed_offer()).ok_or("no offer")?;
@@ -205,7 +205,7 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
     Ok(())
 }
 
-fn wanted_of(case: &Json) -> serde_json::Map<String, Json> {
+fn wanted_of(case: &Json) -> worldwire_core::json::Object {
     case.get("fields").and_then(Json::as_object).cloned().unwrap_or_default()
 }
 

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Map;
+use worldwire_core::json::Object;
 use worldwire_core::json::{self, Json};
 use worldwire_core::{Diagnostic, nearest};
 
@@ -130,7 +130,7 @@ impl JsonReader<'_, '_, '_> {
     /// The entries of a part that may be missing.
     fn part<'j>(
         &mut self,
-        whole: &'j Map<String, Json>,
+        whole: &'j Object,
         name: &'static str,
     ) -> impl Iterator<Item = (&'j String, &'j Json)> + use<'j> {
         let part = match whole.get(name) {

@@ -44,7 +44,7 @@ floats! {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     use super::*;
 

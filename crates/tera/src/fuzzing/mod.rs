@@ -192,7 +192,7 @@ fn definition(data: &[u8]) {
             match Definition::parse(&file, text, &options) {
                 Ok(definition) => {
                     let mut bytes = Vec::new();
-                    let json = Json::Object(serde_json::Map::new());
+                    let json = Json::Object(worldwire_core::json::Object::new());
                     let plan = definition.plan();
                     let form = HeaderForm::Plain;
                     if !lenient {

@@ -291,14 +291,14 @@ pub(crate) fn scalar_from_json(
 }
 
 /// Whether a number such as `1.0` or `1e3` is a whole one, exactly.
-fn is_whole(number: &serde_json::Number) -> bool {
+fn is_whole(number: &worldwire_core::json::Number) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = number.as_f64().filter(|_| number.is_f64());
     float.is_some_and(|float| float.fract() == 0.0 && float.abs() <= EXACT)
 }
 
 /// A number without what stands behind its point, as JavaScript makes a whole number of it.
-fn truncated(number: &serde_json::Number) -> i128 {
+fn truncated(number: &worldwire_core::json::Number) -> i128 {
     let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
     #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
     whole.unwrap_or_else(|| number.as_f64().map_or(0, |number| number as i128))
@@ -448,13 +448,13 @@ mod tests {
     #[test]
     fn a_hunting_zone_without_a_monster_is_refused() {
         for (skill, wanted) in [
-            (serde_json::json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
+            (worldwire_core::json::json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
             (
-                serde_json::json!({ "type": 2, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
+                worldwire_core::json::json!({ "type": 2, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
                 "a whole number from 0 to 4095",
             ),
         ] {
-            let json = serde_json::json!({ "a": skill });
+            let json = worldwire_core::json::json!({ "a": skill });
             let error = encoded("skillid a\n", json.clone(), Leniency::Strict).unwrap_err();
             let wanted = format!("a.huntingZoneId: wanted {wanted}");
             assert!(error.to_string().contains(&wanted), "{error}");
@@ -465,18 +465,18 @@ mod tests {
     #[test]
     fn numbers_that_are_too_large_or_no_angles_are_refused() {
         let infinity = f32::INFINITY.to_le_bytes();
-        let large = serde_json::json!({ "a": 1e39 });
+        let large = worldwire_core::json::json!({ "a": 1e39 });
         let error = encoded("float a\n", large.clone(), Leniency::Strict).unwrap_err();
         assert!(error.to_string().contains("value_out_of_range"), "{error}");
         assert_eq!(encoded("float a\n", large, Leniency::Lenient).unwrap(), infinity);
-        let meant = serde_json::json!({ "a": "Infinity" });
+        let meant = worldwire_core::json::json!({ "a": "Infinity" });
         assert_eq!(encoded("float a\n", meant.clone(), Leniency::Strict).unwrap(), infinity);
-        let place = serde_json::json!({ "a": { "x": 1e39 } });
+        let place = worldwire_core::json::json!({ "a": { "x": 1e39 } });
         assert!(encoded("vec3 a\n", place, Leniency::Strict).is_err());
-        let angles = serde_json::json!({ "a": { "y": "Infinity" } });
+        let angles = worldwire_core::json::json!({ "a": { "y": "Infinity" } });
         let error = encoded("vec3fa a\n", angles, Leniency::Strict).unwrap_err().to_string();
         assert!(error.contains("a.y: wanted an angle in radians"), "{error}");
-        let units = serde_json::json!({ "a": { "y": { "units": "Infinity" } } });
+        let units = worldwire_core::json::json!({ "a": { "y": { "units": "Infinity" } } });
         let bytes = encoded("vec3fa a\n", units, Leniency::Strict).unwrap();
         assert_eq!(bytes.get(4..8), Some(&infinity[..]));
     }
@@ -500,7 +500,7 @@ mod tests {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 a\nint32 b\nbyte c\nskillid32 d\nskillid32 e\n";
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
-        let json = serde_json::json!({
+        let json = worldwire_core::json::json!({
             "a": 1.75, "b": -1.75, "c": 256.5, "d": 0x1400_0005,
             "e": { "type": 17, "npc": true, "huntingZoneId": 1025, "id": 65537 },
         });

@@ -209,20 +209,20 @@ pub(crate) fn convert(fields: &[Field], plan: &Plan, json: &Json) -> Json {
 
 fn one(field: &Field, plan: &Plan, json: &Json) -> Json {
     match (field.kind(), json) {
-        (FieldKind::Bytes { .. }, Json::String(hex)) => serde_json::json!({ "$hex": hex }),
+        (FieldKind::Bytes { .. }, Json::String(hex)) => worldwire_core::json::json!({ "$hex": hex }),
         (FieldKind::Text { .. }, Json::Object(units)) => {
             let units = units["utf16"].as_array().expect("units").iter();
             let units =
                 units.map(|unit| u16::try_from(unit.as_u64().expect("a unit")).expect("a unit"));
             let bytes: Vec<String> =
                 units.flat_map(u16::to_le_bytes).map(|byte| format!("{byte:02x}")).collect();
-            serde_json::json!({ "$hex": bytes.concat() })
+            worldwire_core::json::json!({ "$hex": bytes.concat() })
         }
         (FieldKind::Array { scope, .. }, Json::Array(items)) => {
             let (fields, single) = plan.element(*scope);
             let item = |item: &Json| match fields {
                 [field] if single => one(field, plan, item),
-                fields if item.is_null() => convert(fields, plan, &serde_json::json!({})),
+                fields if item.is_null() => convert(fields, plan, &worldwire_core::json::json!({})),
                 fields => convert(fields, plan, item),
             };
             items.iter().map(item).collect()

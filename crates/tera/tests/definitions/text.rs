@@ -44,7 +44,7 @@ fn tree(lines: &[&Line], at: &mut usize, depth: usize) -> Json {
     let mut fields = Vec::new();
     while let Some(line) = lines.get(*at).filter(|line| line.depth >= depth) {
         *at += 1;
-        let mut field = serde_json::Map::new();
+        let mut field = worldwire_core::json::Object::new();
         field.insert("name".into(), (*line.name).into());
         match &line.kind {
             Type::Array(element) => {
@@ -130,7 +130,7 @@ pub(crate) fn system_message(case: &Json, whole: &Json) -> Outcome {
     });
     let (map, expect) = (CodeMap::from_pairs(pairs), expect(case)?);
     if text(case, "kind")? == "build" {
-        let json = serde_json::json!({"id": case["name"], "tokens": case["tokens"]});
+        let json = worldwire_core::json::json!({"id": case["name"], "tokens": case["tokens"]});
         let message = SystemMessage::from_json(&json).map_err(|error| error.to_string())?;
         // The order of an object is lost; that of the text is the vector's.
         return match (message.format(&map), error_of(expect)) {

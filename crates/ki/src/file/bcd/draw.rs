@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn boxes_and_meshes_are_drawn_lowest_first() {
-        let json = serde_json::json!({"collisions": [
+        let json = worldwire_core::json::json!({"collisions": [
             {"type": "Box", "category_flags": ["OBJECT"], "collision_flags": [], "name": "Crate <1>",
              "rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "location": [5, 5, 2], "scale": 1,
              "material": "", "params": {"length": 2, "width": 2, "depth": 2}},

@@ -109,7 +109,7 @@ fn word(name: &str) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use serde_json::json;
+    use worldwire_core::json::json;
     use worldwire_core::Float;
 
     use super::super::*;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use worldwire_core::json::json;
 use worldwire_core::Result;
 use worldwire_core::json::Json;
 

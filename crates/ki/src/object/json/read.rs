@@ -495,7 +495,7 @@ mod tests {
         assert_eq!(object.to_json(&classes).unwrap(), json);
         let sorted = Object::from_json(
             &classes,
-            &serde_json::json!({"m_u": 1, "m_e": "RED",
+            &worldwire_core::json::json!({"m_u": 1, "m_e": "RED",
             "$class": "A"}),
         );
         let sorted = sorted.unwrap().to_json(&classes).unwrap();

@@ -422,7 +422,7 @@ mod tests {
         lists.add("list.json", list.as_bytes()).unwrap();
         let classes = lists.compile();
         for number in [0, 1, 3, 5, 9, 10] {
-            let json = serde_json::json!({"$class": "class A", "m_e": number});
+            let json = worldwire_core::json::json!({"$class": "class A", "m_e": number});
             let object = Object::from_json(&classes, &json).unwrap();
             let text = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
             let loaded = load(&classes, "a.xml", text.as_bytes());
