@@ -73,7 +73,7 @@ impl<'l> Line<'l> {
         }
         let blob = self.blob(options.definitions.families())?;
         let options = CodecOptions { from: self.from, ..*options };
-        blob.map(|(codec, json)| Codec::named(codec)?.encode(&json, &options)).transpose()
+        blob.map(|(codec, json)| Codec::named(codec)?.encode(json, &options)).transpose()
     }
 
     /// The codec of the message, and the JSON that it takes. `None` for a step of setup without a

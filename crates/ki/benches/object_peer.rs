@@ -48,11 +48,11 @@ fn main() {
     }
 }
 
-fn class(name: &str, properties: &[(&str, &str)], is_list: bool) -> (String, worldwire_core::json::Json) {
-    let mut map = worldwire_core::json::Object::new();
+fn class(name: &str, properties: &[(&str, &str)], is_list: bool) -> (String, serde_json::Value) {
+    let mut map = serde_json::Map::new();
     for (id, (property, kind)) in (0..).zip(properties) {
         let id: u32 = id;
-        let described = worldwire_core::json::json!({
+        let described = serde_json::json!({
             "type": kind, "id": id, "offset": 72 + 8 * id, "flags": 31, "singleton": false,
             "container": if is_list { "List" } else { "Static" }, "dynamic": is_list,
             "pointer": is_list, "hash": property_hash(kind.as_bytes(), property.as_bytes()),
@@ -60,7 +60,7 @@ fn class(name: &str, properties: &[(&str, &str)], is_list: bool) -> (String, wor
         map.insert((*property).to_owned(), described);
     }
     let hash = string_id(name.as_bytes());
-    let class = worldwire_core::json::json!({
+    let class = serde_json::json!({
         "name": name, "bases": ["PropertyClass"], "hash": hash, "singleton": false,
         "properties": map,
     });
@@ -68,10 +68,10 @@ fn class(name: &str, properties: &[(&str, &str)], is_list: bool) -> (String, wor
 }
 
 fn types() -> String {
-    let mut classes = worldwire_core::json::Object::new();
+    let mut classes = serde_json::Map::new();
     classes.extend((0..20).map(|index| class(&format!("class Made{index}"), &SMALL, false)));
     classes.extend([class("class Bag", &[("m_items", "class SharedPointer<class Made0>")], true)]);
-    format!("{{\"version\":2,\"classes\":{}}}", worldwire_core::json::Json::Object(classes))
+    format!("{{\"version\":2,\"classes\":{}}}", serde_json::Value::Object(classes))
 }
 
 fn compile(json: &str) -> Classes {

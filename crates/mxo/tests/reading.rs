@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use worldwire_core::json::json;
 use worldwire_core::json::Style;
+use worldwire_core::json::json;
 use worldwire_core::testing::render;
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::value::parse_hex;

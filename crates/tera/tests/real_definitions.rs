@@ -50,7 +50,7 @@ fn set(folder: &Path, dialect: Dialect, patch: Option<Patch>, lenient: bool) -> 
 fn objects(json: &Json) -> Json {
     match json {
         Json::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), objects(value))).collect()
+            fields.iter().map(|(name, value)| (name, objects(value))).collect()
         }
         Json::Array(items) => {
             let empty = || Json::Object(worldwire_core::json::Object::new());

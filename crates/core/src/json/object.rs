@@ -3,7 +3,7 @@
 use core::borrow::Borrow;
 use core::fmt;
 use core::mem;
-use core::ops::Deref;
+use core::ops::{Deref, Index};
 use std::sync::Arc;
 
 use super::Json;
@@ -20,10 +20,23 @@ pub struct Object(Box<[(Key, Json)]>);
 pub(super) struct Key(Arc<Box<str>>);
 
 impl Object {
-    /// An object whose keys are all different, in any order.
-    pub(super) fn of_unique(mut entries: Vec<(Key, Json)>) -> Self {
+    /// An object without values.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An object of entries in any order. Of those with the same key the last one counts.
+    pub(super) fn of(mut entries: Vec<(Key, Json)>) -> Self {
         if !entries.is_sorted_by(|(one, _), (other, _)| one < other) {
-            entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+            entries.dedup_by(|later, kept| {
+                let is_same = later.0 == kept.0;
+                if is_same {
+                    mem::swap(&mut later.1, &mut kept.1);
+                }
+                is_same
+            });
         }
         Self(entries.into_boxed_slice())
     }
@@ -78,11 +91,15 @@ impl Object {
         Iter(self.0.iter())
     }
 
+    /// The names and values, to be changed.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&str, &mut Json)> {
+        self.0.iter_mut().map(|(key, value)| (&**key, value))
+    }
+
     /// Sets a value, and returns the one that was there.
-    pub fn insert(&mut self, key: impl AsRef<str>, value: impl Into<Json>) -> Option<Json> {
-        let key = key.as_ref();
+    pub fn insert(&mut self, key: &str, value: Json) -> Option<Json> {
         let is_new = !self.contains_key(key);
-        let old = mem::replace(self.entry(key), value.into());
+        let old = mem::replace(self.entry(key), value);
         (!is_new).then_some(old)
     }
 
@@ -112,6 +129,15 @@ impl Object {
     /// Where a name stands, or would stand.
     fn find(&self, key: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(found, _)| (**found).cmp(key))
+    }
+}
+
+/// `null` for what is missing.
+impl Index<&str> for Object {
+    type Output = Json;
+
+    fn index(&self, key: &str) -> &Json {
+        self.get(key).unwrap_or(&Json::Null)
     }
 }
 
@@ -146,17 +172,7 @@ impl<'j> IntoIterator for &'j Object {
 impl<K: AsRef<str>, V: Into<Json>> FromIterator<(K, V)> for Object {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let entries = entries.into_iter();
-        let mut entries: Vec<(Key, Json)> =
-            entries.map(|(key, value)| (key.as_ref().into(), value.into())).collect();
-        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
-        entries.dedup_by(|later, kept| {
-            let is_same = later.0 == kept.0;
-            if is_same {
-                mem::swap(&mut later.1, &mut kept.1);
-            }
-            is_same
-        });
-        Self(entries.into_boxed_slice())
+        Self::of(entries.map(|(key, value)| (key.as_ref().into(), value.into())).collect())
     }
 }
 

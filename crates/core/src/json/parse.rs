@@ -15,22 +15,33 @@ use super::{Json, Object};
 /// Those of `serde_json`, with line and column.
 pub fn parse(text: &str) -> serde_json::Result<Json> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let json = Json::deserialize(&mut reader)?;
+    let json = Seed { keys: &mut Keys::default(), is_strict: true }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(json)
 }
 
-/// As [`parse`] says.
+/// As most readers do it: of values with the same key the last one counts.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        Unique(&mut Keys::default()).deserialize(reader)
+        Seed { keys: &mut Keys::default(), is_strict: false }.deserialize(reader)
     }
 }
 
-/// A value without keys that are there twice.
-struct Unique<'k>(&'k mut Keys);
+/// Reads a value.
+struct Seed<'k> {
+    /// Those of the document.
+    keys: &'k mut Keys,
+    /// Whether a key that an object has twice is an error.
+    is_strict: bool,
+}
 
-impl<'de> DeserializeSeed<'de> for Unique<'_> {
+impl Seed<'_> {
+    fn inside(&mut self) -> Seed<'_> {
+        Seed { keys: self.keys, is_strict: self.is_strict }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Json, D::Error> {
@@ -38,7 +49,7 @@ impl<'de> DeserializeSeed<'de> for Unique<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Unique<'_> {
+impl<'de> Visitor<'de> for Seed<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,23 +80,23 @@ impl<'de> Visitor<'de> for Unique<'_> {
         Ok(value.into())
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Json, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(mut self, mut items: S) -> Result<Json, S::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Unique(self.0))? {
+        while let Some(item) = items.next_element_seed(self.inside())? {
             list.push(item);
         }
         Ok(Json::Array(list.into_boxed_slice()))
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut entries: M) -> Result<Json, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(mut self, mut entries: M) -> Result<Json, M::Error> {
         let (mut list, mut seen) = (Vec::new(), Seen::default());
-        while let Some(key) = entries.next_key_seed(Shared(self.0))? {
-            if seen.is_twice(&key, &list) {
+        while let Some(key) = entries.next_key_seed(Shared(self.keys))? {
+            if self.is_strict && seen.is_twice(&key, &list) {
                 return Err(M::Error::custom(format!("the key \"{}\" occurs twice", &*key)));
             }
-            list.push((key, entries.next_value_seed(Unique(self.0))?));
+            list.push((key, entries.next_value_seed(self.inside())?));
         }
-        Ok(Json::Object(Object::of_unique(list)))
+        Ok(Json::Object(Object::of(list)))
     }
 }
 

@@ -31,8 +31,6 @@ pub enum Json {
     Object(Object),
 }
 
-static NULL: Json = Json::Null;
-
 impl Json {
     /// The value of a key of an object, or at an index of a list.
     #[must_use]
@@ -227,7 +225,7 @@ impl<P: Place> Index<P> for Json {
     type Output = Self;
 
     fn index(&self, place: P) -> &Self {
-        place.find(self).unwrap_or(&NULL)
+        place.find(self).unwrap_or(&Self::Null)
     }
 }
 
@@ -357,6 +355,12 @@ impl<T: Into<Self>> FromIterator<T> for Json {
     }
 }
 
+impl<K: AsRef<str>, V: Into<Self>> FromIterator<(K, V)> for Json {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        Self::Object(entries.into_iter().collect())
+    }
+}
+
 macro_rules! whole {
     ($($type:ident)*) => {$(
         impl From<$type> for Json {
@@ -378,12 +382,24 @@ macro_rules! equal {
             }
         }
 
+        impl PartialEq<Json> for $type {
+            fn eq(&self, other: &Json) -> bool {
+                *other == *self
+            }
+        }
+
         impl PartialEq<$type> for &Json {
             fn eq(&self, other: &$type) -> bool {
                 **self == *other
             }
         }
     )*};
+}
+
+impl PartialEq<Json> for &str {
+    fn eq(&self, other: &Json) -> bool {
+        *other == **self
+    }
 }
 
 impl PartialEq<&str> for Json {

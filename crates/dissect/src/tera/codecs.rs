@@ -1,6 +1,7 @@
 //! The codec of TERA.
 
 use worldwire_core::Result;
+use worldwire_core::json::json;
 
 use super::library;
 use crate::codec::{Codec, Remark, Shape, read_opening};
@@ -18,7 +19,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         line.fields.clone()
     } else {
         let opcode = line.members.get("opcode").cloned().unwrap_or_else(|| name.into());
-        worldwire_core::json::json!({"opcode": opcode, "fields": line.fields})
+        json!({"opcode": opcode, "fields": line.fields})
     };
     for key in ["version", "revision"] {
         if let Some(member) = line.members.get(key) {

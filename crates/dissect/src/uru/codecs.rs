@@ -1,5 +1,6 @@
 //! The codecs of Uru.
 
+use worldwire_core::json::json;
 use worldwire_core::json::{FieldsOf, Given, Json, bytes as json_bytes};
 use worldwire_core::{Error, Field, Form, Result, Side, Tree, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
@@ -78,7 +79,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         "gatekeeper" => "uru.gatekeeper",
         _ => return Err(line.no_message()),
     };
-    Ok(Some((codec, worldwire_core::json::json!({"name": name, "fields": line.fields}))))
+    Ok(Some((codec, json!({"name": name, "fields": line.fields}))))
 }
 
 /// All of them, by name.

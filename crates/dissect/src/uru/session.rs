@@ -3,6 +3,7 @@
 use core::ops::RangeInclusive;
 use std::borrow::Cow;
 use std::sync::Arc;
+use worldwire_core::json::json;
 
 use worldwire_core::json::{Given, Json};
 use worldwire_core::{
@@ -326,7 +327,7 @@ impl Message for Opened<'_> {
         match self.received.unit {
             Unit::Message(service) => {
                 let (_, name) = self.received.name();
-                let json = worldwire_core::json::json!({"name": name, "fields": fields});
+                let json = json!({"name": name, "fields": fields});
                 let given = Given::closing(&json, self.states);
                 frame::Message::from_json(service, self.received.side, given)?.to_bytes()
             }

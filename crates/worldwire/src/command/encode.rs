@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     match codec {
         Some(codec) => {
             let text = input::read_text(path)?;
-            encoded.push(&one(codec, &text, &subject, &options, &mut said)?);
+            encoded.push(&one(codec, text, &subject, &options, &mut said)?);
         }
         None => lines(path, &subject, &options, &mut said, &mut encoded)?,
     }
@@ -74,21 +74,22 @@ impl Encoded {
 /// The bytes of one JSON document.
 fn one(
     codec: &Codec,
-    text: &str,
+    text: String,
     subject: &str,
     options: &CodecOptions<'_>,
     said: &mut BTreeSet<String>,
 ) -> Result<Vec<u8>, Failure> {
-    let json = json::parse(text).map_err(|error| {
+    let json = json::parse(&text).map_err(|error| {
         complain(subject, &format!("invalid JSON: {error}"));
         Failure::Input
     })?;
+    drop(text);
     if codec.name == "tera.packet" {
         said.extend(options.definitions.part::<TeraDefinitions>().deprecation(&json));
     }
-    codec.encode(&json, options).map_err(|error| {
-        // Such a line has keys that no codec has.
-        let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
+    // Such a line has keys that no codec has.
+    let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
+    codec.encode(json, options).map_err(|error| {
         let hint = if is_line { "; for lines of `dissect --json` there is --lines" } else { "" };
         complain(subject, &format!("{error}{hint}"));
         Failure::Input

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use worldwire_core::json::json;
 use worldwire_core::Result;
 use worldwire_core::json::Json;
+use worldwire_core::json::json;
 
 use super::export::{Exported, MOST_VERTICES, check_vertices, y_up};
 use super::shape::{Placed, Unit};

@@ -416,8 +416,8 @@ struct Special(Box<str>);
 
 impl<'de> serde::Deserialize<'de> for Special {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let text = match worldwire_core::json::Json::deserialize(json)? {
-            worldwire_core::json::Json::String(text) => text,
+        let text = match serde_json::Value::deserialize(json)? {
+            serde_json::Value::String(text) => text,
             other => other.to_string(),
         };
         Ok(Self(text.into_boxed_str()))
