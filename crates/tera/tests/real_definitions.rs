@@ -49,9 +49,7 @@ fn set(folder: &Path, dialect: Dialect, patch: Option<Patch>, lenient: bool) -> 
 /// Elements without any field are null in the files, and empty objects here.
 fn objects(json: &Json) -> Json {
     match json {
-        Json::Object(fields) => {
-            fields.iter().map(|(name, value)| (name, objects(value))).collect()
-        }
+        Json::Object(fields) => fields.iter().map(|(name, value)| (name, objects(value))).collect(),
         Json::Array(items) => {
             let empty = || Json::Object(worldwire_core::json::Object::new());
             let one = |item: &Json| if item.is_null() { empty() } else { objects(item) };

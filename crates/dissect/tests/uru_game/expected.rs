@@ -256,9 +256,7 @@ fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
             wanted.as_f64().is_some_and(|wanted| (f64::from(found) - wanted).abs() < 0.001)
         }
         (Value::Enum(number, _), Json::Number(wanted)) => wanted.as_i64() == Some(number),
-        (Value::Enum(number, names), Json::String(wanted)) => {
-            names.name(number) == Some(wanted)
-        }
+        (Value::Enum(number, names), Json::String(wanted)) => names.name(number) == Some(wanted),
         (Value::Signed(found), Json::Number(wanted)) => wanted.as_i64() == Some(found),
         // An object, or a message inside.
         (Value::Record, Json::String(wanted)) => match node.child("class") {
