@@ -72,7 +72,7 @@ pub(crate) static CODECS: &[Codec] = &[
         decode: |data, options, tree| {
             read("ki.dml-table", data, options, tree, |reader| TableFile::decode(reader).map(drop))
         },
-        encode: |json, _| TableFile::from_json(json)?.to_bytes(),
+        encode: |json, _| TableFile::json_to_bytes(json),
         tables: Vec::new,
         remarks: no_remarks,
     },
