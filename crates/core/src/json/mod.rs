@@ -25,7 +25,7 @@ mod write;
 
 pub use given::Given;
 pub use object::{Iter, Object};
-pub use parse::parse;
+pub use parse::{Parser, parse};
 pub use read::{
     FieldsOf, bytes, double, expected, flags, integer, named, signed, single, text, unsigned,
 };

@@ -14,30 +14,68 @@ use super::{Json, Object};
 /// # Errors
 /// Those of `serde_json`, with line and column.
 pub fn parse(text: &str) -> serde_json::Result<Json> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let json = Seed { keys: &mut Keys::default(), is_strict: true }.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(json)
+    Parser::default().parse(text)
+}
+
+/// Reads many documents whose keys are mostly the same, such as lines: it remembers the keys, which
+/// is quicker.
+#[derive(Debug, Default)]
+pub struct Parser(Room);
+
+impl Parser {
+    /// Reads a document as [`parse`] does.
+    ///
+    /// # Errors
+    /// Those of `serde_json`, with line and column.
+    pub fn parse(&mut self, text: &str) -> serde_json::Result<Json> {
+        self.0.begin();
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let json = Seed { room: &mut self.0, is_strict: true }.deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(json)
+    }
 }
 
 /// As most readers do it: of values with the same key the last one counts.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
-        Seed { keys: &mut Keys::default(), is_strict: false }.deserialize(reader)
+        Seed { room: &mut Room::default(), is_strict: false }.deserialize(reader)
+    }
+}
+
+/// So many values of a list or object are kept in [`Room`].
+const FEW: usize = 64;
+
+/// What is needed for the values that are being read.
+#[derive(Debug, Default)]
+struct Room {
+    /// The keys of the document.
+    keys: Keys,
+    /// The last items of the lists that are open, the outermost first: a list gets its memory when
+    /// its size is known.
+    items: Vec<Json>,
+    /// The same for objects.
+    entries: Vec<(Key, Json)>,
+}
+
+impl Room {
+    fn begin(&mut self) {
+        self.keys.begin();
+        self.items.clear();
+        self.entries.clear();
     }
 }
 
 /// Reads a value.
 struct Seed<'k> {
-    /// Those of the document.
-    keys: &'k mut Keys,
+    room: &'k mut Room,
     /// Whether a key that an object has twice is an error.
     is_strict: bool,
 }
 
 impl Seed<'_> {
     fn inside(&mut self) -> Seed<'_> {
-        Seed { keys: self.keys, is_strict: self.is_strict }
+        Seed { room: self.room, is_strict: self.is_strict }
     }
 }
 
@@ -81,21 +119,39 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<S: SeqAccess<'de>>(mut self, mut items: S) -> Result<Json, S::Error> {
+        let start = self.room.items.len();
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(self.inside())? {
-            list.push(item);
+            let room = &mut self.room.items;
+            room.push(item);
+            if room.len() - start == FEW {
+                list.extend(room.drain(start..));
+            }
         }
+        let last = self.room.items.drain(start..);
+        list.reserve_exact(last.len());
+        list.extend(last);
         Ok(Json::Array(list.into_boxed_slice()))
     }
 
     fn visit_map<M: MapAccess<'de>>(mut self, mut entries: M) -> Result<Json, M::Error> {
+        let start = self.room.entries.len();
         let (mut list, mut seen) = (Vec::new(), Seen::default());
-        while let Some(key) = entries.next_key_seed(Shared(self.keys))? {
-            if self.is_strict && seen.is_twice(&key, &list) {
+        while let Some(key) = entries.next_key_seed(Shared(&mut self.room.keys))? {
+            let last = self.room.entries.get(start..).unwrap_or_default();
+            if self.is_strict && seen.is_twice(&key, last) {
                 return Err(M::Error::custom(format!("the key \"{}\" occurs twice", &*key)));
             }
-            list.push((key, entries.next_value_seed(self.inside())?));
+            let value = entries.next_value_seed(self.inside())?;
+            let room = &mut self.room.entries;
+            room.push((key, value));
+            if room.len() - start == FEW {
+                list.extend(room.drain(start..));
+            }
         }
+        let last = self.room.entries.drain(start..);
+        list.reserve_exact(last.len());
+        list.extend(last);
         Ok(Json::Object(Object::of(list)))
     }
 }
