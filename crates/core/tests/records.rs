@@ -4,8 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
-use worldwire_core::json::json;
-use worldwire_core::json::{Given, Json, Style, write_node};
+use worldwire_core::json::{Given, Json, Style, json, write_node};
 use worldwire_core::opener::{Closer, Opener, Site};
 use worldwire_core::{
     Bytes32, Classes, Error, Field, Messages, Reader, Record, Rest, Result, Sampler, Tree,

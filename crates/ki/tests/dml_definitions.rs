@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::json::json;
-use worldwire_core::json::{Given, Json};
+use worldwire_core::json::{Given, Json, json};
 use worldwire_core::opener::{Closer, Opener, Site};
 use worldwire_core::{Reader, Result, Tree, TreeBuilder};
 use worldwire_ki::message::Values;

@@ -3,9 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
-use worldwire_core::json::json;
+use worldwire_core::json::{Style, json};
 
-use worldwire_core::json::Style;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Tree};
 use worldwire_ki::object::{

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::json::json;
-use worldwire_core::json::{Json, Style, write_node};
+use worldwire_core::json::{Json, Style, json, write_node};
 use worldwire_core::testing::{Case, agrees, hex, run_vectors};
 use worldwire_core::{Error, Field, Limits, NodeRef, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::inflate::Inflater;

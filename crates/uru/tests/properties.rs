@@ -4,8 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
-use worldwire_core::json::json;
-use worldwire_core::json::{Json, Style, write_children, write_node};
+use worldwire_core::json::{Json, Style, json, write_children, write_node};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{
     Error, ErrorKind, Field, NodeRef, Reader, Result, Sampler, Side, Trace, Tree, Value, Writer,

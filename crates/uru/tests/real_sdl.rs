@@ -8,9 +8,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use worldwire_core::json::json;
+use worldwire_core::json::{Json, json};
 
-use worldwire_core::json::Json;
 use worldwire_core::{Reader, Severity};
 use worldwire_uru::schema::{Descriptors, Kind, parse};
 use worldwire_uru::sdl::{Blob, State};

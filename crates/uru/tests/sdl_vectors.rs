@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::json::{Json, Style, write_children};
-use worldwire_core::json::{Object, json};
+use worldwire_core::json::{Json, Object, Style, json, write_children};
 use worldwire_core::testing::{Case, hex, run_vectors};
 use worldwire_core::{Error, Reader, Tree, Value};
 use worldwire_uru::schema::{Descriptors, Kind, Shape, Type, Variable, parse};

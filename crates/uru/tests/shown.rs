@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::json::json;
-use worldwire_core::json::{Style, write_children};
+use worldwire_core::json::{Style, json, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Bytes32, Field, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};

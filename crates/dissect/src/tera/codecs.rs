@@ -1,7 +1,6 @@
 //! The codec of TERA.
 
 use worldwire_core::Result;
-use worldwire_core::json::json;
 
 use super::library;
 use crate::codec::{Codec, Remark, Shape, read_opening};
@@ -19,7 +18,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         line.fields.clone()
     } else {
         let opcode = line.members.get("opcode").cloned().unwrap_or_else(|| name.into());
-        json!({"opcode": opcode, "fields": line.fields})
+        [("opcode", opcode), ("fields", line.fields.clone())].into_iter().collect()
     };
     for key in ["version", "revision"] {
         if let Some(member) = line.members.get(key) {

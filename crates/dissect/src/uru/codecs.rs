@@ -1,6 +1,5 @@
 //! The codecs of Uru.
 
-use worldwire_core::json::json;
 use worldwire_core::json::{FieldsOf, Given, Json, bytes as json_bytes};
 use worldwire_core::{Error, Field, Form, Result, Side, Tree, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
@@ -89,7 +88,8 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         "gatekeeper" => "uru.gatekeeper",
         _ => return Err(line.no_message()),
     };
-    Ok(Some((codec, json!({"name": name, "fields": line.fields}))))
+    let members = [("name", name.into()), ("fields", line.fields.clone())];
+    Ok(Some((codec, members.into_iter().collect())))
 }
 
 /// All of them, by name.

@@ -1,7 +1,6 @@
 //! Captures of the toy: text and JSON, whatever the threads and batches are; filters; codecs; keys.
 
-use worldwire_core::json::json;
-use worldwire_core::json::{Json, Style};
+use worldwire_core::json::{Json, Style, json};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Sampler, Side};
 use worldwire_dissect::filter::Filter;

@@ -1,7 +1,6 @@
 //! What each case of the DML vectors has to show.
 
-use worldwire_core::json::json;
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, agrees, hex};
 use worldwire_core::{Reader, Tree, Value};
 use worldwire_ki::file::table::TableFile;

@@ -1,7 +1,6 @@
 //! What each case of the vectors of the client's own files has to show.
 
-use worldwire_core::json::json;
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, hex};
 use worldwire_core::{Limits, Reader, Result, Tree, TreeBuilder, Value};
 use worldwire_ki::file::bcd::{BcdFile, CollisionFlags};

@@ -2,8 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use worldwire_core::json::json;
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, hex};
 use worldwire_core::{Limits, Reader, Tree, Value};
 use worldwire_ki::file::wad::{Archive, ArchiveFile, Inflater, crc, safe_path};

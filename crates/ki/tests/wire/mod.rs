@@ -1,6 +1,6 @@
 //! The vectors of string ids, hashes, frames and the login's secrets.
 
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Object, Style, write_children};
 use worldwire_core::testing::hex;
 use worldwire_core::{Reader, Side, Tree, Value};
 use worldwire_ki::control::Control;
@@ -170,9 +170,7 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
     };
     for (key, wanted) in wanted {
         match (key, wanted) {
-            ("empty", _) => {
-                same(found.as_object().map(worldwire_core::json::Object::len), Some(0))?
-            }
+            ("empty", _) => same(found.as_object().map(Object::len), Some(0))?,
             ("crypto", Json::Null) => same(crypto.is_none(), true)?,
             ("crypto", wanted) => {
                 let block = crypto.and_then(|block| block.signed_offer()).ok_or("no offer")?;
@@ -207,7 +205,7 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
     Ok(())
 }
 
-fn wanted_of(case: &Json) -> worldwire_core::json::Object {
+fn wanted_of(case: &Json) -> Object {
     case.get("fields").and_then(Json::as_object).cloned().unwrap_or_default()
 }
 

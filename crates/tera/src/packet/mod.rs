@@ -328,8 +328,7 @@ mod tests {
     use crate::file::{NameList, Revisions};
     use crate::message::Leniency;
     use worldwire_core::Tree;
-    use worldwire_core::json::json;
-    use worldwire_core::json::{self, Json};
+    use worldwire_core::json::{self, Json, json};
 
     fn packets() -> Packets {
         let files = [

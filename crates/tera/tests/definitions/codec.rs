@@ -1,7 +1,6 @@
 //! Messages by their definitions.
 
-use worldwire_core::json::json;
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::hex;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Tree, Value};

@@ -1,7 +1,6 @@
 //! The text formats.
 
-use worldwire_core::json::Json;
-use worldwire_core::json::json;
+use worldwire_core::json::{Json, Object, json};
 use worldwire_tera::file::{CodeMap, MapKind, Rule};
 use worldwire_tera::schema::parse::{Line, Type};
 use worldwire_tera::schema::version::NotADefinition;
@@ -45,7 +44,7 @@ fn tree(lines: &[&Line], at: &mut usize, depth: usize) -> Json {
     let mut fields: Vec<Json> = Vec::new();
     while let Some(line) = lines.get(*at).filter(|line| line.depth >= depth) {
         *at += 1;
-        let mut field = worldwire_core::json::Object::new();
+        let mut field = Object::new();
         field.insert("name", (*line.name).into());
         match &line.kind {
             Type::Array(element) => {
