@@ -3,19 +3,16 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
 use tempfile::tempdir;
 
-/// At least so long is each document.
-const LEAST: usize = 5 << 20;
-
-/// So many bytes the program takes at most while it encodes, and so many bytes it writes. The
-/// program itself does not count.
-fn costs(codec: &str, document: &str) -> (usize, usize) {
+/// The most memory in bytes that the program takes while it encodes a document; its own code does not
+/// count.
+#[track_caller]
+fn cost(codec: &str, document: &str) -> usize {
     let folder = tempdir().unwrap();
     let path = folder.path().join("document.json");
     fs::write(&path, document).unwrap();
@@ -23,7 +20,7 @@ fn costs(codec: &str, document: &str) -> (usize, usize) {
     command.args(["encode", codec]).arg(&path).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
-    // A pipe holds less than is written, so the program stands still behind the first byte.
+    // A pipe holds less than is written, so the program stands still with all of it.
     let mut bytes = vec![0];
     output.read_exact(&mut bytes).unwrap();
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -33,37 +30,53 @@ fn costs(codec: &str, document: &str) -> (usize, usize) {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() << 10
     };
-    (figure("VmHWM:") - figure("RssFile:"), bytes.len())
+    assert!(bytes.len() > 128 << 10, "the pipe holds it all");
+    figure("VmHWM:") - figure("RssFile:")
 }
 
-/// A document of many items costs at most five times its size.
+/// Each byte of a document costs at most five, above what a short one costs.
 #[track_caller]
 fn is_modest(codec: &str, start: &str, item: impl Fn(usize) -> String, end: &str) {
-    let mut document = start.to_owned();
-    let mut count = 0;
-    while document.len() < LEAST {
-        document.push_str(if count > 0 { "," } else { "" });
-        document.push_str(&item(count));
-        count += 1;
-    }
-    let _ = write!(document, "{}", end.replace("COUNT", &count.to_string()));
-    let (cost, written) = costs(codec, &document);
-    assert!(written > 1 << 20, "{written}");
-    let most = 5 * document.len();
-    assert!(cost < most, "{codec}: {cost} bytes for {} of JSON", document.len());
+    let document = |least: usize| {
+        let mut document = start.to_owned();
+        let mut count = 0;
+        while document.len() < least {
+            document.push_str(if count > 0 { "," } else { "" });
+            document.push_str(&item(count));
+            count += 1;
+        }
+        document + &end.replace("COUNT", &count.to_string())
+    };
+    let (short, long) = (document(1 << 20), document(6 << 20));
+    let more = cost(codec, &long) - cost(codec, &short);
+    let length = long.len() - short.len();
+    assert!(more < 5 * length, "{codec}: {more} bytes for {length} of JSON");
 }
 
 #[test]
 fn a_list_of_files_takes_five_times_its_json() {
-    let columns = ["SrcFileName:9", "TarFileName:9", "FileType:3", "Size:3", "CRC:3"].map(|it| {
-        let (name, kind) = it.split_once(':').unwrap();
-        format!("{{\"name\":\"{name}\",\"type\":{kind}}}")
-    });
+    let columns = [
+        ("SrcFileName", 9),
+        ("TarFileName", 9),
+        ("FileType", 3),
+        ("Size", 3),
+        ("HeaderSize", 3),
+        ("CompressedHeaderSize", 3),
+        ("CRC", 3),
+        ("HeaderCRC", 3),
+    ];
+    let columns = columns.map(|(name, kind)| format!("{{\"name\":\"{name}\",\"type\":{kind}}}"));
     let start = format!(
         "{{\"tables\":[{{\"name\":\"Base\",\"columns\":[{}],\"records\":[",
         columns.join(","),
     );
-    let item = |at| format!("{{\"values\":[\"Data/GameData/Zone{at:08}.wad\",\"\",3,{at},{at}]}}");
+    let item = |at| {
+        let (size, crc) = (200_000_000 + at, 3_000_000_000 + at);
+        format!(
+            "{{\"values\":[\"Data/GameData/WizardCity-Zone{at:08}.wad\",\"\",3,{size},9000000,2900000,\
+             {crc},{crc}]}}"
+        )
+    };
     is_modest("ki.dml-table", &start, item, "]}]}");
 }
 
