@@ -248,7 +248,7 @@ fn state(view: View<'_>) -> Json {
                 json!({ "elements": elements.collect::<Vec<_>>(), "set": set })
             }
         };
-        all.insert(&name, one);
+        all.insert(name, one);
     }
     Json::Object(all)
 }

@@ -26,7 +26,7 @@ pub enum Json {
     /// A text.
     String(Box<str>),
     /// A list.
-    Array(Box<[Json]>),
+    Array(Box<[Self]>),
     /// Values by name.
     Object(Object),
 }

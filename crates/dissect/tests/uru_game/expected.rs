@@ -348,7 +348,7 @@ fn compare(path: &str, wanted: &Json, found: &Json, compared: &mut usize, out: &
             None => out.push(format!("{path}: missing")),
         }
     }
-    for name in found_map.keys().filter(|name| !wanted_map.contains_key(*name)) {
+    for name in found_map.keys().filter(|name| !wanted_map.contains_key(name)) {
         out.push(format!("{path}.{name}: not wanted"));
     }
 }

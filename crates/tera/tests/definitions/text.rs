@@ -152,7 +152,7 @@ pub(crate) fn system_message(case: &Json, whole: &Json) -> Outcome {
             for (key, value) in tokens {
                 check(found.get(key) == value.as_str(), format!("another {key}"))?;
             }
-            check(found.pairs.iter().all(|pair| tokens.contains_key(&*pair.0)), "more tokens")?;
+            check(found.pairs.iter().all(|pair| tokens.contains_key(&pair.0)), "more tokens")?;
             match expect.get("diagnostic").and_then(Json::as_str) {
                 Some("odd_token") => check(found.odd.is_some(), "no odd token")?,
                 Some("duplicate_key") => check(found.duplicate_key().is_some(), "no duplicate")?,
