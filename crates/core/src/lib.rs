@@ -39,7 +39,7 @@
 //! assert_eq!(shown, "0x0000..0x0004    transId: 5\n0x0004..0x0008    ageMcpId: 16\n");
 //!
 //! // And all the way back.
-//! let fields = serde_json::json!({"transId": 5, "ageMcpId": 16});
+//! let fields = worldwire_core::json::json!({"transId": 5, "ageMcpId": 16});
 //! let mut writer = Writer::new();
 //! ClientMessage::from_json("JoinAgeRequest", &fields)?.encode_body(&mut writer)?;
 //! assert_eq!(writer.as_bytes(), bytes);

@@ -33,7 +33,7 @@ fn sections(file: &Json) -> Vec<(&str, &[Json])> {
     let entries = file.as_object().into_iter().flatten();
     let lists = entries.filter_map(|(key, value)| {
         let list = value.as_array().or_else(|| value.get("cases")?.as_array())?;
-        list.iter().all(Json::is_object).then_some((key.as_str(), list.as_slice()))
+        list.iter().all(Json::is_object).then_some((key, list))
     });
     lists.collect()
 }
@@ -134,7 +134,7 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
         (Json::Null, Value::Null) => Ok(()),
         (Json::Bool(wanted), Value::Bool(found)) if *wanted == found => Ok(()),
         (Json::String(wanted), Value::Enum(number, names))
-            if name(names, number).as_ref() == Some(wanted) =>
+            if name(names, number).as_deref() == Some(&**wanted) =>
         {
             Ok(())
         }
@@ -150,7 +150,7 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
             _ => differs(),
         },
         (Json::String(wanted), Value::Span(_)) => match node.content() {
-            Some(Content::Text(text)) if text == *wanted => Ok(()),
+            Some(Content::Text(text)) if *text == **wanted => Ok(()),
             Some(Content::Bytes(bytes)) if Some(&*bytes) == parse_hex(wanted).as_deref() => Ok(()),
             _ => differs(),
         },

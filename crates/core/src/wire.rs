@@ -82,7 +82,7 @@ macro_rules! wire_enum {
 ///         Banned = 0x1_0000,
 ///     }
 /// }
-/// let flags = AccountFlags::from_json((&serde_json::json!(["Admin", "0x40"])).into())?;
+/// let flags = AccountFlags::from_json((&worldwire_core::json::json!(["Admin", "0x40"])).into())?;
 /// assert_eq!(flags, AccountFlags(0x41));
 /// assert!(flags.contains(AccountFlags::Admin));
 /// # Ok::<(), worldwire_core::Error>(())
@@ -153,7 +153,7 @@ macro_rules! wire_flags {
 /// assert_eq!(TransId::decode(&mut reader, "transId")?, TransId(5));
 /// let address = Address::decode(&mut reader, "address")?;
 /// assert_eq!(address.0, Ipv4Addr::LOCALHOST);
-/// assert_eq!(Address::from_json((&serde_json::json!("127.0.0.1")).into())?, address);
+/// assert_eq!(Address::from_json((&worldwire_core::json::json!("127.0.0.1")).into())?, address);
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
 #[macro_export]

@@ -162,7 +162,7 @@ fn float_of(text: &str) -> (Option<f64>, Json) {
     let json: Json = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let value = match &json {
         Json::Number(number) => number.as_f64(),
-        Json::String(word) => match word.as_str() {
+        Json::String(word) => match &**word {
             "NaN" => Some(f64::NAN),
             "Infinity" => Some(f64::INFINITY),
             "-Infinity" => Some(f64::NEG_INFINITY),
@@ -334,7 +334,7 @@ proptest! {
     #[test]
     fn no_text_is_too_odd_to_parse(text: String) {
         let _ = (parse_guid(&text), parse_hex(&text));
-        let json = Json::String(text.clone());
+        let json = Json::from(&*text);
         if let Ok(number) = worldwire_core::json::unsigned(&json) {
             prop_assert!(!text.is_empty());
             let back = worldwire_core::json::unsigned(&Json::from(number)).unwrap();

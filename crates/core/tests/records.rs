@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
-use worldwire_core::json::{Given, Json, Style, write_node};
+use worldwire_core::json::{Given, Json, Style, json, write_node};
 use worldwire_core::opener::{Closer, Opener, Site};
 use worldwire_core::{
     Bytes32, Classes, Error, Field, Messages, Reader, Record, Rest, Result, Sampler, Tree,
@@ -173,7 +173,7 @@ fn unknown_classes_stay_bytes_with_their_index() {
     assert_eq!(bytes_of(&object).unwrap(), bytes);
     let too_large = Said::Other(worldwire_core::OtherClass { class: 1 << 16, bytes: (&[]).into() });
     assert!(bytes_of(&too_large).is_err());
-    let json = serde_json::json!({"class": "plDorMsg", "open": 1});
+    let json = json!({"class": "plDorMsg", "open": 1});
     let error = Said::from_json((&json).into()).unwrap_err().to_string();
     assert!(error.ends_with("did you mean \"plDoorMsg\"?"), "{error}");
 }
@@ -223,7 +223,7 @@ fn openers_see_the_message_and_say_why_not() {
     // And back, changed or not.
     for (json, wanted) in [
         (json_of(&tree), &[7, 1, 2][..]),
-        (serde_json::json!({"blob": {"number": 3}}), &[7, 3, 0]),
+        (json!({"blob": {"number": 3}}), &[7, 3, 0]),
         (json_of(&odd), &[7, 1, 2, 3]),
         (json_of(&plain), &[8, 1]),
     ] {

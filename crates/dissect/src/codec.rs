@@ -155,7 +155,7 @@ impl Codec {
     ///
     /// # Errors
     /// Value, when the JSON is something else.
-    pub fn encode(&self, json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
+    pub fn encode(&self, mut json: Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
         let mut options = *options;
         if self.shape == Shape::Value
             && let Some(error) = json.get("error")
@@ -163,7 +163,6 @@ impl Codec {
             let error = worldwire_core::json::expected("no error", error).inside("error");
             return Err(error.about(self.name));
         }
-        let mut json = json.clone();
         if self.sided
             && let Some(object) = json.as_object_mut()
             && let Some(from) = object.remove("from")

@@ -88,7 +88,7 @@ pub fn codec(data: &[u8]) {
     if tree.error().is_some() {
         return;
     }
-    let again = codec.encode(&json, &options);
+    let again = codec.encode(json.clone(), &options);
     let again = again.unwrap_or_else(|error| panic!("{}: {error}: {text}", codec.name));
     if codec.name == "ki.nav" && worldwire_ki::file::nav::NavFile::is_compressed(data, &limits) {
         // Another program compressed it: what is the same is what it says.

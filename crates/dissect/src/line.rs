@@ -1,6 +1,6 @@
 //! Lines of JSON, as [`Format`](crate::Format) writes them, back to bytes.
 
-use serde_json::{Map, Value};
+use worldwire_core::json::Object;
 use worldwire_core::json::{Json, bytes, expected};
 use worldwire_core::{Error, Result, Side};
 
@@ -18,7 +18,7 @@ pub struct Line<'l> {
     /// Its fields.
     pub fields: &'l Json,
     /// The whole line, for what a family has to say beside that.
-    pub members: &'l Map<String, Value>,
+    pub members: &'l Object,
 }
 
 /// A codec, and the JSON that it encodes.
@@ -73,7 +73,7 @@ impl<'l> Line<'l> {
         }
         let blob = self.blob(options.definitions.families())?;
         let options = CodecOptions { from: self.from, ..*options };
-        blob.map(|(codec, json)| Codec::named(codec)?.encode(&json, &options)).transpose()
+        blob.map(|(codec, json)| Codec::named(codec)?.encode(json, &options)).transpose()
     }
 
     /// The codec of the message, and the JSON that it takes. `None` for a step of setup without a

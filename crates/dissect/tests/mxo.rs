@@ -30,7 +30,7 @@ fn through(name: &str, from: Side, bytes: &[u8]) -> Result<(), String> {
     let json = json::parse(&text).map_err(|error| error.to_string())?;
     // The JSON says who sent it.
     let options = CodecOptions { from: Side::Client, ..options };
-    let again = codec.encode(&json, &options).map_err(|error| error.to_string())?;
+    let again = codec.encode(json.clone(), &options).map_err(|error| error.to_string())?;
     if again == bytes { Ok(()) } else { Err(format!("{name}: {text}: other bytes come back")) }
 }
 
@@ -286,7 +286,7 @@ fn a_class_that_is_only_a_guess_may_be_another_one() {
              \"properties\":{{}}}}}},{{\"update\":{{\"view\":{view},\"class\":\"door364\",\
              \"properties\":{{\"CurrentState\":1}}}}}}]}}"
         );
-        Codec::named("mxo.objects").unwrap().encode(&json::parse(&json).unwrap(), &options)
+        Codec::named("mxo.objects").unwrap().encode(json::parse(&json).unwrap(), &options)
     };
     // A capture may know better what view 2 is; view 3 is created here.
     assert!(encode(2).is_ok());

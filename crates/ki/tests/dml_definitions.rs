@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::json::{Given, Json};
+use worldwire_core::json::{Given, Json, json};
 use worldwire_core::opener::{Closer, Opener, Site};
 use worldwire_core::{Reader, Result, Tree, TreeBuilder};
 use worldwire_ki::message::Values;
@@ -114,10 +114,10 @@ fn json_of_a_message_is_checked() {
     let message = protocols.message_named("LOGIN.MSG_USER_ADMIT_IND").unwrap();
     let error = |json| message.from_json(&json).unwrap_err().to_string();
     assert_eq!(
-        error(serde_json::json!({"Statu": 1})),
+        error(json!({"Statu": 1})),
         "wanted a field of MSG_USER_ADMIT_IND, found \"Statu\"; did you mean \"Status\"?"
     );
-    assert!(error(serde_json::json!({"Status": 1u64 << 40})).starts_with("Status: wanted"));
+    assert!(error(json!({"Status": 1u64 << 40})).starts_with("Status: wanted"));
 }
 
 /// Sees every byte but the first, backwards.
@@ -147,7 +147,7 @@ fn an_opener_shows_what_stands_in_a_string_and_encodes_it() {
     let protocols = Protocols::built_in();
     let message = protocols.message_named("LOGIN.MSG_USER_AUTHEN_RSP").unwrap();
     for (rec1, seen) in [("abc", Some(u64::from(u16::from_le_bytes(*b"cb")))), ("a", None)] {
-        let json = serde_json::json!({"Rec1": rec1});
+        let json = json!({"Rec1": rec1});
         let values = message.from_json(&json).unwrap();
         let payload = message.payload(&values).unwrap();
         let mut reader = Reader::traced("payload", &payload, Tree::new()).opening(&Toy);
@@ -160,7 +160,7 @@ fn an_opener_shows_what_stands_in_a_string_and_encodes_it() {
         assert_eq!(first.and_then(|node| node.unsigned()), seen);
         assert_eq!(tree.remarks().len(), usize::from(seen.is_none()));
         if let Some(seen) = seen {
-            let json = serde_json::json!({"Rec1": {"bytes": "", "first": seen}});
+            let json = json!({"Rec1": {"bytes": "", "first": seen}});
             let made = message.from_json(Given::closing(&json, &Toy)).unwrap();
             assert_eq!(made, values);
             let error = message.from_json(&json).unwrap_err().to_string();

@@ -150,8 +150,10 @@ proptest! {
         let again = TableFile::decode(&mut reader).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), bytes.clone());
         prop_assert!(again.strict().is_ok());
-        let again = TableFile::from_json(&json(&reader.finish())).unwrap();
+        let json = json(&reader.finish());
+        let again = TableFile::from_json(&json).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), bytes.clone());
+        prop_assert_eq!(TableFile::json_to_bytes(&json).unwrap(), bytes.clone());
         let csv = file.to_csv().unwrap();
         let again = TableFile::from_csv(&csv, "").unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), bytes);

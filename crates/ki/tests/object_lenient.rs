@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::sync::Arc;
+use worldwire_core::json::{Style, json};
 
-use worldwire_core::json::Style;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Tree};
 use worldwire_ki::object::{
@@ -250,11 +250,11 @@ fn what_is_kept_can_be_changed_by_its_path() {
             .to_owned()
             + r#""$rest":{"$bits":8,"$hex":"03"}}"#;
     let mut object = Object::parse_json(&classes, &json).unwrap();
-    object.set(&classes, "m_a", &serde_json::json!(null)).unwrap();
-    object.set(&classes, "m_i", &serde_json::json!([1])).unwrap();
-    object.set(&classes, "$rest", &serde_json::json!({"$bits": 4, "$hex": "0f"})).unwrap();
-    object.set(&classes, "0x2a", &serde_json::json!({"$bits": 8, "$hex": "05"})).unwrap();
-    object.set(&classes, "0x2b", &serde_json::json!({"$bits": 8, "$hex": "06"})).unwrap();
+    object.set(&classes, "m_a", &json!(null)).unwrap();
+    object.set(&classes, "m_i", &json!([1])).unwrap();
+    object.set(&classes, "$rest", &json!({"$bits": 4, "$hex": "0f"})).unwrap();
+    object.set(&classes, "0x2a", &json!({"$bits": 8, "$hex": "05"})).unwrap();
+    object.set(&classes, "0x2b", &json!({"$bits": 8, "$hex": "06"})).unwrap();
     assert_eq!(
         object.to_json(&classes).unwrap(),
         r#"{"$class":"class A","m_a":null,"m_i":[1],"0x0000002a":{"$bits":8,"$hex":"05"},"#
@@ -264,13 +264,13 @@ fn what_is_kept_can_be_changed_by_its_path() {
     object.remove(&classes, "0x2a").unwrap();
     object.remove(&classes, "0x2b").unwrap();
     object.remove(&classes, "$rest").unwrap();
-    object.set(&classes, "m_n", &serde_json::json!(1)).unwrap();
-    object.set(&classes, "$rest", &serde_json::json!({"$bits": 8, "$hex": "07"})).unwrap();
+    object.set(&classes, "m_n", &json!(1)).unwrap();
+    object.set(&classes, "$rest", &json!({"$bits": 8, "$hex": "07"})).unwrap();
     assert_eq!(
         object.to_json(&classes).unwrap(),
         r#"{"$class":"class A","m_n":1,"m_a":null,"m_i":[1],"$rest":{"$bits":8,"$hex":"07"}}"#
     );
-    assert!(object.set(&classes, "$rest", &serde_json::json!(1)).is_err());
+    assert!(object.set(&classes, "$rest", &json!(1)).is_err());
 }
 
 #[test]

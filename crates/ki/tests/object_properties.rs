@@ -240,7 +240,7 @@ proptest! {
             let made = Object::sample(&classes, class, true, sampler).unwrap();
             let other = Object::sample(&classes, class, true, sampler).unwrap();
             let mut changed = made.clone();
-            let json: serde_json::Value =
+            let json: worldwire_core::json::Json =
                 serde_json::from_str(&other.to_json(&classes).unwrap()).unwrap();
             for property in class.properties() {
                 match json.get(&*property.name) {

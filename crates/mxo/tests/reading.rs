@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::json;
-use worldwire_core::json::Style;
+use worldwire_core::json::{Json, Style, json};
 use worldwire_core::testing::render;
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::value::parse_hex;
@@ -276,11 +275,11 @@ fn a_section_as_json() {
 
 #[test]
 fn json_that_does_not_fit_is_refused() {
-    let error = |json: serde_json::Value| {
+    let error = |json: Json| {
         let operations = json!({"operations": [json]});
         Section::from_json(&operations, &server()).unwrap_err().to_string()
     };
-    let create = |class: &str, properties: serde_json::Value| {
+    let create = |class: &str, properties: Json| {
         let goid = if class == "npc" { 599 } else { 415 };
         error(json!({"create": {"goid": goid, "class": class, "spawn_seq": 1, "new_view": 9,
             "count": 1, "properties": properties}}))
@@ -632,7 +631,7 @@ fn values_that_do_not_fit_are_not_written() {
 
 #[test]
 fn json_that_contradicts_what_is_known_is_refused() {
-    let read = |operation: serde_json::Value| {
+    let read = |operation: Json| {
         let section = json!({ "operations": [operation] });
         Section::from_json(&section, &server()).map(drop)
     };
@@ -711,7 +710,7 @@ fn what_is_kept_as_bytes_is_something_and_stands_last() {
 #[test]
 fn what_a_client_may_not_send_is_not_written() {
     let context = Context::client(&OBJECTS, &*VIEWS);
-    let refused = |operation: serde_json::Value| {
+    let refused = |operation: Json| {
         let json = json!({ "operations": [operation] });
         let section = Section::from_json(&json, &context).unwrap();
         let error = section.encode(&OBJECTS, Side::Client, &mut Writer::new()).unwrap_err();

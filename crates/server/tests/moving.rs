@@ -261,7 +261,8 @@ async fn real_shards_move_in() {
         let database = Database::sqlite();
         let vault = moved_in(&database, &house).await;
         for line in of("node") {
-            let kind = NodeType::from_json((&line["NodeType"]).into()).unwrap();
+            let kind = worldwire_core::json::Json::from(&line["NodeType"]);
+            let kind = NodeType::from_json((&kind).into()).unwrap();
             *kinds.entry(kind.0).or_default() += 1;
         }
         for (kind, count) in expected["nodes_by_type"].as_object().unwrap() {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value as Json, json};
+use worldwire_core::json::{Json, json};
 use worldwire_tera::message::{
     Datum, Head, HeaderForm, Item, RecordView, ScalarValue, Tape, TapeRecord, Value, View, Visit,
 };

@@ -201,7 +201,7 @@ impl<'t> SystemMessage<'t> {
         let wrong = || json::expected(wanted, json);
         let text = |json: &Json| json.as_str().map(|text| Cow::Owned(text.to_owned()));
         let name = json.get("id").and_then(text).ok_or_else(wrong)?;
-        let pair = |pair: &Json| match pair.as_array().map(Vec::as_slice) {
+        let pair = |pair: &Json| match pair.as_array() {
             Some([key, value]) => Some((text(key)?, text(value)?)),
             _ => None,
         };
@@ -210,7 +210,7 @@ impl<'t> SystemMessage<'t> {
             Some(Json::Array(pairs)) => pairs.iter().map(pair).collect(),
             Some(Json::Object(pairs)) => pairs
                 .iter()
-                .map(|(key, value)| Some((Cow::Owned(key.clone()), text(value)?)))
+                .map(|(key, value)| Some((Cow::Owned(key.to_owned()), text(value)?)))
                 .collect(),
             Some(_) => None,
         };

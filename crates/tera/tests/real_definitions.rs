@@ -10,7 +10,7 @@ mod definitions;
 use std::path::{Path, PathBuf};
 
 use definitions::Message;
-use worldwire_core::json::Json;
+use worldwire_core::json::{Json, Object};
 use worldwire_core::value::parse_hex;
 use worldwire_tera::message::{HeaderForm, Leniency};
 use worldwire_tera::schema::{Dialect, ParseOptions, Patch, Set};
@@ -49,11 +49,9 @@ fn set(folder: &Path, dialect: Dialect, patch: Option<Patch>, lenient: bool) -> 
 /// Elements without any field are null in the files, and empty objects here.
 fn objects(json: &Json) -> Json {
     match json {
-        Json::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), objects(value))).collect()
-        }
+        Json::Object(fields) => fields.iter().map(|(name, value)| (name, objects(value))).collect(),
         Json::Array(items) => {
-            let empty = || Json::Object(serde_json::Map::new());
+            let empty = || Json::from(Object::new());
             let one = |item: &Json| if item.is_null() { empty() } else { objects(item) };
             items.iter().map(one).collect()
         }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use serde_json::json;
+use worldwire_core::json::json;
 use worldwire_core::{Reader, Sampler, Tree, Writer};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{Blob, Rule, Sent, State, StateDb, hook};

@@ -27,7 +27,7 @@ fn shown(hex: &str) -> String {
 /// A case of the vectors.
 fn vector(id: &str) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/uru-game/netmsg.json");
-    let file: serde_json::Value =
+    let file: worldwire_core::json::Json =
         serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let cases = file["vectors"].as_array().unwrap();
     let case = cases.iter().find(|case| case["id"] == id).unwrap();

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::json::{Json, Style, write_node};
+use worldwire_core::json::{Json, Style, json, write_node};
 use worldwire_core::testing::{Case, agrees, hex, run_vectors};
 use worldwire_core::{Error, Field, Limits, NodeRef, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::inflate::Inflater;
@@ -191,7 +191,7 @@ fn field(node: NodeRef<'_, '_>, key: &str, wanted: &Json) -> Outcome {
             let voice = ["pcm", "speex", "opus"].into_iter().find_map(|name| node.child(name));
             let raw = voice.ok_or("no voice")?.raw();
             let raw: String = raw[2..].iter().map(|byte| format!("{byte:02x}")).collect();
-            ensure(raw == *data, "another voice")
+            ensure(*raw == **data, "another voice")
         }
         ("matrix", Json::String(_)) => {
             ensure(child("matrix")?.child("rows").is_none(), "not the identity")
@@ -321,7 +321,7 @@ fn primitive(case: &Json) -> Outcome {
         }
         "unified_time" => {
             let time: UnifiedTime = all_ways(&bytes, |_| Ok(()))?;
-            let wanted = serde_json::json!([time.seconds, time.microseconds]);
+            let wanted = json!([time.seconds, time.microseconds]);
             ensure(wanted == *fields, "another time")
         }
         "net_group_id" => {
@@ -333,8 +333,8 @@ fn primitive(case: &Json) -> Outcome {
         }
         "bit_vector" => {
             let bits: BitVector = all_ways(&bytes, |_| Ok(()))?;
-            ensure(serde_json::json!(bits.0) == fields["words"], "other words")?;
-            ensure(serde_json::json!(bits.bits().collect::<Vec<_>>()) == fields["bits"], "bits")
+            ensure(json!(bits.0) == fields["words"], "other words")?;
+            ensure(json!(bits.bits().collect::<Vec<_>>()) == fields["bits"], "bits")
         }
         "generic_type" => {
             all_ways::<GenericType<'_>>(&bytes, |root| generic(root, fields)).map(|_| ())
@@ -342,7 +342,7 @@ fn primitive(case: &Json) -> Outcome {
         "sequence_number" => {
             let number: SequenceNumber = all_ways(&bytes, |_| Ok(()))?;
             let (age, page) = number.page().ok_or("special")?;
-            let found = serde_json::json!({"age": age, "page": page, "sequence": number.0});
+            let found = json!({"age": age, "page": page, "sequence": number.0});
             ensure(found == *fields, "another page")
         }
         "propagate_buffer" => propagate_buffer(&bytes, case),

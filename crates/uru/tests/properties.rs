@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use proptest::prelude::*;
-use worldwire_core::json::{Json, Style, write_children, write_node};
+use worldwire_core::json::{Json, Style, json, write_children, write_node};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{
     Error, ErrorKind, Field, NodeRef, Reader, Result, Sampler, Side, Trace, Tree, Value, Writer,
@@ -342,12 +342,12 @@ fn odd_values() -> Vec<Json> {
     let long = "x".repeat(70_000);
     let mut values: Vec<Json> = texts.into_iter().chain([&*long]).map(Json::from).collect();
     values.extend([Json::Null, Json::Bool(true), Json::from(0), Json::from(u64::MAX)]);
-    values.extend([Json::from(-1), Json::from(1.5), Json::Array(Vec::new())]);
+    values.extend([Json::from(-1), Json::from(1.5), Json::Array(Box::default())]);
     values.extend([
-        serde_json::json!({"$hex": "00ff00"}),
-        serde_json::json!({"$hex": "0g"}),
-        serde_json::json!([{"parentId": 1}]),
-        serde_json::json!({}),
+        json!({"$hex": "00ff00"}),
+        json!({"$hex": "0g"}),
+        json!([{"parentId": 1}]),
+        json!({}),
     ]);
     values
 }
@@ -556,7 +556,7 @@ fn what_is_promised_is_not_made_room_for() {
 #[test]
 fn json_that_would_not_read_back_is_refused() {
     let safe = |form: &str, extra: u16| {
-        let json = serde_json::json!({"text": "a", "form": form, "extra": extra, "inverted": true});
+        let json = json!({"text": "a", "form": form, "extra": extra, "inverted": true});
         SafeString::from_json((&json).into()).and_then(|name| bytes_of(&name))
     };
     for extra in [0, 0xf000, 0xfff] {
@@ -570,7 +570,7 @@ fn json_that_would_not_read_back_is_refused() {
     holds(&Alone::<SafeStrings>(core::marker::PhantomData), &good);
 
     // A file without a name would be taken for the end of the list.
-    let json = serde_json::json!([{"name": "a", "size": 1}, {"name": "", "size": 2}]);
+    let json = json!([{"name": "a", "size": 1}, {"name": "", "size": 2}]);
     let list = FileList::from_json((&json).into()).unwrap();
     assert_eq!(bytes_of(&list).unwrap_err().to_string(), "[1]: wanted a name, found none");
 }

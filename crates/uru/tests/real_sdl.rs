@@ -8,8 +8,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use worldwire_core::json::{Json, json};
 
-use worldwire_core::json::Json;
 use worldwire_core::{Reader, Severity};
 use worldwire_uru::schema::{Descriptors, Kind, parse};
 use worldwire_uru::sdl::{Blob, State};
@@ -53,7 +53,7 @@ fn expected(file: &str) -> Option<Vec<Json>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/uru-game/real-sdl-index.json");
     let index: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let found = index["vectors"].as_array().unwrap().iter().find(|one| one["file"] == file)?;
-    found["expect"].as_array().cloned()
+    found["expect"].as_array().map(<[_]>::to_vec)
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn descriptors_of_shards_are_read_and_written() {
                     let definition = &statement.definition;
                     let of = definition.variables().iter();
                     let nested = of.clone().filter(|v| matches!(v.kind(), Kind::Nested(_)));
-                    serde_json::json!({
+                    json!({
                         "name": definition.name(),
                         "version": definition.version(),
                         "vars": definition.variables().len(),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use serde_json::json;
+use worldwire_core::json::{Json, json};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Reader, Tree};
 use worldwire_uru::schema::Descriptors;
@@ -29,12 +29,7 @@ fn at(seconds: u32) -> UnifiedTime {
 
 /// A blob from its variables, as JSON has them; `"position": 9` stands for a value that a client
 /// changed.
-fn blob(
-    set: &Descriptors,
-    name: &str,
-    version: u16,
-    variables: serde_json::Value,
-) -> Blob<'static> {
+fn blob(set: &Descriptors, name: &str, version: u16, variables: Json) -> Blob<'static> {
     let json = json!({
         "flags": ["AddedVarLengthIO"], "descriptor": name, "version": version,
         "variables": variables,
@@ -42,7 +37,7 @@ fn blob(
     Blob::from_json(set, &json).unwrap()
 }
 
-fn changed(value: serde_json::Value) -> serde_json::Value {
+fn changed(value: Json) -> Json {
     json!({"hint": "", "flags": ["Dirty", "WantTimeStamp"], "value": value})
 }
 
@@ -179,7 +174,7 @@ fn records_lie_in_each_other_up_to_a_limit() {
 #[test]
 fn json_that_no_blob_can_hold_is_refused() {
     let set = set();
-    let refused = |flags: serde_json::Value, variables: serde_json::Value| {
+    let refused = |flags: Json, variables: Json| {
         let json = json!({
             "flags": flags, "descriptor": "fhLever", "version": 1, "variables": variables,
         });
@@ -187,7 +182,7 @@ fn json_that_no_blob_can_hold_is_refused() {
         bytes.unwrap_err().to_string()
     };
     let marked = || json!(["AddedVarLengthIO"]);
-    let value = |value: serde_json::Value| json!({"flags": [], "value": value});
+    let value = |value: Json| json!({"flags": [], "value": value});
     assert_eq!(
         refused(json!([]), json!({})),
         "flags: wanted the flag AddedVarLengthIO (0x8000), found 0x0000"
@@ -235,7 +230,7 @@ fn json_of_each_type_has_a_range() {
                 VAR CREATABLE m[1] VAR POINT3 p[1] VAR AGETIMEOFDAY o[1] }";
     let set = Descriptors::load([("all.sdl", text)]);
     assert_eq!(set.problems(), []);
-    let made = |name: &str, value: &serde_json::Value| {
+    let made = |name: &str, value: &Json| {
         let json = json!({
             "flags": ["AddedVarLengthIO"], "descriptor": "all", "version": 1,
             "variables": {name: {"flags": [], "value": value}},
@@ -592,7 +587,7 @@ fn a_database_keeps_one_state_for_each_object_and_descriptor() {
 #[test]
 fn the_state_of_an_age_is_merged_by_time() {
     let set = set();
-    let stamped = |value: serde_json::Value, seconds: u32| json!({"flags": ["HasTimeStamp"], "time": {"seconds": seconds, "microseconds": 0}, "value": value});
+    let stamped = |value: Json, seconds: u32| json!({"flags": ["HasTimeStamp"], "time": {"seconds": seconds, "microseconds": 0}, "value": value});
     let instance = State::of(&blob(
         &set,
         "Fernhollow",

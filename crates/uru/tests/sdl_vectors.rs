@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use serde_json::{Map, json};
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Object, Style, json, write_children};
 use worldwire_core::testing::{Case, hex, run_vectors};
 use worldwire_core::{Error, Reader, Tree, Value};
 use worldwire_uru::schema::{Descriptors, Kind, Shape, Type, Variable, parse};
@@ -160,35 +159,35 @@ fn descriptor(set: &Descriptors, case: &Json) -> Outcome {
 
 /// The variables of a record as the vectors write them.
 fn variables(shape: Shape<'_>, record: &Record<'_>) -> Json {
-    let mut all = Map::new();
+    let mut all = Object::new();
     for entry in &record.simple {
         let variable = shape.simple(entry.index as usize).unwrap();
-        let mut one = Map::new();
-        one.insert("flags".to_owned(), json!(entry.flags.0));
+        let mut one = Object::new();
+        one.insert("flags", json!(entry.flags.0));
         if let Some(elements) = &entry.value {
             let scalars: Vec<_> = elements.scalars(variable.simple_type().unwrap()).collect();
-            one.insert("value".to_owned(), value(variable, &scalars));
+            one.insert("value", value(variable, &scalars));
         }
         if let Some(time) = &entry.time {
-            one.insert("timestamp".to_owned(), json!([time.seconds, time.microseconds]));
+            one.insert("timestamp", json!([time.seconds, time.microseconds]));
         }
         match &entry.head.hint {
-            None => drop(one.insert("hint".to_owned(), Json::Null)),
+            None => drop(one.insert("hint", Json::Null)),
             Some(hint) if hint.to_text().is_empty() => {}
-            Some(hint) => drop(one.insert("hint".to_owned(), json!(hint.to_text()))),
+            Some(hint) => drop(one.insert("hint", json!(hint.to_text()))),
         }
-        all.insert(variable.name().to_owned(), Json::Object(one));
+        all.insert(variable.name(), Json::Object(one));
     }
     for entry in &record.nested {
         let (variable, inner) = shape.nested(entry.index as usize).unwrap();
         let elements = entry.elements.iter();
         let elements = elements.map(|one| (one.index.to_string(), variables(inner, &one.record)));
-        let mut one = Map::new();
-        one.insert("elements".to_owned(), elements.collect::<Map<_, _>>().into());
+        let mut one = Object::new();
+        one.insert("elements", elements.collect::<Object>().into());
         if variable.count().is_none() {
-            one.insert("length".to_owned(), json!(entry.length));
+            one.insert("length", json!(entry.length));
         }
-        all.insert(variable.name().to_owned(), Json::Object(one));
+        all.insert(variable.name(), Json::Object(one));
     }
     Json::Object(all)
 }
@@ -233,7 +232,7 @@ fn blob(set: &Descriptors, case: &Json) -> Outcome {
 
 /// All variables of a state as the vectors write them.
 fn state(view: View<'_>) -> Json {
-    let mut all = Map::new();
+    let mut all = Object::new();
     for variable in view.shape().definition().variables() {
         let name = variable.name();
         let set = view.is_set(name);
@@ -249,7 +248,7 @@ fn state(view: View<'_>) -> Json {
                 json!({ "elements": elements.collect::<Vec<_>>(), "set": set })
             }
         };
-        all.insert(name.to_owned(), one);
+        all.insert(name, one);
     }
     Json::Object(all)
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use worldwire_core::json::{Style, write_children};
+use worldwire_core::json::{Style, json, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Bytes32, Field, Reader, Side, Tree, Value, Writer};
 use worldwire_uru::connect::{ConnectPacket, SetupPacket};
@@ -279,7 +279,7 @@ fn a_number_that_nobody_knows() {
 
 #[test]
 fn json_with_a_misspelled_field() {
-    let json = serde_json::json!({
+    let json = json!({
         "name": "AcctSetPlayerRequest",
         "fields": {"transId": 1, "playrId": 2},
     });
@@ -287,7 +287,7 @@ fn json_with_a_misspelled_field() {
     insta::assert_snapshot!(error, @r#"
     auth.AcctSetPlayerRequest: fields.playerId: wanted a value, found none; is "playrId" a misspelling of it?
     "#);
-    let json = serde_json::json!({"name": "AcctSetPlayerReqest", "fields": {}});
+    let json = json!({"name": "AcctSetPlayerReqest", "fields": {}});
     let error = Message::from_json(Service::Auth, Side::Client, &json).unwrap_err();
     insta::assert_snapshot!(error, @r#"
     auth.AcctSetPlayerReqest: fields: wanted a message that a client sends on auth, found "AcctSetPlayerReqest"; did you mean "AcctSetPlayerRequest"?

@@ -77,7 +77,7 @@ fn downloads() -> BTreeMap<String, Vec<u8>> {
             }
             "file.FileDownloadReply" | "auth.FileDownloadChunk" => {
                 let bytes = fields.get("data").or_else(|| fields.get("chunk")).unwrap();
-                let bytes = worldwire_core::json::bytes(bytes).unwrap();
+                let bytes = worldwire_core::json::bytes(&bytes.into()).unwrap();
                 files.entry(asked[&key].clone()).or_default().extend(bytes);
             }
             _ => {}
@@ -183,6 +183,7 @@ fn only_whole_files_with_safe_names_are_written() {
         SyntheticTcp::new("192.0.2.7:40000".parse().unwrap(), "192.0.2.1:14617".parse().unwrap());
     let mut packets = talk.open();
     let say = |side: Side, json: serde_json::Value| {
+        let json = worldwire_core::json::Json::from(json);
         let json: worldwire_core::json::Given<'_> = (&json).into();
         worldwire_uru::frame::Message::from_json(worldwire_uru::frame::Service::File, side, json)
             .unwrap()

@@ -289,7 +289,7 @@ fn start(folder: &TempDir) -> (Process, Shard) {
 
 fn json_text(json: &str) -> String {
     match worldwire_core::json::parse(json) {
-        Ok(Json::String(text)) => text,
+        Ok(Json::String(text)) => text.into(),
         other => panic!("{other:?}"),
     }
 }
@@ -300,7 +300,7 @@ async fn a_shard_that_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let server = open(folder.as_ref(), |_| ()).await;
     // The harness has begun a line.
-    println!("\nserver.ini: {}", Json::String(server.server_ini()));
+    println!("\nserver.ini: {}", Json::from(server.server_ini()));
     server.serve(Stop::new().signal()).await.unwrap();
 }
 

@@ -16,16 +16,33 @@
 //! Reading accepts what writing gives, and numbers as strings (`"123"`, `"0x7b"`) everywhere.
 
 mod given;
+mod keys;
+mod object;
 mod parse;
 mod read;
+mod value;
 mod write;
 
 pub use given::Given;
-pub use parse::parse;
+pub use object::{Iter, Object};
+pub use parse::{Parser, parse};
 pub use read::{
     FieldsOf, bytes, double, expected, flags, integer, named, signed, single, text, unsigned,
 };
+pub use serde_json::Number;
+pub use value::{Json, Place};
 pub use write::{Style, float32, float64, hex, string, whole, write_children, write_node};
 
-/// A JSON value as it is read.
-pub type Json = serde_json::Value;
+#[doc(hidden)]
+pub use serde_json;
+
+/// A [`Json`] that is written down: `json!({"name": "Anna", "ids": [1, 2]})`, as the macro of
+/// `serde_json`.
+#[doc(inline)]
+pub use crate::__json as json;
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __json {
+    ($($json:tt)+) => { $crate::json::Json::from($crate::json::serde_json::json!($($json)+)) };
+}

@@ -2,10 +2,11 @@
 
 use core::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::Map;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-use super::Json;
+use super::keys::{Keys, Seen};
+use super::object::Key;
+use super::{Json, Object};
 
 /// Reads JSON of which nothing is lost: a key that an object has twice is an error, though of most
 /// readers the last one would count.
@@ -13,16 +14,72 @@ use super::Json;
 /// # Errors
 /// Those of `serde_json`, with line and column.
 pub fn parse(text: &str) -> serde_json::Result<Json> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let json = Unique.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(json)
+    Parser::default().parse(text)
 }
 
-/// A value without keys that are there twice.
-struct Unique;
+/// Reads many documents whose keys are mostly the same, such as lines: it remembers the keys, which
+/// is quicker.
+#[derive(Debug, Default)]
+pub struct Parser(Room);
 
-impl<'de> DeserializeSeed<'de> for Unique {
+impl Parser {
+    /// Reads a document as [`parse`] does.
+    ///
+    /// # Errors
+    /// Those of `serde_json`, with line and column.
+    pub fn parse(&mut self, text: &str) -> serde_json::Result<Json> {
+        self.0.begin();
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let json = Seed { room: &mut self.0, is_strict: true }.deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(json)
+    }
+}
+
+/// As most readers do it: of values with the same key the last one counts.
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        Seed { room: &mut Room::default(), is_strict: false }.deserialize(reader)
+    }
+}
+
+/// So many values of a list or object are kept in [`Room`].
+const FEW: usize = 64;
+
+/// What is needed for the values that are being read.
+#[derive(Debug, Default)]
+struct Room {
+    /// The keys of the document.
+    keys: Keys,
+    /// The last items of the lists that are open, the outermost first: a list gets its memory when
+    /// its size is known.
+    items: Vec<Json>,
+    /// The same for objects.
+    entries: Vec<(Key, Json)>,
+}
+
+impl Room {
+    fn begin(&mut self) {
+        self.keys.begin();
+        self.items.clear();
+        self.entries.clear();
+    }
+}
+
+/// Reads a value.
+struct Seed<'k> {
+    room: &'k mut Room,
+    /// Whether a key that an object has twice is an error.
+    is_strict: bool,
+}
+
+impl Seed<'_> {
+    fn inside(&mut self) -> Seed<'_> {
+        Seed { room: self.room, is_strict: self.is_strict }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Json, D::Error> {
@@ -30,7 +87,7 @@ impl<'de> DeserializeSeed<'de> for Unique {
     }
 }
 
-impl<'de> Visitor<'de> for Unique {
+impl<'de> Visitor<'de> for Seed<'_> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -61,23 +118,64 @@ impl<'de> Visitor<'de> for Unique {
         Ok(value.into())
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Json, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(mut self, mut items: S) -> Result<Json, S::Error> {
+        let start = self.room.items.len();
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self)? {
-            list.push(item);
+        while let Some(item) = items.next_element_seed(self.inside())? {
+            let room = &mut self.room.items;
+            room.push(item);
+            if room.len() - start == FEW {
+                list.extend(room.drain(start..));
+            }
         }
-        Ok(Json::Array(list))
+        let last = self.room.items.drain(start..);
+        list.reserve_exact(last.len());
+        list.extend(last);
+        Ok(Json::Array(list.into_boxed_slice()))
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut entries: M) -> Result<Json, M::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            if map.contains_key(&key) {
-                return Err(M::Error::custom(format!("the key \"{key}\" occurs twice")));
+    fn visit_map<M: MapAccess<'de>>(mut self, mut entries: M) -> Result<Json, M::Error> {
+        let start = self.room.entries.len();
+        let (mut list, mut seen) = (Vec::new(), Seen::default());
+        while let Some(key) = entries.next_key_seed(Shared(&mut self.room.keys))? {
+            let last = self.room.entries.get(start..).unwrap_or_default();
+            if self.is_strict && seen.is_twice(&key, last) {
+                return Err(M::Error::custom(format!("the key \"{}\" occurs twice", &*key)));
             }
-            map.insert(key, entries.next_value_seed(Self)?);
+            let value = entries.next_value_seed(self.inside())?;
+            let room = &mut self.room.entries;
+            room.push((key, value));
+            if room.len() - start == FEW {
+                list.extend(room.drain(start..));
+            }
         }
-        Ok(Json::Object(map))
+        let last = self.room.entries.drain(start..);
+        list.reserve_exact(last.len());
+        list.extend(last);
+        Ok(Json::Object(Object::of(list)))
+    }
+}
+
+/// A key, kept once for the document.
+struct Shared<'k>(&'k mut Keys);
+
+impl<'de> DeserializeSeed<'de> for Shared<'_> {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Key, D::Error> {
+        reader.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Shared<'_> {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+        Ok(self.0.share(key))
     }
 }
 
@@ -92,8 +190,8 @@ mod tests {
             "[true, -1, 18446744073709551615, 1.5, 1e300, \"a\\u0000\\ud83d\\ude00\"]",
             "{\"a\": {\"b\": []}, \"c\": {\"b\": {}}}",
         ] {
-            let wanted: Json = serde_json::from_str(text).unwrap();
-            assert_eq!(parse(text).unwrap(), wanted, "{text}");
+            let wanted: serde_json::Value = serde_json::from_str(text).unwrap();
+            assert_eq!(parse(text).unwrap(), Json::from(wanted), "{text}");
         }
         let error = parse("{\"a\": 1,\n\"b\": [{\"c\": 1, \"c\": 1}]}").unwrap_err().to_string();
         assert!(error.starts_with("the key \"c\" occurs twice at line 2"), "{error}");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Given, Json};
+use super::{Given, Json, Object};
 use crate::names::nearest;
 use crate::opener::Subject;
 use crate::value::parse_hex;
@@ -52,7 +52,7 @@ macro_rules! float {
             let number = match json {
                 // By way of its text: a detour over the wider type could round twice.
                 Json::Number(number) => number.to_string().parse().ok(),
-                Json::String(text) => match text.as_str() {
+                Json::String(text) => match &**text {
                     "NaN" => Some($float::from_bits($nan)),
                     "Infinity" => Some($float::INFINITY),
                     "-Infinity" => Some($float::NEG_INFINITY),
@@ -164,7 +164,7 @@ pub fn expected(wanted: impl Into<Cow<'static, str>>, found: &Json) -> Error {
 #[derive(Debug)]
 pub struct FieldsOf<'j> {
     given: Given<'j>,
-    object: &'j serde_json::Map<String, Json>,
+    object: &'j Object,
     known: Vec<&'static str>,
 }
 
@@ -206,7 +206,7 @@ impl<'j> FieldsOf<'j> {
     pub fn take(&mut self, name: &'static str) -> Result<&'j Json> {
         self.take_optional(name).ok_or_else(|| {
             let error = Error::value("a value", "none").inside(name);
-            let others = self.object.keys().map(String::as_str);
+            let others = self.object.keys();
             match nearest(name, others.filter(|other| !self.known.contains(other))) {
                 Some(near) => error.hint(format!("is \"{near}\" a misspelling of it?")),
                 None => error,
@@ -245,7 +245,7 @@ impl<'j> FieldsOf<'j> {
     /// # Errors
     /// Value, for a field nobody asked for, with the nearest known name.
     pub fn end(self) -> Result<()> {
-        let Some(extra) = self.object.keys().find(|key| !self.known.contains(&key.as_str())) else {
+        let Some(extra) = self.object.keys().find(|key| !self.known.contains(key)) else {
             return Ok(());
         };
         let error = Error::value("a known field", format!("\"{extra}\""));
@@ -282,7 +282,7 @@ fn parse_integer(text: &str) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::json::json;
 
     static NAMES: Names = Names::fixed(&[(1, "admin"), (8, "user")]);
 

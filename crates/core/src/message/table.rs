@@ -35,7 +35,7 @@
 ///     /// Closes the connection.
 ///     1 Leave { reason "reason": u8, }
 /// }
-/// assert_eq!(ServerMessage::from_json("Leave", &serde_json::json!({"reason": 2}))?.number(), 1);
+/// assert_eq!(ServerMessage::from_json("Leave", &worldwire_core::json::json!({"reason": 2}))?.number(), 1);
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
 #[macro_export]

@@ -1,6 +1,5 @@
 //! The codecs of KI.
 
-use serde_json::json;
 use worldwire_core::json::{FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Writer};
 use worldwire_ki::file::table::TableFile;
@@ -19,7 +18,12 @@ use crate::line::{Blob, Line};
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     match line.name.split_once('.') {
         Some(("control", opcode)) => {
-            let mut json = json!({"isControl": 1, "opcode": opcode, "fields": line.fields});
+            let members = [
+                ("isControl", 1.into()),
+                ("opcode", opcode.into()),
+                ("fields", line.fields.clone()),
+            ];
+            let mut json: Json = members.into_iter().collect();
             if let Some(trailer) = line.members.get("trailer") {
                 json["trailer"] = trailer.clone();
             }
@@ -31,7 +35,12 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         }
         Some(("data", "empty")) => Ok(None),
         Some((service, order)) => {
-            Ok(Some(("ki.dml", json!({"service": service, "order": order, "fields": line.fields}))))
+            let members = [
+                ("service", service.into()),
+                ("order", order.into()),
+                ("fields", line.fields.clone()),
+            ];
+            Ok(Some(("ki.dml", members.into_iter().collect())))
         }
         None => Err(line.no_message()),
     }
@@ -72,7 +81,7 @@ pub(crate) static CODECS: &[Codec] = &[
         decode: |data, options, tree| {
             read("ki.dml-table", data, options, tree, |reader| TableFile::decode(reader).map(drop))
         },
-        encode: |json, _| TableFile::from_json(json)?.to_bytes(),
+        encode: |json, _| TableFile::json_to_bytes(json),
         tables: Vec::new,
         remarks: no_remarks,
     },

@@ -18,7 +18,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         line.fields.clone()
     } else {
         let opcode = line.members.get("opcode").cloned().unwrap_or_else(|| name.into());
-        serde_json::json!({"opcode": opcode, "fields": line.fields})
+        [("opcode", opcode), ("fields", line.fields.clone())].into_iter().collect()
     };
     for key in ["version", "revision"] {
         if let Some(member) = line.members.get(key) {

@@ -280,6 +280,7 @@ fn file_name(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use worldwire_core::json::json;
 
     #[test]
     fn what_could_not_be_chosen_is_said() {
@@ -342,7 +343,7 @@ mod tests {
     fn a_line_names_its_build() {
         let mut tera = two_builds();
         let line = |revision: Option<u32>| -> Json {
-            serde_json::json!({ "opcode": 5, "fields": {}, "revision": revision })
+            json!({ "opcode": 5, "fields": {}, "revision": revision })
         };
         assert_eq!(tera.encode(&line(Some(7))).unwrap(), [8, 0, 5, 0, 0, 0, 0, 0]);
         assert_eq!(tera.encode(&line(Some(8))).unwrap(), [5, 0, 5, 0, 0]);
@@ -353,14 +354,14 @@ mod tests {
         }
         tera.set_known(Known { revision: Some(8), ..Known::default() });
         assert_eq!(tera.encode(&line(Some(7))).unwrap(), [5, 0, 5, 0, 0]);
-        let odd = serde_json::json!({ "opcode": 5, "fields": {}, "revision": "x" });
+        let odd = json!({ "opcode": 5, "fields": {}, "revision": "x" });
         assert!(tera.encode(&odd).unwrap_err().to_string().contains("revision: wanted"));
     }
 
     #[test]
     fn values_are_as_exact_as_wanted() {
         let mut tera = two_builds();
-        let json = serde_json::json!({ "opcode": "S_A", "revision": 7, "fields": { "a": 1.75 } });
+        let json = json!({ "opcode": "S_A", "revision": 7, "fields": { "a": 1.75 } });
         assert!(tera.encode(&json).is_err());
         tera.set_leniency(Leniency::Lenient);
         assert_eq!(tera.clone().encode(&json).unwrap(), [8, 0, 5, 0, 1, 0, 0, 0]);
@@ -370,7 +371,7 @@ mod tests {
     fn deprecated_versions_are_told() {
         let tera = two_builds();
         let line = |opcode: u16, revision: u32| {
-            let line = serde_json::json!({ "opcode": opcode, "version": 1, "revision": revision });
+            let line = json!({ "opcode": opcode, "version": 1, "revision": revision });
             tera.deprecation(&line)
         };
         assert_eq!(line(6, 8).as_deref(), Some("S_A.1 is deprecated at patch 99"));

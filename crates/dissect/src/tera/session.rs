@@ -262,7 +262,8 @@ impl Message for TeraMessage<'_> {
         if fields.get("payload").is_some() && fields.get("opcode").is_some() {
             return self.packets.encode_json(fields);
         }
-        let mut json = serde_json::json!({"opcode": opcode, "fields": fields});
+        let members = [("opcode", opcode.into()), ("fields", fields.clone())];
+        let mut json: Json = members.into_iter().collect();
         let definition = self.packets.get(opcode).and_then(|packet| packet.definition);
         if let Some(definition) = definition {
             json["version"] = definition.version().into();

@@ -42,6 +42,16 @@ macro_rules! field_codec {
     };
 }
 
+/// A list that can be long.
+macro_rules! list_codec {
+    ($name:literal, $type:ident, $about:literal) => {
+        Codec {
+            encode: |json, _| $type::json_to_bytes(json),
+            ..field_codec! { $name, $type<'_>, "files", $about }
+        }
+    };
+}
+
 macro_rules! message_codec {
     ($name:literal, $service:ident, $about:literal) => {
         Codec {
@@ -78,7 +88,8 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         "gatekeeper" => "uru.gatekeeper",
         _ => return Err(line.no_message()),
     };
-    Ok(Some((codec, serde_json::json!({"name": name, "fields": line.fields}))))
+    let members = [("name", name.into()), ("fields", line.fields.clone())];
+    Ok(Some((codec, members.into_iter().collect())))
 }
 
 /// All of them, by name.
@@ -104,11 +115,11 @@ pub(crate) static CODECS: &[Codec] = &[
         remarks: no_remarks,
     },
     message_codec! { "uru.file", File, "a message of a file connection, with its byte count" },
-    field_codec! { "uru.file-list", FileList<'_>, "files", "the secure files of an auth server" },
+    list_codec! { "uru.file-list", FileList, "the secure files of an auth server" },
     message_codec! { "uru.game", Game, "a message of a game connection" },
     message_codec! { "uru.gatekeeper", Gatekeeper, "a message of a gatekeeper connection" },
     field_codec! { "uru.key", Key<'_>, "key", "plKey: an object, or none" },
-    field_codec! { "uru.manifest", Manifest<'_>, "files", "a manifest in wire format" },
+    list_codec! { "uru.manifest", Manifest, "a manifest in wire format" },
     Codec {
         name: "uru.net-message",
         about: "a net message, as PropagateBuffer holds it",

@@ -121,7 +121,7 @@ fn is_state(site: Site<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use worldwire_core::json::json;
     use worldwire_core::opener::Subject;
     use worldwire_core::{Limits, Tree};
 
@@ -173,7 +173,7 @@ mod tests {
         let text = worldwire_core::json::write_node;
         let mut written = String::new();
         text(tree.find(MESSAGE).unwrap(), Default::default(), &mut written);
-        let mut json: Json = written.parse().unwrap();
+        let mut json: Json = serde_json::from_str(&written).unwrap();
         assert_eq!(encoded(&json, &uru).unwrap(), bytes);
 
         // What was changed in the state is written; the bytes beside it do not count.

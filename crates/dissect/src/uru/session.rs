@@ -326,7 +326,8 @@ impl Message for Opened<'_> {
         match self.received.unit {
             Unit::Message(service) => {
                 let (_, name) = self.received.name();
-                let json = serde_json::json!({"name": name, "fields": fields});
+                let members = [("name", name.into()), ("fields", fields.clone())];
+                let json: Json = members.into_iter().collect();
                 let given = Given::closing(&json, self.states);
                 frame::Message::from_json(service, self.received.side, given)?.to_bytes()
             }

@@ -1,6 +1,6 @@
 //! Captures of the toy: text and JSON, whatever the threads and batches are; filters; codecs; keys.
 
-use worldwire_core::json::{Json, Style};
+use worldwire_core::json::{Json, Style, json};
 use worldwire_core::text::TextStyle;
 use worldwire_core::{Limits, Sampler, Side};
 use worldwire_dissect::filter::Filter;
@@ -152,11 +152,11 @@ fn codecs_decode_and_encode_by_name() {
             let mut json = String::new();
             codec.write_json(&tree, from, Style::default(), &mut json);
             let parsed: Json = serde_json::from_str(&json).unwrap();
-            assert_eq!(codec.encode(&parsed, &options).unwrap(), bytes, "{json}");
+            assert_eq!(codec.encode(parsed, &options).unwrap(), bytes, "{json}");
         }
     }
     let codec = families().codec("toy.stream").unwrap();
-    let json = serde_json::json!({
+    let json = json!({
         "from": "server", "number": 3,
         "fields": {"content": {"flags": ["Heavy"], "label": "x"}},
     });
@@ -166,7 +166,7 @@ fn codecs_decode_and_encode_by_name() {
         definitions: &definitions,
         limits: &limits,
     };
-    assert_eq!(codec.encode(&json, &options).unwrap(), [3, 2, 0, 0, 0, 4, b'x']);
+    assert_eq!(codec.encode(json, &options).unwrap(), [3, 2, 0, 0, 0, 4, b'x']);
     let error = families().codec("toy.strem").unwrap_err().to_string();
     assert!(error.contains("did you mean \"toy.stream\"?"), "{error}");
 }

@@ -297,12 +297,12 @@ fn change(json: &mut Json) -> bool {
         Json::Object(fields) => {
             // What says how the rest is laid out stays, and the numbers of datagrams.
             let structure = ["class", "count", "type", "opcode", "length", "sequence"];
-            let own = fields.iter_mut().filter(|(name, _)| !structure.contains(&name.as_str()));
+            let own = fields.iter_mut().filter(|(name, _)| !structure.contains(name));
             if own.into_iter().any(|(_, value)| change(value)) {
                 return true;
             }
             // Where all else is lists and bytes, the time is left.
-            let time = fields.get_mut("time").filter(|time| time.is_u64());
+            let time = fields.get_mut("time").filter(|time| time.as_u64().is_some());
             time.is_some_and(|time| {
                 *time = (time.as_u64().unwrap_or(0) ^ 1).into();
                 true

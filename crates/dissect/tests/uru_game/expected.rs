@@ -48,7 +48,7 @@ impl Agreement {
     ) -> Self {
         let mut agreement = Self::default();
         for (key, value) in wanted.as_object().unwrap() {
-            let outcome = match key.as_str() {
+            let outcome = match key {
                 "vars" => variables_agree(message, value, descriptors),
                 _ => field_agrees(root, key, wanted, value).map_err(|why| vec![why]),
             };
@@ -248,29 +248,27 @@ fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     let mut found = String::new();
     worldwire_core::text::write_value(node, 0, &mut found);
     let good = match (node.value(), wanted) {
-        (Value::Null, Json::String(none)) => none == "-",
+        (Value::Null, Json::String(none)) => **none == *"-",
         (Value::Bool(found), Json::Bool(wanted)) => found == *wanted,
-        (Value::Bool(found), Json::String(wanted)) => wanted == if found { "1" } else { "0" },
+        (Value::Bool(found), Json::String(wanted)) => **wanted == *if found { "1" } else { "0" },
         (Value::Bool(found), Json::Number(wanted)) => wanted.as_u64() == Some(found.into()),
         (Value::F32(found), wanted) => {
             wanted.as_f64().is_some_and(|wanted| (f64::from(found) - wanted).abs() < 0.001)
         }
         (Value::Enum(number, _), Json::Number(wanted)) => wanted.as_i64() == Some(number),
-        (Value::Enum(number, names), Json::String(wanted)) => {
-            names.name(number) == Some(wanted.as_str())
-        }
+        (Value::Enum(number, names), Json::String(wanted)) => names.name(number) == Some(wanted),
         (Value::Signed(found), Json::Number(wanted)) => wanted.as_i64() == Some(found),
         // An object, or a message inside.
         (Value::Record, Json::String(wanted)) => match node.child("class") {
-            Some(class) => return agrees(class, &wanted.as_str().into()),
+            Some(class) => return agrees(class, &Json::String(wanted.clone())),
             None if node.child("location").is_some() => uoid_text(node).as_deref() == Some(wanted),
             // A text that has something to it beside its characters.
-            None => return agrees(node.child("text").ok_or(found)?, &wanted.as_str().into()),
+            None => return agrees(node.child("text").ok_or(found)?, &Json::String(wanted.clone())),
         },
         (Value::Span(_), Json::String(wanted)) => match node.content() {
-            Some(Content::Text(text)) => text == *wanted,
+            Some(Content::Text(text)) => *text == **wanted,
             Some(Content::Bytes(bytes)) => {
-                String::from_utf8_lossy(&bytes) == *wanted
+                *String::from_utf8_lossy(&bytes) == **wanted
                     || parse_hex(wanted).is_some_and(|wanted| wanted == *bytes)
             }
             None => false,
@@ -350,7 +348,7 @@ fn compare(path: &str, wanted: &Json, found: &Json, compared: &mut usize, out: &
             None => out.push(format!("{path}: missing")),
         }
     }
-    for name in found_map.keys().filter(|name| !wanted_map.contains_key(*name)) {
+    for name in found_map.keys().filter(|name| !wanted_map.contains_key(name)) {
         out.push(format!("{path}.{name}: not wanted"));
     }
 }

@@ -115,6 +115,19 @@ impl<'d> TableFile<'d> {
         tables.map(|tables| TableFile { tables }).map_err(|error| error.inside("tables"))
     }
 
+    /// The bytes of the file that JSON tells of, as [`Self::from_json`] and [`Self::to_bytes`] give
+    /// them, without all records in memory at the same time.
+    ///
+    /// # Errors
+    /// Value, when the JSON is something else; the limits.
+    pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
+        let mut fields = FieldsOf::new(json)?;
+        let mut writer = Writer::new();
+        let tables = each(fields.take("tables")?, |json| write_table(json, &mut writer));
+        fields.end()?;
+        tables.map(|_| writer.into_bytes()).map_err(|error| error.inside("tables"))
+    }
+
     /// Refuses what [`Self::warnings`] and [`Self::missing`] tell, for those who want only what is
     /// in order.
     ///
@@ -209,7 +222,21 @@ impl<'d> Table<'d> {
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let count = u32::try_from(self.records.len());
+        self.encode_template(self.records.len(), writer)?;
+        for (index, row) in self.records.iter().enumerate() {
+            let inside = |error: Error| error.inside_item(index).inside("records");
+            let kinds = row.values.iter().map(FieldValue::kind);
+            if !kinds.eq(self.columns.iter().map(|column| column.kind)) {
+                return Err(inside(Error::value("the values of the columns", "others")));
+            }
+            row.encode(writer).map_err(inside)?;
+        }
+        Ok(())
+    }
+
+    /// All that stands in front of so many records.
+    fn encode_template(&self, records: usize, writer: &mut Writer) -> Result<()> {
+        let count = u32::try_from(records);
         writer.u32(count.map_err(|_| Error::value("at most 4294967295 records", "more"))?);
         sized(writer, TEMPLATE, self.stated_size, |writer| {
             for column in &self.columns {
@@ -224,19 +251,7 @@ impl<'d> Table<'d> {
             writer.u8(9);
             writer.u8(self.target_flags);
             self.name.encode(writer)
-        })?;
-        for (index, row) in self.records.iter().enumerate() {
-            let inside = |error: Error| error.inside_item(index).inside("records");
-            let kinds = row.values.iter().map(FieldValue::kind);
-            if !kinds.eq(self.columns.iter().map(|column| column.kind)) {
-                return Err(inside(Error::value("the values of the columns", "others")));
-            }
-            sized(writer, RECORD, row.stated_size, |writer| {
-                row.values.iter().try_for_each(|value| value.encode(writer))
-            })
-            .map_err(inside)?;
-        }
-        Ok(())
+        })
     }
 }
 
@@ -290,6 +305,12 @@ impl<'d> Row<'d> {
         })?;
         Ok(Self { values, stated_size: wrong_size(reader, at, stated) })
     }
+
+    fn encode(&self, writer: &mut Writer) -> Result<()> {
+        sized(writer, RECORD, self.stated_size, |writer| {
+            self.values.iter().try_for_each(|value| value.encode(writer))
+        })
+    }
 }
 
 fn head<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, kind: u8) -> Result<u16> {
@@ -328,7 +349,7 @@ fn sized(
     Ok(())
 }
 
-fn each<V>(json: &Json, read: impl Fn(&Json) -> Result<V>) -> Result<Vec<V>> {
+fn each<V>(json: &Json, mut read: impl FnMut(&Json) -> Result<V>) -> Result<Vec<V>> {
     let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
     let one = |(index, item)| read(item).map_err(|error| error.inside_item(index));
     items.iter().enumerate().map(one).collect()
@@ -339,8 +360,28 @@ const SIZE: &str = "a whole number from 0 to 65535";
 
 fn table_from_json(json: &Json) -> Result<Table<'static>> {
     let mut fields = FieldsOf::new(json)?;
+    let mut table = template_from_json(&mut fields)?;
+    let records = each(fields.take("records")?, |json| row_from_json(json, &table.columns));
+    table.records = records.map_err(|error| error.inside("records"))?;
+    fields.end()?;
+    Ok(table)
+}
+
+/// Reads a table and writes it, a record at a time.
+fn write_table(json: &Json, writer: &mut Writer) -> Result<()> {
+    let mut fields = FieldsOf::new(json)?;
+    let table = template_from_json(&mut fields)?;
+    let records = fields.take("records")?;
+    table.encode_template(records.as_array().map_or(0, <[_]>::len), writer)?;
+    let written = each(records, |json| row_from_json(json, &table.columns)?.encode(writer));
+    written.map_err(|error| error.inside("records"))?;
+    fields.end()
+}
+
+/// A table without its records.
+fn template_from_json(fields: &mut FieldsOf<'_>) -> Result<Table<'static>> {
     fields.take_optional("count");
-    let stated = template_size(&mut fields)?;
+    let stated_size = stated_size(fields)?;
     let mut target_flags = USUAL_FLAGS;
     let all =
         each(fields.take("columns")?, column_from_json).map_err(|error| error.inside("columns"))?;
@@ -353,11 +394,10 @@ fn table_from_json(json: &Json) -> Result<Table<'static>> {
         }
     }
     let name = Str::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?;
-    let records = each(fields.take("records")?, |json| row_from_json(json, &columns))
-        .map_err(|error| error.inside("records"))?;
-    fields.end()?;
-    let mut table = Table { name, columns, target_flags, stated_size: stated, records };
-    table.forget_right_sizes()?;
+    let mut table = Table { name, columns, target_flags, stated_size, records: Vec::new() };
+    // Sizes from JSON are kept only where they are wrong.
+    let template = table.template_bytes();
+    table.stated_size = table.stated_size.filter(|size| usize::from(*size) != template);
     Ok(table)
 }
 
@@ -367,19 +407,6 @@ impl Table<'_> {
         let name = self.name.as_bytes().len();
         let columns = self.columns.iter().map(|column| column.name.as_bytes().len() + 4);
         HEAD_BYTES + columns.sum::<usize>() + TARGET.len() + 4 + 2 + name
-    }
-
-    /// Sizes from JSON are kept only where they are wrong.
-    fn forget_right_sizes(&mut self) -> Result<()> {
-        let template = self.template_bytes();
-        self.stated_size = self.stated_size.filter(|size| usize::from(*size) != template);
-        for row in &mut self.records {
-            let mut writer = Writer::new();
-            row.values.iter().try_for_each(|value| value.encode(&mut writer))?;
-            let real = writer.len() + HEAD_BYTES;
-            row.stated_size = row.stated_size.filter(|size| usize::from(*size) != real);
-        }
-        Ok(())
     }
 }
 
@@ -401,7 +428,7 @@ fn value_bytes(value: &FieldValue<'_>) -> usize {
     }
 }
 
-fn template_size(fields: &mut FieldsOf<'_>) -> Result<Option<u16>> {
+fn stated_size(fields: &mut FieldsOf<'_>) -> Result<Option<u16>> {
     let size = fields.take_optional("size").map(|json| json::integer(json, SIZE));
     size.transpose().map_err(|error| error.inside("size"))
 }
@@ -426,7 +453,7 @@ fn column_from_json(json: &Json) -> Result<Column<'static>> {
 
 fn row_from_json(json: &Json, columns: &[Column<'static>]) -> Result<Row<'static>> {
     let mut fields = FieldsOf::new(json)?;
-    let stated_size = template_size(&mut fields)?;
+    let stated_size = stated_size(&mut fields)?;
     let json = fields.take("values")?;
     let items = json.as_array().filter(|items| items.len() == columns.len());
     let wanted = || json::expected(format!("an array of {}", columns.len()), json);
@@ -437,5 +464,10 @@ fn row_from_json(json: &Json, columns: &[Column<'static>]) -> Result<Row<'static
     };
     let values = columns.iter().zip(items).enumerate().map(one).collect::<Result<_>>()?;
     fields.end()?;
-    Ok(Row { values, stated_size })
+    let mut row = Row { values, stated_size };
+    let mut writer = Writer::new();
+    row.values.iter().try_for_each(|value| value.encode(&mut writer))?;
+    let real = writer.len() + HEAD_BYTES;
+    row.stated_size = row.stated_size.filter(|size| usize::from(*size) != real);
+    Ok(row)
 }

@@ -82,9 +82,8 @@ fn json(data: &[u8]) {
             let _ = message.payload(&values);
         }
     }
-    if let Ok(file) = TableFile::from_json(&json) {
-        let _ = file.to_bytes();
-    }
+    let bytes = TableFile::from_json(&json).and_then(|file| file.to_bytes());
+    assert_eq!(TableFile::json_to_bytes(&json).ok(), bytes.ok(), "a record at a time");
 }
 
 fn table(data: &[u8]) {
@@ -104,6 +103,7 @@ fn table(data: &[u8]) {
     assert_eq!(file.to_bytes().as_deref(), Ok(data), "encodes to other bytes");
     let again = TableFile::from_json(&json).and_then(|file| file.to_bytes());
     assert_eq!(again.as_deref(), Ok(data), "JSON encodes to other bytes");
+    assert_eq!(TableFile::json_to_bytes(&json), again, "a record at a time");
     if let Ok(csv) = file.to_csv() {
         let again = TableFile::from_csv(&csv, "").expect("it was written just now");
         assert_eq!(again.to_bytes(), file.to_bytes(), "the way back from CSV");

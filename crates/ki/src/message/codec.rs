@@ -227,7 +227,7 @@ impl Message {
         let mut values = Values::new();
         let subject = self.subject();
         for field in self.fields() {
-            let Some(inner) = object.get(&*field.name) else {
+            let Some(inner) = object.get(&field.name) else {
                 values.fields.push(field.default.clone());
                 continue;
             };

@@ -79,7 +79,7 @@ impl<'d> RawMessage<'d> {
 /// The definition that `service` and `order` name: by name or by number, or both in `message`.
 fn named<'p>(fields: &mut FieldsOf<'_>, protocols: &'p Protocols) -> Result<&'p Message> {
     let word = |json: &Json| match json {
-        Json::String(word) => Ok(word.clone()),
+        Json::String(word) => Ok(word.to_string()),
         Json::Number(number) => Ok(number.to_string()),
         other => Err(json::expected("a name or a number", other)),
     };

@@ -113,7 +113,7 @@ impl CoreTable {
     }
 
     fn add_row(&mut self, classes: &Classes, row: &Json) -> Result<()> {
-        let columns = row.as_array().map_or(&[][..], Vec::as_slice);
+        let columns = row.as_array().unwrap_or_default();
         let [block, kind, class] = columns else {
             return Err(expected("[block, type, class]", row));
         };

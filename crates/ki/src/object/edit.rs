@@ -150,7 +150,7 @@ fn order(slot: Slot<'_>) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     use super::*;
     use crate::schema::classes::TypeLists;

@@ -209,7 +209,7 @@ pub(crate) fn wide(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     #[test]
     fn units_are_counted_and_surrogates_survive() {

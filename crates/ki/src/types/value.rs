@@ -143,7 +143,7 @@ impl FieldValue<'_> {
             (FieldType::Bool, _) if text.eq_ignore_ascii_case("false") => "0",
             _ => text,
         };
-        FieldValue::from_json(kind, &Json::String(text.to_owned())).ok()
+        FieldValue::from_json(kind, &Json::from(text)).ok()
     }
 
     /// The text of an XML element or CSV cell that says it; `None` for a string that is no text.

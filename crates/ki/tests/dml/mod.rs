@@ -1,6 +1,6 @@
 //! What each case of the DML vectors has to show.
 
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, agrees, hex};
 use worldwire_core::{Reader, Tree, Value};
 use worldwire_ki::file::table::TableFile;
@@ -47,7 +47,7 @@ pub(crate) fn protocol(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(wanted.len() == protocol.messages().len(), "another number of messages")?;
     for (message, wanted) in protocol.messages().iter().zip(wanted) {
         let fields: Vec<_> = message.fields().iter().map(|f| (&*f.name, f.kind.name())).collect();
-        let found = serde_json::json!({
+        let found = json!({
             "order": message.order, "tag": &*message.tag,
             "access_level": message.access_level, "fields": fields,
         });

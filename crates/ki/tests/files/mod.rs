@@ -1,6 +1,6 @@
 //! What each case of the vectors of the client's own files has to show.
 
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, hex};
 use worldwire_core::{Limits, Reader, Result, Tree, TreeBuilder, Value};
 use worldwire_ki::file::bcd::{BcdFile, CollisionFlags};
@@ -64,7 +64,7 @@ pub(crate) fn nav(Case { section, case, .. }: &Case<'_>) -> Outcome {
         return invalid(case, &bytes, NavFile::open(&bytes, &LIMITS), strict);
     }
     let file = NavFile::strict(&bytes, &LIMITS).map_err(say)?;
-    let mut wanted = serde_json::json!({
+    let mut wanted = json!({
         "last_id": case["last_id"], "nodes": case["nodes"], "links": case["links"],
     });
     if case["kind"] == "zone_nav" {
@@ -111,10 +111,10 @@ pub(crate) fn bcd(Case { section, case, .. }: &Case<'_>) -> Outcome {
                 _ => continue,
             };
             let (known, _) = CollisionFlags::NAMES.flags(flags.0.into());
-            check(names == serde_json::json!(known), format!("{known:?} is not {names}"))?;
+            check(names == json!(known), format!("{known:?} is not {names}"))?;
         }
     }
-    let wanted = BcdFile::from_json(&serde_json::json!({"collisions": collisions}));
+    let wanted = BcdFile::from_json(&json!({"collisions": collisions}));
     check(wanted.map_err(say)? == file, format!("{file:?}"))?;
     check(file.to_bytes().as_deref() == Ok(&*bytes), "encodes to other bytes")?;
     let json = traced(&bytes, |reader| BcdFile::decode(reader).map(drop))?;
@@ -155,7 +155,7 @@ pub(crate) fn lang(Case { section, case, .. }: &Case<'_>) -> Outcome {
         return invalid(&case, &bytes, LangFile::open(&bytes, &LIMITS), strict);
     }
     let file = LangFile::strict(&bytes, &LIMITS).map_err(say)?;
-    let wanted = serde_json::json!({
+    let wanted = json!({
         "number": case["number"], "name": case["lang_name"], "entries": case["entries"],
     });
     check(LangFile::from_json(&wanted).map_err(say)? == file, format!("{file:?}"))?;
@@ -214,20 +214,17 @@ pub(crate) fn type_list(Case { section, case, .. }: &Case<'_>) -> Outcome {
 /// A class in the form of the vectors.
 fn class(class: &Class) -> Json {
     let properties = class.properties().iter().map(|property| {
-        let mut json = serde_json::json!({
+        let mut json = json!({
             "name": *property.name, "type": *property.type_name, "id": property.id,
             "flags": property.flags, "container": property.container.name(),
             "dynamic": property.dynamic, "pointer": property.pointer, "hash": property.hash,
         });
         if let Some(choices) = &property.choices {
             let numbers = choices.names().iter();
-            let mut options: Vec<Json> = numbers
-                .map(|(value, name)| serde_json::json!({"name": name, "value": value}))
-                .collect();
+            let mut options: Vec<Json> =
+                numbers.map(|(value, name)| json!({"name": name, "value": value})).collect();
             let texts = choices.texts().iter();
-            options.extend(
-                texts.map(|(name, text)| serde_json::json!({"name": **name, "text": **text})),
-            );
+            options.extend(texts.map(|(name, text)| json!({"name": **name, "text": **text})));
             json["options"] = options.into();
             if let Some(default) = &choices.default {
                 json["default"] = (**default).into();
@@ -240,7 +237,7 @@ fn class(class: &Class) -> Json {
     });
     let bases: Vec<&str> = class.bases.iter().map(|base| &**base).collect();
     let properties: Vec<Json> = properties.collect();
-    serde_json::json!({
+    json!({
         "name": *class.name, "hash": class.hash, "bases": bases, "properties": properties,
     })
 }
@@ -257,7 +254,7 @@ fn same_class(wanted: &Json, found: &Json) -> Outcome {
         for option in property.get_mut("options").and_then(Json::as_array_mut).into_iter().flatten()
         {
             if let Some(number) = value(&option["text"]) {
-                *option = serde_json::json!({"name": option["name"], "value": number});
+                *option = json!({"name": option["name"], "value": number});
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, hex};
 use worldwire_core::{Limits, Reader, Tree, Value};
 use worldwire_ki::file::wad::{Archive, ArchiveFile, Inflater, crc, safe_path};
@@ -42,7 +42,7 @@ pub(crate) fn archive(Case { section, case, .. }: &Case<'_>) -> Outcome {
     let wanted = case["entries"].as_array().ok_or("no entries")?;
     check(wanted.len() == table.entries.len(), "another number of entries")?;
     for (entry, wanted) in table.entries.iter().zip(wanted) {
-        let found = serde_json::json!({
+        let found = json!({
             "path": entry.name_lossy(), "offset": entry.offset, "size": entry.size,
             "compressed_size": entry.compressed_size.cast_signed(),
             "compressed": entry.is_compressed(), "crc": entry.crc,

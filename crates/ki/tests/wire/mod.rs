@@ -1,6 +1,6 @@
 //! The vectors of string ids, hashes, frames and the login's secrets.
 
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Object, Style, write_children};
 use worldwire_core::testing::hex;
 use worldwire_core::{Reader, Side, Tree, Value};
 use worldwire_ki::control::Control;
@@ -169,8 +169,8 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
         _ => None,
     };
     for (key, wanted) in wanted {
-        match (key.as_str(), wanted) {
-            ("empty", _) => same(found.as_object().map(serde_json::Map::len), Some(0))?,
+        match (key, wanted) {
+            ("empty", _) => same(found.as_object().map(Object::len), Some(0))?,
             ("crypto", Json::Null) => same(crypto.is_none(), true)?,
             ("crypto", wanted) => {
                 let block = crypto.and_then(|block| block.signed_offer()).ok_or("no offer")?;
@@ -181,7 +181,7 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
                 same(i64::from(block.challenge.hash_length), number(wanted, "hash_len")?)?;
                 same(i64::from(block.echo), number(wanted, "echo")?)?;
                 same(block.signature.len() as i64, number(wanted, "signature_len")?)?;
-                let shown = found.pointer("/crypto/challenge/type").and_then(Json::as_i64);
+                let shown = found["crypto"]["challenge"]["type"].as_i64();
                 same(shown, wanted.get("challenge_type").and_then(Json::as_i64))?;
             }
             ("crypto_hex", _) => {
@@ -205,7 +205,7 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
     Ok(())
 }
 
-fn wanted_of(case: &Json) -> serde_json::Map<String, Json> {
+fn wanted_of(case: &Json) -> Object {
     case.get("fields").and_then(Json::as_object).cloned().unwrap_or_default()
 }
 

@@ -41,7 +41,7 @@ impl<'d> Field<'d> for SimTime {
         let number = match json.json() {
             #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest float")]
             Json::Number(number) => number.as_f64().map(|number| number as f32),
-            Json::String(text) => match (text.as_str(), text.strip_prefix("0x")) {
+            Json::String(text) => match (&**text, text.strip_prefix("0x")) {
                 ("NaN", _) => Some(f32::from_bits(0x7fc0_0000)),
                 ("Infinity", _) => Some(f32::INFINITY),
                 ("-Infinity", _) => Some(f32::NEG_INFINITY),

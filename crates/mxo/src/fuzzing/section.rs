@@ -265,7 +265,7 @@ fn picture(replica: &Replica) -> String {
     let (mut json, mut text) = (String::new(), String::new());
     replica.write_json(Style::default(), &mut json);
     replica.write_text(&mut text);
-    let views: Vec<serde_json::Value> = serde_json::from_str(&json).expect("it is JSON");
+    let views: Vec<worldwire_core::json::Json> = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(views.len(), replica.len(), "every view is shown");
     json + &text
 }

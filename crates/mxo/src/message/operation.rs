@@ -192,7 +192,7 @@ impl<'d> Operation<'d> {
             return Err(json::expected("an object with one operation, by its name", &json));
         };
         let given = json.at(value);
-        let operation = match name.as_str() {
+        let operation = match name {
             "create" => Create::from_json(given, context).map(|create| {
                 let viewed = Viewed { class: create.class, guess: create.guess };
                 views.create(create.new_view, viewed);

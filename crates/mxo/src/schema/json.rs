@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Map;
+use worldwire_core::json::Object;
 use worldwire_core::json::{self, Json};
 use worldwire_core::{Diagnostic, nearest};
 
@@ -80,7 +80,7 @@ impl JsonReader<'_, '_, '_> {
         let Some(whole) = whole.as_object() else {
             return self.wrong(&[], "an object with tables and goobjects", whole);
         };
-        for key in whole.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+        for key in whole.keys().filter(|key| !KEYS.contains(key)) {
             let near = nearest(key, KEYS.iter().copied());
             let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
             let span = self.place(&[key]);
@@ -89,7 +89,7 @@ impl JsonReader<'_, '_, '_> {
         let mut updates = HashMap::new();
         for (name, list) in self.part(whole, "update_tables") {
             if let Some(list) = self.properties(&["update_tables", name], list) {
-                updates.insert(name.as_str(), list);
+                updates.insert(name, list);
             }
         }
         let groups: HashMap<_, _> = self.part(whole, "update_table_for").collect();
@@ -102,10 +102,10 @@ impl JsonReader<'_, '_, '_> {
             }
         }
         for (name, list) in self.part(whole, "tables") {
-            let path = ["tables", name.as_str()];
+            let path = ["tables", name];
             let Some(list) = self.properties(&path, list) else { continue };
             if !is_name(name) {
-                self.wrong(&path, "the name of a class", &Json::from(name.as_str()));
+                self.wrong(&path, "the name of a class", &Json::from(name));
                 continue;
             }
             let class = Class::new(name, list);
@@ -130,9 +130,9 @@ impl JsonReader<'_, '_, '_> {
     /// The entries of a part that may be missing.
     fn part<'j>(
         &mut self,
-        whole: &'j Map<String, Json>,
+        whole: &'j Object,
         name: &'static str,
-    ) -> impl Iterator<Item = (&'j String, &'j Json)> + use<'j> {
+    ) -> impl Iterator<Item = (&'j str, &'j Json)> + use<'j> {
         let part = match whole.get(name) {
             Some(Json::Object(part)) => Some(part),
             Some(other) => {

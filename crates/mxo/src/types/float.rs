@@ -13,7 +13,7 @@ macro_rules! floats {
             let number = match json {
                 // By way of its text: a detour over the wider type could round twice.
                 Json::Number(number) => number.to_string().parse().ok().filter(finite),
-                Json::String(text) => match text.as_str() {
+                Json::String(text) => match &**text {
                     "NaN" => Some($float::from_bits($nan)),
                     "Infinity" => Some($float::INFINITY),
                     "-Infinity" => Some($float::NEG_INFINITY),
@@ -44,7 +44,7 @@ floats! {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     use super::*;
 

@@ -30,7 +30,7 @@ fn number(json: &Json, key: &str) -> Result<u64, String> {
 /// The views that a case says are there, by the names of their classes.
 fn views(case: &Json, objects: &Objects) -> Result<BTreeMap<u16, Viewed>, String> {
     let known = case.get("known_views").and_then(Json::as_object).ok_or("no known_views")?;
-    let view = |(view, class): (&String, &Json)| {
+    let view = |(view, class): (&str, &Json)| {
         let class = class.as_str().and_then(|name| objects.class_named(name));
         let (class, _) = class.ok_or_else(|| format!("no class of view {view}"))?;
         Ok((view.parse().map_err(text)?, class.into()))
@@ -89,7 +89,7 @@ fn operation(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     let wanted = wanted.as_object().ok_or("no operation")?;
     let find = |name: &str| node.child(name).ok_or_else(|| format!("no {name}"));
     for (key, value) in wanted {
-        match key.as_str() {
+        match key {
             "op" => same("op", Some(node.name()), value.as_str())?,
             "dynamic" => {
                 let flags = find("flags")?.unsigned();
@@ -116,7 +116,7 @@ fn operation(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
             "state" => {
                 let movement = find("movement")?;
                 for (key, value) in value.as_object().ok_or("no state")? {
-                    match key.as_str() {
+                    match key {
                         "pos" => {
                             let parts = movement.child("position").ok_or("no position")?;
                             coordinates(parts, value)?;

@@ -275,8 +275,9 @@ impl Goobj {
 
 /// Values by the names of their properties.
 fn values(table: &toml::Table, class: &Class) -> Result<Properties<'static>, String> {
-    let json: Json = serde_json::to_value(table).map_err(|error| error.to_string())?;
-    Properties::from_json(Given::from(&json), None, class.create()).map_err(|it| it.to_string())
+    let json = serde_json::to_value(table).map_err(|error| error.to_string())?;
+    Properties::from_json(Given::from(&Json::from(json)), None, class.create())
+        .map_err(|it| it.to_string())
 }
 
 /// Tells the client where the object is, if its class has a place for that.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Value as Json, json};
+use worldwire_core::json::{Json, json};
 use worldwire_core::value::parse_hex;
 use worldwire_tera::message::{HeaderForm, Leniency};
 use worldwire_tera::schema::Set;

@@ -42,7 +42,7 @@ impl Bundle {
         for (revision, map) in part("maps").into_iter().flatten() {
             let pairs = map.as_object().into_iter().flatten().map(|(name, code)| {
                 let code = code.as_u64().and_then(|code| u16::try_from(code).ok());
-                (name.len() <= MOST_NAME).then_some((name.as_str(), u32::from(code?)))
+                (name.len() <= MOST_NAME).then_some((name, u32::from(code?)))
             });
             match (revision.parse(), pairs.collect::<Option<Vec<_>>>()) {
                 (Ok(number), Some(pairs)) => {
@@ -57,7 +57,7 @@ impl Bundle {
         for (file, content) in part("protocol").into_iter().flatten() {
             let decoded = content.as_str().and_then(|content| STANDARD.decode(content).ok());
             match decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
-                Some(content) => bundle.files.push((file.as_str().into(), content)),
+                Some(content) => bundle.files.push((file.into(), content)),
                 None => {
                     let message = "wanted the text of a definition in base64".to_owned();
                     problems.push(bad_value(name, text, file, message));

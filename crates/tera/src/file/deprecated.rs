@@ -89,7 +89,7 @@ impl Deprecated {
             for (version, rule) in versions {
                 match (version.parse(), Rule::from_json(rule)) {
                     (Ok(version), Some(rule)) => {
-                        let entry = rules.0.entry(message.as_str().into()).or_default();
+                        let entry = rules.0.entry(message.into()).or_default();
                         entry.insert(version, rule);
                     }
                     _ => {

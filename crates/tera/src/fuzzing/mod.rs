@@ -5,7 +5,7 @@ mod connection;
 
 use std::sync::LazyLock;
 
-use worldwire_core::json::{Json, Style};
+use worldwire_core::json::{Json, Object, Style};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Tree};
 
@@ -192,7 +192,7 @@ fn definition(data: &[u8]) {
             match Definition::parse(&file, text, &options) {
                 Ok(definition) => {
                     let mut bytes = Vec::new();
-                    let json = Json::Object(serde_json::Map::new());
+                    let json = Json::Object(Object::new());
                     let plan = definition.plan();
                     let form = HeaderForm::Plain;
                     if !lenient {

@@ -28,7 +28,7 @@
 
 use core::ops::Range;
 
-use worldwire_core::json::{self, Given, Json};
+use worldwire_core::json::{self, Given, Json, Number};
 use worldwire_core::{Error, Result, nearest};
 
 use super::fault::Fault;
@@ -146,9 +146,9 @@ impl FromJson<'_> {
         }
         if known < object.len() && self.leniency == Leniency::Strict {
             let names = || fields.iter().map(Field::name);
-            let extra = object.keys().find(|key| {
-                !extras.contains(&key.as_str()) && !names().any(|name| name == key.as_str())
-            });
+            let extra = object
+                .keys()
+                .find(|key| !extras.contains(key) && !names().any(|name| name == *key));
             if let Some(extra) = extra {
                 let error = Error::value("a known field", format!("\"{extra}\""));
                 return Err(match nearest(extra, names()) {
@@ -291,14 +291,14 @@ pub(crate) fn scalar_from_json(
 }
 
 /// Whether a number such as `1.0` or `1e3` is a whole one, exactly.
-fn is_whole(number: &serde_json::Number) -> bool {
+fn is_whole(number: &Number) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = number.as_f64().filter(|_| number.is_f64());
     float.is_some_and(|float| float.fract() == 0.0 && float.abs() <= EXACT)
 }
 
 /// A number without what stands behind its point, as JavaScript makes a whole number of it.
-fn truncated(number: &serde_json::Number) -> i128 {
+fn truncated(number: &Number) -> i128 {
     let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
     #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
     whole.unwrap_or_else(|| number.as_f64().map_or(0, |number| number as i128))
@@ -325,7 +325,7 @@ fn three(
 
 fn no_others(json: &Json, known: &[&'static str]) -> Result<()> {
     let keys = json.as_object().into_iter().flat_map(|object| object.keys());
-    match keys.into_iter().find(|key| !known.contains(&key.as_str())) {
+    match keys.into_iter().find(|key| !known.contains(key)) {
         None => Ok(()),
         Some(extra) => Err(Fault::UnknownField.value(format!("\"{extra}\""))),
     }
@@ -434,6 +434,7 @@ fn plain(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::schema::{Definition, FileName, ParseOptions};
+    use worldwire_core::json::json;
 
     /// The bytes of a message whose definition is `text`, behind the header.
     fn encoded(text: &str, json: Json, leniency: Leniency) -> Result<Vec<u8>> {
@@ -448,13 +449,13 @@ mod tests {
     #[test]
     fn a_hunting_zone_without_a_monster_is_refused() {
         for (skill, wanted) in [
-            (serde_json::json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
+            (json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
             (
-                serde_json::json!({ "type": 2, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
+                json!({ "type": 2, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
                 "a whole number from 0 to 4095",
             ),
         ] {
-            let json = serde_json::json!({ "a": skill });
+            let json = json!({ "a": skill });
             let error = encoded("skillid a\n", json.clone(), Leniency::Strict).unwrap_err();
             let wanted = format!("a.huntingZoneId: wanted {wanted}");
             assert!(error.to_string().contains(&wanted), "{error}");
@@ -465,18 +466,18 @@ mod tests {
     #[test]
     fn numbers_that_are_too_large_or_no_angles_are_refused() {
         let infinity = f32::INFINITY.to_le_bytes();
-        let large = serde_json::json!({ "a": 1e39 });
+        let large = json!({ "a": 1e39 });
         let error = encoded("float a\n", large.clone(), Leniency::Strict).unwrap_err();
         assert!(error.to_string().contains("value_out_of_range"), "{error}");
         assert_eq!(encoded("float a\n", large, Leniency::Lenient).unwrap(), infinity);
-        let meant = serde_json::json!({ "a": "Infinity" });
+        let meant = json!({ "a": "Infinity" });
         assert_eq!(encoded("float a\n", meant.clone(), Leniency::Strict).unwrap(), infinity);
-        let place = serde_json::json!({ "a": { "x": 1e39 } });
+        let place = json!({ "a": { "x": 1e39 } });
         assert!(encoded("vec3 a\n", place, Leniency::Strict).is_err());
-        let angles = serde_json::json!({ "a": { "y": "Infinity" } });
+        let angles = json!({ "a": { "y": "Infinity" } });
         let error = encoded("vec3fa a\n", angles, Leniency::Strict).unwrap_err().to_string();
         assert!(error.contains("a.y: wanted an angle in radians"), "{error}");
-        let units = serde_json::json!({ "a": { "y": { "units": "Infinity" } } });
+        let units = json!({ "a": { "y": { "units": "Infinity" } } });
         let bytes = encoded("vec3fa a\n", units, Leniency::Strict).unwrap();
         assert_eq!(bytes.get(4..8), Some(&infinity[..]));
     }
@@ -500,7 +501,7 @@ mod tests {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 a\nint32 b\nbyte c\nskillid32 d\nskillid32 e\n";
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
-        let json = serde_json::json!({
+        let json = json!({
             "a": 1.75, "b": -1.75, "c": 256.5, "d": 0x1400_0005,
             "e": { "type": 17, "npc": true, "huntingZoneId": 1025, "id": 65537 },
         });

@@ -23,7 +23,7 @@
 //! let tree = reader.finish();
 //! assert_eq!(tree.find("fields.hp").unwrap().unsigned(), Some(90));
 //!
-//! let json = serde_json::json!({ "opcode": "S_LIFE", "fields": { "hp": 90 } });
+//! let json = worldwire_core::json::json!({ "opcode": "S_LIFE", "fields": { "hp": 90 } });
 //! assert_eq!(packets.encode_json(&json)?, message);
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
@@ -328,7 +328,7 @@ mod tests {
     use crate::file::{NameList, Revisions};
     use crate::message::Leniency;
     use worldwire_core::Tree;
-    use worldwire_core::json::{self, Json};
+    use worldwire_core::json::{self, Json, json};
 
     fn packets() -> Packets {
         let files = [
@@ -404,7 +404,7 @@ mod tests {
     fn system_messages_are_taken_apart() {
         let packets = with_system_messages();
         let shown = |text: &str| {
-            let message = serde_json::json!({ "opcode": 5, "fields": { "message": text } });
+            let message = json!({ "opcode": 5, "fields": { "message": text } });
             let bytes = packets.encode_json(&message).unwrap();
             let shown = json(&packets, &bytes);
             shown
@@ -430,7 +430,7 @@ mod tests {
     fn changed_system_messages_are_encoded_again() {
         let packets = with_system_messages();
         let encode = |message: Json| {
-            let json = serde_json::json!({ "opcode": 5, "fields": { "message": message } });
+            let json = json!({ "opcode": 5, "fields": { "message": message } });
             packets.encode_json(&json)
         };
         let text = |message: Json| {
@@ -438,41 +438,41 @@ mod tests {
             let units = bytes[6..bytes.len() - 2].as_chunks().0.iter().copied();
             String::from_utf16(&units.map(u16::from_le_bytes).collect::<Vec<_>>()).unwrap()
         };
-        let changed = serde_json::json!({
+        let changed = json!({
             "bytes": "@042\u{b}item\u{b}x",
             "system": { "name": "SMT_GIFT", "values": [{ "key": "item", "value": "y" }, { "key": "z" }] },
         });
         assert_eq!(text(changed), "@44\u{b}item\u{b}y\u{b}z");
-        let same = serde_json::json!({
+        let same = json!({
             "bytes": "@042\u{b}item\u{b}x",
             "system": { "name": "SMT_LOOT", "values": [{ "key": "item", "value": "x" }] },
         });
         assert_eq!(text(same), "@042\u{b}item\u{b}x");
-        assert_eq!(text(serde_json::json!({ "bytes": "@1" })), "@1");
-        assert_eq!(text(serde_json::json!({ "system": { "name": 7 } })), "@7");
-        assert_eq!(text(serde_json::json!({ "system": { "name": "guild:3" } })), "@guild:3");
+        assert_eq!(text(json!({ "bytes": "@1" })), "@1");
+        assert_eq!(text(json!({ "system": { "name": 7 } })), "@7");
+        assert_eq!(text(json!({ "system": { "name": "guild:3" } })), "@guild:3");
         let said = |message: Json| encode(message).unwrap_err().to_string();
-        let error = said(serde_json::json!({ "system": { "name": "SMT_LOT" } }));
+        let error = said(json!({ "system": { "name": "SMT_LOT" } }));
         assert!(error.contains("did you mean \"SMT_LOOT\"?"), "{error}");
-        let twice = serde_json::json!([{ "key": "a" }, { "key": "b" }]);
-        let error = said(serde_json::json!({ "system": { "name": 7, "values": twice } }));
+        let twice = json!([{ "key": "a" }, { "key": "b" }]);
+        let error = said(json!({ "system": { "name": 7, "values": twice } }));
         assert!(error.contains("fields.message.system.values[0]: wanted"), "{error}");
-        let error = said(serde_json::json!({ "system": { "name": "a:\u{b}" } }));
+        let error = said(json!({ "system": { "name": "a:\u{b}" } }));
         assert!(error.contains("vertical tab"), "{error}");
-        assert!(encode(serde_json::json!({ "bytes": "@1", "more": 1 })).is_err());
+        assert!(encode(json!({ "bytes": "@1", "more": 1 })).is_err());
         // Nothing is dropped in silence.
         let values = |pair: Json| {
-            let system = serde_json::json!({ "name": 7, "values": [pair] });
-            said(serde_json::json!({ "system": system }))
+            let system = json!({ "name": 7, "values": [pair] });
+            said(json!({ "system": system }))
         };
-        let error = values(serde_json::json!({ "key": "a", "value": 5 }));
+        let error = values(json!({ "key": "a", "value": 5 }));
         assert!(error.contains("values[0].value: wanted a text, found 5"), "{error}");
-        let error = values(serde_json::json!({ "key": "a", "value": "5", "x": 1 }));
+        let error = values(json!({ "key": "a", "value": "5", "x": 1 }));
         assert!(error.contains("found \"x\""), "{error}");
-        let odd = serde_json::json!({ "bytes": 5, "system": { "name": 7, "values": [] } });
+        let odd = json!({ "bytes": 5, "system": { "name": 7, "values": [] } });
         assert!(said(odd).contains("bytes: wanted a text"));
         // What earlier versions showed is passed over.
-        let old = serde_json::json!({ "opcode": 5, "fields": {
+        let old = json!({ "opcode": 5, "fields": {
             "message": "@42", "$system": { "name": "SMT_LOOT", "values": [] } } });
         assert!(packets.encode_json(&old).is_ok());
     }
@@ -541,10 +541,10 @@ mod tests {
 
     #[test]
     fn servers_send_no_counters() {
-        let integrity = serde_json::json!({ "counter": 1, "checksum": 2 });
+        let integrity = json!({ "counter": 1, "checksum": 2 });
         let message = |opcode: &str| {
-            let fields = serde_json::json!({ "$integrity": integrity });
-            packets().encode_json(&serde_json::json!({ "opcode": opcode, "fields": fields }))
+            let fields = json!({ "$integrity": integrity });
+            packets().encode_json(&json!({ "opcode": opcode, "fields": fields }))
         };
         let error = message("S_A").unwrap_err().to_string();
         assert!(error.contains("fields.$integrity: wanted a message of the server"), "{error}");

@@ -127,7 +127,7 @@ fn part<'n>(reader: &mut Reader<'_, TreeBuilder<'n>>, name: &'n str, text: &str)
 fn from_json(json: &Json) -> Result<SystemMessage<'static>> {
     let mut parts = FieldsOf::new(json)?;
     let name = match parts.take("name")? {
-        Json::String(name) => name.clone(),
+        Json::String(name) => name.to_string(),
         number => json::integer::<u32>(number, "a name or a number")
             .map_err(|error| error.inside("name"))?
             .to_string(),
@@ -160,7 +160,7 @@ fn from_json(json: &Json) -> Result<SystemMessage<'static>> {
 fn key_and_value(json: &Json) -> Result<(String, Option<String>)> {
     let mut parts = FieldsOf::new(json)?;
     let text = |json: &Json, name: &str| match json {
-        Json::String(text) => Ok(text.clone()),
+        Json::String(text) => Ok(text.to_string()),
         other => Err(json::expected("a text", other).inside(name)),
     };
     let key = text(parts.take("key")?, "key")?;

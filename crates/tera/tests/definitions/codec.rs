@@ -1,6 +1,6 @@
 //! Messages by their definitions.
 
-use worldwire_core::json::{Json, Style, write_children};
+use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::hex;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Reader, Tree, Value};
@@ -199,30 +199,30 @@ fn render(item: Item<'_, '_>) -> String {
 /// A value in the spelling of the vectors, in ours: bytes and units are written another way.
 pub(crate) fn convert(fields: &[Field], plan: &Plan, json: &Json) -> Json {
     let Json::Object(object) = json else { return json.clone() };
-    let field = |(name, value): (&String, &Json)| {
+    let field = |(name, value): (&str, &Json)| {
         let field = fields.iter().find(|field| field.name() == name);
         let value = field.map_or_else(|| value.clone(), |field| one(field, plan, value));
-        (name.clone(), value)
+        (name.to_owned(), value)
     };
     Json::Object(object.iter().map(field).collect())
 }
 
 fn one(field: &Field, plan: &Plan, json: &Json) -> Json {
     match (field.kind(), json) {
-        (FieldKind::Bytes { .. }, Json::String(hex)) => serde_json::json!({ "$hex": hex }),
+        (FieldKind::Bytes { .. }, Json::String(hex)) => json!({ "$hex": hex }),
         (FieldKind::Text { .. }, Json::Object(units)) => {
             let units = units["utf16"].as_array().expect("units").iter();
             let units =
                 units.map(|unit| u16::try_from(unit.as_u64().expect("a unit")).expect("a unit"));
             let bytes: Vec<String> =
                 units.flat_map(u16::to_le_bytes).map(|byte| format!("{byte:02x}")).collect();
-            serde_json::json!({ "$hex": bytes.concat() })
+            json!({ "$hex": bytes.concat() })
         }
         (FieldKind::Array { scope, .. }, Json::Array(items)) => {
             let (fields, single) = plan.element(*scope);
             let item = |item: &Json| match fields {
                 [field] if single => one(field, plan, item),
-                fields if item.is_null() => convert(fields, plan, &serde_json::json!({})),
+                fields if item.is_null() => convert(fields, plan, &json!({})),
                 fields => convert(fields, plan, item),
             };
             items.iter().map(item).collect()

@@ -1,6 +1,6 @@
 //! The text formats.
 
-use worldwire_core::json::Json;
+use worldwire_core::json::{Json, Object, json};
 use worldwire_tera::file::{CodeMap, MapKind, Rule};
 use worldwire_tera::schema::parse::{Line, Type};
 use worldwire_tera::schema::version::NotADefinition;
@@ -41,31 +41,31 @@ pub(crate) fn syntax(case: &Json) -> Outcome {
 
 /// The lines of a depth and below, in the form of the vectors.
 fn tree(lines: &[&Line], at: &mut usize, depth: usize) -> Json {
-    let mut fields = Vec::new();
+    let mut fields: Vec<Json> = Vec::new();
     while let Some(line) = lines.get(*at).filter(|line| line.depth >= depth) {
         *at += 1;
-        let mut field = serde_json::Map::new();
-        field.insert("name".into(), (*line.name).into());
+        let mut field = Object::new();
+        field.insert("name", (*line.name).into());
         match &line.kind {
             Type::Array(element) => {
-                field.insert("type".into(), "array".into());
+                field.insert("type", "array".into());
                 if **element != Type::Object {
-                    field.insert("subtype".into(), element.to_string().into());
+                    field.insert("subtype", element.to_string().into());
                 }
             }
             other => {
-                field.insert("type".into(), other.to_string().into());
+                field.insert("type", other.to_string().into());
             }
         }
         if line.interleaved {
-            field.insert("flags".into(), vec!["interleaved"].into());
+            field.insert("flags", vec!["interleaved"].into());
         }
         if lines.get(*at).is_some_and(|next| next.depth > depth) {
-            field.insert("fields".into(), tree(lines, at, depth + 1));
+            field.insert("fields", tree(lines, at, depth + 1));
         }
         fields.push(field.into());
     }
-    Json::Array(fields)
+    fields.into()
 }
 
 pub(crate) fn file_name(case: &Json) -> Outcome {
@@ -130,7 +130,7 @@ pub(crate) fn system_message(case: &Json, whole: &Json) -> Outcome {
     });
     let (map, expect) = (CodeMap::from_pairs(pairs), expect(case)?);
     if text(case, "kind")? == "build" {
-        let json = serde_json::json!({"id": case["name"], "tokens": case["tokens"]});
+        let json = json!({"id": case["name"], "tokens": case["tokens"]});
         let message = SystemMessage::from_json(&json).map_err(|error| error.to_string())?;
         // The order of an object is lost; that of the text is the vector's.
         return match (message.format(&map), error_of(expect)) {
@@ -152,7 +152,7 @@ pub(crate) fn system_message(case: &Json, whole: &Json) -> Outcome {
             for (key, value) in tokens {
                 check(found.get(key) == value.as_str(), format!("another {key}"))?;
             }
-            check(found.pairs.iter().all(|pair| tokens.contains_key(&*pair.0)), "more tokens")?;
+            check(found.pairs.iter().all(|pair| tokens.contains_key(&pair.0)), "more tokens")?;
             match expect.get("diagnostic").and_then(Json::as_str) {
                 Some("odd_token") => check(found.odd.is_some(), "no odd token")?,
                 Some("duplicate_key") => check(found.duplicate_key().is_some(), "no duplicate")?,

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use worldwire_core::json::{self, Given};
+use worldwire_core::json::{self, Given, Json};
 use worldwire_core::{
     Error, Field, Names, Reader, Result, Sampler, Trace, Value, Writer, list_from_json, record,
 };
@@ -152,6 +152,32 @@ macro_rules! unit_list {
             type At<'d> = $type<'d>;
         }
 
+        impl $type<'_> {
+            /// The bytes of a list in JSON, as [`Field::from_json`] and [`Field::encode`] give them,
+            /// without all entries in memory at the same time.
+            ///
+            /// # Errors
+            /// Value, when the JSON is something else.
+            pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
+                let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
+                let mut writer = Writer::new();
+                for (index, item) in items.iter().enumerate() {
+                    let entry = $entry::from_json(item.into());
+                    let written = entry.and_then(|entry| Self::write(&entry, &mut writer));
+                    written.map_err(|error| error.inside_item(index))?;
+                }
+                writer.zeros(if items.is_empty() { $empty * 2 } else { 2 });
+                Ok(writer.into_bytes())
+            }
+
+            fn write(entry: &$entry<'_>, writer: &mut Writer) -> Result<()> {
+                if !entry.has_name() {
+                    return Err(Error::value("a name", "none"));
+                }
+                entry.encode(writer)
+            }
+        }
+
         /// By itself, as a codec reads it.
         impl<'d> Field<'d> for $type<'d> {
             type Owned = $type<'static>;
@@ -167,10 +193,7 @@ macro_rules! unit_list {
 
             fn encode(&self, writer: &mut Writer) -> Result<()> {
                 for (index, entry) in self.0.iter().enumerate() {
-                    if !entry.has_name() {
-                        return Err(Error::value("a name", "none").inside_item(index));
-                    }
-                    entry.encode(writer).map_err(|error| error.inside_item(index))?;
+                    Self::write(entry, writer).map_err(|error| error.inside_item(index))?;
                 }
                 writer.zeros(if self.0.is_empty() { $empty * 2 } else { 2 });
                 Ok(())
@@ -347,6 +370,31 @@ mod tests {
         manifest.encode(&mut writer).unwrap();
         let back = Manifest::decode_inner(&mut Reader::new(writer.as_bytes())).unwrap();
         assert_eq!(back, manifest);
+    }
+
+    #[test]
+    fn json_is_written_an_entry_at_a_time() {
+        let json = json::json!([{"name": "a.pak", "size": 5}, {"name": "b.pak", "size": 70_000}]);
+        let mut writer = Writer::new();
+        FileList::from_json((&json).into()).unwrap().encode(&mut writer).unwrap();
+        assert_eq!(FileList::json_to_bytes(&json).unwrap(), writer.into_bytes());
+        for (wrong, wanted) in [
+            (
+                json::json!([{"name": "a", "size": 1}, {"name": "", "size": 1}]),
+                "[1]: wanted a name",
+            ),
+            (json::json!([{"name": "a", "size": "x"}]), "[0].size: wanted "),
+            (json::json!({}), "wanted an array, found {}"),
+        ] {
+            let error = FileList::json_to_bytes(&wrong).unwrap_err().to_string();
+            assert!(error.starts_with(wanted), "{error}");
+            let mut writer = Writer::new();
+            let list = FileList::from_json((&wrong).into());
+            let same = list.and_then(|list| list.encode(&mut writer)).unwrap_err();
+            assert_eq!(same.to_string(), error);
+        }
+        assert_eq!(FileList::json_to_bytes(&json::json!([])).unwrap(), [0; 4]);
+        assert_eq!(Manifest::json_to_bytes(&json::json!([])).unwrap(), [0; 2]);
     }
 
     #[test]

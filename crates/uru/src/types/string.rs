@@ -282,7 +282,7 @@ pub fn wide_text(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     #[test]
     fn a_string_of_n_units_is_one_too_long() {

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use worldwire_capture::SyntheticTcp;
 use worldwire_core::connection::{Connection as _, Input};
+use worldwire_core::json::{Json, json};
 use worldwire_core::{Sampler, Side};
 use worldwire_ki::connection::{ClientConfig, Connection, ServerConfig, SessionIds};
 use worldwire_ki::crypt::login::{Rec1, Secret, apply_rec1, ck2, password_hash, pk3};
@@ -140,13 +140,7 @@ impl Stage {
         }
     }
 
-    fn say(
-        &mut self,
-        talk: &mut Talk,
-        from: Side,
-        name: &str,
-        fields: &serde_json::Value,
-    ) -> Outcome<()> {
+    fn say(&mut self, talk: &mut Talk, from: Side, name: &str, fields: &Json) -> Outcome<()> {
         let message = self.protocols.message_named(name).ok_or("no such message")?;
         let payload = message.payload(&message.from_json(fields)?)?;
         let (service, order) = (message.service, message.order);
@@ -266,7 +260,7 @@ impl Stage {
     }
 }
 
-fn hex(bytes: &[u8]) -> serde_json::Value {
+fn hex(bytes: &[u8]) -> Json {
     let mut digits = String::new();
     worldwire_core::value::push_hex(&mut digits, bytes);
     json!({ "$hex": digits })

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use worldwire_core::json::{Json, json};
 use worldwire_ki::file::bcd::BcdFile;
 use worldwire_ki::file::lang::LangFile;
 use worldwire_ki::file::nav::NavFile;
@@ -16,7 +16,7 @@ use super::Outcome;
 const ZONES: [&str; 4] = ["MadeUp/MU_Hub", "MadeUp/MU_Meadow", "MadeUp/MU_Cave", "Other/OT_Hub"];
 
 pub(super) fn write(folder: &Path) -> Outcome<()> {
-    let nodes: Vec<Value> = (0..ZONES.len()).map(|id| node(id, [0.0; 3])).collect();
+    let nodes: Vec<Json> = (0..ZONES.len()).map(|id| node(id, [0.0; 3])).collect();
     let links = [[0, 1], [1, 0], [1, 2], [2, 1], [2, 3]].map(link);
     let zones = json!({"nodes": nodes, "links": links, "zone_names": ZONES});
     std::fs::write(folder.join("ki-zonemap.nav"), NavFile::from_json(&zones)?.to_bytes()?)?;
@@ -32,24 +32,24 @@ pub(super) fn write(folder: &Path) -> Outcome<()> {
     Ok(())
 }
 
-fn node(id: usize, location: [f32; 3]) -> Value {
+fn node(id: usize, location: [f32; 3]) -> Json {
     json!({"id": id, "location": location})
 }
 
-fn link([first, second]: [u16; 2]) -> Value {
+fn link([first, second]: [u16; 2]) -> Json {
     json!({"first": first, "second": second})
 }
 
 /// Two ways around a pond.
-fn graph() -> Value {
+fn graph() -> Json {
     let places = [[0.0, 0.0, 0.0], [300.0, 0.0, 10.0], [300.0, 400.0, 40.0], [0.0, 400.0, 20.0]];
-    let nodes: Vec<Value> = (0..).zip(places).map(|(id, place)| node(id, place)).collect();
+    let nodes: Vec<Json> = (0..).zip(places).map(|(id, place)| node(id, place)).collect();
     let links = [[0, 1], [1, 0], [1, 2], [2, 1], [2, 3], [0, 3]].map(link);
     json!({"nodes": nodes, "links": links})
 }
 
-fn collisions() -> Value {
-    let one = |kind: &str, name: &str, place: [f32; 3], params: Value| {
+fn collisions() -> Json {
+    let one = |kind: &str, name: &str, place: [f32; 3], params: Json| {
         json!({
             "type": kind, "category_flags": ["OBJECT"], "collision_flags": ["LOCAL_PLAYER"],
             "name": name, "rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "location": place,
@@ -80,7 +80,7 @@ fn collisions() -> Value {
     ]})
 }
 
-fn points() -> Value {
+fn points() -> Json {
     let keys = ZONES.map(|zone| string_id(zone.as_bytes()));
     let goal = |id: u64, zone: u16, template: u64, place: [f32; 3], collectable: bool| {
         json!({
@@ -105,7 +105,7 @@ fn points() -> Value {
     })
 }
 
-fn texts() -> Value {
+fn texts() -> Json {
     json!({"number": 1, "name": "MadeUp", "entries": [
         {"key": "00000000", "text": "The Hub"},
         {"key": "00000001", "comment": "a school", "text": "Meadow of #1"},

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use worldwire_capture::SyntheticTcp;
 use worldwire_core::connection::{Connection as _, Input};
+use worldwire_core::json::{Json, json};
 use worldwire_core::{Sampler, Side};
 use worldwire_dissect::{Definitions, TeraDefinitions};
 use worldwire_tera::connection::{Config, Connection};
@@ -147,7 +147,7 @@ impl Stage {
     }
 
     /// Lets a message wait to be sent.
-    fn queue(&mut self, from: Side, opcode: &Value, fields: &Value) -> Outcome<()> {
+    fn queue(&mut self, from: Side, opcode: &Json, fields: &Json) -> Outcome<()> {
         let packets = self.definitions.part::<TeraDefinitions>().packets(Some(REVISION));
         let message = json!({ "opcode": opcode, "fields": fields });
         let mut bytes = packets.encode_json(&message)?;
@@ -161,7 +161,7 @@ impl Stage {
         Ok(self.ends[from.index()].send(&bytes)?)
     }
 
-    fn say(&mut self, from: Side, name: &str, fields: &Value) -> Outcome<()> {
+    fn say(&mut self, from: Side, name: &str, fields: &Json) -> Outcome<()> {
         self.queue(from, &json!(name), fields)?;
         self.exchange()
     }
@@ -219,7 +219,7 @@ impl Stage {
                 json!({ "name": name, "serverId": 2_800, "playerId": 1_000 + index,
                         "level": 65 + index, "online": index != 1 })
             };
-            let members: Vec<Value> = (0..count).map(member).collect();
+            let members: Vec<Json> = (0..count).map(member).collect();
             let list = json!({ "members": members, "leaderPlayerId": 1_000 });
             self.unnamed(51_042, "S_PARTY_MEMBER_LIST", &list)?;
         }
@@ -233,7 +233,7 @@ impl Stage {
     }
 
     /// Sends a message under an opcode that no map has.
-    fn unnamed(&mut self, opcode: u16, name: &str, fields: &Value) -> Outcome<()> {
+    fn unnamed(&mut self, opcode: u16, name: &str, fields: &Json) -> Outcome<()> {
         let packets = self.definitions.part::<TeraDefinitions>().packets(Some(REVISION));
         let definition = packets.versions(name).last().ok_or("no such definition")?;
         let mut bytes = Vec::new();

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use worldwire_core::Limits;
-use worldwire_core::json;
+use worldwire_core::json::{self, Parser};
 use worldwire_core::value::push_hex;
 use worldwire_dissect::{Codec, CodecOptions, Line, TeraDefinitions};
 use worldwire_tera::message::Leniency;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     match codec {
         Some(codec) => {
             let text = input::read_text(path)?;
-            encoded.push(&one(codec, &text, &subject, &options, &mut said)?);
+            encoded.push(one(codec, text, &subject, &options, &mut said)?);
         }
         None => lines(path, &subject, &options, &mut said, &mut encoded)?,
     }
@@ -59,14 +59,17 @@ struct Encoded {
 }
 
 impl Encoded {
-    fn push(&mut self, message: &[u8]) {
+    fn push(&mut self, message: Vec<u8>) {
         if self.is_hex {
             let mut line = String::with_capacity(2 * message.len() + 1);
-            push_hex(&mut line, message);
+            push_hex(&mut line, &message);
             line.push('\n');
             self.bytes.extend_from_slice(line.as_bytes());
+        } else if self.bytes.is_empty() {
+            // The only one may be large.
+            self.bytes = message;
         } else {
-            self.bytes.extend_from_slice(message);
+            self.bytes.extend_from_slice(&message);
         }
     }
 }
@@ -74,21 +77,22 @@ impl Encoded {
 /// The bytes of one JSON document.
 fn one(
     codec: &Codec,
-    text: &str,
+    text: String,
     subject: &str,
     options: &CodecOptions<'_>,
     said: &mut BTreeSet<String>,
 ) -> Result<Vec<u8>, Failure> {
-    let json = json::parse(text).map_err(|error| {
+    let json = json::parse(&text).map_err(|error| {
         complain(subject, &format!("invalid JSON: {error}"));
         Failure::Input
     })?;
+    drop(text);
     if codec.name == "tera.packet" {
         said.extend(options.definitions.part::<TeraDefinitions>().deprecation(&json));
     }
-    codec.encode(&json, options).map_err(|error| {
-        // Such a line has keys that no codec has.
-        let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
+    // Such a line has keys that no codec has.
+    let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
+    codec.encode(json, options).map_err(|error| {
         let hint = if is_line { "; for lines of `dissect --json` there is --lines" } else { "" };
         complain(subject, &format!("{error}{hint}"));
         Failure::Input
@@ -107,6 +111,7 @@ fn lines(
     let most = options.limits.file_bytes;
     let mut input = BufReader::new(input::open(path)?);
     let (mut line, mut is_whole) = (Vec::new(), true);
+    let mut parser = Parser::default();
     for number in 1_u64.. {
         line.clear();
         let read = input.by_ref().take(most + 1).read_until(b'\n', &mut line);
@@ -117,8 +122,8 @@ fn lines(
             let problem = format!("line {number}: longer than {most} bytes (file bytes)");
             return Err(Failure::Run(format!("{subject}: {problem}")));
         }
-        match encoded_line(&line, options, said) {
-            Ok(message) => message.iter().for_each(|message| encoded.push(message)),
+        match encoded_line(&line, &mut parser, options, said) {
+            Ok(message) => message.into_iter().for_each(|message| encoded.push(message)),
             Err(problem) => {
                 complain(subject, &format!("line {number}: {problem}"));
                 is_whole = false;
@@ -131,6 +136,7 @@ fn lines(
 /// The bytes of the message in a line; none for notes, and lines with nothing in them.
 fn encoded_line(
     line: &[u8],
+    parser: &mut Parser,
     options: &CodecOptions<'_>,
     said: &mut BTreeSet<String>,
 ) -> Result<Option<Vec<u8>>, String> {
@@ -139,7 +145,7 @@ fn encoded_line(
     if line.trim().is_empty() {
         return Ok(None);
     }
-    let json = json::parse(line.trim_end()).map_err(|error| format!("invalid JSON: {error}"))?;
+    let json = parser.parse(line.trim_end()).map_err(|error| format!("invalid JSON: {error}"))?;
     if json.get("family").is_some_and(|family| family == "tera") {
         said.extend(options.definitions.part::<TeraDefinitions>().deprecation(&json));
     }

@@ -116,6 +116,7 @@ fn hull(mut points: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
 
 #[cfg(test)]
 mod tests {
+    use worldwire_core::json::json;
     use worldwire_core::{Float, Limits};
 
     use super::super::*;
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn boxes_and_meshes_are_drawn_lowest_first() {
-        let json = serde_json::json!({"collisions": [
+        let json = json!({"collisions": [
             {"type": "Box", "category_flags": ["OBJECT"], "collision_flags": [], "name": "Crate <1>",
              "rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "location": [5, 5, 2], "scale": 1,
              "material": "", "params": {"length": 2, "width": 2, "depth": 2}},

@@ -109,8 +109,8 @@ fn word(name: &str) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use serde_json::json;
     use worldwire_core::Float;
+    use worldwire_core::json::json;
 
     use super::super::*;
 

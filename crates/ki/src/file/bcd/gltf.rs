@@ -5,9 +5,8 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use worldwire_core::Result;
-use worldwire_core::json::Json;
 
 use super::export::{Exported, MOST_VERTICES, check_vertices, y_up};
 use super::shape::{Placed, Unit};
@@ -197,6 +196,7 @@ fn flags(flags: CollisionFlags) -> Vec<Json> {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
+    use serde_json::Value as Json;
     use worldwire_core::{Float, Sampler};
 
     use super::super::super::primitive::{Matrix3, Vector3};

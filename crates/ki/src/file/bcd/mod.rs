@@ -213,7 +213,7 @@ fn count(length: usize) -> Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     #[test]
     fn json_that_contradicts_itself_is_refused() {

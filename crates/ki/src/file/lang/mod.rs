@@ -480,7 +480,7 @@ fn hinted(error: Error, units: &[u8]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     fn file(text: &str) -> Vec<u8> {
         [&BOM[..], &wide(text)].concat()

@@ -288,7 +288,7 @@ fn inflate(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use worldwire_core::json::json;
 
     #[test]
     fn katsubas_shapes_are_read() {

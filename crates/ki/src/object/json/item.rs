@@ -201,6 +201,23 @@ fn hex_digits(digits: &Item) -> Result<Vec<u8>> {
 
 /// A JSON value; its objects have lost their order already.
 pub(in crate::object) fn item(json: &Json, limits: &Limits) -> Result<Item> {
-    let item = Seed::new(limits).deserialize(json);
+    let item = copied(json, Seed::new(limits));
     item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))
+}
+
+fn copied(json: &Json, seed: Seed) -> serde_json::Result<Item> {
+    match json {
+        Json::Array(items) => {
+            let deeper = seed.deeper()?;
+            let items = items.iter().map(|item| copied(item, deeper));
+            items.collect::<Result<_, _>>().map(Item::List)
+        }
+        Json::Object(object) => {
+            let deeper = seed.deeper()?;
+            let items = object.iter();
+            let items = items.map(|(key, value)| Ok((key.to_owned(), copied(value, deeper)?)));
+            items.collect::<Result<_, _>>().map(Item::Object)
+        }
+        value => Ok(Item::Value(value.clone())),
+    }
 }

@@ -465,6 +465,7 @@ fn push_number(part: Part, item: &Item, bytes: &mut Vec<u8>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::schema::classes::TypeLists;
+    use worldwire_core::json::json;
 
     const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
         "m_e": {"type": "enum E", "id": 0, "enum_options": {"RED": 1, "BLUE": 4}},
@@ -495,7 +496,7 @@ mod tests {
         assert_eq!(object.to_json(&classes).unwrap(), json);
         let sorted = Object::from_json(
             &classes,
-            &serde_json::json!({"m_u": 1, "m_e": "RED",
+            &json!({"m_u": 1, "m_e": "RED",
             "$class": "A"}),
         );
         let sorted = sorted.unwrap().to_json(&classes).unwrap();

@@ -258,7 +258,7 @@ fn parse(property: &Property, text: &str) -> Result<Parsed> {
         _ => {}
     }
     let text = text.trim();
-    let json = Json::String(if text.is_empty() { "0" } else { text }.to_owned());
+    let json = Json::from(if text.is_empty() { "0" } else { text });
     let signed = |bits: u32| {
         let number: i64 = integer(&json, "a whole number")?;
         let most = 1_i128 << (bits - 1);
@@ -321,7 +321,7 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(tuple.size());
     let mut count = 0;
     for word in text.split(',').take(tuple.count() + 1) {
-        let json = Json::String(word.trim().to_owned());
+        let json = Json::from(word.trim());
         match tuple.part() {
             Part::U8 => bytes.push(integer(&json, "a number below 256")?),
             Part::U32 => bytes.extend(integer::<u32>(&json, "a number of 32 bits")?.to_le_bytes()),
@@ -342,6 +342,7 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::schema::classes::TypeLists;
+    use worldwire_core::json::json;
 
     const LIST: &str = r#"{"class A": {"hash": 7, "properties": {
         "m_n": {"type": "int", "id": 0},
@@ -422,7 +423,7 @@ mod tests {
         lists.add("list.json", list.as_bytes()).unwrap();
         let classes = lists.compile();
         for number in [0, 1, 3, 5, 9, 10] {
-            let json = serde_json::json!({"$class": "class A", "m_e": number});
+            let json = json!({"$class": "class A", "m_e": number});
             let object = Object::from_json(&classes, &json).unwrap();
             let text = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
             let loaded = load(&classes, "a.xml", text.as_bytes());

@@ -308,11 +308,11 @@ pub async fn perform(
         }
         Request::Show { node } => Ok(vec![vault.show(node).await.map_err(node_said(node))?]),
         Request::Find { fields } => {
-            let found = vault.find(fields_of(&fields)?).await.map_err(said)?;
+            let found = vault.find(fields_of(&(&fields).into())?).await.map_err(said)?;
             Ok(found.into_iter().map(Json::from).collect())
         }
         Request::Set { node, fields } => {
-            vault.set(node, fields_of(&fields)?).await.map_err(node_said(node))?;
+            vault.set(node, fields_of(&(&fields).into())?).await.map_err(node_said(node))?;
             Ok(Vec::new())
         }
         Request::AgeSettings { age } => {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use worldwire_core::Field as _;
+use worldwire_core::json::Json;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MOST_STRING_UNITS;
 
@@ -104,7 +105,7 @@ impl FixedAge {
     }
 
     fn uuid(&self) -> Option<Uuid> {
-        let json = serde_json::Value::String(self.instance.clone());
+        let json = Json::from(&*self.instance);
         Uuid::from_json((&json).into()).ok().filter(|id| !id.is_zero())
     }
 

@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value as Json;
 use worldwire_core::Field as _;
+use worldwire_core::json::Json;
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
@@ -73,7 +73,7 @@ impl At<'_> {
         match self.cell(column) {
             None => Ok(None),
             Some(Cell::Text(text)) => {
-                let json = Json::String(text.clone());
+                let json = Json::from(&**text);
                 Uuid::from_json((&json).into()).map(Some).map_err(|_| wrong())
             }
             Some(Cell::Bytes(bytes)) => {

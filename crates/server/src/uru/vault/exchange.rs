@@ -229,7 +229,7 @@ impl Dump {
     fn read_line(&mut self, text: &str, first: bool) -> Result<Option<End>, String> {
         let json = parse(text).map_err(|error| error.to_string())?;
         if first {
-            self.head = from_json(json)?;
+            self.head = from_json(&json)?;
             if self.head.vault != Self::VERSION {
                 return Err(format!("wanted version 1, found {}", self.head.vault));
             }
@@ -237,14 +237,14 @@ impl Dump {
         }
         let wanted = || "wanted one of account, password, node, ref, player, score, end".to_owned();
         let Json::Object(object) = json else { return Err(wanted()) };
-        let mut members = object.into_iter();
+        let mut members = object.iter();
         let (Some((name, json)), None) = (members.next(), members.next()) else {
             return Err(wanted());
         };
         let twice = |old: bool, what: String| {
             if old { Err(format!("{what} is there twice")) } else { Ok(()) }
         };
-        match name.as_str() {
+        match name {
             "end" => return from_json(json).map(Some),
             "account" => {
                 let one: AccountLine = from_json(json)?;
@@ -263,7 +263,7 @@ impl Dump {
                 twice(old, format!("the password of account {id}"))
             }
             "node" => {
-                let (id, content) = node_of(&json)?;
+                let (id, content) = node_of(json)?;
                 twice(self.nodes.insert(id, content).is_some(), format!("node {id}"))
             }
             "ref" => {
@@ -511,8 +511,8 @@ fn named(name: &str, json: &str) -> String {
     format!("{{\"{name}\":{json}}}")
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(json: Json) -> Result<T, String> {
-    serde_json::from_value(json).map_err(|error| error.to_string())
+fn from_json<T: serde::de::DeserializeOwned>(json: &Json) -> Result<T, String> {
+    serde_json::to_value(json).and_then(serde_json::from_value).map_err(|error| error.to_string())
 }
 
 /// A UUID of its text.
@@ -520,6 +520,6 @@ fn from_json<T: serde::de::DeserializeOwned>(json: Json) -> Result<T, String> {
 /// # Errors
 /// What is wrong.
 pub(crate) fn uuid_of(text: &str) -> Result<Uuid, String> {
-    let json = Json::String(text.to_owned());
+    let json = Json::from(text);
     Uuid::from_json((&json).into()).map_err(|error| error.to_string())
 }

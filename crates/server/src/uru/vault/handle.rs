@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde_json::Value as Json;
 use tokio::sync::{mpsc, oneshot};
-use worldwire_core::json::Json;
 use worldwire_uru::message::{AccountFlags, NodeRef};
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;

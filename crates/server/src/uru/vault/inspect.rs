@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use worldwire_core::json::{Json, parse};
+use serde_json::Value as Json;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -80,7 +80,7 @@ impl State {
     /// The fields of a node, as JSON.
     pub(crate) fn show(&mut self, id: u32) -> Outcome<Json> {
         let content = self.content(id)?;
-        parse(&node_json(&content)).map_err(|_| NetError::InternalError.into())
+        serde_json::from_str(&node_json(&content)).map_err(|_| NetError::InternalError.into())
     }
 
     /// The nodes that have these fields.

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use worldwire_client::mxo::{Difference, Truth, Visit, VisitConfig, ask, compare};
 use worldwire_core::Error;
-use worldwire_core::json::{self, Json, Style};
+use worldwire_core::json::Style;
 use worldwire_dissect::MxoObjects;
 use worldwire_mxo::crypt::SessionKey;
 use worldwire_net::rough::Conditions;
@@ -206,7 +206,7 @@ fn differences(visit: &Visit, truth: &Truth) -> Result<(bool, Vec<Difference>), 
         eyes.replica().write_json(Style::default(), &mut text);
         eyes.is_told()
     });
-    let own: Json = json::parse(&text).map_err(|error| Failure::Run(error.to_string()))?;
+    let own = serde_json::from_str(&text).map_err(|error| Failure::Run(error.to_string()))?;
     Ok((is_told, compare(&truth.views, &own, MOST_LISTED)))
 }
 

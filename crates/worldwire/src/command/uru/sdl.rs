@@ -102,7 +102,7 @@ fn set(
         "variables": changes,
     });
     let failed = |error: worldwire_core::Error| Failure::Run(error.to_string());
-    let update = Blob::from_json(&set, &update).map_err(failed)?;
+    let update = Blob::from_json(&set, &update.into()).map_err(failed)?;
     let request = Request::AgeSettings { age: newest.name().to_owned() };
     let stored = ask(shard, request, Vec::new())?;
     let stored = stored.first().and_then(serde_json::Value::as_str).and_then(parse_hex);

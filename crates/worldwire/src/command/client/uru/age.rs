@@ -140,7 +140,7 @@ impl InAge {
         &self,
         thing: &Thing,
         descriptor: &str,
-        variables: &[(String, Json)],
+        variables: &[(String, worldwire_core::json::Json)],
     ) -> Result<()> {
         let not_sent = |error: worldwire_core::Error| ClientError::NotSent {
             request: "set-state",
@@ -162,7 +162,7 @@ impl InAge {
             "version": newest.version(),
             "variables": variables,
         });
-        let update = Blob::from_json(&self.descriptors, &update).map_err(not_sent)?;
+        let update = Blob::from_json(&self.descriptors, &update.into()).map_err(not_sent)?;
         self.game.change(object(thing), &update).await
     }
 

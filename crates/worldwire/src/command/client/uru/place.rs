@@ -30,7 +30,7 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     shard.branch = arguments.branch;
     shard.patience = Duration::from_secs(arguments.patience.max(1));
     if let Some(product) = &arguments.product {
-        let json = Json::String(product.clone());
+        let json = Json::from(&**product);
         let parsed = Uuid::from_json((&json).into());
         shard.product = parsed.map_err(|error| Failure::Run(format!("--product: {error}")))?;
     }

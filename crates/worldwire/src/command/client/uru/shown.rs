@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Value as Json, from_str, json};
 use worldwire_client::uru::{Notification, Seen};
-use worldwire_core::json::{Style, parse, write_children};
+use worldwire_core::json::{Style, write_children};
 use worldwire_core::{Classes as _, Field as _, Reader, Record as _, Tree, Value, Writer};
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::sdl::Part;
@@ -91,7 +91,7 @@ pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
     let (tree, _) = reader.conclude(outcome);
     let mut out = String::new();
     write_children(Value::Record, tree.roots(), Style::default(), &mut out);
-    parse(&out).unwrap_or_default()
+    from_str(&out).unwrap_or_default()
 }
 
 /// What the server said unasked.
@@ -150,7 +150,7 @@ pub(super) fn seen(seen: &Seen) -> Json {
                 shown["player"] = json!(player);
             }
             for change in changes.iter().flatten() {
-                let after = change.after.as_ref().and_then(|after| parse(after.as_json()).ok());
+                let after = change.after.as_ref().and_then(|after| from_str(after.as_json()).ok());
                 if change.part == Part::Value {
                     shown[&change.path] = after.unwrap_or_default();
                 }

@@ -224,7 +224,7 @@ impl Step {
                 bytes[12..].copy_from_slice(&number.to_be_bytes());
                 return Ok(Uuid(bytes));
             }
-            let json = Json::String(word.clone());
+            let json = Json::from(&**word);
             Uuid::from_json((&json).into()).map_err(|error| format!("{name}: {error}"))
         };
         let thing = |word: &String| {
@@ -317,7 +317,7 @@ fn fields_in(step: &str, fields: &[String]) -> Result<Box<VaultNode<'static>>, S
         Failure::Run(problem) => format!("{step}: {problem}"),
         _ => format!("{step}: wanted FIELD=VALUE"),
     })?;
-    let node = VaultNode::from_json((&fields).into());
+    let node = VaultNode::from_json((&Json::from(fields)).into());
     node.map(Box::new).map_err(|error| format!("{step}: {error}"))
 }
 

@@ -1,0 +1,104 @@
+//! The keys of a document, each kept once.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Json;
+use super::object::Key;
+
+/// So many keys are compared one by one.
+const FEW: usize = 16;
+
+/// So many keys, and bytes of keys, are remembered at most for the next document.
+const MOST: (usize, usize) = (4096, 1 << 20);
+
+/// The keys of a document that is being read, and of those before it.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    /// In the order in which they were first read.
+    list: Vec<Key>,
+    /// Where they stand in the list, when there are many.
+    places: HashMap<Key, usize>,
+    /// Where the next key should stand: objects of one kind mostly have their keys in one order.
+    next: usize,
+    /// The bytes of all.
+    bytes: usize,
+}
+
+impl Keys {
+    /// Begins a document.
+    pub(super) fn begin(&mut self) {
+        if self.list.len() > MOST.0 || self.bytes > MOST.1 {
+            *self = Self::default();
+        }
+        self.next = 0;
+    }
+
+    /// The key of this name.
+    pub(super) fn share(&mut self, name: &str) -> Key {
+        if let Some(key) = self.list.get(self.next).filter(|key| ***key == *name) {
+            self.next += 1;
+            return key.clone();
+        }
+        let found = if self.places.is_empty() {
+            self.list.iter().position(|key| **key == *name)
+        } else {
+            self.places.get(name).copied()
+        };
+        let at = found.unwrap_or(self.list.len());
+        self.next = at + 1;
+        if let Some(key) = self.list.get(at) {
+            return key.clone();
+        }
+        let key = Key::from(name);
+        self.list.push(key.clone());
+        self.bytes += name.len();
+        if !self.places.is_empty() {
+            self.places.insert(key.clone(), at);
+        } else if self.list.len() > FEW {
+            self.places.extend(self.list.iter().cloned().zip(0..));
+        }
+        key
+    }
+}
+
+/// The keys that an object has so far.
+#[derive(Default)]
+pub(super) struct Seen(HashSet<Key>);
+
+impl Seen {
+    /// Whether a shared key is there already; if not, it will be. The first few entries of the object
+    /// have to be given.
+    pub(super) fn is_twice(&mut self, key: &Key, entries: &[(Key, Json)]) -> bool {
+        if self.0.is_empty() {
+            if entries.len() < FEW {
+                return entries.iter().any(|(other, _)| other.is(key));
+            }
+            self.0.extend(entries.iter().map(|(key, _)| key.clone()));
+        }
+        !self.0.insert(key.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_kept_once_and_not_without_end() {
+        let mut keys = Keys::default();
+        let names: Vec<String> = (0..3 * FEW).map(|number| number.to_string()).collect();
+        let first: Vec<Key> = names.iter().map(|name| keys.share(name)).collect();
+        for _ in 0..2 {
+            keys.begin();
+            assert!(names.iter().zip(&first).all(|(name, key)| keys.share(name).is(key)));
+            assert!(names.iter().rev().zip(first.iter().rev()).all(|(a, b)| keys.share(a).is(b)));
+        }
+        assert_eq!(keys.list.len(), names.len());
+        keys.share(&"x".repeat(MOST.1));
+        keys.begin();
+        assert!(keys.list.is_empty() && keys.places.is_empty() && keys.bytes == 0);
+        (0..=MOST.0).for_each(|number| drop(keys.share(&number.to_string())));
+        keys.begin();
+        assert!(keys.list.is_empty());
+    }
+}

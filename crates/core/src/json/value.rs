@@ -1,0 +1,423 @@
+//! A JSON value that takes little memory.
+
+use core::fmt;
+use core::mem;
+use core::ops::{Index, IndexMut};
+
+use serde::ser::{Serialize, Serializer};
+use serde_json::Number;
+
+use super::Object;
+
+/// A JSON value as it is read: 24 bytes, and what a text, list or object holds beside that.
+///
+/// A document of records takes three or four times the bytes of its text, and `serde_json::Value`,
+/// which has the same methods, twenty to thirty times. Numbers of one or two digits take more. Use
+/// this for what others wrote, and `serde_json` for what is made to be shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Json {
+    /// `null`.
+    #[default]
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number of 64 bits, with or without a sign, or a double.
+    Number(Number),
+    /// A text.
+    String(Box<str>),
+    /// A list.
+    Array(Box<[Self]>),
+    /// Values by name.
+    Object(Object),
+}
+
+impl Json {
+    /// The value of a key of an object, or at an index of a list.
+    #[must_use]
+    pub fn get(&self, place: impl Place) -> Option<&Self> {
+        place.find(self)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, place: impl Place) -> Option<&mut Self> {
+        place.find_mut(self)
+    }
+
+    /// A text.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text) } else { None }
+    }
+
+    /// A number that has this type.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        self.as_number().and_then(Number::as_u64)
+    }
+
+    /// A number that has this type.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        self.as_number().and_then(Number::as_i64)
+    }
+
+    /// Any number, rounded if need be.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        self.as_number().and_then(Number::as_f64)
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn as_number(&self) -> Option<&Number> {
+        if let Self::Number(number) = self { Some(number) } else { None }
+    }
+
+    /// `true` or `false`.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Self::Bool(value) = self { Some(*value) } else { None }
+    }
+
+    /// A list.
+    #[must_use]
+    pub fn as_array(&self) -> Option<&[Self]> {
+        if let Self::Array(items) = self { Some(items) } else { None }
+    }
+
+    /// A list whose values may change.
+    pub fn as_array_mut(&mut self) -> Option<&mut [Self]> {
+        if let Self::Array(items) = self { Some(items) } else { None }
+    }
+
+    /// An object.
+    #[must_use]
+    pub fn as_object(&self) -> Option<&Object> {
+        if let Self::Object(object) = self { Some(object) } else { None }
+    }
+
+    /// An object that may change.
+    pub fn as_object_mut(&mut self) -> Option<&mut Object> {
+        if let Self::Object(object) = self { Some(object) } else { None }
+    }
+
+    /// Whether it is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// Whether it is a number.
+    #[must_use]
+    pub fn is_number(&self) -> bool {
+        matches!(self, Self::Number(_))
+    }
+
+    /// Whether it is a text.
+    #[must_use]
+    pub fn is_string(&self) -> bool {
+        matches!(self, Self::String(_))
+    }
+
+    /// Whether it is a list.
+    #[must_use]
+    pub fn is_array(&self) -> bool {
+        matches!(self, Self::Array(_))
+    }
+
+    /// Whether it is an object.
+    #[must_use]
+    pub fn is_object(&self) -> bool {
+        matches!(self, Self::Object(_))
+    }
+
+    /// The value; `null` stays behind.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        mem::take(self)
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for usize {}
+    impl Sealed for str {}
+    impl Sealed for String {}
+    impl<T: Sealed + ?Sized> Sealed for &T {}
+}
+
+/// Where a value stands inside another one: a key, or an index from 0.
+pub trait Place: sealed::Sealed {
+    /// What stands there.
+    fn find<'j>(&self, json: &'j Json) -> Option<&'j Json>;
+
+    /// The same, to be changed.
+    fn find_mut<'j>(&self, json: &'j mut Json) -> Option<&'j mut Json>;
+
+    /// The same; a key that is missing is added.
+    ///
+    /// # Panics
+    /// If there is no such index, or a key is meant and this is neither an object nor `null`.
+    fn find_or_add<'j>(&self, json: &'j mut Json) -> &'j mut Json;
+}
+
+impl Place for usize {
+    fn find<'j>(&self, json: &'j Json) -> Option<&'j Json> {
+        json.as_array()?.get(*self)
+    }
+
+    fn find_mut<'j>(&self, json: &'j mut Json) -> Option<&'j mut Json> {
+        json.as_array_mut()?.get_mut(*self)
+    }
+
+    fn find_or_add<'j>(&self, json: &'j mut Json) -> &'j mut Json {
+        self.find_mut(json).expect("a list with an item at this index")
+    }
+}
+
+impl Place for str {
+    fn find<'j>(&self, json: &'j Json) -> Option<&'j Json> {
+        json.as_object()?.get(self)
+    }
+
+    fn find_mut<'j>(&self, json: &'j mut Json) -> Option<&'j mut Json> {
+        json.as_object_mut()?.get_mut(self)
+    }
+
+    fn find_or_add<'j>(&self, json: &'j mut Json) -> &'j mut Json {
+        if json.is_null() {
+            *json = Json::Object(Object::default());
+        }
+        json.as_object_mut().expect("an object").entry(self)
+    }
+}
+
+impl Place for String {
+    fn find<'j>(&self, json: &'j Json) -> Option<&'j Json> {
+        Place::find(self.as_str(), json)
+    }
+
+    fn find_mut<'j>(&self, json: &'j mut Json) -> Option<&'j mut Json> {
+        self.as_str().find_mut(json)
+    }
+
+    fn find_or_add<'j>(&self, json: &'j mut Json) -> &'j mut Json {
+        self.as_str().find_or_add(json)
+    }
+}
+
+impl<P: Place + ?Sized> Place for &P {
+    fn find<'j>(&self, json: &'j Json) -> Option<&'j Json> {
+        (**self).find(json)
+    }
+
+    fn find_mut<'j>(&self, json: &'j mut Json) -> Option<&'j mut Json> {
+        (**self).find_mut(json)
+    }
+
+    fn find_or_add<'j>(&self, json: &'j mut Json) -> &'j mut Json {
+        (**self).find_or_add(json)
+    }
+}
+
+/// `null` for what is missing.
+impl<P: Place> Index<P> for Json {
+    type Output = Self;
+
+    fn index(&self, place: P) -> &Self {
+        place.find(self).unwrap_or(&Self::Null)
+    }
+}
+
+/// Adds a key that is missing, and panics where that cannot be.
+impl<P: Place> IndexMut<P> for Json {
+    fn index_mut(&mut self, place: P) -> &mut Self {
+        place.find_or_add(self)
+    }
+}
+
+/// The JSON on one line, or with `{:#}` on many.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?);
+        }
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => fmt::Display::fmt(value, f),
+            Self::Number(number) => fmt::Display::fmt(number, f),
+            Self::String(text) => quoted(text, f),
+            Self::Array(items) => {
+                f.write_str("[")?;
+                for (index, item) in items.iter().enumerate() {
+                    f.write_str(if index > 0 { "," } else { "" })?;
+                    fmt::Display::fmt(item, f)?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(object) => {
+                f.write_str("{")?;
+                for (index, (key, value)) in object.iter().enumerate() {
+                    f.write_str(if index > 0 { "," } else { "" })?;
+                    quoted(key, f)?;
+                    f.write_str(":")?;
+                    fmt::Display::fmt(value, f)?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+fn quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str(&serde_json::to_string(text).map_err(|_| fmt::Error)?)
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => out.serialize_unit(),
+            Self::Bool(value) => out.serialize_bool(*value),
+            Self::Number(number) => number.serialize(out),
+            Self::String(text) => out.serialize_str(text),
+            Self::Array(items) => out.collect_seq(items),
+            Self::Object(object) => out.collect_map(object),
+        }
+    }
+}
+
+impl From<serde_json::Value> for Json {
+    fn from(value: serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(value) => Self::Bool(value),
+            serde_json::Value::Number(number) => Self::Number(number),
+            serde_json::Value::String(text) => Self::from(text),
+            serde_json::Value::Array(items) => items.into_iter().map(Self::from).collect(),
+            serde_json::Value::Object(object) => Self::Object(object.into_iter().collect()),
+        }
+    }
+}
+
+impl From<&serde_json::Value> for Json {
+    fn from(value: &serde_json::Value) -> Self {
+        Self::from(value.clone())
+    }
+}
+
+impl From<Object> for Json {
+    fn from(object: Object) -> Self {
+        Self::Object(object)
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::String(text.into())
+    }
+}
+
+impl From<String> for Json {
+    fn from(text: String) -> Self {
+        Self::String(text.into())
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+/// `null` for what is not finite.
+impl From<f64> for Json {
+    fn from(number: f64) -> Self {
+        Number::from_f64(number).map_or(Self::Null, Self::Number)
+    }
+}
+
+/// `null` for what is not finite.
+impl From<f32> for Json {
+    fn from(number: f32) -> Self {
+        Self::from(f64::from(number))
+    }
+}
+
+impl<T: Into<Self>> From<Vec<T>> for Json {
+    fn from(items: Vec<T>) -> Self {
+        items.into_iter().collect()
+    }
+}
+
+impl<T: Into<Self>> FromIterator<T> for Json {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        Self::Array(items.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<K: AsRef<str>, V: Into<Self>> FromIterator<(K, V)> for Json {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        Self::Object(entries.into_iter().collect())
+    }
+}
+
+macro_rules! whole {
+    ($($type:ident)*) => {$(
+        impl From<$type> for Json {
+            fn from(number: $type) -> Self {
+                Self::Number(number.into())
+            }
+        }
+    )*};
+}
+
+whole! { u8 u16 u32 u64 usize i8 i16 i32 i64 isize }
+
+macro_rules! equal {
+    ($($type:ty: $same:expr;)*) => {$(
+        impl PartialEq<$type> for Json {
+            fn eq(&self, other: &$type) -> bool {
+                let same: fn(&Self, &$type) -> bool = $same;
+                same(self, other)
+            }
+        }
+
+        impl PartialEq<Json> for $type {
+            fn eq(&self, other: &Json) -> bool {
+                *other == *self
+            }
+        }
+
+        impl PartialEq<$type> for &Json {
+            fn eq(&self, other: &$type) -> bool {
+                **self == *other
+            }
+        }
+    )*};
+}
+
+impl PartialEq<Json> for &str {
+    fn eq(&self, other: &Json) -> bool {
+        *other == **self
+    }
+}
+
+impl PartialEq<&str> for Json {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+equal! {
+    str: |json, other| json.as_str() == Some(other);
+    String: |json, other| json.as_str() == Some(other);
+    bool: |json, other| json.as_bool() == Some(*other);
+    f64: |json, other| json.as_f64() == Some(*other);
+    u8: |json, other| json.as_u64() == Some(u64::from(*other));
+    u16: |json, other| json.as_u64() == Some(u64::from(*other));
+    u32: |json, other| json.as_u64() == Some(u64::from(*other));
+    u64: |json, other| json.as_u64() == Some(*other);
+    usize: |json, other| json.as_u64() == Some(*other as u64);
+    i32: |json, other| json.as_i64() == Some(i64::from(*other));
+    i64: |json, other| json.as_i64() == Some(*other);
+}
