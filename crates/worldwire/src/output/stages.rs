@@ -88,10 +88,11 @@ impl Stages {
                 staged().remove(&stage);
                 settle(&stage, &folder)
             });
-            outcome = outcome.and(settled.map_err(|error| {
+            if let Err(error) = settled {
                 let (folder, stage) = (shown(&folder), shown(&stage));
-                Failure::Run(format!("{folder}: {}; the rest is in {stage}", reason(&error)))
-            }));
+                let text = format!("{folder}: {}; the rest is in {stage}", reason(&error));
+                outcome = Err(Failure::Run(text));
+            }
         }
         outcome
     }
