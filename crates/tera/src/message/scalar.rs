@@ -187,7 +187,7 @@ const MASKS: [(u64, u32); Scalar::ALL.len()] = {
 #[inline(always)]
 pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
     let Some([a, b, c, d, e, f, g, h, rest @ ..]) = data.first_chunk::<MOST_SCALAR>() else {
-        return with_scalar(scalar, data, |value| value);
+        return (data.len() >= scalar.size()).then(|| with_scalar(scalar, data, 0, |value| value));
     };
     let (low, high) = MASKS[scalar as usize];
     Some(ScalarValue {
@@ -197,24 +197,22 @@ pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
     })
 }
 
-/// Reads a value of fixed size and does something with it; `None` when there are too few bytes.
-// Inlined, and `with` once for each type: whoever is told the value knows what it is.
+/// Reads a value of fixed size at a place and does something with it.
+// Inlined, and `with` once for each type: whoever is told the value knows what it is. Too few bytes
+// are zero, so that what `with` does is done in any case: sums and the like stay in registers then.
 #[inline(always)]
 pub(super) fn with_scalar<R>(
     scalar: Scalar,
     data: &[u8],
+    at: usize,
     with: impl FnOnce(ScalarValue) -> R,
-) -> Option<R> {
+) -> R {
     macro_rules! read {
         ($number:ty) => {
-            ScalarValue {
-                scalar,
-                high: 0,
-                low: <$number>::from_le_bytes(*data.first_chunk()?).into(),
-            }
+            ScalarValue { scalar, high: 0, low: <$number>::from_le_bytes(read(data, at)).into() }
         };
     }
-    Some(match scalar {
+    match scalar {
         Scalar::Bool => with(read!(u8)),
         Scalar::Byte => with(read!(u8)),
         Scalar::Int16 => with(read!(u16)),
@@ -229,16 +227,22 @@ pub(super) fn with_scalar<R>(
         Scalar::Double => with(read!(u64)),
         Scalar::SkillId => with(read!(u64)),
         Scalar::Customize => with(read!(u64)),
-        Scalar::Vec3 => with(read_twelve(Scalar::Vec3, data)?),
-        Scalar::Vec3fa => with(read_twelve(Scalar::Vec3fa, data)?),
-    })
+        Scalar::Vec3 => with(read_twelve(Scalar::Vec3, data, at)),
+        Scalar::Vec3fa => with(read_twelve(Scalar::Vec3fa, data, at)),
+    }
 }
 
 #[inline]
-fn read_twelve(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
-    let (low, rest) = data.split_first_chunk()?;
-    let high = u32::from_le_bytes(*rest.first_chunk()?);
-    Some(ScalarValue { scalar, high, low: u64::from_le_bytes(*low) })
+fn read_twelve(scalar: Scalar, data: &[u8], at: usize) -> ScalarValue {
+    let high = u32::from_le_bytes(read(data, at + 8));
+    ScalarValue { scalar, high, low: u64::from_le_bytes(read(data, at)) }
+}
+
+/// The bytes at a place.
+#[inline]
+fn read<const BYTES: usize>(data: &[u8], at: usize) -> [u8; BYTES] {
+    let bytes = data.get(at..at + BYTES).and_then(|bytes| bytes.first_chunk());
+    bytes.copied().unwrap_or([0; BYTES])
 }
 
 /// Writes a value of fixed size to the beginning of `out`, which is zero there.
@@ -424,7 +428,7 @@ mod tests {
                 let exact = bytes.get(..scalar.size()).unwrap();
                 let value = read_scalar(scalar, exact).unwrap();
                 assert_eq!(read_scalar(scalar, &bytes), Some(value), "{scalar:?} of {bytes:x?}");
-                assert_eq!(with_scalar(scalar, &bytes, |value| value), Some(value));
+                assert_eq!(with_scalar(scalar, &bytes, 0, |value| value), value);
                 let short = &exact[..scalar.size() - 1];
                 assert_eq!(read_scalar(scalar, short), None, "{scalar:?}");
                 let mut out = [0; MOST_SCALAR];

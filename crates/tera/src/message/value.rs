@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::decode::{Leaf, Sink};
 use super::scalar::{ScalarValue, with_scalar};
-use crate::schema::plan::{Field, FieldKind, Fixed, Plan, Scope};
+use crate::schema::plan::{Field, FieldKind, Fixed, Plan};
 use crate::types::{Angle, Skill, SkillForm, Text};
 
 /// A value of a field, or of a whole message.
@@ -269,8 +269,7 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     #[inline]
     fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
         self.values.extend(run.iter().map(|fixed| {
-            let data = data.get(usize::from(fixed.offset)..).unwrap_or_default();
-            with_scalar(fixed.scalar, data, ScalarValue::to_value).unwrap_or_default()
+            with_scalar(fixed.scalar, data, fixed.offset.into(), ScalarValue::to_value)
         }));
     }
 
@@ -285,7 +284,7 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     fn list<R>(
         &mut self,
         _: Leaf<'n>,
-        _: &'n Scope,
+        _: u32,
         count: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),

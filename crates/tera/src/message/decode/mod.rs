@@ -192,13 +192,13 @@ impl<'d, 'n> Run<'d, 'n> {
         scope: &'n Scope,
         start: usize,
     ) -> Result<usize> {
-        let cursor = self.enter(scope, start)?;
         if !S::FIXED && scope.loose.is_empty() {
-            return Ok(cursor);
+            return self.enter(scope, start);
         }
         if let Some(steps) = self.flat_steps::<S>(scope) {
-            return self.flat(sink, steps, start, cursor);
+            return self.flat(sink, scope, steps, start);
         }
+        let cursor = self.enter(scope, start)?;
         let base = Base { start, segments: self.segments.len(), scope };
         let end = match &scope.emit {
             // The second time around finds nothing new; and in scopes within scopes it would double

@@ -7,7 +7,10 @@ use crate::message::Leniency;
 use crate::message::bounds::MOST_READINGS;
 use crate::message::decode::{Leaf, Sink};
 use crate::message::encode::{Of, Source};
-use crate::schema::plan::{Field, Fixed, Plan, Scope};
+use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
+
+/// Elements that room is made for without a look at what the message can hold.
+const FEW: usize = 16;
 
 /// Cells of a record of a scope.
 #[inline]
@@ -94,7 +97,7 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     fn list<R>(
         &mut self,
         leaf: Leaf<'n>,
-        scope: &'n Scope,
+        scope: u32,
         count: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -103,8 +106,12 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
             self.body(leaf, 0, 0);
             return fill(self).0;
         }
+        let scope = leaf.plan.scope(scope);
         // The count is only promised, but more elements than these are refused.
-        let room = count.min(self.most / (scope.cost as usize).max(1) + 1);
+        let room = match count {
+            ..=FEW => count,
+            _ => count.min(self.most / (scope.cost as usize).max(1) + 1),
+        };
         let outer = (self.block, self.list, self.width);
         self.width = width(scope);
         self.list = self.take(room * self.width);
@@ -128,6 +135,21 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     #[inline(always)]
     fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         fill(self).0
+    }
+
+    #[inline]
+    fn packed(&mut self, leaf: Leaf<'n>, scope: u32, (count, first): (usize, usize), _: &'d [u8]) {
+        let stride = leaf.plan.scope(scope).stride;
+        // All of them are there, and each takes one cell.
+        let list = self.take(count);
+        self.body(leaf, list, count);
+        let cells = self.cells.get_mut(list..self.used).unwrap_or_default();
+        // A message has at most 65,535 bytes.
+        let mut at = u32::try_from(first + LINKS).unwrap_or(u32::MAX);
+        for cell in cells {
+            *cell = Cell { at, length: 0 };
+            at = at.saturating_add(stride);
+        }
     }
 
     #[inline]
