@@ -5,7 +5,7 @@ use worldwire_core::{Error, Result};
 
 use super::fault::Fault;
 use super::{Head, Leniency};
-use crate::schema::plan::{Fixed, Op, Plan, Scope, Spot, TextPlace};
+use crate::schema::plan::{Fixed, LINKS, Op, Plan, Scope, Spot, TextPlace};
 
 /// The longest message.
 pub(crate) const MOST_BYTES: usize = 65_535;
@@ -36,6 +36,12 @@ pub(super) trait Source<'s>: Copy {
     fn bytes(self, plan: &Plan, of: Of) -> Result<&'s [u8]>;
     /// The elements of a list, and how many there are.
     fn list(self, plan: &Plan, of: Of) -> Result<(Self::List, usize)>;
+    /// All elements of a list one behind the other, if they stand so, each with room for its links
+    /// in front: elements of a scope that lead nowhere else.
+    #[inline]
+    fn packed(_: Self::List, _: usize, _: &Scope) -> Option<&'s [u8]> {
+        None
+    }
     /// An element of a list of elements of a scope.
     fn element(list: Self::List, index: usize, scope: &Scope) -> Result<Self>;
     /// The fields of an object or row.
@@ -237,7 +243,37 @@ impl<'p> Writer<'p, '_> {
     ) -> Result<()> {
         let (list, count) = record.list(self.plan, of)?;
         let mut lane = self.lane(places, scope, of, list, count)?;
+        if count == 0 || self.packed::<S>(&lane) {
+            return Ok(());
+        }
         (0..count).try_for_each(|index| self.element::<S>(&mut lane, index))
+    }
+
+    /// Writes all elements of a list at once, if they are there so, and the message does not become
+    /// too long by them.
+    #[inline]
+    fn packed<'s, S: Source<'s>>(&mut self, lane: &Lane<S::List>) -> bool {
+        let scope = self.plan.scope(lane.scope);
+        let Some(elements) = S::packed(lane.list, lane.count, scope) else { return false };
+        let start = self.out.len();
+        if start - self.origin + elements.len() > MOST_BYTES {
+            return false;
+        }
+        let Ok(here) = self.position() else { return false };
+        self.patch(lane.link, here);
+        self.out.extend_from_slice(elements);
+        // Its own offset, and that of the next one.
+        let mut links = u32::from(here) | (u32::from(here) + scope.stride) << 16;
+        let mut rest = self.out.get_mut(start..).unwrap_or_default();
+        for index in 1..=lane.count {
+            if let Some(room) = rest.first_chunk_mut::<LINKS>() {
+                let last = index == lane.count;
+                *room = (if last { links & 0xffff } else { links }).to_le_bytes();
+            }
+            links = links.wrapping_add(scope.stride << 16 | scope.stride);
+            rest = rest.get_mut(scope.stride as usize..).unwrap_or_default();
+        }
+        true
     }
 
     /// Writes lists whose elements alternate.

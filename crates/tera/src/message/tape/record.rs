@@ -233,6 +233,25 @@ impl<'t> Source<'t> for Block<'t> {
     }
 
     #[inline]
+    fn packed(list: Self, count: usize, scope: &Scope) -> Option<&'t [u8]> {
+        let Self { tape, block } = list;
+        if scope.stride == 0 || !tape.notes.is_empty() {
+            return None;
+        }
+        let cells = tape.cells.get(..tape.used)?.get(block..block + count)?;
+        let first = cells.first()?.at;
+        let mut at = first;
+        for cell in cells {
+            if cell.at != at {
+                return None;
+            }
+            at = at.checked_add(scope.stride)?;
+        }
+        let start = first as usize;
+        tape.bytes.get(start.checked_sub(LINKS)?..at as usize - LINKS)
+    }
+
+    #[inline]
     fn element(list: Self, index: usize, scope: &Scope) -> Result<Self> {
         Ok(Self { block: list.block + index * width(scope), ..list })
     }
