@@ -269,7 +269,8 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     #[inline]
     fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
         self.values.extend(run.iter().map(|fixed| {
-            with_scalar(fixed.scalar, data, fixed.offset.into(), ScalarValue::to_value)
+            let value = |value: ScalarValue| Some(value.to_value());
+            with_scalar(fixed.scalar, data, fixed.offset.into(), value).unwrap_or_default()
         }));
     }
 

@@ -311,12 +311,12 @@ impl Plan {
         self.bools.get(scope.bools.start as usize..scope.bools.end as usize).unwrap_or_default()
     }
 
-    /// Whether all truth values in the first segment of a scope, which is given, are 0 or 1.
+    /// Whether all truth values of a scope of one segment, which is given, are 0 or 1.
     #[inline(always)]
     pub(crate) fn bools_hold(&self, scope: &Scope, segment: &[u8]) -> bool {
-        let values = self.bools(scope).iter().filter(|spot| spot.segment == 0);
         // All of them together: nearly always they hold.
-        values.fold(0, |all, spot| all | segment.get(usize::from(spot.offset)).unwrap_or(&0)) <= 1
+        let value = |spot: &Spot| segment.get(usize::from(spot.offset)).unwrap_or(&0);
+        self.bools(scope).iter().fold(0, |all, spot| all | value(spot)) <= 1
     }
 
     /// The fields of fixed size of a step.
