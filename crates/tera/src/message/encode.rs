@@ -4,7 +4,7 @@
 use worldwire_core::{Error, Result};
 
 use super::fault::Fault;
-use super::{Head, Leniency};
+use super::{Head, Leniency, pairs};
 use crate::schema::plan::{Fixed, LINKS, Op, Plan, Scope, Spot, TextPlace};
 
 /// The longest message.
@@ -209,8 +209,9 @@ impl<'p> Writer<'p, '_> {
                     index += 1;
                     continue;
                 }
-                Op::Group { arrays } => {
-                    self.group(ops, index + 1, arrays as usize, record, base)?;
+                Op::Group { arrays, pairs } => {
+                    let lists = (index + 1, arrays as usize);
+                    self.group(ops, lists, pairs, record, base)?;
                     index += 1 + arrays as usize;
                     continue;
                 }
@@ -276,12 +277,12 @@ impl<'p> Writer<'p, '_> {
         true
     }
 
-    /// Writes lists whose elements alternate.
+    /// Writes lists whose elements alternate, or stand in pairs.
     fn group<'s, S: Source<'s>>(
         &mut self,
         ops: &[Op],
-        from: usize,
-        lists: usize,
+        (from, lists): (usize, usize),
+        pairs: bool,
         record: S,
         base: Base<'p>,
     ) -> Result<()> {
@@ -297,6 +298,9 @@ impl<'p> Writer<'p, '_> {
                 lanes.push(lane.map_err(|error| named(plan, of, false, error))?);
             }
         }
+        if pairs {
+            return self.pairs::<S>(lanes);
+        }
         let rounds = lanes.iter().map(|lane| lane.count).max().unwrap_or(0);
         for round in 0..rounds {
             for lane in lanes.iter_mut().filter(|lane| round < lane.count) {
@@ -305,6 +309,38 @@ impl<'p> Writer<'p, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Writes lists whose elements stand in pairs.
+    fn pairs<'s, S: Source<'s>>(&mut self, mut lanes: Vec<Lane<S::List>>) -> Result<()> {
+        let plan = self.plan;
+        let numbers = lanes.iter().map(|lane| {
+            let numbers = (0..lane.count).map(|index| {
+                let number = self.number::<S>(lane, index);
+                number.map_err(|error| error.inside_item(index))
+            });
+            numbers
+                .collect::<Result<Vec<u32>>>()
+                .map_err(|error| named(plan, lane.of, false, error))
+        });
+        let numbers = numbers.collect::<Result<Vec<_>>>()?;
+        let [firsts, seconds] = numbers.as_slice() else { return Ok(()) };
+        for (list, index) in pairs::order(firsts, seconds) {
+            let Some(lane) = lanes.get_mut(list) else { continue };
+            let of = lane.of;
+            self.element::<S>(lane, index).map_err(|error| named(plan, of, false, error))?;
+        }
+        Ok(())
+    }
+
+    /// The number that an element begins with, as it is written.
+    fn number<'s, S: Source<'s>>(&mut self, lane: &Lane<S::List>, index: usize) -> Result<u32> {
+        let (scope, start) = (self.plan.scope(lane.scope), self.out.len());
+        self.scope(scope, S::element(lane.list, index, scope)?)?;
+        let number = self.out.get(start..).and_then(|fields| fields.first_chunk());
+        let number = number.map_or(0, |number| u32::from_le_bytes(*number));
+        self.out.truncate(start);
+        Ok(number)
     }
 
     /// Begins a list: writes its count, and 0 for the offset of its first element.

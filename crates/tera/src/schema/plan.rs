@@ -98,7 +98,7 @@ pub enum FieldKind {
         offset: Spot,
         /// Index of the scope of an element.
         scope: u32,
-        /// Whether the elements alternate with those of the neighbouring arrays.
+        /// Whether the elements stand among those of the neighbouring arrays.
         interleaved: bool,
     },
     /// Named fields in the scope around.
@@ -188,9 +188,11 @@ pub(crate) enum Op {
     Segment {
         size: u32,
     },
-    /// The bodies of so many arrays that follow alternate.
+    /// The bodies of so many arrays that follow alternate; in pairs, those of the second that have
+    /// the number of one of the first, which both begin with, stand behind that.
     Group {
         arrays: u32,
+        pairs: bool,
     },
     /// A word that belongs to no field.
     Orphan {

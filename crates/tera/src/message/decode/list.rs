@@ -6,6 +6,7 @@ use super::{Leaf, Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
 use crate::message::oddity::NoteKind;
+use crate::message::pairs;
 use crate::schema::plan::{LINKS, Plan, Scope};
 
 /// What the words of a list say.
@@ -160,11 +161,26 @@ impl<'d, 'n> Run<'d, 'n> {
         Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")))
     }
 
-    /// Looks whether the elements of a group alternate without gaps, and moves the cursor to their
-    /// end.
-    pub(super) fn close_group(&mut self, from: usize, cursor: &mut usize) {
+    /// Looks whether the elements of a group alternate, or stand in pairs, without gaps, and moves
+    /// the cursor to their end.
+    pub(super) fn close_group(&mut self, from: usize, pairs: bool, cursor: &mut usize) {
+        let data = self.data;
         let extents = self.extents.get_mut(from..).unwrap_or_default();
-        extents.sort_unstable_by_key(|extent| (extent.round, extent.list));
+        if pairs {
+            let numbers = |list: u32| {
+                let of_list = extents.iter().filter(|extent| extent.list == list);
+                let number = of_list.map(|extent| {
+                    let fields = data.get(extent.start + LINKS..).unwrap_or_default();
+                    fields.first_chunk().map_or(0, |number| u32::from_le_bytes(*number))
+                });
+                number.collect::<Vec<u32>>()
+            };
+            let places = pairs::places(&numbers(0), &numbers(1));
+            let seconds = extents.iter_mut().filter(|extent| extent.list == 1);
+            seconds.zip(places).for_each(|(extent, place)| extent.round = place);
+        }
+        // Those of one round in the order of their links.
+        extents.sort_by_key(|extent| (extent.round, extent.list));
         for extent in extents.iter() {
             if extent.start != *cursor && !self.quiet {
                 self.notes.add(NoteKind::OffsetMismatch, extent.start);

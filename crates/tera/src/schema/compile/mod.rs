@@ -35,12 +35,12 @@ pub(crate) struct Issue {
 }
 
 /// Compiles lines whose depths are in order, as they stand at a patch. There is no plan when there
-/// are errors.
+/// are errors. Of the arrays of a message with `pairs` the elements stand in these.
 pub(crate) fn compile(
     lines: &[Line],
     dialect: Dialect,
     patch: Patch,
-    lenient: bool,
+    (lenient, pairs): (bool, bool),
 ) -> (Option<Plan>, Vec<Issue>) {
     let explicit = lines.iter().any(|line| match line.kind {
         Type::Meta(Meta::Count) => dialect == Dialect::Legacy,
@@ -58,6 +58,7 @@ pub(crate) fn compile(
         placement,
         narrow_skills: dialect == Dialect::Proto && patch < WIDE_SKILLS,
         lenient,
+        pairs,
         drafts: Vec::new(),
         records: Vec::new(),
         scopes: Vec::new(),
@@ -162,6 +163,7 @@ struct Compiler<'l> {
     placement: Placement,
     narrow_skills: bool,
     lenient: bool,
+    pairs: bool,
     drafts: Vec<Draft>,
     records: Vec<Record>,
     scopes: Vec<(Scope, usize)>,
@@ -325,7 +327,7 @@ impl Compiler<'_> {
             Type::Text => Body::Text(None),
             Type::Bytes => Body::Bytes { offset: None, count: None },
             Type::Array(_) => {
-                let interleaved = field.interleaved;
+                let interleaved = field.interleaved || (self.pairs && depth == 0);
                 Body::Array { offset: None, count: None, scope: 0, interleaved }
             }
             Type::Object => Body::Object(self.new_record()),
