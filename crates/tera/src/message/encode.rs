@@ -278,6 +278,7 @@ impl<'p> Writer<'p, '_> {
     }
 
     /// Writes lists whose elements alternate, or stand in pairs.
+    #[inline(never)]
     fn group<'s, S: Source<'s>>(
         &mut self,
         ops: &[Op],

@@ -1,7 +1,7 @@
 //! Messages told field by field, to whoever wants all of them once.
 
 use super::decode::{Leaf, Sink};
-use super::scalar::{ScalarValue, with_scalar};
+use super::scalar::{ScalarValue, tell_scalar};
 use crate::schema::plan::{Field, Fixed, LINKS, Plan};
 use crate::types::TextView;
 
@@ -66,7 +66,7 @@ fn tell<'d, 'p>(
 ) {
     for (fixed, field) in run.iter().zip(fields) {
         let tell = |value| visitor.scalar(field.name(), value);
-        with_scalar(fixed.scalar, data, fixed.offset.into(), tell);
+        tell_scalar(fixed.scalar, data, fixed.offset.into(), tell);
     }
 }
 
