@@ -37,8 +37,9 @@ impl<'d, 'n> Run<'d, 'n> {
         self.in_order(sink, scope, ops, start)
     }
 
-    /// Reads a scope as writers write it: each text and list begins where the one before it ends, and
-    /// elements without bodies stand one behind the other. Anything else is [`odd`](Self::odd).
+    /// Reads a scope as writers write it: each text and list begins where the one before it ends,
+    /// and elements without bodies stand one behind the other. Anything else is
+    /// [`odd`](Self::odd).
     #[inline(always)]
     fn in_order<S: Sink<'d, 'n>>(
         &mut self,

@@ -260,3 +260,46 @@ impl<'t> Source<'t> for Block<'t> {
         Ok(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::message::{Head, HeaderForm, Tape, Value};
+    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::types::Text;
+
+    /// Elements that were put in stand together by chance at most, and the words in front of them
+    /// are none of theirs.
+    #[test]
+    fn lists_are_written_the_same_wherever_their_elements_stand() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "string s\narray l\n- int32 a\n- bool b\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let plan = definition.plan();
+        let element = |a| Value::Record(vec![Value::Signed(a), Value::Bool(a % 2 == 0)]);
+        let message = |text: &str, count: i64| {
+            let list = Value::List((0..count).map(element).collect());
+            Value::Record(vec![Value::Text(Text::from(text)), list])
+        };
+        for (before, after) in [(0, 1), (0, 3), (3, 3), (3, 1), (2, 5)] {
+            for text in ["", "ab", "abc"] {
+                let mut bytes = Vec::new();
+                plan.encode(Head::plain(1), &message("x", before), &mut bytes).unwrap();
+                let mut tape = Tape::new();
+                plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
+                for count in usize::try_from(before).unwrap()..=usize::try_from(after).unwrap() {
+                    tape.resize(plan, "l", count).unwrap();
+                    tape.set(plan, "s", &Value::Text(Text::from(text))).unwrap();
+                }
+                tape.resize(plan, "l", usize::try_from(after).unwrap()).unwrap();
+                tape.set(plan, "s", &Value::Text(Text::from(text))).unwrap();
+                for index in 0..after {
+                    tape.set(plan, &format!("l[{index}]"), &element(index)).unwrap();
+                }
+                let (mut found, mut wanted) = (Vec::new(), Vec::new());
+                tape.encode(plan, &mut found).unwrap();
+                plan.encode(Head::plain(1), &message(text, after), &mut wanted).unwrap();
+                assert_eq!(found, wanted, "{before} elements, then {after}, with {text:?}");
+            }
+        }
+    }
+}
