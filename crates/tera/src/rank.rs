@@ -39,7 +39,7 @@ use worldwire_core::Side;
 use crate::file::library::sender;
 use crate::message::{HeaderForm, Leaf, NoteKind, Oddities, Sink, read_front, run_fields};
 use crate::schema::Definition;
-use crate::schema::plan::{Field, Fixed, Plan, Scope};
+use crate::schema::plan::{Field, Fixed, Plan};
 use crate::types::Scalar;
 
 /// Tries definitions on the messages of one opcode.
@@ -279,7 +279,7 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
     fn list<R>(
         &mut self,
         _: Leaf<'n>,
-        _: &'n Scope,
+        _: u32,
         count: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),

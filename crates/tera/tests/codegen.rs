@@ -71,6 +71,7 @@ fn agree_by_index(index: usize, definition: &Definition, bytes: &[u8], form: Hea
         7 => agree::<SPlacedV1<'_>>(definition, bytes, form),
         8 => agree::<SEmptyV0>(definition, bytes, form),
         9 => agree::<SInlineV1<'_>>(definition, bytes, form),
+        10 => agree::<CChangeEquipPresetV1>(definition, bytes, form),
         _ => panic!("no struct {index}"),
     }
 }
@@ -143,7 +144,7 @@ fn what_is_not_given_is_zero_or_empty() {
         )*};
     }
     check!(0 SEverythingV1, 1 SHostileV2, 2 STypedV1, 3 CMixedV7, 4 SRefV1, 5 SCountedV1);
-    check!(6 SPiecesV3, 7 SPlacedV1, 8 SEmptyV0, 9 SInlineV1);
+    check!(6 SPiecesV3, 7 SPlacedV1, 8 SEmptyV0, 9 SInlineV1, 10 CChangeEquipPresetV1);
 }
 
 #[test]

@@ -89,7 +89,8 @@ fn imports(body: &str, out: &mut String) {
     }
     line("worldwire_core", &used(&["Result"]), out);
     line("worldwire_tera::message", &used(&["Value"]), out);
-    let functions = ["floats", "narrow", "part", "put", "put_floats", "row", "wide", "word"];
+    let functions =
+        ["floats", "narrow", "pairs", "part", "put", "put_floats", "row", "wide", "word"];
     let mut typed = used(&["Input", "Output", "Typed"]);
     typed.extend(functions.into_iter().filter(called));
     line("worldwire_tera::message::typed", &typed, out);

@@ -109,7 +109,7 @@ impl Reading<'_, '_> {
                 self.row(*field, steps, (*count, *apart), way, indent);
             }
             Step::Segment { size } => self.next_segment(*size, indent),
-            Step::Group(lists) => {
+            Step::Group { lists, .. } => {
                 self.line(indent, "let before = input.cursor();");
                 let mut ends = Vec::new();
                 for list in lists {

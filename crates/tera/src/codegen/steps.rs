@@ -44,7 +44,10 @@ pub(super) enum Step {
         size: u32,
     },
     /// Arrays whose elements alternate.
-    Group(Vec<Self>),
+    Group {
+        lists: Vec<Self>,
+        pairs: bool,
+    },
 }
 
 /// The steps of a scope, in the order of the bytes.
@@ -73,14 +76,14 @@ fn tree(plan: &Plan, ops: &mut core::slice::Iter<'_, Op>) -> Vec<Step> {
             Op::Open { field, row: true, .. } => row(plan, field, tree(plan, ops)),
             Op::Close => return steps,
             Op::Segment { size } => Step::Segment { size },
-            Op::Group { arrays } => {
+            Op::Group { arrays, pairs } => {
                 let lists = ops.by_ref().take(arrays as usize).filter_map(|op| match *op {
                     Op::Array { count, offset, scope, field, .. } => {
                         Some(Step::Array { count, offset, scope, field })
                     }
                     _ => None,
                 });
-                Step::Group(lists.collect())
+                Step::Group { lists: lists.collect(), pairs }
             }
             // Its bytes are nobody's.
             Op::Orphan { .. } => continue,
@@ -113,7 +116,7 @@ fn first_spot(step: &Step) -> Option<Spot> {
         Step::Scalar { spot, .. } => Some(*spot),
         Step::Text { place: TextPlace::Offset(spot) | TextPlace::Here(spot), .. } => Some(*spot),
         Step::Bytes { offset, .. } | Step::Array { offset, .. } => Some(*offset),
-        Step::Object { steps, .. } | Step::Row { steps, .. } | Step::Group(steps) => {
+        Step::Object { steps, .. } | Step::Row { steps, .. } | Step::Group { lists: steps, .. } => {
             steps.iter().find_map(first_spot)
         }
         Step::Segment { .. } => None,

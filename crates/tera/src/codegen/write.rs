@@ -158,7 +158,7 @@ impl Writing<'_, '_> {
                     self.segment(segment, *size, true, indent);
                     self.line(indent, &format!("let _ = at{segment};"));
                 }
-                Step::Group(lists) => self.group(lists, way, from, indent),
+                Step::Group { lists, pairs } => self.group(lists, *pairs, way, from, indent),
             }
         }
     }
@@ -217,7 +217,7 @@ impl Writing<'_, '_> {
         self.line(indent, "}");
     }
 
-    fn group(&mut self, lists: &[Step], way: &Way, from: &str, indent: &str) {
+    fn group(&mut self, lists: &[Step], pairs: bool, way: &Way, from: &str, indent: &str) {
         let plan = self.shapes.plan;
         let mut rounds = String::from("0");
         for list in lists {
@@ -229,15 +229,28 @@ impl Writing<'_, '_> {
             self.line(indent, &line);
             rounds.push_str(&format!(".max({items}.len())"));
         }
-        let rounds = rounds.replacen('0', "0_usize", 1);
-        self.line(indent, &format!("for round in 0..{rounds} {{"));
+        if pairs {
+            let numbers = lists.iter().filter_map(|list| self.numbers(list, from));
+            let numbers = numbers.collect::<Vec<_>>().join(", ");
+            self.line(indent, &format!("for (list, index) in pairs({numbers}) {{"));
+        } else {
+            let rounds = rounds.replacen('0', "0_usize", 1);
+            self.line(indent, &format!("for round in 0..{rounds} {{"));
+        }
         let inner = format!("{indent}    ");
-        for list in lists {
+        for (number, list) in lists.iter().enumerate() {
             let Step::Array { scope, field, .. } = list else { continue };
             let (items, error) = (self.place(*field, from), way.to_error(plan, *field));
             let Shape::List(element, _) = self.shapes.shape_of(*field) else { continue };
             let pattern = if element.is_plain() { "&item" } else { "item" };
-            self.line(&inner, &format!("if let Some({pattern}) = {items}.get(round) {{"));
+            self.line(
+                &inner,
+                &if pairs {
+                    format!("if let ({number}, Some({pattern})) = (list, {items}.get(index)) {{")
+                } else {
+                    format!("if let Some({pattern}) = {items}.get(round) {{")
+                },
+            );
             let deeper = format!("{inner}    ");
             self.line(&deeper, &format!("output.element(&mut lane{field}, |output| {{"));
             let deepest = format!("{deeper}    ");
@@ -252,6 +265,14 @@ impl Writing<'_, '_> {
             self.line(&inner, "}");
         }
         self.line(indent, "}");
+    }
+
+    /// The numbers that the elements of a list of pairs begin with.
+    fn numbers(&self, list: &Step, from: &str) -> Option<String> {
+        let Step::Array { scope, field, .. } = list else { return None };
+        let number = self.shapes.plan.scope(*scope).fields.start;
+        let (items, number) = (self.place(*field, from), self.place(number, "item"));
+        Some(format!("{items}.iter().map(|item| {number})"))
     }
 }
 

@@ -28,10 +28,20 @@ impl Budget {
         Self { left: most, most }
     }
 
-    /// Whether so many bytes may still be read.
+    /// How many bytes may still be read.
     #[inline]
-    pub(super) const fn has(&self, bytes: usize) -> bool {
-        bytes <= self.left
+    pub(super) const fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Reads so many bytes, if they may still be read.
+    #[inline]
+    pub(super) const fn take(&mut self, bytes: usize) -> bool {
+        let enough = bytes <= self.left;
+        if enough {
+            self.left -= bytes;
+        }
+        enough
     }
 
     /// Something of that many bytes is read at a place.

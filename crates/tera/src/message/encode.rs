@@ -4,8 +4,8 @@
 use worldwire_core::{Error, Result};
 
 use super::fault::Fault;
-use super::{Head, Leniency};
-use crate::schema::plan::{Fixed, Op, Plan, Scope, Spot, TextPlace};
+use super::{Head, Leniency, pairs};
+use crate::schema::plan::{Fixed, LINKS, Op, Plan, Scope, Spot, TextPlace};
 
 /// The longest message.
 pub(crate) const MOST_BYTES: usize = 65_535;
@@ -36,6 +36,12 @@ pub(super) trait Source<'s>: Copy {
     fn bytes(self, plan: &Plan, of: Of) -> Result<&'s [u8]>;
     /// The elements of a list, and how many there are.
     fn list(self, plan: &Plan, of: Of) -> Result<(Self::List, usize)>;
+    /// All elements of a list one behind the other, if they stand so, each with room for its links
+    /// in front: elements of a scope that lead nowhere else.
+    #[inline]
+    fn packed(_: Self::List, _: usize, _: &Scope) -> Option<&'s [u8]> {
+        None
+    }
     /// An element of a list of elements of a scope.
     fn element(list: Self::List, index: usize, scope: &Scope) -> Result<Self>;
     /// The fields of an object or row.
@@ -203,8 +209,9 @@ impl<'p> Writer<'p, '_> {
                     index += 1;
                     continue;
                 }
-                Op::Group { arrays } => {
-                    self.group(ops, index + 1, arrays as usize, record, base)?;
+                Op::Group { arrays, pairs } => {
+                    let lists = (index + 1, arrays as usize);
+                    self.group(ops, lists, pairs, record, base)?;
                     index += 1 + arrays as usize;
                     continue;
                 }
@@ -237,15 +244,46 @@ impl<'p> Writer<'p, '_> {
     ) -> Result<()> {
         let (list, count) = record.list(self.plan, of)?;
         let mut lane = self.lane(places, scope, of, list, count)?;
+        if count == 0 || self.packed::<S>(&lane) {
+            return Ok(());
+        }
         (0..count).try_for_each(|index| self.element::<S>(&mut lane, index))
     }
 
-    /// Writes lists whose elements alternate.
+    /// Writes all elements of a list at once, if they are there so, and the message does not become
+    /// too long by them.
+    #[inline]
+    fn packed<'s, S: Source<'s>>(&mut self, lane: &Lane<S::List>) -> bool {
+        let scope = self.plan.scope(lane.scope);
+        let Some(elements) = S::packed(lane.list, lane.count, scope) else { return false };
+        let start = self.out.len();
+        if start - self.origin + elements.len() > MOST_BYTES {
+            return false;
+        }
+        let Ok(here) = self.position() else { return false };
+        self.patch(lane.link, here);
+        self.out.extend_from_slice(elements);
+        // Its own offset, and that of the next one.
+        let mut links = u32::from(here) | (u32::from(here) + scope.stride) << 16;
+        let mut rest = self.out.get_mut(start..).unwrap_or_default();
+        for index in 1..=lane.count {
+            if let Some(room) = rest.first_chunk_mut::<LINKS>() {
+                let last = index == lane.count;
+                *room = (if last { links & 0xffff } else { links }).to_le_bytes();
+            }
+            links = links.wrapping_add(scope.stride << 16 | scope.stride);
+            rest = rest.get_mut(scope.stride as usize..).unwrap_or_default();
+        }
+        true
+    }
+
+    /// Writes lists whose elements alternate, or stand in pairs.
+    #[inline(never)]
     fn group<'s, S: Source<'s>>(
         &mut self,
         ops: &[Op],
-        from: usize,
-        lists: usize,
+        (from, lists): (usize, usize),
+        pairs: bool,
         record: S,
         base: Base<'p>,
     ) -> Result<()> {
@@ -261,6 +299,9 @@ impl<'p> Writer<'p, '_> {
                 lanes.push(lane.map_err(|error| named(plan, of, false, error))?);
             }
         }
+        if pairs {
+            return self.pairs::<S>(lanes);
+        }
         let rounds = lanes.iter().map(|lane| lane.count).max().unwrap_or(0);
         for round in 0..rounds {
             for lane in lanes.iter_mut().filter(|lane| round < lane.count) {
@@ -269,6 +310,38 @@ impl<'p> Writer<'p, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Writes lists whose elements stand in pairs.
+    fn pairs<'s, S: Source<'s>>(&mut self, mut lanes: Vec<Lane<S::List>>) -> Result<()> {
+        let plan = self.plan;
+        let numbers = lanes.iter().map(|lane| {
+            let numbers = (0..lane.count).map(|index| {
+                let number = self.number::<S>(lane, index);
+                number.map_err(|error| error.inside_item(index))
+            });
+            numbers
+                .collect::<Result<Vec<u32>>>()
+                .map_err(|error| named(plan, lane.of, false, error))
+        });
+        let numbers = numbers.collect::<Result<Vec<_>>>()?;
+        let [firsts, seconds] = numbers.as_slice() else { return Ok(()) };
+        for (list, index) in pairs::order(firsts, seconds) {
+            let Some(lane) = lanes.get_mut(list) else { continue };
+            let of = lane.of;
+            self.element::<S>(lane, index).map_err(|error| named(plan, of, false, error))?;
+        }
+        Ok(())
+    }
+
+    /// The number that an element begins with, as it is written.
+    fn number<'s, S: Source<'s>>(&mut self, lane: &Lane<S::List>, index: usize) -> Result<u32> {
+        let (scope, start) = (self.plan.scope(lane.scope), self.out.len());
+        self.scope(scope, S::element(lane.list, index, scope)?)?;
+        let number = self.out.get(start..).and_then(|fields| fields.first_chunk());
+        let number = number.map_or(0, |number| u32::from_le_bytes(*number));
+        self.out.truncate(start);
+        Ok(number)
     }
 
     /// Begins a list: writes its count, and 0 for the offset of its first element.

@@ -30,6 +30,7 @@ mod fault;
 pub mod json;
 mod lazy;
 mod oddity;
+mod pairs;
 mod sample;
 mod scalar;
 mod slots;

@@ -126,7 +126,8 @@ impl ScalarValue {
     }
 
     /// The same as a part of a message.
-    #[inline]
+    // Inlined where the type is known: a value that was made elsewhere is moved through memory.
+    #[inline(always)]
     #[must_use]
     pub fn to_value(self) -> Value<'static> {
         match self.scalar {
@@ -197,8 +198,32 @@ pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
     })
 }
 
+/// Does something with a value, once for each type: whoever is told the value knows what it is, and
+/// from the beginning, or it is put together in memory first.
+macro_rules! by_type {
+    ($scalar:ident, $with:ident, $read:ident, $twelve:ident) => {
+        match $scalar {
+            Scalar::Bool => $with($read!(Bool, u8)),
+            Scalar::Byte => $with($read!(Byte, u8)),
+            Scalar::Int16 => $with($read!(Int16, u16)),
+            Scalar::Uint16 => $with($read!(Uint16, u16)),
+            Scalar::Angle => $with($read!(Angle, u16)),
+            Scalar::Int32 => $with($read!(Int32, u32)),
+            Scalar::Uint32 => $with($read!(Uint32, u32)),
+            Scalar::Float => $with($read!(Float, u32)),
+            Scalar::SkillId32 => $with($read!(SkillId32, u32)),
+            Scalar::Int64 => $with($read!(Int64, u64)),
+            Scalar::Uint64 => $with($read!(Uint64, u64)),
+            Scalar::Double => $with($read!(Double, u64)),
+            Scalar::SkillId => $with($read!(SkillId, u64)),
+            Scalar::Customize => $with($read!(Customize, u64)),
+            Scalar::Vec3 => $with($twelve!(Scalar::Vec3)),
+            Scalar::Vec3fa => $with($twelve!(Scalar::Vec3fa)),
+        }
+    };
+}
+
 /// Reads a value of fixed size and does something with it; `None` when there are too few bytes.
-// Inlined, and `with` once for each type: whoever is told the value knows what it is.
 #[inline(always)]
 pub(super) fn with_scalar<R>(
     scalar: Scalar,
@@ -206,32 +231,20 @@ pub(super) fn with_scalar<R>(
     with: impl FnOnce(ScalarValue) -> R,
 ) -> Option<R> {
     macro_rules! read {
-        ($number:ty) => {
+        ($kind:ident, $number:ty) => {
             ScalarValue {
-                scalar,
+                scalar: Scalar::$kind,
                 high: 0,
                 low: <$number>::from_le_bytes(*data.first_chunk()?).into(),
             }
         };
     }
-    Some(match scalar {
-        Scalar::Bool => with(read!(u8)),
-        Scalar::Byte => with(read!(u8)),
-        Scalar::Int16 => with(read!(u16)),
-        Scalar::Uint16 => with(read!(u16)),
-        Scalar::Angle => with(read!(u16)),
-        Scalar::Int32 => with(read!(u32)),
-        Scalar::Uint32 => with(read!(u32)),
-        Scalar::Float => with(read!(u32)),
-        Scalar::SkillId32 => with(read!(u32)),
-        Scalar::Int64 => with(read!(u64)),
-        Scalar::Uint64 => with(read!(u64)),
-        Scalar::Double => with(read!(u64)),
-        Scalar::SkillId => with(read!(u64)),
-        Scalar::Customize => with(read!(u64)),
-        Scalar::Vec3 => with(read_twelve(Scalar::Vec3, data)?),
-        Scalar::Vec3fa => with(read_twelve(Scalar::Vec3fa, data)?),
-    })
+    macro_rules! twelve {
+        ($kind:expr) => {
+            read_twelve($kind, data)?
+        };
+    }
+    Some(by_type!(scalar, with, read, twelve))
 }
 
 #[inline]
@@ -239,6 +252,38 @@ fn read_twelve(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
     let (low, rest) = data.split_first_chunk()?;
     let high = u32::from_le_bytes(*rest.first_chunk()?);
     Some(ScalarValue { scalar, high, low: u64::from_le_bytes(*low) })
+}
+
+/// Tells of the value of fixed size at a place; too few bytes are zero.
+// The same for those who add up and the like: what is done in any case stays in registers.
+#[inline(always)]
+pub(super) fn tell_scalar(scalar: Scalar, data: &[u8], at: usize, tell: impl FnOnce(ScalarValue)) {
+    macro_rules! read {
+        ($kind:ident, $number:ty) => {
+            ScalarValue {
+                scalar: Scalar::$kind,
+                high: 0,
+                low: <$number>::from_le_bytes(read(data, at)).into(),
+            }
+        };
+    }
+    macro_rules! twelve {
+        ($kind:expr) => {
+            ScalarValue {
+                scalar: $kind,
+                high: u32::from_le_bytes(read(data, at + 8)),
+                low: u64::from_le_bytes(read(data, at)),
+            }
+        };
+    }
+    by_type!(scalar, tell, read, twelve);
+}
+
+/// The bytes at a place.
+#[inline]
+fn read<const BYTES: usize>(data: &[u8], at: usize) -> [u8; BYTES] {
+    let bytes = data.get(at..at + BYTES).and_then(|bytes| bytes.first_chunk());
+    bytes.copied().unwrap_or([0; BYTES])
 }
 
 /// Writes a value of fixed size to the beginning of `out`, which is zero there.
@@ -425,6 +470,7 @@ mod tests {
                 let value = read_scalar(scalar, exact).unwrap();
                 assert_eq!(read_scalar(scalar, &bytes), Some(value), "{scalar:?} of {bytes:x?}");
                 assert_eq!(with_scalar(scalar, &bytes, |value| value), Some(value));
+                tell_scalar(scalar, &bytes, 0, |told| assert_eq!(told, value));
                 let short = &exact[..scalar.size() - 1];
                 assert_eq!(read_scalar(scalar, short), None, "{scalar:?}");
                 let mut out = [0; MOST_SCALAR];

@@ -4,7 +4,7 @@ use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
 use super::decode::{Leaf, Sink};
 use super::oddity::{NAMES, Oddities};
-use crate::schema::plan::{Field, Fixed, Plan, Scope};
+use crate::schema::plan::{Field, Fixed, Plan};
 use crate::types::angle::{component_is_whole, component_radians};
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
@@ -220,7 +220,7 @@ impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
     fn list<R>(
         &mut self,
         leaf: Leaf<'n>,
-        _: &'n Scope,
+        _: u32,
         _: usize,
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),

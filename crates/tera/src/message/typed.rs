@@ -538,6 +538,17 @@ fn skill_word(skill: Skill, form: SkillForm) -> Result<u64> {
     })
 }
 
+/// The elements of two lists whose elements stand in pairs, by the numbers that these begin with:
+/// which list, and which of its elements.
+#[must_use]
+pub fn pairs(
+    firsts: impl Iterator<Item = u32>,
+    seconds: impl Iterator<Item = u32>,
+) -> Vec<(usize, usize)> {
+    let (firsts, seconds): (Vec<u32>, Vec<u32>) = (firsts.collect(), seconds.collect());
+    super::pairs::order(&firsts, &seconds)
+}
+
 /// Says that a row has more values than there is room for.
 ///
 /// # Errors

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::decode::{Leaf, Sink};
-use super::scalar::{ScalarValue, with_scalar};
-use crate::schema::plan::{Field, FieldKind, Fixed, Plan, Scope};
+use super::scalar::{ScalarValue, tell_scalar};
+use crate::schema::plan::{Field, FieldKind, Fixed, Plan};
 use crate::types::{Angle, Skill, SkillForm, Text};
 
 /// A value of a field, or of a whole message.
@@ -268,10 +268,14 @@ impl<'d> ValueSink<'d> {
 impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     #[inline]
     fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
-        self.values.extend(run.iter().map(|fixed| {
-            let data = data.get(usize::from(fixed.offset)..).unwrap_or_default();
-            with_scalar(fixed.scalar, data, ScalarValue::to_value).unwrap_or_default()
-        }));
+        // Each into its place at once: values that are moved are read back before they are written.
+        let from = self.values.len();
+        self.values.resize_with(from + run.len(), Value::default);
+        let places = self.values.get_mut(from..).unwrap_or_default();
+        for (place, fixed) in places.iter_mut().zip(run) {
+            let put = |value: ScalarValue| *place = value.to_value();
+            tell_scalar(fixed.scalar, data, fixed.offset.into(), put);
+        }
     }
 
     fn text(&mut self, _: Leaf<'n>, text: &'d [u8], _: usize) {
@@ -285,7 +289,7 @@ impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
     fn list<R>(
         &mut self,
         _: Leaf<'n>,
-        _: &'n Scope,
+        _: u32,
         count: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),

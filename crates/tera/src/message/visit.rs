@@ -1,8 +1,8 @@
 //! Messages told field by field, to whoever wants all of them once.
 
 use super::decode::{Leaf, Sink};
-use super::scalar::{ScalarValue, with_scalar};
-use crate::schema::plan::{Field, Fixed, Plan, Scope};
+use super::scalar::{ScalarValue, tell_scalar};
+use crate::schema::plan::{Field, Fixed, LINKS, Plan};
 use crate::types::TextView;
 
 /// Who is told every field of a message, in the order of the definition: see
@@ -39,7 +39,7 @@ pub enum Part {
 pub(super) struct VisitSink<'v, V>(pub(super) &'v mut V);
 
 impl<V> VisitSink<'_, V> {
-    #[inline]
+    #[inline(always)]
     fn within<'d, 'p, R>(
         &mut self,
         name: &'p str,
@@ -56,15 +56,77 @@ impl<V> VisitSink<'_, V> {
     }
 }
 
-impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
-    // Inlined, so that a row of fields costs no call.
-    #[inline(always)]
-    fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
-        for fixed in run {
-            let bytes = data.get(usize::from(fixed.offset)..).unwrap_or_default();
-            let name = plan.field(fixed.field).name();
-            with_scalar(fixed.scalar, bytes, |value| self.0.scalar(name, value));
+/// Tells a visitor the fields of a run.
+#[inline(always)]
+fn tell<'d, 'p>(
+    visitor: &mut impl Visit<'d, 'p>,
+    run: &[Fixed],
+    fields: &'p [Field],
+    data: &'d [u8],
+) {
+    for (fixed, field) in run.iter().zip(fields) {
+        let tell = |value| visitor.scalar(field.name(), value);
+        tell_scalar(fixed.scalar, data, fixed.offset.into(), tell);
+    }
+}
+
+/// Tells a visitor the fields of elements with so many bytes each, which have a name only together.
+// As for one run, a function of its own: its arguments share no memory, so that what the visitor
+// counts stays in registers.
+#[inline(never)]
+fn tell_elements<'d, 'p>(
+    visitor: &mut impl Visit<'d, 'p>,
+    run: &[Fixed],
+    fields: &'p [Field],
+    elements: &'d [u8],
+    (count, stride, single): (usize, usize, bool),
+) {
+    let mut rest = elements;
+    for _ in 0..count {
+        let (element, behind) = rest.split_at_checked(stride).unwrap_or_default();
+        let data = element.get(LINKS..).unwrap_or_default();
+        if single {
+            tell(visitor, run, fields, data);
+        } else {
+            visitor.enter("", Part::Record);
+            tell(visitor, run, fields, data);
+            visitor.leave();
         }
+        rest = behind;
+    }
+}
+
+/// Tells a visitor the fields of one run.
+#[inline(never)]
+fn tell_run<'d, 'p>(
+    visitor: &mut impl Visit<'d, 'p>,
+    run: &[Fixed],
+    fields: &'p [Field],
+    data: &'d [u8],
+) {
+    tell(visitor, run, fields, data);
+}
+
+impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
+    #[inline]
+    fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
+        tell_run(self.0, run, plan.fields_of_run(run), data);
+    }
+
+    #[inline]
+    fn packed(
+        &mut self,
+        leaf: Leaf<'n>,
+        scope: u32,
+        (count, _): (usize, usize),
+        elements: &'d [u8],
+    ) {
+        let scope = leaf.plan.scope(scope);
+        let run = leaf.plan.run_of(scope);
+        let shape = (count, scope.stride as usize, scope.single);
+        self.0.enter(leaf.name(), Part::List);
+        tell_elements(self.0, run, leaf.plan.fields_of_run(run), elements, shape);
+        self.0.leave();
     }
 
     #[inline]
@@ -77,11 +139,11 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
         self.0.bytes(leaf.name(), bytes);
     }
 
-    #[inline]
+    #[inline(always)]
     fn list<R>(
         &mut self,
         leaf: Leaf<'n>,
-        _: &'n Scope,
+        _: u32,
         _: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -89,7 +151,7 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
         self.within(leaf.name(), Part::List, fill)
     }
 
-    #[inline]
+    #[inline(always)]
     fn record<R>(
         &mut self,
         name: &'n str,
@@ -100,7 +162,7 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
         self.within(name, Part::Record, fill)
     }
 
-    #[inline]
+    #[inline(always)]
     fn row<R>(
         &mut self,
         field: &'n Field,

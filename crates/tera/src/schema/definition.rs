@@ -123,13 +123,15 @@ pub(super) struct FileText {
     problems: Vec<Problem>,
     pub(super) marks: Marks,
     since: Option<u16>,
+    /// Whether the elements of its arrays stand in pairs, which no line can say.
+    pub(super) pairs: bool,
 }
 
 impl FileText {
     pub(super) fn read(name: &str, text: &str) -> Self {
         let (statements, problems) = parse(name, text);
         let marks = Marks::of(&statements);
-        Self { text: text.into(), marks, since: since(text), statements, problems }
+        Self { text: text.into(), marks, since: since(text), pairs: false, statements, problems }
     }
 
     pub(super) fn includes(&self) -> impl Iterator<Item = &str> {
@@ -274,7 +276,7 @@ pub(super) fn build<'f>(
     lines.check(dialect);
     let broken = lines.problems.iter().any(Problem::is_error) && !options.lenient;
     let patch = options.patch.unwrap_or(Patch::LATEST);
-    let (plan, issues) = compile(&lines.lines, dialect, patch, options.lenient);
+    let (plan, issues) = compile(&lines.lines, dialect, patch, (options.lenient, text.pairs));
     // What follows from lines that are missing is not worth saying.
     for issue in issues.into_iter().filter(|_| !broken) {
         if let Some(line) = lines.lines.get(issue.line).cloned() {

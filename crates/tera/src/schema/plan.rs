@@ -8,6 +8,9 @@ use core::ops::Range;
 
 use crate::types::Scalar;
 
+/// Bytes in front of the fields of an element: its own offset, and that of the next one.
+pub(crate) const LINKS: usize = 4;
+
 /// A place in the fixed part of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
@@ -95,7 +98,7 @@ pub enum FieldKind {
         offset: Spot,
         /// Index of the scope of an element.
         scope: u32,
-        /// Whether the elements alternate with those of the neighbouring arrays.
+        /// Whether the elements stand among those of the neighbouring arrays.
         interleaved: bool,
     },
     /// Named fields in the scope around.
@@ -133,6 +136,11 @@ pub(crate) struct Scope {
     /// Whether the steps of `wire` are fields alone, all of them in the first segment, and nothing
     /// else is to be done in the order of the fields; whether those of `loose` are.
     pub(crate) flat: bool,
+    /// How far apart elements stand that lead nowhere else; 0 for others, and for those that count
+    /// as more bytes than they have.
+    pub(crate) stride: u32,
+    /// Where its fields are in the plan's list, if they are of fixed size and one step does for all.
+    pub(crate) run: Option<(u32, u32)>,
     pub(crate) loose_flat: bool,
     /// Whether it has texts, bytes, lists or further segments, which scopes may share.
     pub(crate) has_bodies: bool,
@@ -141,8 +149,8 @@ pub(crate) struct Scope {
 /// One step of reading or writing a scope. `slot` is the index in the record around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Fields of fixed size, from one place in the plan's list to another; all in one segment,
-    /// whose first `reach` bytes hold them.
+    /// Fields of fixed size, from one place in the plan's list to another, one after the other also
+    /// in the definition; all in one segment, whose first `reach` bytes hold them.
     Fixed {
         segment: u16,
         reach: u32,
@@ -180,9 +188,11 @@ pub(crate) enum Op {
     Segment {
         size: u32,
     },
-    /// The bodies of so many arrays that follow alternate.
+    /// The bodies of so many arrays that follow alternate; in pairs, those of the second that have
+    /// the number of one of the first, which both begin with, stand behind that.
     Group {
         arrays: u32,
+        pairs: bool,
     },
     /// A word that belongs to no field.
     Orphan {
@@ -303,10 +313,32 @@ impl Plan {
         self.bools.get(scope.bools.start as usize..scope.bools.end as usize).unwrap_or_default()
     }
 
+    /// Whether all truth values of a scope of one segment, which is given, are 0 or 1.
+    #[inline(always)]
+    pub(crate) fn bools_hold(&self, scope: &Scope, segment: &[u8]) -> bool {
+        // All of them together: nearly always they hold.
+        let value = |spot: &Spot| segment.get(usize::from(spot.offset)).unwrap_or(&0);
+        self.bools(scope).iter().fold(0, |all, spot| all | value(spot)) <= 1
+    }
+
     /// The fields of fixed size of a step.
     #[inline]
     pub(crate) fn run(&self, from: u32, to: u32) -> &[Fixed] {
         self.fixed.get(from as usize..to as usize).unwrap_or_default()
+    }
+
+    /// The fields of a scope that has one run of them and nothing else.
+    #[inline]
+    pub(crate) fn run_of(&self, scope: &Scope) -> &[Fixed] {
+        let (from, to) = scope.run.unwrap_or_default();
+        self.run(from, to)
+    }
+
+    /// The fields of a step, each beside its part of the run.
+    #[inline]
+    pub(crate) fn fields_of_run(&self, run: &[Fixed]) -> &[Field] {
+        let from = run.first().map_or(0, |fixed| fixed.field as usize);
+        self.fields.get(from..).unwrap_or_default()
     }
 
     /// The steps of a range.

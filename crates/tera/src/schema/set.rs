@@ -11,7 +11,7 @@ use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, NotADefinition, Patch, Platform};
 
 /// Definitions that exist as programs, which nobody runs here, and the layouts that they stand for.
-/// The program writes each item and behind it the crystals of its slot; reading follows the links.
+/// The program writes each item and behind it the crystals of its slot.
 const PROGRAMS: [(&str, &str); 1] = [(
     "C_CHANGE_EQUIP_PRESET.1.js",
     "uint64 gameId\narray items\n- uint32 slot\n- uint64 dbid\n- uint32 passivitySet\n\
@@ -77,13 +77,13 @@ impl Set {
         for (name, text) in files {
             let (name, text) = (name.as_ref(), text.as_ref());
             let mut parsed = FileName::parse(name);
-            let mut text = text;
+            let (mut text, mut pairs) = (text, false);
             if parsed == Err(NotADefinition::Program)
                 && let Some((_, layout)) = PROGRAMS.iter().find(|(program, _)| *program == name)
                 && let Some(stem) = name.strip_suffix(".js")
             {
                 parsed = FileName::parse(&format!("{stem}.def"));
-                text = layout;
+                (text, pairs) = (layout, true);
             }
             if let Err(why) = parsed {
                 remarks.extend(remark(name, why));
@@ -95,7 +95,8 @@ impl Set {
             }
             update.read += 1;
             changed.insert(name.into());
-            let text = FileText::read(name, text);
+            let mut text = FileText::read(name, text);
+            text.pairs = pairs;
             let entry =
                 Entry { name: parsed, text, built: Built::default(), dialect: Dialect::Toolbox };
             self.entries.insert(name.into(), entry);
@@ -296,6 +297,7 @@ fn remark(name: &str, why: NotADefinition) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{Head, HeaderForm, NoteKind, Tape, Value};
 
     fn kinds(set: &Set) -> Vec<&'static str> {
         set.problems().map(|problem| problem.kind.name()).collect()
@@ -375,6 +377,67 @@ mod tests {
         let fields: Vec<&str> = plan.fields().iter().map(|field| field.name()).collect();
         assert_eq!(fields, ["gameId", "items", "crystals"]);
         assert_eq!(kinds(&set), ["code_definition"]);
+    }
+
+    /// As the program writes them: each item, and behind it the crystals of its slot.
+    #[test]
+    fn crystals_stand_behind_their_items() {
+        let set = Set::load([("C_CHANGE_EQUIP_PRESET.1.js", "")], ParseOptions::default());
+        let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
+        let record = |numbers: &[u64]| {
+            Value::Record(numbers.iter().map(|number| Value::Unsigned(*number)).collect())
+        };
+        let items = [record(&[1, 0x0b, 5]), record(&[3, 0x0c, 6]), record(&[4, 0x0d, 7])];
+        let fields = |crystals: &[[u64; 2]]| {
+            let crystals = crystals.iter().map(|crystal| record(crystal)).collect();
+            let game_id = Value::Unsigned(9);
+            Value::Record(vec![game_id, Value::List(items.to_vec()), Value::List(crystals)])
+        };
+        let value = fields(&[[1, 0x21], [1, 0x22], [4, 0x23], [8, 0x24]]);
+        #[rustfmt::skip]
+        let wanted = [
+            128, 0, 0x34, 0x12, 3, 0, 20, 0, 4, 0, 40, 0, 9, 0, 0, 0, 0, 0, 0, 0,
+            20, 0, 64, 0, 1, 0, 0, 0, 0x0b, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0,
+            40, 0, 52, 0, 1, 0, 0, 0, 0x21, 0, 0, 0,
+            52, 0, 104, 0, 1, 0, 0, 0, 0x22, 0, 0, 0,
+            64, 0, 84, 0, 3, 0, 0, 0, 0x0c, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0,
+            84, 0, 0, 0, 4, 0, 0, 0, 0x0d, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0,
+            104, 0, 116, 0, 4, 0, 0, 0, 0x23, 0, 0, 0,
+            116, 0, 0, 0, 8, 0, 0, 0, 0x24, 0, 0, 0,
+        ];
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(0x1234), &value, &mut bytes).unwrap();
+        assert_eq!(bytes, wanted);
+        let message = plan.read(&bytes, HeaderForm::Plain).unwrap();
+        assert_eq!((message.fields(), message.notes().is_empty()), (&value, true));
+        assert!(plan.check(&bytes, HeaderForm::Plain).unwrap().is_empty());
+
+        // Crystals in another order are linked in the order of their bytes.
+        let other = fields(&[[4, 0x23], [1, 0x21], [8, 0x24], [1, 0x22]]);
+        let mut again = Vec::new();
+        plan.encode(Head::plain(0x1234), &other, &mut again).unwrap();
+        assert_eq!(again, wanted);
+
+        let mut tape = Tape::new();
+        plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
+        tape.set(plan, "gameId", &Value::Unsigned(9)).unwrap();
+        let mut out = Vec::new();
+        tape.encode(plan, &mut out).unwrap();
+        assert_eq!(out, wanted);
+
+        // All items, then all crystals: read as well, and remarked.
+        let plain = "uint64 gameId\narray items\n- uint32 slot\n- uint64 dbid\n\
+                     - uint32 passivitySet\narray crystals\n- uint32 slot\n- uint32 id\n";
+        let set = Set::load([("C_PLAIN.1.def", plain)], ParseOptions::default());
+        let mut apart = Vec::new();
+        let sequential = set.newest("C_PLAIN").unwrap().plan();
+        sequential.encode(Head::plain(0x1234), &value, &mut apart).unwrap();
+        let message = plan.read(&apart, HeaderForm::Plain).unwrap();
+        assert_eq!(message.fields(), &value);
+        assert!(message.notes().has(NoteKind::OffsetMismatch));
+        let mut kept = Vec::new();
+        message.encode(plan, &mut kept).unwrap();
+        assert_eq!(kept, apart);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The definitions that `messages.rs` is made from.
 
-use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions};
+use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions, Set};
 
 /// Every kind of field, in every dialect, and names that want out.
 const DEFINITIONS: [(&str, Dialect, &str); 10] = [
@@ -75,5 +75,7 @@ pub(crate) fn definitions() -> Vec<Definition> {
         let file = FileName::parse(name).unwrap();
         Definition::parse(&file, text, &options).unwrap_or_else(|problems| panic!("{problems:?}"))
     };
-    DEFINITIONS.into_iter().map(parse).collect()
+    // No line can say how its elements stand.
+    let program = Set::load([("C_CHANGE_EQUIP_PRESET.1.js", "")], ParseOptions::default());
+    DEFINITIONS.into_iter().map(parse).chain(program.definitions().cloned()).collect()
 }

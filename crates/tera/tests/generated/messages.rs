@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use worldwire_core::Result;
 use worldwire_tera::message::Value;
-use worldwire_tera::message::typed::{Input, Output, Typed, floats, narrow, part, put, put_floats, row, wide, word};
+use worldwire_tera::message::typed::{Input, Output, Typed, floats, narrow, pairs, part, put, put_floats, row, wide, word};
 use worldwire_tera::types::{Angle, Skill, SkillForm, Text};
 
 /// `S_EVERYTHING`, version 1.
@@ -2213,6 +2213,163 @@ impl<'d> Typed<'d> for SInlineV1<'d> {
             Value::Signed(self.id.into()),
             Value::Text(Text::from_bytes(self.name.as_bytes())),
             Value::Unsigned(self.level.into()),
+        ]))
+    }
+}
+
+/// `C_CHANGE_EQUIP_PRESET`, version 1.
+///
+/// | field | type |
+/// | --- | --- |
+/// | `gameId` | `uint64` |
+/// | `items` | `array` |
+/// | `crystals` | `array` |
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CChangeEquipPresetV1 {
+    /// `uint64`.
+    pub game_id: u64,
+    /// `array`.
+    pub items: Vec<CChangeEquipPresetV1Items>,
+    /// `array`.
+    pub crystals: Vec<CChangeEquipPresetV1Crystals>,
+}
+
+impl<'d> Typed<'d> for CChangeEquipPresetV1 {
+    const NAME: &'static str = "C_CHANGE_EQUIP_PRESET";
+    const VERSION: u32 = 1;
+    const WORDS: usize = 8;
+
+    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
+        let fixed0 = input.scope::<16>(start, 20)?;
+        let f0 = u64::from_le_bytes(part(fixed0, 8));
+        let before = input.cursor();
+        let f1 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 20, CChangeEquipPresetV1Items::read).map_err(|error| error.inside("items"))?;
+        let end1 = input.cursor();
+        let f2 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 12, CChangeEquipPresetV1Crystals::read).map_err(|error| error.inside("crystals"))?;
+        let end2 = input.cursor();
+        input.close_group(before, &[(f1.len(), end1), (f2.len(), end2)]);
+        Ok(Self { game_id: f0, items: f1, crystals: f2 })
+    }
+
+    fn write(&self, output: &mut Output<'_>) -> Result<()> {
+        let at0 = output.fixed::<16>(|fixed| {
+            put(fixed, 8, self.game_id.to_le_bytes());
+            Ok(())
+        })?;
+        let mut lane1 = output.lane((at0, at0 + 2), self.items.len()).map_err(|error| error.inside("items"))?;
+        let mut lane2 = output.lane((at0 + 4, at0 + 6), self.crystals.len()).map_err(|error| error.inside("crystals"))?;
+        for (list, index) in pairs(self.items.iter().map(|item| item.slot), self.crystals.iter().map(|item| item.slot)) {
+            if let (0, Some(item)) = (list, self.items.get(index)) {
+                output.element(&mut lane1, |output| {
+                    item.write(output)
+                }).map_err(|error| error.inside("items"))?;
+            }
+            if let (1, Some(item)) = (list, self.crystals.get(index)) {
+                output.element(&mut lane2, |output| {
+                    item.write(output)
+                }).map_err(|error| error.inside("crystals"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self) -> Result<Value<'_>> {
+        Ok(Value::Record(vec![
+            Value::Unsigned(self.game_id),
+            Value::List(self.items.iter().map(|item| item.value()).collect::<Result<_>>()?),
+            Value::List(self.crystals.iter().map(|item| item.value()).collect::<Result<_>>()?),
+        ]))
+    }
+}
+
+/// `items` of `C_CHANGE_EQUIP_PRESET`.
+///
+/// | field | type |
+/// | --- | --- |
+/// | `slot` | `uint32` |
+/// | `dbid` | `uint64` |
+/// | `passivitySet` | `uint32` |
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CChangeEquipPresetV1Items {
+    /// `uint32`.
+    pub slot: u32,
+    /// `uint64`.
+    pub dbid: u64,
+    /// `uint32`.
+    pub passivity_set: u32,
+}
+
+impl CChangeEquipPresetV1Items {
+    pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
+        let fixed0 = input.scope::<16>(start, 20)?;
+        let f3 = u32::from_le_bytes(part(fixed0, 0));
+        let f4 = u64::from_le_bytes(part(fixed0, 4));
+        let f5 = u32::from_le_bytes(part(fixed0, 12));
+        Ok(Self { slot: f3, dbid: f4, passivity_set: f5 })
+    }
+
+    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
+        output.fixed::<16>(|fixed| {
+            put(fixed, 0, self.slot.to_le_bytes());
+            put(fixed, 4, self.dbid.to_le_bytes());
+            put(fixed, 12, self.passivity_set.to_le_bytes());
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The fields as the definition has them.
+    ///
+    /// # Errors
+    /// Value, for a skill whose parts have no room.
+    pub fn value(&self) -> Result<Value<'_>> {
+        Ok(Value::Record(vec![
+            Value::Unsigned(self.slot.into()),
+            Value::Unsigned(self.dbid),
+            Value::Unsigned(self.passivity_set.into()),
+        ]))
+    }
+}
+
+/// `crystals` of `C_CHANGE_EQUIP_PRESET`.
+///
+/// | field | type |
+/// | --- | --- |
+/// | `slot` | `uint32` |
+/// | `id` | `uint32` |
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CChangeEquipPresetV1Crystals {
+    /// `uint32`.
+    pub slot: u32,
+    /// `uint32`.
+    pub id: u32,
+}
+
+impl CChangeEquipPresetV1Crystals {
+    pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
+        let fixed0 = input.scope::<8>(start, 12)?;
+        let f6 = u32::from_le_bytes(part(fixed0, 0));
+        let f7 = u32::from_le_bytes(part(fixed0, 4));
+        Ok(Self { slot: f6, id: f7 })
+    }
+
+    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
+        output.fixed::<8>(|fixed| {
+            put(fixed, 0, self.slot.to_le_bytes());
+            put(fixed, 4, self.id.to_le_bytes());
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The fields as the definition has them.
+    ///
+    /// # Errors
+    /// Value, for a skill whose parts have no room.
+    pub fn value(&self) -> Result<Value<'_>> {
+        Ok(Value::Record(vec![
+            Value::Unsigned(self.slot.into()),
+            Value::Unsigned(self.id.into()),
         ]))
     }
 }

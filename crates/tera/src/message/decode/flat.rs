@@ -3,24 +3,64 @@
 
 use worldwire_core::Result;
 
-use super::list::List;
+use super::list::{List, packed};
 use super::{Leaf, Run, Sink, path};
 use crate::schema::plan::{Op, Scope, Spot, TextPlace};
+use crate::types::text::text_length;
 
 impl<'d, 'n> Run<'d, 'n> {
-    /// Does the steps of a scope whose first segment is all there, up to `cursor`; gives the end of
-    /// its last body.
+    /// Reads a scope by its steps; gives the end of its last body.
+    #[inline(always)]
     pub(super) fn flat<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
+        scope: &'n Scope,
         ops: &'n [Op],
         start: usize,
-        mut cursor: usize,
+    ) -> Result<usize> {
+        // What is done with fields of fixed size takes more than a call.
+        if S::FIXED {
+            self.flat_fields(sink, scope, ops, start)
+        } else {
+            self.in_order(sink, scope, ops, start)
+        }
+    }
+
+    #[inline(never)]
+    fn flat_fields<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        scope: &'n Scope,
+        ops: &'n [Op],
+        start: usize,
+    ) -> Result<usize> {
+        self.in_order(sink, scope, ops, start)
+    }
+
+    /// Reads a scope as writers write it: each text and list begins where the one before it ends,
+    /// and elements without bodies stand one behind the other. Anything else is
+    /// [`odd`](Self::odd).
+    #[inline(always)]
+    fn in_order<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        scope: &'n Scope,
+        ops: &'n [Op],
+        start: usize,
     ) -> Result<usize> {
         let (plan, data) = (self.plan, self.data);
-        let head = data.get(start..cursor).unwrap_or_default();
-        for (index, op) in ops.iter().enumerate() {
-            let end = match *op {
+        let Some(head) = data.get(start..start + scope.size as usize) else {
+            return Err(path::truncated(plan, data, scope, start));
+        };
+        self.budget.spend(scope.cost as usize, start)?;
+        if !scope.bools.is_empty() && !plan.bools_hold(scope, head) {
+            self.bools(scope, 0, start);
+        }
+        let mut cursor = start + head.len();
+        let (mut from, mut near) = (cursor, self.near(cursor));
+        let mut steps = ops.iter();
+        while let Some(op) = steps.next() {
+            match *op {
                 Op::Fixed { reach, from, to, .. } => {
                     if let Some(bytes) = head.get(..reach as usize) {
                         sink.fixed(plan, plan.run(from, to), bytes, start);
@@ -28,29 +68,92 @@ impl<'d, 'n> Run<'d, 'n> {
                     continue;
                 }
                 Op::Text { place: TextPlace::Offset(spot), field, body, .. } => {
-                    let place = (word(head, spot), start + usize::from(spot.offset));
-                    self.text(sink, Leaf { plan, field, body }, place, cursor)
-                }
-                Op::Bytes { offset, count, field, body, .. } => {
-                    let count = (word(head, count), start + usize::from(count.offset));
-                    let place = (word(head, offset), start + usize::from(offset.offset));
-                    self.bytes(sink, Leaf { plan, field, body }, count, place, cursor)
+                    if word(head, spot) == cursor
+                        && let Some(rest) = near.get(cursor..)
+                        && let Some(length) = text_length(rest)
+                    {
+                        let text = rest.get(..length).unwrap_or_default();
+                        sink.text(Leaf { plan, field, body }, text, cursor);
+                        cursor += length + 2;
+                        continue;
+                    }
                 }
                 Op::Array { count, offset, scope, field, body, .. } => {
+                    let leaf = Leaf { plan, field, body };
                     let (count, first) = (word(head, count), word(head, offset));
-                    let link = start + usize::from(offset.offset);
-                    let list = List { count, first, link, number: None };
-                    self.array(sink, Leaf { plan, field, body }, scope, list, cursor)
+                    if count == 0 && first == 0 {
+                        sink.list(leaf, scope, 0, cursor, |_| ((), cursor));
+                        continue;
+                    }
+                    let inner = plan.scope(scope);
+                    if first == cursor
+                        && (!S::FIXED || inner.run.is_some())
+                        && let Some(elements) = packed(plan, near, inner, (count, first))
+                    {
+                        sink.packed(leaf, scope, (count, first), elements);
+                        cursor += elements.len();
+                        continue;
+                    }
                 }
-                // A flat scope has no others.
-                _ => continue,
-            };
-            match end {
-                Ok(end) => cursor = end,
-                Err(error) => return Err(path::inside(plan, error, ops, index)),
+                _ => {}
             }
+            self.come(from, cursor);
+            match self.odd(sink, op, head, start, cursor) {
+                Ok(end) => cursor = end,
+                Err(error) => {
+                    let index = ops.len() - steps.len() - 1;
+                    return Err(path::inside(plan, error, ops, index));
+                }
+            }
+            (from, near) = (cursor, self.near(cursor));
         }
+        self.come(from, cursor);
         Ok(cursor)
+    }
+
+    /// The data as far as it may be read from the cursor on without a gap: there is nothing to be
+    /// counted for each body then.
+    #[inline]
+    fn near(&self, cursor: usize) -> &'d [u8] {
+        let end = self.data.len().min(cursor + self.budget.left());
+        self.data.get(..end).unwrap_or_default()
+    }
+
+    /// The cursor has come through all bytes from a place on.
+    #[inline]
+    fn come(&mut self, from: usize, cursor: usize) {
+        self.budget.take(cursor - from);
+        self.furthest = self.furthest.max(cursor);
+    }
+
+    /// Does one step wherever it leads, and says what is odd about it; gives the end of the body.
+    #[inline(never)]
+    fn odd<S: Sink<'d, 'n>>(
+        &mut self,
+        sink: &mut S,
+        op: &Op,
+        head: &'d [u8],
+        start: usize,
+        cursor: usize,
+    ) -> Result<usize> {
+        let plan = self.plan;
+        let place = |spot: Spot| (word(head, spot), start + usize::from(spot.offset));
+        match *op {
+            Op::Text { place: TextPlace::Offset(spot), field, body, .. } => {
+                self.text(sink, Leaf { plan, field, body }, place(spot), cursor)
+            }
+            Op::Bytes { offset, count, field, body, .. } => {
+                let leaf = Leaf { plan, field, body };
+                self.bytes(sink, leaf, place(count), place(offset), cursor)
+            }
+            Op::Array { count, offset, scope, field, body, .. } => {
+                let ((count, _), (first, link)) = (place(count), place(offset));
+                let list = List { count, first, link, number: None };
+                self.array(sink, Leaf { plan, field, body }, scope, list, cursor)
+            }
+            // A flat scope has no others.
+            _ => Ok(cursor),
+        }
     }
 
     /// The steps of a scope for a sink, if they are all that there is to do.

@@ -2,14 +2,12 @@
 
 use worldwire_core::Result;
 
-use super::{Base, Leaf, Run, Sink};
+use super::{Leaf, Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
 use crate::message::oddity::NoteKind;
-use crate::schema::plan::{Op, Scope};
-
-/// Bytes in front of the fields of an element: its own offset, and that of the next one.
-const LINKS: usize = 4;
+use crate::message::pairs;
+use crate::schema::plan::{LINKS, Plan, Scope};
 
 /// What the words of a list say.
 #[derive(Clone, Copy)]
@@ -33,7 +31,6 @@ pub(super) struct Extent {
 
 impl<'d, 'n> Run<'d, 'n> {
     /// Follows the links of a list of elements of a scope; gives the end of the last one.
-    #[inline]
     pub(super) fn array<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
@@ -42,122 +39,34 @@ impl<'d, 'n> Run<'d, 'n> {
         list: List,
         cursor: usize,
     ) -> Result<usize> {
-        let scope = self.plan.scope(scope);
-        if list.count > 0 {
-            return self.filled(sink, leaf, scope, list, cursor);
+        let List { count, first, link, number } = list;
+        if count == 0 {
+            if first != 0 {
+                self.note(NoteKind::UnusedOffset, link);
+            }
+            sink.list(leaf, scope, 0, cursor, |_| ((), cursor));
+            return Ok(cursor);
         }
-        if list.first != 0 {
-            self.note(NoteKind::UnusedOffset, list.link);
-        }
-        sink.list(leaf, scope, 0, cursor, |_| ((), cursor));
-        Ok(cursor)
-    }
-
-    /// A list that has elements.
-    fn filled<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        leaf: Leaf<'n>,
-        scope: &'n Scope,
-        list: List,
-        cursor: usize,
-    ) -> Result<usize> {
-        let List { count, first, .. } = list;
-        if list.number.is_none()
-            && scope.loose.is_empty()
-            && let Some(end) = self.packed(scope, list, cursor)
+        let inner = self.plan.scope(scope);
+        if number.is_none()
+            && first == cursor
+            && (!S::FIXED || inner.run.is_some())
+            && let Some(elements) = packed(self.plan, self.data, inner, (count, first))
+            && self.budget.take(elements.len())
         {
-            return sink.list(leaf, scope, count, first, |sink| {
-                (self.tell(sink, scope, list).map(|()| end), end)
-            });
+            let end = first + elements.len();
+            self.furthest = self.furthest.max(end);
+            sink.packed(leaf, scope, (count, first), elements);
+            return Ok(end);
         }
         // An offset that leads outside is an error of the first element; the list has its place.
         let inside = (self.floor..self.data.len()).contains(&first);
         let start = if inside { first } else { cursor };
         sink.list(leaf, scope, count, start, |sink| {
             let mut end = cursor;
-            let outcome = self.elements(sink, scope, list, &mut end);
+            let outcome = self.elements(sink, inner, list, &mut end);
             (outcome.map(|()| end), end)
         })
-    }
-
-    /// Whether elements of fixed size stand one behind the other from the cursor on, with nothing
-    /// odd in them, as most lists do; gives their end, and counts them as read.
-    #[inline(always)]
-    fn packed(&mut self, scope: &Scope, list: List, cursor: usize) -> Option<usize> {
-        let List { count, first, .. } = list;
-        if first != cursor || first < self.floor {
-            return None;
-        }
-        let stride = scope.size as usize + LINKS;
-        let end = first.saturating_add(count.saturating_mul(stride));
-        let mut bytes = self.data.get(first..end)?;
-        let mut here = first;
-        for _ in 1..count {
-            let next = here + stride;
-            if !linked(bytes, here, next) {
-                return None;
-            }
-            (here, bytes) = (next, bytes.get(stride..)?);
-        }
-        let cost = count * scope.cost as usize;
-        if !linked(bytes, here, 0) || !self.budget.has(cost) {
-            return None;
-        }
-        if !scope.bools.is_empty() {
-            for element in (first..end).step_by(stride) {
-                for spot in self.plan.bools(scope) {
-                    if *self.data.get(element + LINKS + usize::from(spot.offset))? > 1 {
-                        return None;
-                    }
-                }
-            }
-        }
-        self.budget.spend(cost, first).ok()?;
-        self.furthest = self.furthest.max(end);
-        Some(end)
-    }
-
-    /// Tells of elements that are [packed](Self::packed).
-    #[inline]
-    fn tell<S: Sink<'d, 'n>>(&mut self, sink: &mut S, scope: &'n Scope, list: List) -> Result<()> {
-        let stride = scope.size as usize + LINKS;
-        let mut at = list.first;
-        for index in 0..list.count {
-            let start = at + LINKS;
-            sink.element(index, start);
-            if scope.single {
-                self.fields(sink, scope, start)?;
-            } else if S::FIXED {
-                sink.record("", scope.fields.len(), at, |sink| {
-                    (self.fields(sink, scope, start), start + scope.size as usize)
-                })?;
-            }
-            at += stride;
-        }
-        Ok(())
-    }
-
-    /// Tells of the fields of an element that is all there and has no bodies.
-    #[inline]
-    fn fields<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        scope: &'n Scope,
-        start: usize,
-    ) -> Result<()> {
-        if !S::FIXED {
-            return Ok(());
-        }
-        let steps = scope.emit.as_ref().unwrap_or(&scope.wire);
-        if let &[Op::Fixed { from, to, .. }] = self.plan.steps(steps)
-            && let Some(bytes) = self.data.get(start..start + scope.size as usize)
-        {
-            sink.fixed(self.plan, self.plan.run(from, to), bytes, start);
-            return Ok(());
-        }
-        let base = Base { scope, start, segments: self.segments.len() };
-        self.steps(sink, steps, base, start + scope.size as usize).map(drop)
     }
 
     fn elements<S: Sink<'d, 'n>>(
@@ -169,28 +78,32 @@ impl<'d, 'n> Run<'d, 'n> {
     ) -> Result<()> {
         let List { count, first: mut at, mut link, number } = list;
         let mut chain = Chain::new();
+        let flat = self.flat_steps::<S>(scope);
         for index in 0..count {
-            if index > 0 && at != 0 {
-                chain.follow(at, link).map_err(|error| error.inside_item(index))?;
-            }
-            let next = match self.element_links(at, link, count, index) {
-                Ok(next) => next,
-                Err(error) => return Err(error.inside_item(index)),
+            let next = match self.next_in_order(at) {
+                Some(next) if at == *cursor && number.is_none() => next,
+                _ => {
+                    let next = self.odd_links(&mut chain, list, (at, link), index);
+                    let next = next.map_err(|error| error.inside_item(index))?;
+                    if at != *cursor && number.is_none() {
+                        self.note(NoteKind::OffsetMismatch, link);
+                    }
+                    if next != 0 && next < at {
+                        self.note(NoteKind::OutOfOrder, at + 2);
+                    }
+                    next
+                }
             };
-            if at != *cursor && number.is_none() {
-                self.note(NoteKind::OffsetMismatch, link);
-            }
-            if next != 0 && next < at {
-                self.note(NoteKind::OutOfOrder, at + 2);
-            }
             sink.element(index, at + 4);
-            let outcome = if !S::FIXED && scope.loose.is_empty() {
-                self.enter(scope, at + 4)
-            } else if scope.single || !S::FIXED {
-                self.scope(sink, scope, at + 4)
+            let mut fields = |sink: &mut S| match flat {
+                Some(steps) => self.flat(sink, scope, steps, at + 4),
+                None => self.scope(sink, scope, at + 4),
+            };
+            let outcome = if scope.single || !S::FIXED {
+                fields(sink)
             } else {
                 sink.record("", scope.fields.len(), at, |sink| {
-                    let outcome = self.scope(sink, scope, at + 4);
+                    let outcome = fields(sink);
                     let end = outcome.as_ref().copied().unwrap_or(at + 4);
                     (outcome, end)
                 })
@@ -210,27 +123,36 @@ impl<'d, 'n> Run<'d, 'n> {
         Err(Fault::ArrayChainLong.malformed(link, found))
     }
 
-    /// Checks the place of an element and what it says of itself; gives where the next one is.
+    /// Where the next element is, if the one at a place, which an offset may lead to, names its own
+    /// place and one behind it or none.
     #[inline(always)]
-    fn element_links(&self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
+    fn next_in_order(&self, at: usize) -> Option<usize> {
+        let links = u32::from_le_bytes(*self.data.get(at..)?.first_chunk::<LINKS>()?) as usize;
+        let (here, next) = (links & 0xffff, links >> 16);
+        (here == at && (next > at || next == 0)).then_some(next)
+    }
+
+    /// Checks the place of an element and what it says of itself; gives where the next one is.
+    fn odd_links(
+        &self,
+        chain: &mut Chain,
+        list: List,
+        (at, link): (usize, usize),
+        index: usize,
+    ) -> Result<usize> {
         if at == 0 {
-            let found = format!("{index} of {count}");
+            let found = format!("{index} of {}", list.count);
             return Err(Fault::ArrayChainShort.malformed(link, found));
         }
-        self.check_offset(at, link)?;
-        let words = self.data.get(at..).and_then(|rest| rest.first_chunk::<4>());
-        let Some(&[a, b, c, d]) = words else {
-            // The one or the other.
-            return self.here(at).and_then(|()| self.word(at + 2));
-        };
-        if usize::from(u16::from_le_bytes([a, b])) != at {
-            self.here(at)?;
+        if index > 0 {
+            chain.follow(at, link)?;
         }
-        Ok(usize::from(u16::from_le_bytes([c, d])))
+        self.check_offset(at, link)?;
+        self.here(at)?;
+        self.word(at + 2)
     }
 
     /// Whether an element names its own place.
-    #[cold]
     fn here(&self, at: usize) -> Result<()> {
         let here = self.word(at)?;
         if here == at {
@@ -239,11 +161,26 @@ impl<'d, 'n> Run<'d, 'n> {
         Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")))
     }
 
-    /// Looks whether the elements of a group alternate without gaps, and moves the cursor to their
-    /// end.
-    pub(super) fn close_group(&mut self, from: usize, cursor: &mut usize) {
+    /// Looks whether the elements of a group alternate, or stand in pairs, without gaps, and moves
+    /// the cursor to their end.
+    pub(super) fn close_group(&mut self, from: usize, pairs: bool, cursor: &mut usize) {
+        let data = self.data;
         let extents = self.extents.get_mut(from..).unwrap_or_default();
-        extents.sort_unstable_by_key(|extent| (extent.round, extent.list));
+        if pairs {
+            let numbers = |list: u32| {
+                let of_list = extents.iter().filter(|extent| extent.list == list);
+                let number = of_list.map(|extent| {
+                    let fields = data.get(extent.start + LINKS..).unwrap_or_default();
+                    fields.first_chunk().map_or(0, |number| u32::from_le_bytes(*number))
+                });
+                number.collect::<Vec<u32>>()
+            };
+            let places = pairs::places(&numbers(0), &numbers(1));
+            let seconds = extents.iter_mut().filter(|extent| extent.list == 1);
+            seconds.zip(places).for_each(|(extent, place)| extent.round = place);
+        }
+        // Those of one round in the order of their links.
+        extents.sort_by_key(|extent| (extent.round, extent.list));
         for extent in extents.iter() {
             if extent.start != *cursor && !self.quiet {
                 self.notes.add(NoteKind::OffsetMismatch, extent.start);
@@ -254,10 +191,53 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 }
 
-/// Whether an element names its own place and the next one.
-#[inline]
-fn linked(element: &[u8], here: usize, next: usize) -> bool {
-    // Both are places in the message, which fit into words.
-    let links = element.first_chunk::<LINKS>();
-    links.is_some_and(|links| u32::from_le_bytes(*links) as usize == here | (next << 16))
+/// Whether the elements of a list stand one behind the other from its first one on, and lead nowhere
+/// else, with nothing odd in them; gives their bytes.
+#[inline(always)]
+pub(super) fn packed<'d>(
+    plan: &Plan,
+    data: &'d [u8],
+    scope: &Scope,
+    (count, first): (usize, usize),
+) -> Option<&'d [u8]> {
+    let stride = scope.stride as usize;
+    // Words, and the bytes of a segment.
+    let end = first + count * stride;
+    let elements = data.get(first..end)?;
+    if !linked(elements, first, count, stride) {
+        return None;
+    }
+    if !scope.bools.is_empty() {
+        let mut rest = elements;
+        for _ in 0..count {
+            let (element, behind) = rest.split_at_checked(stride)?;
+            if !plan.bools_hold(scope, element.get(LINKS..)?) {
+                return None;
+            }
+            rest = behind;
+        }
+    }
+    Some(elements)
+}
+
+/// Whether each element names its own place and that of the next one, which follows at once; the
+/// last one names none.
+#[inline(always)]
+fn linked(elements: &[u8], first: usize, count: usize, stride: usize) -> bool {
+    let word = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+    let names = |element: &[u8], links: u32| {
+        element.first_chunk::<LINKS>().is_some_and(|found| u32::from_le_bytes(*found) == links)
+    };
+    let (first, stride_word) = (word(first), word(stride));
+    // Both words at once.
+    let mut links = first | (first + stride_word) << 16;
+    let mut rest = elements;
+    for _ in 1..count {
+        match rest.split_at_checked(stride) {
+            Some((element, behind)) if names(element, links) => rest = behind,
+            _ => return false,
+        }
+        links = links.wrapping_add(stride_word << 16 | stride_word);
+    }
+    names(rest, links & 0xffff)
 }

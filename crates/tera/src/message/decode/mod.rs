@@ -149,8 +149,9 @@ struct Walk {
     cursor: usize,
     /// The end of what was found last, for the objects around it.
     last: usize,
-    /// How many lists of the present group are left, how many it has, where its extents begin.
-    group: (u32, u32, usize),
+    /// How many lists of the present group are left, how many it has, where its extents begin, and
+    /// whether they stand in pairs.
+    group: (u32, u32, usize, bool),
 }
 
 impl<'d, 'n> Run<'d, 'n> {
@@ -192,13 +193,13 @@ impl<'d, 'n> Run<'d, 'n> {
         scope: &'n Scope,
         start: usize,
     ) -> Result<usize> {
-        let cursor = self.enter(scope, start)?;
         if !S::FIXED && scope.loose.is_empty() {
-            return Ok(cursor);
+            return self.enter(scope, start);
         }
         if let Some(steps) = self.flat_steps::<S>(scope) {
-            return self.flat(sink, steps, start, cursor);
+            return self.flat(sink, scope, steps, start);
         }
+        let cursor = self.enter(scope, start)?;
         let base = Base { start, segments: self.segments.len(), scope };
         let end = match &scope.emit {
             // The second time around finds nothing new; and in scopes within scopes it would double
@@ -241,7 +242,7 @@ impl<'d, 'n> Run<'d, 'n> {
         cursor: usize,
     ) -> Result<usize> {
         let ops = self.plan.steps(steps);
-        let walk = Walk { index: 0, cursor, last: cursor, group: (0, 0, 0) };
+        let walk = Walk { index: 0, cursor, last: cursor, group: (0, 0, 0, false) };
         let (walk, outcome) = self.walk(sink, ops, base, walk);
         match outcome {
             Ok(()) => Ok(walk.cursor),
@@ -295,7 +296,7 @@ impl<'d, 'n> Run<'d, 'n> {
                     end.map(|end| (cursor, last) = (end, end))
                 }
                 Op::Array { count, offset, scope, field, body, .. } => {
-                    let (left, lists, from) = group;
+                    let (left, lists, from, pairs) = group;
                     let number = (left > 0).then(|| lists - left);
                     let leaf = Leaf { plan, field, body };
                     let words = self.place(count, base);
@@ -308,8 +309,8 @@ impl<'d, 'n> Run<'d, 'n> {
                         if number.is_none() {
                             cursor = end;
                         } else if left == 1 {
-                            group = (0, 0, 0);
-                            self.close_group(from, &mut cursor);
+                            group = (0, 0, 0, false);
+                            self.close_group(from, pairs, &mut cursor);
                         } else {
                             group.0 -= 1;
                         }
@@ -326,8 +327,8 @@ impl<'d, 'n> Run<'d, 'n> {
                 }
                 Op::Close => break Ok(()),
                 Op::Segment { size } => self.segment(sink, size, base, &mut cursor),
-                Op::Group { arrays } => {
-                    group = (arrays, arrays, self.extents.len());
+                Op::Group { arrays, pairs } => {
+                    group = (arrays, arrays, self.extents.len(), pairs);
                     Ok(())
                 }
                 Op::Orphan { spot } => self.orphan(self.at(spot, base)),

@@ -1,11 +1,11 @@
 //! Who learns what the decoder finds.
 
-use crate::schema::plan::{Field, Fixed, Plan, Scope};
+use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
 
 /// A text, bytes or array that was found.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'n> {
-    pub(super) plan: &'n Plan,
+    pub(crate) plan: &'n Plan,
     pub(super) field: u32,
     /// Which of those in its scope it is.
     pub(crate) body: u32,
@@ -35,7 +35,7 @@ pub(crate) trait Sink<'d, 'n> {
     fn list<R>(
         &mut self,
         leaf: Leaf<'n>,
-        scope: &'n Scope,
+        scope: u32,
         count: usize,
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -55,6 +55,39 @@ pub(crate) trait Sink<'d, 'n> {
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R;
+    /// A list of so many elements from a place on that stand one behind the other, whose fields, of
+    /// fixed size, one step tells of.
+    #[inline(always)]
+    fn packed(
+        &mut self,
+        leaf: Leaf<'n>,
+        scope: u32,
+        (count, first): (usize, usize),
+        elements: &'d [u8],
+    ) {
+        let (plan, inner) = (leaf.plan, leaf.plan.scope(scope));
+        let (stride, run) = (inner.stride as usize, plan.run_of(inner));
+        self.list(leaf, scope, count, first, |sink| {
+            let (mut at, mut rest) = (first, elements);
+            for index in 0..count {
+                sink.element(index, at + LINKS);
+                if Self::FIXED {
+                    let (element, behind) = rest.split_at_checked(stride).unwrap_or_default();
+                    let fields = element.get(LINKS..).unwrap_or_default();
+                    if inner.single {
+                        sink.fixed(plan, run, fields, at + LINKS);
+                    } else {
+                        sink.record("", inner.fields.len(), at, |sink| {
+                            (sink.fixed(plan, run, fields, at + LINKS), at + stride)
+                        });
+                    }
+                    rest = behind;
+                }
+                at += stride;
+            }
+            ((), first + elements.len())
+        });
+    }
     /// An element of the present list; its fields begin at `start`.
     #[inline]
     fn element(&mut self, _index: usize, _start: usize) {}
@@ -79,7 +112,7 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
     fn list<R>(
         &mut self,
         _: Leaf<'n>,
-        _: &'n Scope,
+        _: u32,
         _: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -100,4 +133,6 @@ impl<'d, 'n> Sink<'d, 'n> for Silent {
     fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         fill(self).0
     }
+    #[inline(always)]
+    fn packed(&mut self, _: Leaf<'n>, _: u32, _: (usize, usize), _: &'d [u8]) {}
 }

@@ -7,7 +7,10 @@ use crate::message::Leniency;
 use crate::message::bounds::MOST_READINGS;
 use crate::message::decode::{Leaf, Sink};
 use crate::message::encode::{Of, Source};
-use crate::schema::plan::{Field, Fixed, Plan, Scope};
+use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
+
+/// Elements that room is made for without a look at what the message can hold.
+const FEW: usize = 16;
 
 /// Cells of a record of a scope.
 #[inline]
@@ -94,7 +97,7 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     fn list<R>(
         &mut self,
         leaf: Leaf<'n>,
-        scope: &'n Scope,
+        scope: u32,
         count: usize,
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
@@ -103,8 +106,12 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
             self.body(leaf, 0, 0);
             return fill(self).0;
         }
+        let scope = leaf.plan.scope(scope);
         // The count is only promised, but more elements than these are refused.
-        let room = count.min(self.most / (scope.cost as usize).max(1) + 1);
+        let room = match count {
+            ..=FEW => count,
+            _ => count.min(self.most / (scope.cost as usize).max(1) + 1),
+        };
         let outer = (self.block, self.list, self.width);
         self.width = width(scope);
         self.list = self.take(room * self.width);
@@ -128,6 +135,21 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     #[inline(always)]
     fn row<R>(&mut self, _: &'n Field, _: usize, fill: impl FnOnce(&mut Self) -> (R, usize)) -> R {
         fill(self).0
+    }
+
+    #[inline]
+    fn packed(&mut self, leaf: Leaf<'n>, scope: u32, (count, first): (usize, usize), _: &'d [u8]) {
+        let stride = leaf.plan.scope(scope).stride;
+        // All of them are there, and each takes one cell.
+        let list = self.take(count);
+        self.body(leaf, list, count);
+        let cells = self.cells.get_mut(list..self.used).unwrap_or_default();
+        // A message has at most 65,535 bytes.
+        let mut at = u32::try_from(first + LINKS).unwrap_or(u32::MAX);
+        for cell in cells {
+            *cell = Cell { at, length: 0 };
+            at = at.saturating_add(stride);
+        }
     }
 
     #[inline]
@@ -211,11 +233,73 @@ impl<'t> Source<'t> for Block<'t> {
     }
 
     #[inline]
+    fn packed(list: Self, count: usize, scope: &Scope) -> Option<&'t [u8]> {
+        let Self { tape, block } = list;
+        if scope.stride == 0 || !tape.notes.is_empty() {
+            return None;
+        }
+        let cells = tape.cells.get(..tape.used)?.get(block..block + count)?;
+        let first = cells.first()?.at;
+        let mut at = first;
+        for cell in cells {
+            if cell.at != at {
+                return None;
+            }
+            at = at.checked_add(scope.stride)?;
+        }
+        let start = first as usize;
+        tape.bytes.get(start.checked_sub(LINKS)?..at as usize - LINKS)
+    }
+
+    #[inline]
     fn element(list: Self, index: usize, scope: &Scope) -> Result<Self> {
         Ok(Self { block: list.block + index * width(scope), ..list })
     }
 
     fn open(self, _: &Plan, _: Of, _: bool) -> Result<Self> {
         Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::message::{Head, HeaderForm, Tape, Value};
+    use crate::schema::{Definition, FileName, ParseOptions};
+    use crate::types::Text;
+
+    /// Elements that were put in stand together by chance at most, and the words in front of them
+    /// are none of theirs.
+    #[test]
+    fn lists_are_written_the_same_wherever_their_elements_stand() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "string s\narray l\n- int32 a\n- bool b\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let plan = definition.plan();
+        let element = |a| Value::Record(vec![Value::Signed(a), Value::Bool(a % 2 == 0)]);
+        let message = |text: &str, count: i64| {
+            let list = Value::List((0..count).map(element).collect());
+            Value::Record(vec![Value::Text(Text::from(text)), list])
+        };
+        for (before, after) in [(0, 1), (0, 3), (3, 3), (3, 1), (2, 5)] {
+            for text in ["", "ab", "abc"] {
+                let mut bytes = Vec::new();
+                plan.encode(Head::plain(1), &message("x", before), &mut bytes).unwrap();
+                let mut tape = Tape::new();
+                plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
+                for count in usize::try_from(before).unwrap()..=usize::try_from(after).unwrap() {
+                    tape.resize(plan, "l", count).unwrap();
+                    tape.set(plan, "s", &Value::Text(Text::from(text))).unwrap();
+                }
+                tape.resize(plan, "l", usize::try_from(after).unwrap()).unwrap();
+                tape.set(plan, "s", &Value::Text(Text::from(text))).unwrap();
+                for index in 0..after {
+                    tape.set(plan, &format!("l[{index}]"), &element(index)).unwrap();
+                }
+                let (mut found, mut wanted) = (Vec::new(), Vec::new());
+                tape.encode(plan, &mut found).unwrap();
+                plan.encode(Head::plain(1), &message(text, after), &mut wanted).unwrap();
+                assert_eq!(found, wanted, "{before} elements, then {after}, with {text:?}");
+            }
+        }
     }
 }

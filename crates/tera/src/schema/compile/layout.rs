@@ -54,7 +54,7 @@ impl Compiler<'_> {
                             self.say(kind, true, line, message, Some(help));
                         }
                         if arrays > 1 {
-                            self.ops.push(Op::Group { arrays });
+                            self.ops.push(Op::Group { arrays, pairs: self.pairs });
                         }
                     }
                     self.field(*id, &mut spots);

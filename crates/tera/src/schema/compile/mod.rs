@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::dialect::Dialect;
 use super::parse::{Line, MOST_DEPTH, Meta, Type};
-use super::plan::{Field, FieldKind, Fixed, Op, Placement, Plan, Scope, Spot, TextPlace};
+use super::plan::{Field, FieldKind, Fixed, LINKS, Op, Placement, Plan, Scope, Spot, TextPlace};
 use super::problem::ProblemKind;
 use super::version::Patch;
 use crate::types::Scalar;
@@ -35,12 +35,12 @@ pub(crate) struct Issue {
 }
 
 /// Compiles lines whose depths are in order, as they stand at a patch. There is no plan when there
-/// are errors.
+/// are errors. Of the arrays of a message with `pairs` the elements stand in these.
 pub(crate) fn compile(
     lines: &[Line],
     dialect: Dialect,
     patch: Patch,
-    lenient: bool,
+    (lenient, pairs): (bool, bool),
 ) -> (Option<Plan>, Vec<Issue>) {
     let explicit = lines.iter().any(|line| match line.kind {
         Type::Meta(Meta::Count) => dialect == Dialect::Legacy,
@@ -58,6 +58,7 @@ pub(crate) fn compile(
         placement,
         narrow_skills: dialect == Dialect::Proto && patch < WIDE_SKILLS,
         lenient,
+        pairs,
         drafts: Vec::new(),
         records: Vec::new(),
         scopes: Vec::new(),
@@ -162,6 +163,7 @@ struct Compiler<'l> {
     placement: Placement,
     narrow_skills: bool,
     lenient: bool,
+    pairs: bool,
     drafts: Vec<Draft>,
     records: Vec<Record>,
     scopes: Vec<(Scope, usize)>,
@@ -216,7 +218,7 @@ impl Compiler<'_> {
         });
         // Its links or the header, and its fixed part. Steps that take no bytes count only when
         // there are many of them, so that a made-up definition cannot have a tree grow from nothing.
-        let cost = (layout.size + 4).max(range_len(&layout.wire) / STEPS_A_BYTE);
+        let cost = (layout.size + index(LINKS)).max(range_len(&layout.wire) / STEPS_A_BYTE);
         let steps = self.ops.get(layout.wire.start as usize..layout.wire.end as usize);
         let has_bodies = steps.unwrap_or_default().iter().any(|op| {
             matches!(op, Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. } | Op::Segment { .. })
@@ -236,6 +238,8 @@ impl Compiler<'_> {
             cost,
             flat: false,
             loose_flat: false,
+            stride: 0,
+            run: None,
             has_bodies,
         };
         self.scopes.push((scope, record));
@@ -323,7 +327,7 @@ impl Compiler<'_> {
             Type::Text => Body::Text(None),
             Type::Bytes => Body::Bytes { offset: None, count: None },
             Type::Array(_) => {
-                let interleaved = field.interleaved;
+                let interleaved = field.interleaved || (self.pairs && depth == 0);
                 Body::Array { offset: None, count: None, scope: 0, interleaved }
             }
             Type::Object => Body::Object(self.new_record()),
@@ -447,6 +451,15 @@ impl Compiler<'_> {
             scopes.push(Scope {
                 flat: scope.emit.is_none() && steps.of(&merged).iter().all(flat),
                 loose_flat: steps.of(&loose).iter().all(flat),
+                stride: match scope.size + index(LINKS) {
+                    stride if loose.is_empty() && scope.cost == stride => stride,
+                    _ => 0,
+                },
+                run: match (&scope.emit, steps.of(&merged)) {
+                    (None, []) => Some((0, 0)),
+                    (None, [Op::Fixed { from, to, .. }]) => Some((*from, *to)),
+                    _ => None,
+                },
                 fields: starts[*record].clone(),
                 bodies,
                 bools: steps.bools(wire),

@@ -36,6 +36,12 @@ impl Steps<'_> {
     /// Adds steps; fields of fixed size next to each other become one step.
     pub(super) fn merge(&mut self, steps: &[Op], fields: &[Field]) -> Range<u32> {
         let start = self.ops.len();
+        let fixed = self.fixed;
+        let follows = |at: u32| {
+            let pair =
+                (at as usize).checked_sub(1).and_then(|before| fixed.get(before..=at as usize));
+            matches!(pair, Some([one, next]) if one.field + 1 == next.field)
+        };
         for op in steps {
             let op = numbered(*op, fields);
             let last = self.ops.get_mut(start..).and_then(<[Op]>::last_mut);
@@ -43,7 +49,7 @@ impl Steps<'_> {
                 (
                     Some(Op::Fixed { segment, reach, to, .. }),
                     Op::Fixed { segment: next, reach: further, from, to: end },
-                ) if *segment == next && *to == from => {
+                ) if *segment == next && *to == from && follows(from) => {
                     *reach = (*reach).max(further);
                     *to = end;
                 }
