@@ -38,22 +38,36 @@ fn an_interrupted_create_leaves_nothing() {
     }
 }
 
+/// Whatever ends the program, files that have their names are whole; those of a new folder get their
+/// names all at once.
 #[test]
 fn an_interrupted_extract_leaves_only_whole_files() {
     let home = tempdir().unwrap();
     fill_large(home.path());
     assert!(wad(home.path(), &["create", "in", "-o", "a.wad", "--level", "1"]).status.success());
     let [before, after] = ["in/Data", "out/Data"].map(|folder| home.path().join(folder));
-    for signal in signals() {
+    let unfinished = || -> Vec<_> {
+        let found = names(home.path()).into_iter().filter(|name| name.ends_with(".part"));
+        found.map(|name| home.path().join(name)).collect()
+    };
+    for (signal, is_new) in signals().into_iter().flat_map(|it| [(it, true), (it, false)]) {
         let status = interrupted(signal, || {
             let _ = fs::remove_dir_all(home.path().join("out"));
+            if !is_new {
+                fs::create_dir_all(&after).unwrap();
+            }
             let arguments = ["extract", "a.wad", "-C", "out", "--threads", "2"];
             let extract = start(home.path(), &arguments);
-            wait(|| after.exists() && names(&after).iter().any(|name| name.ends_with(".xml")));
+            let has_files = |folder: &Path| {
+                let mut found = fs::read_dir(folder).into_iter().flatten().flatten();
+                found.any(|file| file.path().extension().is_some_and(|it| it == "xml"))
+            };
+            let staged = || unfinished().first().is_some_and(|it| has_files(&it.join("Data")));
+            wait(|| staged() || has_files(&after));
             extract
         });
-        let left = names(&after);
         assert!(!status.success());
+        let left = if after.exists() { names(&after) } else { Vec::new() };
         for name in &left {
             if name.ends_with(".xml") {
                 let whole = fs::read(before.join(name)).unwrap();
@@ -62,6 +76,11 @@ fn an_interrupted_extract_leaves_only_whole_files() {
                 assert!(signal == "KILL" && name.ends_with(".part"), "SIG{signal}: {name}");
             }
         }
+        let unfinished = unfinished();
+        let is_told = if is_new && signal == "KILL" { left.is_empty() } else { !left.is_empty() };
+        assert!(is_told, "SIG{signal}: {left:?}");
+        assert_eq!(unfinished.len(), usize::from(is_new && signal == "KILL"), "SIG{signal}");
+        unfinished.iter().for_each(|stage| fs::remove_dir_all(stage).unwrap());
         fs::remove_dir_all(home.path().join("out")).unwrap();
     }
 }
