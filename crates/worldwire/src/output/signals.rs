@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::whole::give_up;
+use super::stages::settle_all;
+use super::whole::{hold_still, remove_unfinished};
 
 /// What the first signal does instead of ending the program.
 static FIRST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
@@ -37,6 +38,14 @@ fn interrupted(code: i32) {
         Some(act) => act(),
         None => give_up(code),
     }
+}
+
+/// Takes the temporary files away, leaves what is whole, and ends the program.
+fn give_up(code: i32) -> ! {
+    let _still = hold_still();
+    remove_unfinished();
+    settle_all();
+    std::process::exit(code)
 }
 
 /// The signal of a thread that read bytes of a mapped file that somebody made shorter meanwhile. It

@@ -5,11 +5,9 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use tempfile::{Builder, TempPath};
-
-use super::stages::settle_all;
 
 /// A new file that gets its name when it is whole. Until then, what has the name already stays.
 /// A link there is never followed: the file takes its place or is refused.
@@ -250,14 +248,16 @@ pub(super) fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
     act()
 }
 
-/// Takes the temporary files away, leaves what is whole, and ends the program.
-pub(super) fn give_up(code: i32) -> ! {
-    let _calm = CALM.write().unwrap_or_else(PoisonError::into_inner);
+/// Waits until nothing goes on that must not be cut in two, and keeps it so.
+pub(super) fn hold_still() -> RwLockWriteGuard<'static, ()> {
+    CALM.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the temporary files away.
+pub(super) fn remove_unfinished() {
     for path in &*UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner) {
         let _ = std::fs::remove_file(path);
     }
-    settle_all();
-    std::process::exit(code)
 }
 
 /// A temporary file is in the list for as long as this lives.
