@@ -23,11 +23,8 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
                 ("opcode", opcode.into()),
                 ("fields", line.fields.clone()),
             ];
-            let mut json: Json = members.into_iter().collect();
-            if let Some(trailer) = line.members.get("trailer") {
-                json["trailer"] = trailer.clone();
-            }
-            Ok(Some(("ki.frame", json)))
+            let trailer = line.members.get("trailer").map(|trailer| ("trailer", trailer.clone()));
+            Ok(Some(("ki.frame", members.into_iter().chain(trailer).collect())))
         }
         // Without a definition the fields are the whole message.
         Some(_) if line.fields.get("payload").is_some() => {

@@ -21,8 +21,8 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
         [("opcode", opcode), ("fields", line.fields.clone())].into_iter().collect()
     };
     for key in ["version", "revision"] {
-        if let Some(member) = line.members.get(key) {
-            json[key] = member.clone();
+        if let (Some(object), Some(member)) = (json.as_object_mut(), line.members.get(key)) {
+            object.insert(key, member.clone());
         }
     }
     Ok(Some(("tera.packet", json)))

@@ -263,11 +263,9 @@ impl Message for TeraMessage<'_> {
             return self.packets.encode_json(fields);
         }
         let members = [("opcode", opcode.into()), ("fields", fields.clone())];
-        let mut json: Json = members.into_iter().collect();
         let definition = self.packets.get(opcode).and_then(|packet| packet.definition);
-        if let Some(definition) = definition {
-            json["version"] = definition.version().into();
-        }
+        let version = definition.map(|definition| ("version", definition.version().into()));
+        let json: Json = members.into_iter().chain(version).collect();
         self.packets.encode_json(&json)
     }
 

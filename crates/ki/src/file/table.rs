@@ -465,9 +465,6 @@ fn row_from_json(json: &Json, columns: &[Column<'static>]) -> Result<Row<'static
     let values = columns.iter().zip(items).enumerate().map(one).collect::<Result<_>>()?;
     fields.end()?;
     let mut row = Row { values, stated_size };
-    let mut writer = Writer::new();
-    row.values.iter().try_for_each(|value| value.encode(&mut writer))?;
-    let real = writer.len() + HEAD_BYTES;
-    row.stated_size = row.stated_size.filter(|size| usize::from(*size) != real);
+    row.stated_size = row.stated_size.filter(|size| usize::from(*size) != row.bytes());
     Ok(row)
 }

@@ -87,8 +87,7 @@ impl<'d, 'n> Run<'d, 'n> {
                     }
                     let inner = plan.scope(scope);
                     if first == cursor
-                        && (!S::FIXED || inner.run.is_some())
-                        && let Some(elements) = packed(plan, near, inner, (count, first))
+                        && let Some(elements) = packed::<S>(plan, near, inner, (count, first))
                     {
                         sink.packed(leaf, scope, (count, first), elements);
                         cursor += elements.len();

@@ -50,8 +50,7 @@ impl<'d, 'n> Run<'d, 'n> {
         let inner = self.plan.scope(scope);
         if number.is_none()
             && first == cursor
-            && (!S::FIXED || inner.run.is_some())
-            && let Some(elements) = packed(self.plan, self.data, inner, (count, first))
+            && let Some(elements) = packed::<S>(self.plan, self.data, inner, (count, first))
             && self.budget.take(elements.len())
         {
             let end = first + elements.len();
@@ -192,14 +191,18 @@ impl<'d, 'n> Run<'d, 'n> {
 }
 
 /// Whether the elements of a list stand one behind the other from its first one on, and lead nowhere
-/// else, with nothing odd in them; gives their bytes.
+/// else, with nothing odd in them; gives their bytes. A sink of fields takes them so if each is one
+/// run.
 #[inline(always)]
-pub(super) fn packed<'d>(
+pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     plan: &Plan,
     data: &'d [u8],
     scope: &Scope,
     (count, first): (usize, usize),
 ) -> Option<&'d [u8]> {
+    if S::FIXED && scope.run.is_none() {
+        return None;
+    }
     let stride = scope.stride as usize;
     // Words, and the bytes of a segment.
     let end = first + count * stride;
