@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use worldwire_core::Side;
 use worldwire_core::connection::Input;
 
-use crate::family::{Families, Family, HeldPiece, Opening, Recognition, Start};
+use crate::family::{Families, Family, HeldPiece, Opening, Prepared, Recognition, Start};
 use crate::item::{Ends, Item, ItemBody, Note, Stamp, Wire};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
@@ -23,15 +23,17 @@ pub(crate) struct Known<'k> {
     pub(crate) definitions: &'k Definitions,
     pub(crate) families: Families,
     pub(crate) facts: &'k Facts,
+    /// What was computed in advance for the conversation.
+    pub(crate) prepared: Option<&'k Prepared>,
     /// The conversation of which what was captured is told too.
     pub(crate) wire: Option<u64>,
 }
 
 impl Known<'_> {
     fn session(self, family: &dyn Family, kind: Kind) -> Box<dyn Session> {
-        let Self { keys, definitions, facts, .. } = self;
+        let Self { keys, definitions, facts, prepared, .. } = self;
         let Kind { midstream, datagrams } = kind;
-        family.session(&Start { keys, definitions, facts, datagrams, midstream })
+        family.session(&Start { keys, definitions, facts, prepared, datagrams, midstream })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod merge;
+mod prepare;
 mod task;
 
 use std::collections::{BTreeMap, HashMap};
@@ -45,7 +46,7 @@ impl Options {
     fn known<'k>(&'k self, facts: &'k Facts) -> Known<'k> {
         let (keys, definitions) = (&self.keys, &self.definitions);
         let families = definitions.families();
-        Known { keys, definitions, families, facts, wire: self.wire }
+        Known { keys, definitions, families, facts, prepared: None, wire: self.wire }
     }
 
     /// Whose a conversation is, if that is not left to its content; true when what looks like the
@@ -249,6 +250,7 @@ impl Dissection {
         let before = out.len();
         let mut batch = core::mem::replace(&mut self.batch, fresh);
         let (mut tasks, owners): (Vec<Task<S>>, _) = self.share_out(&batch);
+        prepare::prepare(&batch, &mut tasks, &self.options);
         let (options, facts) = (&self.options, &self.facts);
         let mut feed = Feed { conversations: &mut self.conversations, batch: &mut self.batch };
         let (result, ()) = rayon::join(

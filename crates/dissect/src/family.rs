@@ -1,7 +1,9 @@
 //! What there is to know of a family: everything that dissection, codecs, filters and relays ask.
 
+use core::any::Any;
 use core::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use worldwire_core::{Diagnostic, Error, FieldInfo, Names, Result, Side};
 
@@ -39,6 +41,17 @@ pub trait Family: fmt::Debug + Sync {
     fn missed(&self, opening: &Opening<'_>) -> Option<String> {
         let _ = opening;
         None
+    }
+
+    /// Computes in advance, for many conversations at once, what their sessions will need. Each is
+    /// told by the first bytes of its client, up to [`BEGINNING`] of them.
+    ///
+    /// What is returned has the order of the conversations and becomes
+    /// [`Start::prepared`] of those that turn out to be of this family; a shorter list has nothing
+    /// for the others. Sessions must come to the same without it.
+    fn prepare(&self, keys: &Keys, beginnings: &[&[u8]]) -> Vec<Option<Prepared>> {
+        let _ = (keys, beginnings);
+        Vec::new()
     }
 
     /// Begins to read a conversation.
@@ -315,6 +328,12 @@ pub(crate) enum Recognition {
     NeedMore,
 }
 
+/// How many of the first bytes of a client [`Family::prepare`] gets to see at most.
+pub const BEGINNING: usize = 256;
+
+/// What a family computed in advance for a conversation.
+pub type Prepared = Arc<dyn Any + Send + Sync>;
+
 /// What a session begins with.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'s> {
@@ -324,6 +343,8 @@ pub struct Start<'s> {
     pub definitions: &'s Definitions,
     /// What other conversations stated so far.
     pub facts: &'s Facts,
+    /// What [`Family::prepare`] made of its first bytes, if it was asked.
+    pub prepared: Option<&'s Prepared>,
     /// Whether it is UDP.
     pub datagrams: bool,
     /// Whether the beginning is missing.

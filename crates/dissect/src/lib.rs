@@ -62,7 +62,8 @@ pub use codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_openi
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use family::{
-    ClassRow, Families, Family, HeldPiece, MessageNames, Opening, Start, ValueNames, Verdict,
+    BEGINNING, ClassRow, Families, Family, HeldPiece, MessageNames, Opening, Prepared, Start,
+    ValueNames, Verdict,
 };
 pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire};
 pub use ki::KiObjects;

@@ -1,8 +1,9 @@
 //! The share of one conversation in a batch.
 
 use super::{Batch, Held, Open, Options, Scratch, Tell, What};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Known};
 use crate::defect::catch_defect;
+use crate::family::Prepared;
 use crate::item::{Item, Stamp};
 use crate::knowledge::{Fact, Facts};
 use crate::sink::Sink;
@@ -25,6 +26,8 @@ pub(super) struct Task<S> {
     /// What the conversation stated, and at which event.
     pub(super) facts: Vec<(usize, Fact)>,
     pub(super) closed: bool,
+    /// What was computed for it in advance.
+    pub(super) prepared: Option<Prepared>,
     scratch: Scratch,
 }
 
@@ -45,6 +48,7 @@ impl<S: Sink> Task<S> {
             parts: Vec::new(),
             facts: Vec::new(),
             closed: false,
+            prepared: None,
             scratch: Scratch::default(),
         }
     }
@@ -88,7 +92,7 @@ impl<S: Sink> Task<S> {
     ) -> bool {
         let Some(index) = self.events.get(self.read).copied() else { return false };
         self.read += 1;
-        let known = options.known(facts);
+        let known = Known { prepared: self.prepared.as_ref(), ..options.known(facts) };
         let Held { stamp, what } = &batch.events[index];
         if let What::Opened(overview) = what {
             self.open = Some(Open::new(overview, options, known));

@@ -11,11 +11,15 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Names, Result};
-use worldwire_uru::connection::{Connection, RelayConfig, RelayKeys, RelayRandom};
+use worldwire_uru::connection::{
+    CapturedExchange, Connection, RelayConfig, RelayKeys, RelayRandom,
+};
 use worldwire_uru::file::keys::KeyRing;
 
 use crate::codec::Codec;
-use crate::family::{ClassRow, Family, MessageNames, Opening, Start, ValueNames, Verdict};
+use crate::family::{
+    BEGINNING, ClassRow, Family, MessageNames, Opening, Prepared, Start, ValueNames, Verdict,
+};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
@@ -57,12 +61,23 @@ impl Family for Uru {
         })
     }
 
+    fn prepare(&self, keys: &Keys, beginnings: &[&[u8]]) -> Vec<Option<Prepared>> {
+        const { assert!(CapturedExchange::BEGINNING <= BEGINNING) };
+        let Some(keys) = keys.get_ref::<KeyRing>() else { return Vec::new() };
+        let computed = CapturedExchange::compute(keys, beginnings).into_iter();
+        computed.map(|exchange| Some(Arc::new(exchange?) as Prepared)).collect()
+    }
+
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
         let keys = start.keys.part::<KeyRing>();
-        let connection = match start.midstream {
+        let mut connection = match start.midstream {
             true => Connection::observer_from_the_middle(keys),
             false => Connection::observer(keys),
         };
+        let exchange = start.prepared.and_then(|exchange| Arc::clone(exchange).downcast().ok());
+        if let Some(exchange) = exchange {
+            connection.expect(exchange);
+        }
         Box::new(Watched::new(connection, Plain::new(start)))
     }
 

@@ -129,7 +129,7 @@ struct Relays {
 impl Relays {
     fn session(&self, facts: &Facts, datagrams: bool) -> Box<dyn RelaySession> {
         let (keys, definitions) = (&self.keys, &self.definitions);
-        let start = Start { keys, definitions, facts, datagrams, midstream: false };
+        let start = Start { keys, definitions, facts, prepared: None, datagrams, midstream: false };
         let family = families().named(self.family).unwrap();
         family.relay(&start, &mut |bytes| bytes.fill(7)).unwrap()
     }
@@ -200,7 +200,8 @@ fn read_by_ends(relays: &Relays, relayed: &[Relayed]) -> Vec<Vec<String>> {
     let read = conversations.map(|((recorded, is_udp), relayed)| {
         let (keys, definitions) = (&relays.keys, &relays.definitions);
         let datagrams = *is_udp;
-        let start = Start { keys, definitions, facts: &facts, datagrams, midstream: false };
+        let start =
+            Start { keys, definitions, facts: &facts, prepared: None, datagrams, midstream: false };
         let mut session = family.session(&start);
         let mut names = Vec::new();
         let mut show = |item: Item<'_>| {

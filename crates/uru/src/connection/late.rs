@@ -49,7 +49,7 @@ impl Connection {
     /// there is: by setup packets and the keys that fit, or by messages of a file connection.
     #[must_use]
     pub fn observer_from_the_middle(keys: Arc<KeyRing>) -> Self {
-        let role = Role::Observer { keys, y: None };
+        let role = Role::Observer { keys, y: None, exchange: None };
         let phases = [Phase::Late, Phase::Setup];
         Self::new(role, Bounds::default(), phases, Duration::ZERO)
     }

@@ -35,6 +35,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod captured;
 mod config;
 mod event;
 mod late;
@@ -54,6 +55,7 @@ use worldwire_core::connection::{
 };
 use worldwire_core::{Error, Result, Side};
 
+pub use captured::CapturedExchange;
 #[cfg(feature = "fuzzing")]
 pub(crate) use config::key_kind;
 pub use config::{BuildPolicy, ClientConfig, Encryption, ServerConfig};
@@ -146,8 +148,16 @@ impl Connection {
     /// Watches both sides. With the private keys of the shard, encrypted connections can be read.
     #[must_use]
     pub fn observer(keys: Arc<KeyRing>) -> Self {
-        let role = Role::Observer { keys, y: None };
+        let role = Role::Observer { keys, y: None, exchange: None };
         Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
+    }
+
+    /// Gives an observer the key exchange that was computed for it in advance, with the same keys.
+    /// It is used if it is that of the packets that come; else the observer computes its own.
+    pub fn expect(&mut self, computed: Arc<CapturedExchange>) {
+        if let Role::Observer { exchange, .. } = &mut self.sender.role {
+            *exchange = Some(computed);
+        }
     }
 
     fn new(role: Role, bounds: Bounds, phases: [Phase; 2], now: Duration) -> Self {

@@ -7,6 +7,7 @@ use worldwire_core::connection::{
 };
 use worldwire_core::{Error, Field, Result, Side, Writer};
 
+use super::captured::CapturedExchange;
 use super::config::{ClientConfig, ServerConfig};
 use super::ping::ping;
 use super::relay::Relaying;
@@ -31,9 +32,20 @@ pub struct Sender {
 /// Who a connection is.
 #[derive(Debug)]
 pub(super) enum Role {
-    Client { config: Arc<ClientConfig>, shared: Option<SharedSecret> },
-    Server { config: Arc<ServerConfig>, seed: [u8; 7] },
-    Observer { keys: Arc<KeyRing>, y: Option<Vec<u8>> },
+    Client {
+        config: Arc<ClientConfig>,
+        shared: Option<SharedSecret>,
+    },
+    Server {
+        config: Arc<ServerConfig>,
+        seed: [u8; 7],
+    },
+    Observer {
+        keys: Arc<KeyRing>,
+        /// The client's number, once it is known.
+        y: Option<Vec<u8>>,
+        exchange: Option<Arc<CapturedExchange>>,
+    },
     Relay(Box<Relaying>),
 }
 

@@ -96,7 +96,7 @@ impl Connection {
     /// An observer sees a setup packet; behind the server's it knows as much as there is to know.
     fn overhear(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
         let service = self.service();
-        let Role::Observer { keys, y } = &mut self.sender.role else { return Ok(()) };
+        let Role::Observer { keys, y, exchange } = &mut self.sender.role else { return Ok(()) };
         let seed = match (side, packet) {
             (Side::Client, SetupPacket::Connect(number)) => {
                 *y = Some(number.into_owned());
@@ -112,7 +112,7 @@ impl Connection {
                 return Err(Error::malformed(wanted, "that of the other"));
             }
         };
-        let (keys, y) = (Arc::clone(keys), y.take());
+        let (keys, y, exchange) = (Arc::clone(keys), y.take(), exchange.take());
         self.streams[side.index()].set_phase(Phase::Waiting);
         if let Some((known, key)) = seed.and_then(|seed| keys.session(seed)) {
             self.establish_known(service.unwrap_or(known), seed, key);
@@ -130,7 +130,11 @@ impl Connection {
             self.lack_key(Some(service));
             return Ok(());
         };
-        let key = private.captured_key(&y, seed).map_err(refused)?;
+        let computed = exchange.and_then(|exchange| exchange.session_key(private, &y, seed));
+        let key = match computed {
+            Some(key) => key,
+            None => private.captured_key(&y, seed).map_err(refused)?,
+        };
         self.establish_known(service, Some(seed), &key);
         Ok(())
     }

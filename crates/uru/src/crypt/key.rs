@@ -13,6 +13,7 @@ use crypto_primes::{Flavor, is_prime, random_prime};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
+use super::lanes::{self, LANES};
 use super::power::Montgomery;
 
 /// Bytes of a modulus, of a secret and of every residue.
@@ -159,6 +160,24 @@ impl Modulus {
         let value = result.retrieve();
         result.zeroize();
         value
+    }
+
+    /// The same for many numbers: several times as fast where the processor works on eight of them
+    /// at a time.
+    pub(super) fn powers_vartime(&self, bases: &[U512], exponent: &U512) -> Vec<U512> {
+        let mut all = Vec::with_capacity(bases.len());
+        for bases in bases.chunks(LANES) {
+            let words: Vec<_> = bases.iter().map(|base| base.to_words()).collect();
+            // Eight lanes take as long as two numbers one after the other.
+            let powers = (bases.len() > 1)
+                .then(|| lanes::powers(&self.quick, &words, &exponent.to_words()))
+                .flatten();
+            match powers {
+                Some(powers) => all.extend(powers.into_iter().map(U512::from_words)),
+                None => all.extend(bases.iter().map(|base| self.power_vartime(base, exponent))),
+            }
+        }
+        all
     }
 
     /// Why `value` is of no use as a public value, if so.

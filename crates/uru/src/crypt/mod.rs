@@ -17,6 +17,7 @@
 
 pub mod exchange;
 pub mod key;
+mod lanes;
 pub mod login;
 mod power;
 pub mod rc4;

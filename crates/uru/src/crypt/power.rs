@@ -2,7 +2,8 @@
 //!
 //! A capture of many short connections is mostly key exchanges, so reading it is about as fast as
 //! this. The library that servers and clients use takes the same time for all numbers, or 1.5
-//! times as long as this where it need not (`uru/exchange/capture` in the bench `crypt`).
+//! times as long as this where it need not (`uru/exchange/capture` in the bench `crypt`). Where there
+//! are many numbers for one key, [`lanes`](super::lanes) is faster still.
 //!
 //! Numbers are in Montgomery form and below 2^512, not below the modulus: a multiple of the modulus
 //! is subtracted only where the 512 bits would overflow.
@@ -39,41 +40,62 @@ impl Montgomery {
 
     /// `base^exponent mod n`; base and result are in Montgomery form. The result is below `n`.
     pub(super) fn power(&self, base: &Words, exponent: &Words) -> Words {
-        // The odd powers, up to a window full of ones.
-        let square = self.square(base);
-        let mut odd = [*base; 1 << (WINDOW - 1)];
-        for at in 1..odd.len() {
-            odd[at] = self.times(&odd[at - 1], &square);
-        }
-        let is_set = |bit: usize| exponent[bit / 64] >> (bit % 64) & 1 == 1;
-        let mut result: Option<Words> = None;
-        let mut left = BITS;
-        while left > 0 {
-            if !is_set(left - 1) {
-                result = result.map(|result| self.square(&result));
-                left -= 1;
-                continue;
-            }
-            // A window begins and ends with a one.
-            let mut end = left.saturating_sub(WINDOW);
-            while !is_set(end) {
-                end += 1;
-            }
-            let digits = (end..left).rev().fold(0, |all, bit| all << 1 | usize::from(is_set(bit)));
-            let factor = &odd[digits >> 1];
-            result = Some(result.map_or(*factor, |mut result| {
-                for _ in end..left {
-                    result = self.square(&result);
-                }
-                self.times(&result, factor)
-            }));
-            left = end;
-        }
-        let result = result.unwrap_or(self.one);
-        // Below 2^512 is below 2n.
-        let (reduced, is_less) = minus(&result, &self.n);
-        if is_less { result } else { reduced }
+        self.reduced(&power(self, base, exponent).unwrap_or(self.one))
     }
+
+    /// The modulus.
+    pub(super) fn n(&self) -> &Words {
+        &self.n
+    }
+
+    /// -1 / n mod 2^64.
+    pub(super) fn factor(&self) -> u64 {
+        self.factor
+    }
+
+    /// `2^(512 + bits) mod n`, the form of `2^bits`.
+    pub(super) fn power_of_two(&self, bits: u32) -> Words {
+        let mut result = self.one;
+        for bit in (0..u32::BITS - bits.leading_zeros()).rev() {
+            result = self.reduced(&self.square(&result));
+            if bits >> bit & 1 == 1 {
+                let top = result[WORDS - 1] >> 63 == 1;
+                for at in (1..WORDS).rev() {
+                    result[at] = result[at] << 1 | result[at - 1] >> 63;
+                }
+                result[0] <<= 1;
+                result = self.fit(result, top);
+            }
+        }
+        result
+    }
+
+    /// A number below 2^512, which is below 2n, as the one below n.
+    fn reduced(&self, number: &Words) -> Words {
+        let (reduced, is_less) = minus(number, &self.n);
+        if is_less { *number } else { reduced }
+    }
+
+    /// Adds what makes the lowest word zero, and drops that word. The highest word is the result.
+    #[inline(always)]
+    fn step(&self, sum: &mut Words) -> u64 {
+        let multiple = sum[0].wrapping_mul(self.factor);
+        let (_, mut carry) = multiple.carrying_mul_add(self.n[0], sum[0], 0);
+        for at in 1..WORDS {
+            (sum[at - 1], carry) = multiple.carrying_mul_add(self.n[at], sum[at], carry);
+        }
+        carry
+    }
+
+    /// A sum of up to 513 bits that is below 2^512 + n, in 512.
+    #[inline(always)]
+    fn fit(&self, sum: Words, is_over: bool) -> Words {
+        if is_over { minus(&sum, &self.n).0 } else { sum }
+    }
+}
+
+impl Multiply for Montgomery {
+    type Number = Words;
 
     /// `a * b / 2^512`.
     #[inline(never)]
@@ -126,22 +148,72 @@ impl Montgomery {
         }
         self.fit(sum, carry)
     }
+}
 
-    /// Adds what makes the lowest word zero, and drops that word. The highest word is the result.
-    #[inline(always)]
-    fn step(&self, sum: &mut Words) -> u64 {
-        let multiple = sum[0].wrapping_mul(self.factor);
-        let (_, mut carry) = multiple.carrying_mul_add(self.n[0], sum[0], 0);
-        for at in 1..WORDS {
-            (sum[at - 1], carry) = multiple.carrying_mul_add(self.n[at], sum[at], carry);
-        }
-        carry
+/// How numbers are multiplied modulo something.
+pub(super) trait Multiply {
+    /// A number, or several side by side.
+    type Number: Copy;
+
+    /// The product of two.
+    fn times(&self, a: &Self::Number, b: &Self::Number) -> Self::Number;
+
+    /// The product of a number and itself.
+    fn square(&self, a: &Self::Number) -> Self::Number;
+}
+
+/// `base^exponent`; nothing for an exponent of 0.
+#[inline(always)]
+pub(super) fn power<M: Multiply>(by: &M, base: &M::Number, exponent: &Words) -> Option<M::Number> {
+    // The odd powers, up to a window full of ones.
+    let square = by.square(base);
+    let mut odd = [*base; 1 << (WINDOW - 1)];
+    for at in 1..odd.len() {
+        odd[at] = by.times(&odd[at - 1], &square);
     }
+    let mut steps = Steps { exponent, left: BITS };
+    let mut result = odd[steps.next()?.odd?];
+    for step in steps {
+        for _ in 0..step.squares {
+            result = by.square(&result);
+        }
+        if let Some(at) = step.odd {
+            result = by.times(&result, &odd[at]);
+        }
+    }
+    Some(result)
+}
 
-    /// A sum of up to 513 bits that is below 2^512 + n, in 512.
-    #[inline(always)]
-    fn fit(&self, sum: Words, is_over: bool) -> Words {
-        if is_over { minus(&sum, &self.n).0 } else { sum }
+/// An exponent in windows that begin and end with a one, and the zeros between them.
+struct Steps<'e> {
+    exponent: &'e Words,
+    /// The bits that are left.
+    left: usize,
+}
+
+/// So many squarings, then a multiplication with one of the odd powers.
+struct Step {
+    squares: usize,
+    odd: Option<usize>,
+}
+
+impl Iterator for Steps<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let is_set = |bit: usize| self.exponent[bit / 64] >> (bit % 64) & 1 == 1;
+        let before = self.left;
+        let Some(top) = (0..before).rev().find(|bit| is_set(*bit)) else {
+            self.left = 0;
+            return (before > 0).then_some(Step { squares: before, odd: None });
+        };
+        let mut end = (top + 1).saturating_sub(WINDOW);
+        while !is_set(end) {
+            end += 1;
+        }
+        let digits = (end..=top).rev().fold(0, |all, bit| all << 1 | usize::from(is_set(bit)));
+        self.left = end;
+        Some(Step { squares: before - end, odd: Some(digits >> 1) })
     }
 }
 
@@ -157,6 +229,7 @@ fn minus(a: &Words, b: &Words) -> (Words, bool) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::{LANES, powers};
     use super::*;
     use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
     use crypto_bigint::{Odd, U512};
@@ -212,6 +285,63 @@ mod tests {
                 for exponent in [[0; WORDS], one, last, [u64::MAX; WORDS], modulus([0; WORDS])] {
                     let [here, there] = both(n, base, exponent);
                     assert_eq!(here, there, "{base:x?}^{exponent:x?} mod {n:x?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn powers_of_two() {
+        let n = modulus([0x0123_4567_89ab_cdef; WORDS]);
+        let mut two = [0; WORDS];
+        two[0] = 2;
+        for bits in [0, 1, 2, 3, 64, 511, 512, 528, 1040] {
+            let mut exponent = [0; WORDS];
+            exponent[0] = u64::from(bits);
+            for n in [n, modulus([0; WORDS]), [u64::MAX; WORDS]] {
+                let quick = Montgomery::new(n);
+                let base = quick.power_of_two(1);
+                let wanted = quick.power(&base, &exponent);
+                assert_eq!(quick.reduced(&quick.power_of_two(bits)), wanted, "{bits}");
+                assert_eq!(both(n, two, exponent)[0], both(n, two, exponent)[1]);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn lanes_compute_the_same(
+            n in prop::array::uniform8(word()),
+            bases in prop::collection::vec(prop::array::uniform8(word()), 1..LANES + 2),
+            exponent in prop::array::uniform8(word()),
+        ) {
+            let n = modulus(n);
+            let modulus = U512::from_words(n).to_nz().unwrap();
+            let reduce = |base: &Words| U512::from_words(*base).rem_vartime(&modulus).to_words();
+            let bases: Vec<Words> = bases.iter().map(reduce).collect();
+            // Nothing where the processor cannot do it.
+            if let Some(powers) = powers(&Montgomery::new(n), &bases, &exponent) {
+                prop_assert_eq!(powers.len(), bases.len().min(LANES));
+                for (power, base) in powers.into_iter().zip(bases) {
+                    prop_assert_eq!(U512::from_words(power), both(n, base, exponent)[1]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_at_the_ends_of_the_ranges() {
+        let mut one = [0; WORDS];
+        one[0] = 1;
+        for n in [modulus([0; WORDS]), [u64::MAX; WORDS]] {
+            let (last, _) = minus(&n, &one);
+            let bases = [[0; WORDS], one, last, minus(&last, &one).0];
+            for exponent in [[0; WORDS], one, last, [u64::MAX; WORDS], modulus([0; WORDS])] {
+                let found = powers(&Montgomery::new(n), &bases, &exponent).unwrap_or_default();
+                for (power, base) in found.into_iter().zip(bases) {
+                    assert_eq!(U512::from_words(power), both(n, base, exponent)[1]);
                 }
             }
         }

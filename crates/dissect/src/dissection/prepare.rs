@@ -1,0 +1,201 @@
+//! What the conversations of a batch need and families compute for many of them at once.
+
+use rayon::prelude::*;
+use worldwire_core::Side;
+
+use super::task::Task;
+use super::{Batch, Options, What};
+use crate::defect::catch_defect;
+use crate::family::{BEGINNING, Family, Prepared};
+use crate::sink::Sink;
+
+/// How many conversations are prepared together; threads share such portions.
+const PORTION: usize = 64;
+/// How many events of a conversation are looked at for the first bytes of its client.
+const MOST_EVENTS: usize = 16;
+
+/// Lets the families compute in advance what the conversations will need that begin in this batch.
+/// What they say of themselves later decides whether it is used.
+pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &Options) {
+    let mut bytes = Vec::new();
+    let mut places = Vec::new();
+    for (place, task) in tasks.iter().enumerate() {
+        let start = bytes.len();
+        if begins(task, batch, &mut bytes) {
+            places.push((place, start..bytes.len()));
+        }
+    }
+    if places.len() < 2 {
+        return;
+    }
+    let beginnings: Vec<&[u8]> = places.iter().map(|(_, range)| &bytes[range.clone()]).collect();
+    let of = |family: &dyn Family| -> Vec<Option<Prepared>> {
+        let portions = beginnings.par_chunks(PORTION);
+        let prepared = portions.flat_map_iter(|portion| {
+            // A panic costs the advance only.
+            let prepared = catch_defect(|| family.prepare(&options.keys, portion));
+            let prepared = prepared.unwrap_or_default().into_iter().map(Some);
+            prepared.chain(core::iter::repeat(None)).take(portion.len()).map(Option::flatten)
+        });
+        prepared.collect()
+    };
+    for family in options.definitions.families().iter() {
+        for ((place, _), prepared) in places.iter().zip(of(family)) {
+            if prepared.is_some() {
+                tasks[*place].prepared = prepared;
+            }
+        }
+    }
+}
+
+/// Adds the first bytes of the client, if the conversation begins in this batch; false if not.
+fn begins<S: Sink>(task: &Task<S>, batch: &Batch, bytes: &mut Vec<u8>) -> bool {
+    let mut events = task.events.iter().map(|event| &batch.events[*event].what);
+    match events.next() {
+        Some(What::Opened(overview)) if !overview.midstream && !overview.datagrams => {}
+        _ => return false,
+    }
+    let start = bytes.len();
+    for what in events.take(MOST_EVENTS) {
+        let room = BEGINNING - (bytes.len() - start);
+        match what {
+            What::Data { side: Side::Client, .. } => {
+                let data = what.bytes(batch);
+                bytes.extend_from_slice(data.get(..room).unwrap_or(data));
+            }
+            What::Gap { side: Side::Client, .. } => break,
+            _ => {}
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use worldwire_capture::{LinkType, Packet, SyntheticTcp, Timestamp};
+    use worldwire_core::connection::Input;
+
+    use super::*;
+    use crate::family::{Families, MessageNames, Opening, Start, Verdict};
+    use crate::item::{Item, ItemBody, Note, Stamp};
+    use crate::knowledge::{Definitions, Keys};
+    use crate::session::Session;
+    use crate::{Dissection, Scratch};
+
+    /// A family that prepares its conversations by writing down what it saw of them. It has nothing
+    /// for those that say `-`, and breaks on those that say `!`.
+    #[derive(Debug)]
+    struct Notes;
+
+    impl Family for Notes {
+        fn name(&self) -> &'static str {
+            "notes"
+        }
+
+        fn recognize(&self, _: &Opening<'_>) -> Verdict {
+            Verdict::Yes
+        }
+
+        fn prepare(&self, _: &Keys, beginnings: &[&[u8]]) -> Vec<Option<Prepared>> {
+            assert!(beginnings.len() <= PORTION && !beginnings.contains(&&b"!"[..]), "on purpose");
+            let note = |bytes: &&[u8]| -> Option<Prepared> {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                (text != "-").then(|| Arc::new(text) as Prepared)
+            };
+            // The last one has nothing, because the list is short.
+            beginnings[..beginnings.len() - 1].iter().map(note).collect()
+        }
+
+        fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
+            Box::new(Told(start.prepared.and_then(|text| text.downcast_ref().cloned())))
+        }
+
+        fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
+            Vec::new()
+        }
+    }
+
+    #[derive(Debug)]
+    struct Told(Option<String>);
+
+    impl Session for Told {
+        fn input(
+            &mut self,
+            stamp: Stamp,
+            from: Side,
+            input: Input<'_>,
+            out: &mut dyn FnMut(Item<'_>),
+        ) {
+            let (Input::Bytes(_), Some(text)) = (input, self.0.take()) else { return };
+            let body = ItemBody::Note(Note::warning(format!("saw {text}")));
+            out(Item { stamp, family: "notes", from, ends: None, range: 0..0, body });
+        }
+    }
+
+    /// What conversations saw that say these pieces, all in one batch or a packet at a time.
+    fn saw(talks: &[&[(Side, &str)]], at_once: bool) -> Vec<(u64, String)> {
+        let mut packets = Vec::new();
+        for (number, pieces) in (1_u16..).zip(talks) {
+            let client = format!("192.0.2.1:{number}").parse().unwrap();
+            let mut talk = SyntheticTcp::new(client, "192.0.2.2:9".parse().unwrap());
+            packets.extend(talk.open());
+            for (side, text) in *pieces {
+                packets.extend(talk.data(*side, text.as_bytes()));
+            }
+        }
+        let definitions = Definitions::none_for(Families::of(&[&Notes]));
+        let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
+        let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
+            if let Some(note) = item.note().filter(|note| note.text.starts_with("saw")) {
+                out.push((item.stamp.stream, note.text.clone()));
+            }
+        };
+        let mut out = Vec::new();
+        for (number, data) in (1..).zip(&packets) {
+            dissection.push(&Packet {
+                number,
+                time: Timestamp::from_parts(0, 0),
+                interface: 0,
+                link: LinkType::ETHERNET,
+                data,
+                original_length: 0,
+                offset: 0,
+            });
+            if !at_once {
+                dissection.run(&show, &mut out, |_| ());
+            }
+        }
+        dissection.end();
+        dissection.run(&show, &mut out, |_| ());
+        out
+    }
+
+    #[test]
+    fn sessions_get_what_was_made_of_their_own_beginning() {
+        use Side::{Client, Server};
+        let long = "x".repeat(BEGINNING + 1);
+        let talks: &[&[(Side, &str)]] = &[
+            &[(Client, "a"), (Server, "s"), (Client, "b")],
+            &[(Client, "-")],
+            &[(Server, "s"), (Client, &long)],
+            &[(Server, "s")],
+            &[(Client, "the last")],
+        ];
+        let cut = format!("saw {}", &long[..BEGINNING]);
+        let wanted = [(0, "saw ab"), (2, cut.as_str()), (3, "saw ")];
+        let wanted = wanted.map(|(stream, text)| (stream, text.to_owned()));
+        assert_eq!(saw(talks, true), wanted);
+        assert_eq!(saw(talks, false), [], "nothing is prepared for one alone");
+    }
+
+    #[test]
+    fn a_panic_costs_a_portion_only() {
+        crate::quiet_defects();
+        let mut talks: Vec<&[(Side, &str)]> = vec![&[(Side::Client, "a")]; PORTION + 3];
+        talks[5] = &[(Side::Client, "!")];
+        let left = [PORTION as u64, PORTION as u64 + 1].map(|stream| (stream, "saw a".to_owned()));
+        assert_eq!(saw(&talks, true), left);
+    }
+}
