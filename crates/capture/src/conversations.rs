@@ -56,7 +56,18 @@ pub struct Conversations {
     held: u64,
     unusable: HashMap<Unusable, u64, RandomState>,
     cut: u64,
-    owner: Owner,
+    last: Last,
+}
+
+/// What the packet was that was taken in last.
+#[derive(Clone, Copy, Debug)]
+enum Last {
+    /// Of no use.
+    Nobody,
+    /// A part of a packet that is not complete.
+    Fragment,
+    /// Sent from one of these ends to the other.
+    Between(Key),
 }
 
 /// Two ends and how they talk; the lower end first, so that both directions have the same key.
@@ -193,21 +204,28 @@ impl Conversations {
             held: 0,
             unusable: HashMap::default(),
             cut: 0,
-            owner: Owner::Nobody,
+            last: Last::Nobody,
         }
     }
 
     /// Whose the packet is that was taken in last. A packet without data has an owner too.
     #[must_use]
     pub fn owner(&self) -> Owner {
-        self.owner
+        match self.last {
+            Last::Nobody => Owner::Nobody,
+            Last::Fragment => Owner::Fragment,
+            Last::Between(key) => {
+                let talk = self.open.get(&key);
+                talk.map_or(Owner::Nobody, |talk| Owner::Conversation(talk.number))
+            }
+        }
     }
 
     /// Takes in the next packet and tells what happened.
     pub fn push(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Event<'_>)) {
         let mut fragments = core::mem::replace(&mut self.fragments, Fragments::new(0, 0));
         let stamp = (packet.time, packet.number);
-        self.owner = Owner::Nobody;
+        self.last = Last::Nobody;
         let outcome = segment(
             packet.link,
             packet.data,
@@ -219,7 +237,7 @@ impl Conversations {
         self.fragments = fragments;
         if let Err(why) = outcome {
             if why == Unusable::Fragment {
-                self.owner = Owner::Fragment;
+                self.last = Last::Fragment;
             }
             *self.unusable.entry(why).or_default() += 1;
         }
@@ -276,8 +294,7 @@ impl Conversations {
         let sender = usize::from(!from_lower);
         let datagrams = matches!(segment.transport, Transport::Udp);
         self.route(ends, sender, segment, stamp, out);
-        let talk = self.open.get(&Key { ends, datagrams });
-        self.owner = talk.map_or(Owner::Nobody, |talk| Owner::Conversation(talk.number));
+        self.last = Last::Between(Key { ends, datagrams });
     }
 
     fn route(

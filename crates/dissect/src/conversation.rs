@@ -1,5 +1,6 @@
 //! Conversations: recognised by content, then read by their family.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use worldwire_core::Side;
@@ -13,6 +14,8 @@ use crate::session::Session;
 /// The most bytes kept of a conversation that is not recognised yet: what one side may say before
 /// the capture shows the first word of the other, a TCP window.
 const MOST_UNDECIDED_BYTES: usize = 64 << 10;
+/// Two ends of IPv4 as text have no more bytes.
+const ENDS: usize = 48;
 /// What a piece counts beside its bytes.
 const PIECE_BYTES: usize = 64;
 
@@ -288,7 +291,9 @@ impl Conversation {
             return;
         };
         let [client, server] = Side::BOTH.map(|side| self.ends.of(side));
-        let body = ItemBody::Note(Note::opened(format!("{client} > {server}")));
+        let mut text = String::with_capacity(ENDS);
+        let _ = write!(text, "{client} > {server}");
+        let body = ItemBody::Note(Note::opened(text));
         let (family, from, ends) = (family.name(), Side::Client, Some(&self.ends));
         out(Item { stamp, family, from, ends, range: 0..0, body });
     }

@@ -14,11 +14,12 @@ use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unus
 use worldwire_core::{Limits, Side};
 
 use crate::conversation::{Conversation, Kind, Known};
+use crate::counts::Counts;
 use crate::defect::{Defect, catch_defect};
 use crate::family::Family;
 use crate::item::{Item, ItemBody, Note, NoteKind, Stamp, Time};
 use crate::knowledge::{Definitions, Facts, Keys};
-use crate::overview::{Counts, Overview, Summary};
+use crate::overview::{Overview, Summary};
 use crate::sink::Sink;
 use merge::Merge;
 use task::Task;
@@ -325,7 +326,7 @@ impl Dissection {
         self.overviews().into_iter().fold(Summary::default(), |sum, overview| Summary {
             conversations: sum.conversations + 1,
             recognised: sum.recognised + u64::from(overview.family.is_some()),
-            messages: sum.messages + overview.messages.values().flatten().sum::<u64>(),
+            messages: sum.messages + overview.messages.total(),
             problems: sum.problems + overview.problems,
             gaps: sum.gaps + overview.gaps,
         })
@@ -506,10 +507,13 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
     }
 
     fn count_and_show(&mut self, item: &Item<'_>) {
+        let name = &mut self.scratch.name;
+        name.clear();
+        item.push_name(name);
         match item.note().map(|note| note.kind) {
             None if matches!(item.body, ItemBody::Wire(_)) => {}
             None => {
-                count(self.overview, item, &mut self.scratch.name);
+                count(self.overview, item, name);
                 let is_whole = item.message().is_none_or(|message| message.is_whole());
                 self.overview.problems += u64::from(!is_whole);
             }
@@ -534,6 +538,8 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
     fn problem(&mut self, before: usize, item: &Item<'_>) {
         self.sink.truncate(before);
         self.overview.problems += 1;
+        self.scratch.name.clear();
+        item.push_name(&mut self.scratch.name);
         if catch_defect(|| (self.show)(item, self.scratch, self.sink)).is_err() {
             // It cannot be shown at all; the summary counts it.
             self.sink.truncate(before);
@@ -546,32 +552,23 @@ fn packet_text(stamp: Stamp) -> String {
     stamp.packet.map_or_else(|| "the end".to_owned(), |packet| format!("packet {packet}"))
 }
 
-/// Counts a message, and what is inside, without allocating once the names are known.
+/// Counts a message of that name, and what is inside, without allocating once the names are known.
 fn count(overview: &mut Overview, item: &Item<'_>, name: &mut String) {
-    name.clear();
-    item.push_name(name);
-    count_name(&mut overview.messages, item.from, name);
+    overview.messages.add(item.from, name);
     let length = name.len();
     item.push_inside(name);
     if name.len() > length {
-        count_name(&mut overview.inside, item.from, name);
+        overview.inside.add(item.from, name);
     }
+    name.truncate(length);
 }
 
-fn count_name(counts: &mut Counts, from: Side, name: &str) {
-    let counts = match counts.get_mut(name) {
-        Some(counts) => counts,
-        None => counts.entry(name.to_owned()).or_default(),
-    };
-    counts[from.index()] += 1;
-}
-
-/// Memory that `show` may use again from one item to the next.
+/// What `show` is given beside the item, and may change.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// For the name of an item.
+    /// The name of the item, as [`Item::push_name`] writes it.
     pub name: String,
-    /// For its tree.
+    /// Memory for its tree, from the one before.
     pub tree: worldwire_core::Tree<'static>,
 }
 

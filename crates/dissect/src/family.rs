@@ -286,8 +286,15 @@ impl Opening<'_> {
         while let Some(piece) = of_side.next_if(|piece| piece.missing > 0) {
             missing = missing.saturating_add(piece.missing);
         }
-        let there = of_side.take_while(|piece| piece.missing == 0);
-        (missing, there.flat_map(|piece| &piece.bytes).copied().take(most).collect())
+        let mut first = Vec::new();
+        for piece in of_side.take_while(|piece| piece.missing == 0) {
+            let room = most - first.len();
+            first.extend_from_slice(piece.bytes.get(..room).unwrap_or(&piece.bytes));
+            if first.len() == most {
+                break;
+            }
+        }
+        (missing, first)
     }
 }
 

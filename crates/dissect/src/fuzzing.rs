@@ -33,8 +33,6 @@ pub fn dissect(data: &[u8]) {
     dissection.end();
     let limits = Limits::DEFAULT;
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
-        scratch.name.clear();
-        item.push_name(&mut scratch.name);
         let tree = item.tree(worldwire_core::Tree::new(), &limits);
         render(&tree, Style::default());
         if let Some(message) = item.message() {

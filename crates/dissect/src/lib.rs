@@ -38,6 +38,7 @@
 
 mod codec;
 mod conversation;
+mod counts;
 mod defect;
 mod dissection;
 mod family;
@@ -59,6 +60,7 @@ mod tera;
 mod uru;
 
 pub use codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
+pub use counts::Counts;
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use family::{
@@ -70,7 +72,7 @@ pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
 pub use line::{Blob, Line};
 pub use mxo::{MxoObjects, MxoViews};
-pub use overview::{Counts, Overview, Summary};
+pub use overview::{Overview, Summary};
 pub use registry::KeysError;
 pub use render::Format;
 pub use session::{Decision, Emit, Interpreter, RelaySession, Session, Watched};

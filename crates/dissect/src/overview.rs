@@ -1,11 +1,9 @@
 //! Conversations as a whole, and all of them together.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 
-use foldhash::fast::RandomState;
-
+use crate::counts::Counts;
 use crate::family::Family;
 use crate::item::Time;
 
@@ -52,9 +50,6 @@ impl Overview {
         self.bytes.reverse();
     }
 }
-
-/// How many messages of each name came from client and server.
-pub type Counts = HashMap<String, [u64; 2], RandomState>;
 
 /// What was read in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -72,9 +72,9 @@ fn write_text(
     let opened = item.note().filter(|note| note.kind == NoteKind::Opened);
     out.push_str(dim);
     if time {
-        right(since.as_secs(), 5, ' ', out);
+        right(since.as_secs(), 5, BLANKS, out);
         out.push('.');
-        right(since.subsec_micros().into(), 6, '0', out);
+        right(since.subsec_micros().into(), 6, ZEROS, out);
     }
     out.push_str("  #");
     left(itoa::Buffer::new().format(item.stamp.stream), 3, out);
@@ -233,7 +233,7 @@ fn time(time: Time, out: &mut String) {
     let nanos = time.0.unsigned_abs();
     number(nanos / SECOND, out);
     out.push('.');
-    right(nanos % SECOND, 9, '0', out);
+    right(nanos % SECOND, 9, ZEROS, out);
 }
 
 fn number(number: u64, out: &mut String) {
@@ -241,7 +241,7 @@ fn number(number: u64, out: &mut String) {
 }
 
 /// A number at the right of a column.
-fn right(number: u64, width: usize, fill: char, out: &mut String) {
+fn right(number: u64, width: usize, fill: &str, out: &mut String) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(number);
     pad(width.saturating_sub(digits.len()), fill, out);
@@ -251,9 +251,17 @@ fn right(number: u64, width: usize, fill: char, out: &mut String) {
 /// Text at the left of a column.
 fn left(text: &str, width: usize, out: &mut String) {
     out.push_str(text);
-    pad(width.saturating_sub(text.len()), ' ', out);
+    pad(width.saturating_sub(text.len()), BLANKS, out);
 }
 
-fn pad(count: usize, fill: char, out: &mut String) {
-    out.extend(std::iter::repeat_n(fill, count));
+/// Blanks up to the next column; zeros in front of a number.
+fn pad(mut count: usize, fill: &str, out: &mut String) {
+    while count > 0 {
+        let part = fill.get(..count).unwrap_or(fill);
+        out.push_str(part);
+        count -= part.len();
+    }
 }
+
+const BLANKS: &str = "        ";
+const ZEROS: &str = "00000000";

@@ -18,6 +18,11 @@ pub trait Sink: Default + Send {
         self.len() == 0
     }
 
+    /// Makes room for what so many items likely become.
+    fn expect(&mut self, items: usize) {
+        let _ = items;
+    }
+
     /// Drops everything behind the first `length`: an item's unfinished output.
     fn truncate(&mut self, length: usize);
 
@@ -34,6 +39,12 @@ impl Sink for String {
 
     fn len(&self) -> usize {
         self.len()
+    }
+
+    fn expect(&mut self, items: usize) {
+        /// A brief line.
+        const LINE: usize = 64;
+        self.reserve(items * LINE);
     }
 
     fn truncate(&mut self, length: usize) {

@@ -189,6 +189,10 @@ pub struct MessageSpan {
 /// are too few of them.
 #[must_use]
 pub fn recognize(bytes: &[u8], most: u64) -> Option<bool> {
+    // Most conversations are others': those need no error that says so.
+    if bytes.first_chunk().is_some_and(|magic| *magic != MAGIC.to_le_bytes()) {
+        return Some(false);
+    }
     let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
     let mut reader = Reader::within(bytes, &limits);
     match FrameHead::decode(&mut reader) {

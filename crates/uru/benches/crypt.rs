@@ -79,6 +79,17 @@ fn exchange_capture(bencher: Bencher<'_, '_>) {
         .bench_local(|| server.captured_key(black_box(y.as_bytes()), KEY));
 }
 
+/// The exchanges of 64 captured connections together.
+#[divan::bench(name = "uru/exchange/captures/ours")]
+fn exchange_captures(bencher: Bencher<'_, '_>) {
+    let server = server();
+    let numbers: Vec<[u8; 64]> = (2..66).map(|byte| [byte; 64]).collect();
+    let numbers: Vec<&[u8]> = numbers.iter().map(|y| &y[..]).collect();
+    bencher
+        .counter(ItemsCount::new(numbers.len()))
+        .bench_local(|| server.captured_secrets(black_box(&numbers)));
+}
+
 /// The library in variable time, its modulus made ready before.
 #[divan::bench(name = "uru/exchange/capture/crypto-bigint")]
 fn exchange_capture_library(bencher: Bencher<'_, '_>) {

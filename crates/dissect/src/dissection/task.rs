@@ -12,6 +12,9 @@ use crate::sink::Sink;
 /// order.
 pub(super) type Part = (usize, u64);
 
+/// Most names of items have no more bytes.
+const NAME: usize = 64;
+
 /// The events of one conversation in a batch, and what became of them.
 pub(super) struct Task<S> {
     pub(super) open: Option<Open>,
@@ -57,6 +60,8 @@ impl<S: Sink> Task<S> {
     pub(super) fn expect(&mut self, events: usize) {
         self.events.reserve_exact(events);
         self.parts.reserve_exact(events);
+        self.sink.expect(events);
+        self.scratch.name.reserve(NAME);
     }
 
     /// Reads its events up to the one behind which it has to wait for a fact.

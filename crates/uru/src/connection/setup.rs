@@ -166,7 +166,10 @@ impl Connection {
             stream.set_phase(Phase::Messages(service));
             if let Some(keys) = keys {
                 stream.decrypt_with(keys[side.index()]);
-                self.sender.lanes[side.index()].cipher = Some(Rc4::new(keys[side.index()]));
+                // Observers send nothing.
+                if !matches!(self.sender.role, Role::Observer { .. }) {
+                    self.sender.lanes[side.index()].cipher = Some(Rc4::new(keys[side.index()]));
+                }
             }
         }
         self.sender.is_established = true;

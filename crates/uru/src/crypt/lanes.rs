@@ -185,8 +185,8 @@ mod ifma {
         core::array::from_fn(|at| {
             let (word, shift) = place(at);
             let low = words.get(word).map_or(0, |word| word >> shift);
-            let high = words.get(word + 1).and_then(|word| word.checked_shl(64 - shift));
-            (low | high.unwrap_or_default()) & LIMB
+            let high = words.get(word + 1).map_or(0, |word| word << 1 << (63 - shift));
+            (low | high) & LIMB
         })
     }
 
@@ -197,15 +197,15 @@ mod ifma {
             let (word, shift) = place(at);
             words[word] |= limb << shift;
             if let Some(next) = words.get_mut(word + 1) {
-                *next |= limb.checked_shr(64 - shift).unwrap_or_default();
+                *next |= limb >> 1 >> (63 - shift);
             }
         }
         words
     }
 
     /// In which word a limb begins, and at which bit.
-    fn place(limb: usize) -> (usize, u32) {
+    fn place(limb: usize) -> (usize, usize) {
         let bit = limb * BITS as usize;
-        (bit / 64, (bit % 64) as u32)
+        (bit / 64, bit % 64)
     }
 }

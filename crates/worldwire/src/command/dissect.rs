@@ -147,9 +147,7 @@ impl Reading<'_> {
             if arguments.stream.is_some_and(|stream| stream != item.stamp.stream) {
                 return;
             }
-            let name = &mut scratch.name;
-            name.clear();
-            item.push_name(name);
+            let name = &*scratch.name;
             let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
             // Only fields are shown, and asked for, from it.
             let tree = if needs_fields { item.tree(tree, &limits) } else { tree };

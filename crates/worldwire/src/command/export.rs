@@ -39,11 +39,8 @@ fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
         }
         let Some(mut part) = Part::of(item) else { return };
         if let Some(filter) = &filter {
-            let name = &mut scratch.name;
-            name.clear();
-            item.push_name(name);
             let tree = item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits);
-            part.fits = filter.matches(&Subject::of(item, name, &tree));
+            part.fits = filter.matches(&Subject::of(item, &scratch.name, &tree));
             scratch.tree = tree.recycle();
         }
         out.push(part);

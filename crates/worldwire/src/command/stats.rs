@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &Stats, common: &Common) -> Result<(), Failure> {
 /// A line for each conversation, in columns.
 fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
     let bytes = |overview: &Overview| overview.bytes.iter().sum::<u64>();
-    let sent = |overview: &Overview| overview.messages.values().flatten().sum::<u64>();
+    let sent = |overview: &Overview| overview.messages.total();
     let seconds = |overview: &Overview| overview.last.since(overview.first).as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "it is shown with few digits")]
     let rate = |overview: &Overview| match seconds(overview) {
@@ -81,7 +81,7 @@ fn table(mut overviews: Vec<&Overview>, order: Order, out: &mut String) {
 
 /// Messages by name, with how many each side sent.
 fn sorted(counts: &Counts) -> Vec<(&str, [u64; 2])> {
-    let mut all: Vec<_> = counts.iter().map(|(name, counts)| (name.as_str(), *counts)).collect();
+    let mut all: Vec<_> = counts.iter().collect();
     all.sort_unstable();
     all
 }

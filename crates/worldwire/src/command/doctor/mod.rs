@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             strange += 1;
             continue;
         };
-        for (name, [client, server]) in &overview.messages {
+        for (name, [client, server]) in overview.messages.iter() {
             if family.name() != "tera" && has_no_name(name) {
                 let advice = family.advice();
                 *unknown.entry((family.name(), advice, name)).or_default() += client + server;

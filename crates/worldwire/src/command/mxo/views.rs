@@ -98,15 +98,13 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
 }
 
 /// What there is of an item for the views.
-fn part(item: &Item<'_>, scratch: &mut Scratch) -> Option<Part> {
+fn part(item: &Item<'_>, scratch: &Scratch) -> Option<Part> {
     if let Some(note) = item.note() {
         let is_problem = note.kind == NoteKind::Problem;
         let is_said = is_problem || matches!(note.kind, NoteKind::Warning | NoteKind::Gap);
         return is_said.then(|| Part::Note { is_problem, text: note.text.clone() });
     }
     let message = item.message()?;
-    scratch.name.clear();
-    item.push_name(&mut scratch.name);
     let bytes = || message.bytes().to_vec();
     match &*scratch.name {
         "setup.Hello" => Some(Part::Hello(bytes())),
