@@ -44,19 +44,25 @@ use crate::unusable::Unusable;
 /// give up their gaps.
 #[derive(Debug)]
 pub struct Conversations {
+    talks: Talks,
+    fragments: Fragments,
+    unusable: HashMap<Unusable, u64, RandomState>,
+    cut: u64,
+    last: Last,
+}
+
+/// What is said, packet by packet.
+#[derive(Debug)]
+struct Talks {
     limits: Limits,
     open: HashMap<Key, Talk, RandomState>,
     /// Least recently heard of first.
     quiet: BTreeSet<(u64, Key)>,
     /// Those that hold bytes back, the one that began with it first in front.
     waiting: BTreeSet<(u64, Key)>,
-    fragments: Fragments,
     count: u64,
     heard: u64,
     held: u64,
-    unusable: HashMap<Unusable, u64, RandomState>,
-    cut: u64,
-    last: Last,
 }
 
 /// What the packet was that was taken in last.
@@ -193,15 +199,18 @@ impl Conversations {
     /// Starts with no conversation.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        Self {
+        let talks = Talks {
             limits: limits.clone(),
             open: HashMap::default(),
             quiet: BTreeSet::new(),
             waiting: BTreeSet::new(),
-            fragments: Fragments::new(limits.fragments, limits.streams_bytes),
             count: 0,
             heard: 0,
             held: 0,
+        };
+        Self {
+            talks,
+            fragments: Fragments::new(limits.fragments, limits.streams_bytes),
             unusable: HashMap::default(),
             cut: 0,
             last: Last::Nobody,
@@ -215,7 +224,7 @@ impl Conversations {
             Last::Nobody => Owner::Nobody,
             Last::Fragment => Owner::Fragment,
             Last::Between(key) => {
-                let talk = self.open.get(&key);
+                let talk = self.talks.open.get(&key);
                 talk.map_or(Owner::Nobody, |talk| Owner::Conversation(talk.number))
             }
         }
@@ -223,22 +232,22 @@ impl Conversations {
 
     /// Takes in the next packet and tells what happened.
     pub fn push(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Event<'_>)) {
-        let mut fragments = core::mem::replace(&mut self.fragments, Fragments::new(0, 0));
+        let Self { talks, fragments, .. } = self;
         let stamp = (packet.time, packet.number);
-        self.last = Last::Nobody;
         let outcome = segment(
             packet.link,
             packet.data,
             packet.original_length,
             packet.time,
-            &mut fragments,
-            |segment| self.segment(segment, stamp, out),
+            fragments,
+            |segment| talks.segment(segment, stamp, out),
         );
-        self.fragments = fragments;
+        self.last = match outcome {
+            Ok(key) => Last::Between(key),
+            Err(Unusable::Fragment) => Last::Fragment,
+            Err(_) => Last::Nobody,
+        };
         if let Err(why) = outcome {
-            if why == Unusable::Fragment {
-                self.last = Last::Fragment;
-            }
             *self.unusable.entry(why).or_default() += 1;
         }
         self.cut += u64::from(packet.data.len() < packet.original_length as usize);
@@ -247,10 +256,10 @@ impl Conversations {
     /// The capture is over: tells what was held back, and the end of every conversation.
     pub fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) {
         let mut rest: Vec<(u64, Key)> =
-            self.open.iter().map(|(key, talk)| (talk.number, *key)).collect();
+            self.talks.open.iter().map(|(key, talk)| (talk.number, *key)).collect();
         rest.sort_unstable();
         for (_, key) in rest {
-            self.close(key, Closed::EndOfCapture, None, out);
+            self.talks.close(key, Closed::EndOfCapture, None, out);
         }
     }
 
@@ -276,15 +285,18 @@ impl Conversations {
     /// Bytes held back over all conversations, with 128 for the keeping of each piece.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        self.held
+        self.talks.held
     }
+}
 
+impl Talks {
+    /// Takes in a segment and returns whose it is.
     fn segment(
         &mut self,
         segment: &Segment<'_>,
         stamp: (Timestamp, u64),
         out: &mut dyn FnMut(Event<'_>),
-    ) {
+    ) -> Key {
         let from_lower = segment.source <= segment.target;
         let ends = if from_lower {
             [segment.source, segment.target]
@@ -294,7 +306,7 @@ impl Conversations {
         let sender = usize::from(!from_lower);
         let datagrams = matches!(segment.transport, Transport::Udp);
         self.route(ends, sender, segment, stamp, out);
-        self.last = Last::Between(Key { ends, datagrams });
+        Key { ends, datagrams }
     }
 
     fn route(

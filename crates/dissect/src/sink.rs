@@ -42,8 +42,8 @@ impl Sink for String {
     }
 
     fn expect(&mut self, items: usize) {
-        /// A brief line.
-        const LINE: usize = 64;
+        /// A brief line; some events become several.
+        const LINE: usize = 96;
         self.reserve(items * LINE);
     }
 

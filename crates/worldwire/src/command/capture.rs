@@ -37,6 +37,14 @@ pub(crate) struct Told {
     pub(crate) secrets: bool,
 }
 
+/// Starts the threads that read, as many as wanted or, for 0, as there are cores. This thread is one
+/// of them: a single one waits for nobody, and keeps its memory.
+pub(crate) fn start_threads(count: usize) {
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(count).use_current_thread();
+    // Fails only when they are running already.
+    let _ = threads.build_global();
+}
+
 /// The same; of conversations more is told.
 pub(crate) fn read_telling<S: Sink>(
     arguments: &Capture,
@@ -46,6 +54,7 @@ pub(crate) fn read_telling<S: Sink>(
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     mut write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
+    start_threads(0);
     let (mut family, mut ports) = (None, Vec::new());
     for given in &arguments.families {
         match port_and_family(definitions.families(), given)? {

@@ -22,10 +22,7 @@ use crate::definitions;
 use crate::output::{Failure, Output, say};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
-    if arguments.threads > 0 {
-        // Fails only when the threads are running already.
-        let _ = rayon::ThreadPoolBuilder::new().num_threads(arguments.threads).build_global();
-    }
+    capture::start_threads(arguments.threads);
     let definitions = definitions::load(&arguments.capture.data, common)?;
     let filter = arguments.filter.as_deref();
     let filter = filter.map(|text| read_filter(text, &definitions, common)).transpose()?;
@@ -148,16 +145,20 @@ impl Reading<'_> {
                 return;
             }
             let name = &*scratch.name;
-            let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();
             // Only fields are shown, and asked for, from it.
-            let tree = if needs_fields { item.tree(tree, &limits) } else { tree };
+            let tree = match needs_fields {
+                true => item.tree(core::mem::take(&mut scratch.tree).recycle(), &limits),
+                false => Tree::new(),
+            };
             let matches = |filter: &Filter| filter.matches(&Subject::of(item, name, &tree));
             let fits = filter.as_ref().is_none_or(matches);
             // What cannot be read is never filtered away.
             if fits || item.note().is_some_and(|note| note.kind == NoteKind::Problem) {
                 show(&Shown { item, name, tree: &tree, fits }, out);
             }
-            scratch.tree = tree.recycle();
+            if needs_fields {
+                scratch.tree = tree.recycle();
+            }
         };
         capture::read_telling(&arguments.capture, common, definitions, told, show, write)
     }
