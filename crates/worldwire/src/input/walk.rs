@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::output::{Failure, complain, shown};
+use crate::output::{Failure, complain, is_unfinished, shown};
 
 /// The most files and folders in a folder. Links may lead to the same folders over and over, along
 /// ever more ways, without any that leads back.
@@ -13,8 +13,8 @@ const MOST_FOUND: usize = 1 << 21;
 const MOST_LINKS: usize = 1 << 14;
 
 /// A file, or all files of a folder and the folders in it, in the order of their names. Links are
-/// followed; what is passed over is reported: loops, and what is no file, such as a FIFO that would wait
-/// for somebody.
+/// followed; what is passed over is reported: loops, what an interrupted run of this program left, and
+/// what is no file, such as a FIFO that would wait for somebody.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -31,7 +31,8 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files.into_iter().map(|(file, _)| file).collect())
 }
 
-/// All that is in a folder and is no folder, whatever else it is. Loops are passed over and told.
+/// All that is in a folder and is no folder, whatever else it is. Loops, and what an interrupted run of
+/// this program left, are passed over and told.
 pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -40,9 +41,9 @@ pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>
 }
 
 fn found(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<Found>, Failure> {
-    let (files, loops) = walk(path, MOST_FOUND)?;
-    for (folder, above) in loops {
-        tell(&shown(&folder), &format!("links back to {}; skipped", shown(&above)));
+    let (files, passed) = walk(path, MOST_FOUND)?;
+    for (path, why) in passed {
+        tell(&shown(&path), &why);
     }
     Ok(files)
 }
@@ -57,12 +58,12 @@ enum Step {
 
 /// What is in a folder, and whether it is a regular file and no link.
 type Found = (PathBuf, bool);
-/// A folder, and the one above it that it is.
-type Loop = (PathBuf, PathBuf);
+/// What is passed over, and why.
+type Passed = (PathBuf, String);
 
-fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Loop>), Failure> {
+fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| Failure::io(path, &error));
-    let (mut files, mut loops) = (Vec::new(), Vec::new());
+    let (mut files, mut passed) = (Vec::new(), Vec::new());
     let (mut count, mut links) = (0, 0);
     // The folders that the one at hand is in.
     let mut above = HashSet::new();
@@ -76,7 +77,7 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Loop>), Failure> {
             }
         };
         if !above.insert(own.clone()) {
-            loops.push((folder, own));
+            passed.push((folder, format!("links back to {}; skipped", shown(&own))));
             continue;
         }
         steps.push(Step::Leave(own.clone()));
@@ -90,7 +91,10 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Loop>), Failure> {
             }
             let path = entry.path();
             let kind = entry.file_type().map_err(|error| Failure::io(&path, &error))?;
-            if kind.is_dir() {
+            if is_unfinished(&entry.file_name()) {
+                let what = if kind.is_dir() { "a folder" } else { "an unfinished file" };
+                passed.push((path, format!("is {what} of an interrupted run; skipped")));
+            } else if kind.is_dir() {
                 steps.push(Step::Enter(path, own.join(entry.file_name())));
             } else if kind.is_symlink() && path.is_dir() {
                 links += 1;
@@ -107,8 +111,8 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Loop>), Failure> {
         }
     }
     files.sort();
-    loops.sort();
-    Ok((files, loops))
+    passed.sort();
+    Ok((files, passed))
 }
 
 #[cfg(test)]

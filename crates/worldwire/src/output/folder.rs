@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-use super::{Failure, Stages, WholeFile, occupied, shown};
+use super::{Failure, Stages, Taken, WholeFile, occupied, shown};
 
 /// A folder that many threads write files to, each of which is whole or absent. Folders are made
 /// when the first file is to stand in them; what is in new ones appears with [`Self::finish`].
@@ -63,7 +63,13 @@ impl LastFolder {
         }
         #[cfg(target_os = "linux")]
         if let Some(open) = open {
-            return WholeFile::store_at(open, path, name, bytes, force);
+            return match WholeFile::store_at(open, path, name, bytes, force) {
+                // Another run put a folder of its own in the place of this one.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    WholeFile::store(path, bytes, force)
+                }
+                stored => stored,
+            };
         }
         WholeFile::store(path, bytes, force)
     }
@@ -72,7 +78,8 @@ impl LastFolder {
 impl NewFolder {
     /// The folder of this path, which need not be there yet.
     pub(crate) fn new(home: &Path, force: bool) -> Self {
-        let (home, stages) = (home.to_owned(), Stages::default());
+        let taken = if force { Taken::Replace } else { Taken::Refuse };
+        let (home, stages) = (home.to_owned(), Stages::new(taken));
         Self { home, force, stages, made: RwLock::default() }
     }
 

@@ -15,7 +15,7 @@ use crate::cli::{Color, Common, Target};
 pub(crate) use folder::{LastFolder, NewFolder};
 pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
-pub(crate) use stages::Stages;
+pub(crate) use stages::{Stages, Taken};
 pub(crate) use talk::{complain, counted, indented, printable, say, shown, spent};
 pub(crate) use whole::{WholeFile, is_unfinished};
 

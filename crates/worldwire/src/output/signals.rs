@@ -44,7 +44,11 @@ fn interrupted(code: i32) {
 fn give_up(code: i32) -> ! {
     let _still = hold_still();
     remove_unfinished();
-    settle_all();
+    if settle_all() {
+        tell(
+            b"worldwire: interrupted; the files that were whole are in place, others are missing\n",
+        );
+    }
     std::process::exit(code)
 }
 
@@ -59,18 +63,30 @@ fn of_cut_files() -> i32 {
     libc::SIGBUS
 }
 
-/// Says that a file was cut, without the lock of standard error, which the thread that stopped may
-/// have.
+/// Says that a file was cut.
 #[cfg(target_os = "linux")]
 fn cut() -> ! {
+    tell(b"worldwire: a file became shorter while it was read\n");
+    give_up(2)
+}
+
+/// Says something without the lock of standard error, which a thread that stopped may have.
+#[cfg(unix)]
+fn tell(text: &[u8]) {
     use std::io::Write as _;
     use std::os::fd::AsFd as _;
 
     if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
-        let text = b"worldwire: a file became shorter while it was read\n";
         let _ = std::fs::File::from(stderr).write_all(text);
     }
-    give_up(2)
+}
+
+/// Says something; here a thread that holds the lock of standard error goes on.
+#[cfg(not(unix))]
+fn tell(text: &[u8]) {
+    use std::io::Write as _;
+
+    let _ = std::io::stderr().write_all(text);
 }
 
 /// Ctrl-C, a closed terminal and a polite kill leave no half-written file behind. The exit code is

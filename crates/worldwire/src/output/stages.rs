@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError, RwLock};
 
@@ -17,13 +17,37 @@ use super::{Failure, reason, shown};
 
 /// The folders that a run made, and where that which goes into them is meanwhile.
 #[derive(Debug, Default)]
-pub(crate) struct Stages(RwLock<HashMap<PathBuf, PathBuf>>);
+pub(crate) struct Stages {
+    made: RwLock<HashMap<PathBuf, PathBuf>>,
+    taken: Taken,
+}
 
-/// The folders with files that have no place yet, and their places, for when the program is
-/// interrupted.
-static STAGED: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
+/// What becomes of a file whose name somebody else took meanwhile. Two files that are alike are one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It stays where it is, and that is an error.
+    #[default]
+    Refuse,
+    /// The other one stays; this one goes.
+    Skip,
+    /// It takes the place of the other.
+    Replace,
+}
+
+/// Where a folder will be whose files have no place yet.
+type Settling = (PathBuf, Taken);
+
+/// The folders with files that have no place yet, for when the program is interrupted.
+static STAGED: Mutex<BTreeMap<PathBuf, Settling>> = Mutex::new(BTreeMap::new());
+/// So many folders with files that found no place are named.
+const MOST_NAMED: usize = 10;
 
 impl Stages {
+    /// None yet.
+    pub(crate) fn new(taken: Taken) -> Self {
+        Self { made: RwLock::default(), taken }
+    }
+
     /// Makes a folder whose parent is there. `false` if a link or a file has its place: a link may
     /// lead elsewhere.
     pub(crate) fn make(&self, folder: &Path) -> io::Result<bool> {
@@ -59,7 +83,7 @@ impl Stages {
 
     /// Where something is meanwhile, if it is inside a folder that was made.
     pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
-        let made = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
         if made.is_empty() {
             return None;
         }
@@ -72,8 +96,8 @@ impl Stages {
     fn begin(&self, folder: &Path) -> io::Result<()> {
         uninterrupted(|| {
             let stage = unfinished_folder(super::parent(folder))?;
-            staged().insert(stage.clone(), folder.to_owned());
-            let mut made = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            staged().insert(stage.clone(), (folder.to_owned(), self.taken));
+            let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
             made.insert(folder.to_owned(), stage);
             Ok(())
         })
@@ -81,20 +105,24 @@ impl Stages {
 
     /// Everything gets its place, as far as nothing else has it.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
-        let made = core::mem::take(&mut *self.0.write().unwrap_or_else(PoisonError::into_inner));
-        let mut outcome = Ok(());
+        let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
+        let made: BTreeMap<PathBuf, PathBuf> = core::mem::take(&mut *made).into_iter().collect();
+        let mut faults = Vec::new();
         for (folder, stage) in made {
             let settled = uninterrupted(|| {
                 staged().remove(&stage);
-                settle(&stage, &folder)
+                settle(&stage, &folder, self.taken)
             });
             if let Err(error) = settled {
                 let (folder, stage) = (shown(&folder), shown(&stage));
-                let text = format!("{folder}: {}; the rest is in {stage}", reason(&error));
-                outcome = Err(Failure::Run(text));
+                faults.push(format!("{folder}: {}; the rest is in {stage}", reason(&error)));
             }
         }
-        outcome
+        if faults.len() > MOST_NAMED {
+            let more = faults.split_off(MOST_NAMED).len();
+            faults.push(format!("and {more} more folders"));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Failure::Run(faults.join("\n"))) }
     }
 }
 
@@ -105,20 +133,22 @@ impl Drop for Stages {
     }
 }
 
-fn staged() -> std::sync::MutexGuard<'static, BTreeMap<PathBuf, PathBuf>> {
+fn staged() -> std::sync::MutexGuard<'static, BTreeMap<PathBuf, Settling>> {
     STAGED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is whole gets its place before the program ends.
-pub(super) fn settle_all() {
-    for (stage, folder) in &*staged() {
-        let _ = settle(stage, folder);
+/// What is whole gets its place before the program ends. Whether there was any.
+pub(super) fn settle_all() -> bool {
+    let staged = staged();
+    for (stage, (folder, taken)) in &*staged {
+        let _ = settle(stage, folder, *taken);
     }
+    !staged.is_empty()
 }
 
 /// Puts a folder in the place of another one, which is empty; or what is in it, if somebody put
 /// something there meanwhile.
-fn settle(stage: &Path, folder: &Path) -> io::Result<()> {
+fn settle(stage: &Path, folder: &Path, taken: Taken) -> io::Result<()> {
     if fs::rename(stage, folder).is_ok() {
         return Ok(());
     }
@@ -136,7 +166,7 @@ fn settle(stage: &Path, folder: &Path) -> io::Result<()> {
             let new = to.join(entry.file_name());
             if entry.file_type()?.is_dir() {
                 folders.push((entry.path(), new));
-            } else if let Err(error) = give_name(&entry.path(), &new) {
+            } else if let Err(error) = give_name(&entry.path(), &new, taken) {
                 outcome = Err(error);
             }
         }
@@ -148,14 +178,44 @@ fn settle(stage: &Path, folder: &Path) -> io::Result<()> {
     outcome
 }
 
-/// Another name for a file, unless something has it.
-fn give_name(from: &Path, to: &Path) -> io::Result<()> {
+/// Another name for a file. Something may have it.
+fn give_name(from: &Path, to: &Path, taken: Taken) -> io::Result<()> {
     match fs::hard_link(from, to) {
         Ok(()) => fs::remove_file(from),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match taken {
+            _ if fs::symlink_metadata(to)?.is_dir() => Err(error),
+            Taken::Replace => fs::rename(from, to),
+            Taken::Skip => fs::remove_file(from),
+            Taken::Refuse if are_alike(from, to).unwrap_or(false) => fs::remove_file(from),
+            Taken::Refuse => Err(error),
+        },
         // Not every file system gives files two names.
         Err(_) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether two regular files have the same bytes.
+fn are_alike(one: &Path, other: &Path) -> io::Result<bool> {
+    let lengths = [fs::symlink_metadata(one)?, fs::symlink_metadata(other)?]
+        .map(|about| about.is_file().then(|| about.len()));
+    if lengths[0].is_none() || lengths[0] != lengths[1] {
+        return Ok(false);
+    }
+    let [mut one, mut other] = [one, other].map(|path| fs::File::open(path).map(BufReader::new));
+    let (one, other) = (one.as_mut(), other.as_mut());
+    let (Ok(one), Ok(other)) = (one, other) else { return Ok(false) };
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let length = left.len().min(right.len());
+        if left.get(..length) != right.get(..length) || left.is_empty() != right.is_empty() {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(true);
+        }
+        one.consume(length);
+        other.consume(length);
     }
 }
 
@@ -210,6 +270,41 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.join("same")).expect("a text"), "theirs");
         // The other file of this name is not lost.
         assert_eq!(names(home.path()).len(), 2);
+    }
+
+    #[test]
+    fn what_others_put_there_may_be_replaced_or_kept() {
+        for (taken, wanted) in [(Taken::Skip, "theirs"), (Taken::Replace, "ours")] {
+            let home = tempfile::tempdir().expect("a folder");
+            let folder = home.path().join("a");
+            let stages = Stages::new(taken);
+            assert!(stages.make(&folder).expect("made"));
+            fs::write(stages.at(&folder.join("same")), "ours").expect("written");
+            fs::write(folder.join("same"), "theirs").expect("written");
+            stages.finish().expect("in place");
+            assert_eq!(fs::read_to_string(folder.join("same")).expect("a text"), wanted);
+            assert_eq!(names(home.path()), ["a"]);
+        }
+    }
+
+    #[test]
+    fn files_that_are_alike_are_one() {
+        let home = tempfile::tempdir().expect("a folder");
+        let stages = Stages::default();
+        let long = "x".repeat(100_000);
+        for (name, theirs) in [("a", long.clone()), ("b", long.clone() + "y"), ("c", String::new())]
+        {
+            let folder = home.path().join(name);
+            assert!(stages.make(&folder).expect("made"));
+            fs::write(stages.at(&folder.join("file")), &long).expect("written");
+            fs::write(folder.join("file"), theirs).expect("written");
+        }
+        let Err(Failure::Run(error)) = stages.finish() else { panic!("two differ") };
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!(lines.len(), 2, "{error}");
+        assert!(lines[0].contains("/b: file exists") && lines[1].contains("/c: "), "{error}");
+        // Besides the three, what found no place.
+        assert_eq!(names(home.path()).len(), 5);
     }
 
     #[test]

@@ -155,11 +155,25 @@ fn what_a_killed_run_left_behind_is_not_packed() {
     let home = tempdir().unwrap();
     put(
         &home.path().join("in"),
-        &[("a", "a"), ("b/.worldwire-AbCdEf.part", "half"), (".b.part", "")],
+        &[
+            ("a", "a"),
+            ("b/.worldwire-AbCdEf.part", "half"),
+            ("b/.worldwire-GhIjKl.part/c", "half"),
+            (".b.part", ""),
+        ],
     );
-    let wanted = ".worldwire-AbCdEf.part: is an unfinished file of an interrupted run";
-    assert!(said(&wad(home.path(), &["create", "in", "-o", "a.wad"]), 0).contains(wanted));
+    let is_told = |said: &str| {
+        for (name, what) in [("AbCdEf", "an unfinished file"), ("GhIjKl", "a folder")] {
+            let wanted =
+                format!(".worldwire-{name}.part: is {what} of an interrupted run; skipped");
+            assert!(said.contains(&wanted), "{said}");
+        }
+    };
+    is_told(&said(&wad(home.path(), &["create", "in", "-o", "a.wad"]), 0));
     let listed = told(&wad(home.path(), &["list", "a.wad", "--json"]), 0);
+    assert_eq!(listed.lines().count(), 3, "{listed}");
+    is_told(&said(&wad(home.path(), &["update", "a.wad", "--from", "in", "-o", "b.wad"]), 0));
+    let listed = told(&wad(home.path(), &["list", "b.wad", "--json"]), 0);
     assert_eq!(listed.lines().count(), 3, "{listed}");
 }
 

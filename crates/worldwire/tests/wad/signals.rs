@@ -85,6 +85,39 @@ fn an_interrupted_extract_leaves_only_whole_files() {
     }
 }
 
+/// Two runs into one folder, of which each makes some of the folders in it.
+#[test]
+fn two_extracts_into_one_folder_at_once_do_not_mind_each_other() {
+    let home = tempdir().unwrap();
+    let files: Vec<(String, String)> =
+        (0..400).map(|at| (format!("d{}/f{at}", at % 40), format!("{at}"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    put(&home.path().join("in"), &files);
+    said(&wad(home.path(), &["create", "in", "-o", "a.wad"]), 0);
+    for (flag, is_new) in [("--skip-existing", true), ("--force", false)] {
+        let _ = fs::remove_dir_all(home.path().join("out"));
+        if !is_new {
+            fs::create_dir(home.path().join("out")).unwrap();
+        }
+        let arguments = ["extract", "a.wad", "-C", "out", "--threads", "2", flag];
+        let runs = [(); 2].map(|()| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+            command.current_dir(home.path()).args(["-q", "ki", "wad"]).args(arguments);
+            command.stderr(Stdio::piped()).spawn().unwrap()
+        });
+        for run in runs {
+            let end = run.wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&end.stderr);
+            assert!(end.status.success() && said.is_empty(), "{flag}: {said}");
+        }
+        for (name, content) in &files {
+            assert_eq!(fs::read_to_string(home.path().join("out").join(name)).unwrap(), *content);
+        }
+        let leftovers = |folder: &Path| names(folder).iter().any(|name| name.ends_with(".part"));
+        assert!(!leftovers(home.path()) && !leftovers(&home.path().join("out")), "{flag}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_to_outlive_its_terminal_or_its_shell_does() {

@@ -10,7 +10,7 @@ use super::names::check_new;
 use super::patterns::Patterns;
 use crate::cli::Common;
 use crate::input::{self, title};
-use crate::output::{Failure, FilePlace, complain, is_unfinished, printable, shown};
+use crate::output::{Failure, FilePlace, complain, printable, shown};
 
 /// Where the content of an entry comes from.
 pub(super) enum Content<'d> {
@@ -88,11 +88,6 @@ pub(super) fn files(
             return Err(Failure::Run(message));
         }
         let size = about.len();
-        if path.file_name().is_some_and(is_unfinished) {
-            let text = "is an unfinished file of an interrupted run; skipped";
-            common.note(&shown(&path), text);
-            continue;
-        }
         // Few files have the same size, so few paths are looked at closely.
         if let Some((own, _)) = overwritten.as_ref().filter(|(_, own)| *own == size)
             && fs::canonicalize(&path).is_ok_and(|path| path == *own)

@@ -19,7 +19,8 @@ use crate::command::memory::Memory;
 use crate::command::work;
 use crate::input::title;
 use crate::output::{
-    Failure, LastFolder, Stages, complain, counted, occupied, printable, reason, say, shown, spent,
+    Failure, LastFolder, Stages, Taken, complain, counted, occupied, printable, reason, say, shown,
+    spent,
 };
 
 /// The most files that are named because others have their names.
@@ -99,7 +100,11 @@ pub(super) fn run(
         super::check_total(path, archive, chosen.iter().copied())?;
     }
     let mut counts = Counts::default();
-    let stages = Stages::default();
+    let stages = Stages::new(match how {
+        How { skip_existing: true, .. } => Taken::Skip,
+        How { force: true, .. } => Taken::Replace,
+        How { .. } => Taken::Refuse,
+    });
     for (wad, chosen) in archives.iter().zip(chosen) {
         one(wad, chosen, (how, &stages), reading, common, &mut counts)?;
     }
@@ -256,6 +261,8 @@ impl Work<'_> {
         };
         match written {
             Ok((bytes, is_decoded)) => Outcome::Written { bytes, is_decoded },
+            // Another run was faster.
+            Err(Fault::Exists(_)) if self.how.skip_existing => Outcome::Existing,
             Err(fault) => {
                 if matches!(fault, Fault::Output(_)) {
                     self.is_over.store(true, Ordering::Relaxed);
