@@ -52,6 +52,8 @@ pub struct Plan {
     pub(crate) bools: Vec<Spot>,
     pub(crate) root: u32,
     pub(crate) placement: Placement,
+    /// Whether elements of lists stand in pairs, by a number in them.
+    pub(crate) pairs: bool,
 }
 
 /// A field of a compiled definition.
@@ -316,9 +318,11 @@ impl Plan {
     /// Whether all truth values of a scope of one segment, which is given, are 0 or 1.
     #[inline(always)]
     pub(crate) fn bools_hold(&self, scope: &Scope, segment: &[u8]) -> bool {
-        // All of them together: nearly always they hold.
-        let value = |spot: &Spot| segment.get(usize::from(spot.offset)).unwrap_or(&0);
-        self.bools(scope).iter().fold(0, |all, spot| all | value(spot)) <= 1
+        let holds = |spot: &Spot| {
+            let value = segment.get(usize::from(spot.offset));
+            value.is_none_or(|value| *value <= 1)
+        };
+        self.bools(scope).iter().all(holds)
     }
 
     /// The fields of fixed size of a step.

@@ -7,7 +7,8 @@ mod record;
 use worldwire_core::Result;
 
 use super::oddity::Oddities;
-use super::{Head, HeaderForm, Leniency, append_trailing, encode, read_front, run_fields};
+use super::{Head, HeaderForm, Leniency};
+use super::{append_trailing, encode, read_front, rewrite_head, run_fields};
 use crate::schema::plan::Plan;
 use record::{Block, TapeSink};
 
@@ -22,7 +23,8 @@ pub use look::{Datum, TapeList, TapeRecord};
 /// message is read; looking at it can fail no more.
 ///
 /// As long as nothing is changed it is written with the bytes it had, canonical or not; afterwards
-/// in canonical form, with the bytes behind its last body still there.
+/// in canonical form, with the bytes behind its last body still there. As long as no text, bytes or
+/// list is changed, what was canonical is so still, and is copied as a whole.
 ///
 /// A tape does not know by which definition it was read. With another one nobody knows what its
 /// fields hold, but nothing worse happens.
@@ -60,7 +62,18 @@ pub struct Tape {
     cells: Vec<Cell>,
     /// How many cells are in use; those behind them are of earlier messages.
     used: usize,
-    changed: bool,
+    changed: Changed,
+}
+
+/// What of a message was changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Changed {
+    #[default]
+    Nothing,
+    /// The header, or fields of fixed size: everything stands where it stood.
+    Values,
+    /// Texts, bytes or lists.
+    Bodies,
 }
 
 /// Where something is: of texts and bytes the place and the length, of lists the first block and
@@ -114,7 +127,7 @@ impl Tape {
 
     /// The header, to be changed.
     pub fn head_mut(&mut self) -> &mut Head {
-        self.changed = true;
+        self.change(Changed::Values);
         &mut self.head
     }
 
@@ -142,11 +155,14 @@ impl Tape {
     /// # Errors
     /// Value, when it has become too long; `out` is as it was then.
     pub fn encode(&self, plan: &Plan, out: &mut Vec<u8>) -> Result<()> {
-        if !self.changed {
+        let start = out.len();
+        if self.stands() {
             out.extend_from_slice(self.bytes.get(..self.length).unwrap_or_default());
+            if self.changed == Changed::Values {
+                rewrite_head(self.head, out.get_mut(start..).unwrap_or_default());
+            }
             return Ok(());
         }
-        let start = out.len();
         let root = Block { tape: self, block: 0 };
         encode::message(plan, self.head, root, Leniency::Strict, out)?;
         match self.trailing() {
@@ -155,11 +171,28 @@ impl Tape {
         }
     }
 
+    /// Whether the message is written with the bytes it had, but for its header.
+    #[inline]
+    fn stands(&self) -> bool {
+        match self.changed {
+            Changed::Nothing => true,
+            // The header may have become longer or shorter.
+            Changed::Values => {
+                self.notes.is_empty() && self.cell(0).at as usize == self.head.form().bytes()
+            }
+            Changed::Bodies => false,
+        }
+    }
+
+    fn change(&mut self, what: Changed) {
+        self.changed = self.changed.max(what);
+    }
+
     fn clear(&mut self) {
         self.notes = Oddities::default();
         self.bytes.clear();
         self.used = 0;
-        (self.length, self.end, self.changed) = (0, 0, false);
+        (self.length, self.end, self.changed) = (0, 0, Changed::Nothing);
     }
 
     #[inline]

@@ -470,7 +470,8 @@ impl Compiler<'_> {
             });
         }
         let Steps { ops, bools, .. } = steps;
-        Plan { fields, scopes, ops, fixed: self.fixed, bools, root, placement: self.placement }
+        let Self { fixed, placement, pairs, .. } = self;
+        Plan { fields, scopes, ops, fixed, bools, root, placement, pairs }
     }
 
     fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {
