@@ -217,3 +217,76 @@ impl Tape {
         self.bytes.get(at..at + cell.length as usize).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Integrity, Value};
+    use crate::schema::{Definition, FileName, ParseOptions, Set};
+    use crate::types::Text;
+
+    /// What a tape writes, and what its values do.
+    fn both(plan: &Plan, tape: &Tape) -> (Vec<u8>, Vec<u8>) {
+        let (mut copied, mut anew) = (vec![7], vec![7]);
+        tape.encode(plan, &mut copied).unwrap();
+        let value = Datum::Record(tape.fields(plan)).to_value();
+        plan.encode(tape.head(), &value, &mut anew).unwrap();
+        (copied, anew)
+    }
+
+    #[test]
+    fn a_message_whose_numbers_changed_is_written_as_its_values_are() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "bool b\nint32 a\nstring s\narray l\n- byte x\n- string t\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let plan = definition.plan();
+        let text = |text| Value::Text(Text::from(text));
+        let element = Value::Record(vec![Value::Unsigned(3), text("xyz")]);
+        let list = Value::List(vec![element.clone(), element]);
+        let value = Value::Record(vec![Value::Bool(true), Value::Signed(5), text("ab"), list]);
+        let integrity = Some(Integrity { counter: 0x0102_0304, checksum: 0x0506_0708 });
+        for head in [Head::plain(1), Head { opcode: 1, integrity }] {
+            for truth in [1, 2] {
+                let mut bytes = Vec::new();
+                plan.encode(head, &value, &mut bytes).unwrap();
+                // Behind the words of the text and of the list.
+                bytes[head.form().bytes() + 6] = truth;
+                let mut tape = Tape::new();
+                plan.read_into(&bytes, head.form(), &mut tape).unwrap();
+                assert_eq!(tape.notes().is_empty(), truth == 1);
+                tape.set(plan, "a", &Value::Signed(-6)).unwrap();
+                tape.set(plan, "l[1].x", &Value::Unsigned(200)).unwrap();
+                let (copied, anew) = both(plan, &tape);
+                assert_eq!(copied, anew);
+                for integrity in [integrity, None, Some(Integrity::default())] {
+                    *tape.head_mut() = Head { opcode: 0xabcd, integrity };
+                    let (copied, anew) = both(plan, &tape);
+                    assert_eq!(copied, anew, "{integrity:?}");
+                }
+                tape.set(plan, "l[0].t", &text("longer")).unwrap();
+                let (copied, anew) = both(plan, &tape);
+                assert_eq!(copied, anew);
+            }
+        }
+    }
+
+    /// Behind which element another one stands, numbers in both say.
+    #[test]
+    fn numbers_that_say_where_elements_stand_move_them() {
+        let set = Set::load([("C_CHANGE_EQUIP_PRESET.1.js", "")], ParseOptions::default());
+        let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
+        let slot = |number| Value::Record(vec![Value::Unsigned(number)]);
+        let items = Value::List(vec![slot(1), slot(2)]);
+        let crystals = Value::List(vec![slot(1), slot(2)]);
+        let value = Value::Record(vec![Value::Unsigned(9), items, crystals]);
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        let mut tape = Tape::new();
+        plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
+        assert!(tape.notes().is_empty());
+        tape.set(plan, "crystals[0].slot", &Value::Unsigned(2)).unwrap();
+        let (copied, anew) = both(plan, &tape);
+        assert_eq!(copied, anew);
+        assert!(plan.check(&copied[1..], HeaderForm::Plain).unwrap().is_empty());
+    }
+}
