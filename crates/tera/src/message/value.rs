@@ -267,7 +267,8 @@ impl<'d> ValueSink<'d> {
 }
 
 impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
-    #[inline]
+    // It takes more than a call.
+    #[inline(never)]
     fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
         // Each into its place at once: values that are moved are read back before they are written.
         let from = self.values.len();

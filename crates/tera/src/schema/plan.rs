@@ -142,7 +142,9 @@ pub(crate) struct Scope {
     /// as more bytes than they have.
     pub(crate) stride: u32,
     /// Where its fields are in the plan's list, if they are of fixed size and one step does for all.
-    pub(crate) run: Option<(u32, u32)>,
+    pub(crate) run: Range<u32>,
+    /// Whether they are.
+    pub(crate) one_run: bool,
     pub(crate) loose_flat: bool,
     /// Whether it has texts, bytes, lists or further segments, which scopes may share.
     pub(crate) has_bodies: bool,
@@ -334,8 +336,7 @@ impl Plan {
     /// The fields of a scope that has one run of them and nothing else.
     #[inline]
     pub(crate) fn run_of(&self, scope: &Scope) -> &[Fixed] {
-        let (from, to) = scope.run.unwrap_or_default();
-        self.run(from, to)
+        self.run(scope.run.start, scope.run.end)
     }
 
     /// The fields of a step, each beside its part of the run.
