@@ -83,14 +83,15 @@ fn tell_elements<'d, 'p>(
     count: usize,
 ) {
     let (run, fields) = (plan.run_of(scope), plan.fields_of(&scope.fields));
+    let fixed = elements.get(LINKS..).unwrap_or_default();
     // Of 32 bits: nothing that is added to it overflows.
-    let mut base = LINKS as u32;
+    let mut base = 0;
     for _ in 0..count {
         if scope.single {
-            tell(visitor, run, fields, elements, base);
+            tell(visitor, run, fields, fixed, base);
         } else {
             visitor.enter("", Part::Record);
-            tell(visitor, run, fields, elements, base);
+            tell(visitor, run, fields, fixed, base);
             visitor.leave();
         }
         base += scope.stride;
