@@ -18,14 +18,14 @@ pub(super) trait Source<'s>: Copy {
     /// The elements of a list.
     type List: Copy;
 
-    /// The bytes of a segment, behind so many that may hold anything. So may the words of its texts,
-    /// bytes and lists; truth values are 0 or 1.
+    /// The bytes of a segment, behind others that may hold anything; how many those are, and its
+    /// own. The words of its texts, bytes and lists may hold anything, too; truth values are 0 or 1.
     fn segment(
         self,
         plan: &Plan,
         scope: &Scope,
         number: usize,
-        bytes: (usize, usize),
+        sizes: (usize, usize),
         out: &mut Vec<u8>,
     );
     /// Writes fields of fixed size to the beginning of their segment, which is zero; an error comes
