@@ -4,7 +4,7 @@
 use worldwire_core::{Error, Result};
 
 use super::fault::Fault;
-use super::{Head, Leniency, pairs};
+use super::{Head, Leniency, pairs, rewrite_head};
 use crate::schema::plan::{Fixed, LINKS, Op, Plan, Scope, Spot, TextPlace};
 
 /// The longest message.
@@ -18,9 +18,16 @@ pub(super) trait Source<'s>: Copy {
     /// The elements of a list.
     type List: Copy;
 
-    /// The bytes of a segment. The words of its texts, bytes and lists may hold anything; truth
-    /// values are 0 or 1.
-    fn segment(self, plan: &Plan, scope: &Scope, number: usize, size: usize, out: &mut Vec<u8>);
+    /// The bytes of a segment, behind others that may hold anything; how many those are, and its
+    /// own. The words of its texts, bytes and lists may hold anything, too; truth values are 0 or 1.
+    fn segment(
+        self,
+        plan: &Plan,
+        scope: &Scope,
+        number: usize,
+        sizes: (usize, usize),
+        out: &mut Vec<u8>,
+    );
     /// Writes fields of fixed size to the beginning of their segment, which is zero; an error comes
     /// with the field it is about.
     fn fixed<'r>(
@@ -81,12 +88,10 @@ fn write<'s, S: Source<'s>>(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let origin = out.len();
-    write_head(head, out);
     let mut writer = Writer { plan, out, origin, leniency, segments: Vec::new() };
-    let root = plan.scope(plan.root);
-    writer.scope(root, fields)?;
-    let length = writer.position()?;
-    writer.patch(origin, length);
+    writer.scope(plan.scope(plan.root), fields, head.form().bytes())?;
+    writer.position()?;
+    rewrite_head(head, writer.out.get_mut(origin..).unwrap_or_default());
     Ok(())
 }
 
@@ -129,27 +134,52 @@ struct Lane<L> {
 }
 
 impl<'p> Writer<'p, '_> {
-    #[inline]
-    fn scope<'s, S: Source<'s>>(&mut self, scope: &'p Scope, record: S) -> Result<()> {
-        let base = Base { scope, start: self.out.len(), segments: self.segments.len() };
-        self.room(record, base, 0, scope.size);
-        let steps = if S::FIXED { &scope.wire } else { &scope.loose };
-        if steps.is_empty() {
-            return Ok(());
+    /// Writes a scope behind so many bytes, which are written later.
+    #[inline(always)]
+    fn scope<'s, S: Source<'s>>(
+        &mut self,
+        scope: &'p Scope,
+        record: S,
+        front: usize,
+    ) -> Result<()> {
+        let start = self.out.len() + front;
+        let base = Base { scope, start, segments: self.segments.len() };
+        record.segment(self.plan, scope, 0, (front, scope.size as usize), self.out);
+        if !S::FIXED && scope.loose_flat {
+            return self.flat(self.plan.steps(&scope.loose), start, record);
         }
+        let steps = if S::FIXED { &scope.wire } else { &scope.loose };
         self.walk(self.plan.steps(steps), 0, record, base, false)?;
         self.segments.truncate(base.segments);
         Ok(())
     }
 
-    /// The room of a segment: filled, or zero.
-    #[inline]
-    fn room<'s, S: Source<'s>>(&mut self, record: S, base: Base<'p>, number: usize, size: u32) {
-        if S::FIXED {
-            self.out.resize(self.out.len() + size as usize, 0);
-        } else {
-            record.segment(self.plan, base.scope, number, size as usize, self.out);
+    /// Writes the bodies of a scope whose words all stand in its first segment, which is written.
+    #[inline(always)]
+    fn flat<'s, S: Source<'s>>(&mut self, ops: &[Op], start: usize, record: S) -> Result<()> {
+        let at = |spot: Spot| start + usize::from(spot.offset);
+        for op in ops {
+            let (of, outcome) = match *op {
+                Op::Text { place: TextPlace::Offset(spot), field, slot, body } => {
+                    let of = Of { field, slot, body };
+                    (of, self.text(Some(at(spot)), record, of))
+                }
+                Op::Bytes { offset, count, field, slot, body } => {
+                    let of = Of { field, slot, body };
+                    (of, self.bytes((at(count), at(offset)), record, of))
+                }
+                Op::Array { count, offset, scope, field, slot, body } => {
+                    let of = Of { field, slot, body };
+                    (of, self.array((at(count), at(offset)), record, of, scope))
+                }
+                // A flat scope has no others.
+                _ => continue,
+            };
+            if let Err(error) = outcome {
+                return Err(named(self.plan, of, false, error));
+            }
         }
+        Ok(())
     }
 
     /// Does the steps from one on, up to the end of the present object or row, or to the last; gives
@@ -205,7 +235,7 @@ impl<'p> Writer<'p, '_> {
                 Op::Segment { size } => {
                     self.segments.push(self.out.len());
                     let number = self.segments.len() - base.segments;
-                    self.room(record, base, number, size);
+                    record.segment(plan, base.scope, number, (0, size as usize), self.out);
                     index += 1;
                     continue;
                 }
@@ -247,7 +277,10 @@ impl<'p> Writer<'p, '_> {
         if count == 0 || self.packed::<S>(&lane) {
             return Ok(());
         }
-        (0..count).try_for_each(|index| self.element::<S>(&mut lane, index))
+        for index in 0..count {
+            self.element::<S>(&mut lane, index)?;
+        }
+        Ok(())
     }
 
     /// Writes all elements of a list at once, if they are there so, and the message does not become
@@ -337,7 +370,7 @@ impl<'p> Writer<'p, '_> {
     /// The number that an element begins with, as it is written.
     fn number<'s, S: Source<'s>>(&mut self, lane: &Lane<S::List>, index: usize) -> Result<u32> {
         let (scope, start) = (self.plan.scope(lane.scope), self.out.len());
-        self.scope(scope, S::element(lane.list, index, scope)?)?;
+        self.scope(scope, S::element(lane.list, index, scope)?, 0)?;
         let number = self.out.get(start..).and_then(|fields| fields.first_chunk());
         let number = number.map_or(0, |number| u32::from_le_bytes(*number));
         self.out.truncate(start);
@@ -354,28 +387,32 @@ impl<'p> Writer<'p, '_> {
         list: L,
         count: usize,
     ) -> Result<Lane<L>> {
-        let word = u16::try_from(count)
-            .map_err(|_| Fault::MessageTooLong.value(format!("{count} elements")))?;
+        let word = u16::try_from(count).map_err(|_| too_long(count, "elements"))?;
         self.patch(count_at, word);
         self.patch(link, 0);
         Ok(Lane { scope, of, list, count, link })
     }
 
-    #[inline]
+    #[inline(always)]
     fn element<'s, S: Source<'s>>(&mut self, lane: &mut Lane<S::List>, index: usize) -> Result<()> {
         let here = self.position()?;
         self.patch(lane.link, here);
-        lane.link = self.out.len() + 2;
-        let [low, high] = here.to_le_bytes();
-        self.out.extend_from_slice(&[low, high, 0, 0]);
+        let start = self.out.len();
+        lane.link = start + 2;
         let scope = self.plan.scope(lane.scope);
-        match S::element(lane.list, index, scope).and_then(|record| self.scope(scope, record)) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(error.inside_item(index)),
+        let record = S::element(lane.list, index, scope);
+        match record.and_then(|record| self.scope(scope, record, LINKS)) {
+            Ok(()) => {}
+            Err(error) => return Err(error.inside_item(index)),
         }
+        // Where it is; where the next one is nobody knows yet.
+        if let Some(room) = self.out.get_mut(start..).and_then(|rest| rest.first_chunk_mut()) {
+            *room = u32::from(here).to_le_bytes();
+        }
+        Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn text<'s, S: Source<'s>>(&mut self, place: Option<usize>, record: S, of: Of) -> Result<()> {
         let position = self.position()?;
         if let Some(place) = place {
@@ -397,8 +434,7 @@ impl<'p> Writer<'p, '_> {
         let position = self.position()?;
         self.patch(offset, position);
         let bytes = record.bytes(self.plan, of)?;
-        let length = u16::try_from(bytes.len())
-            .map_err(|_| Fault::MessageTooLong.value(format!("{} bytes", bytes.len())))?;
+        let length = u16::try_from(bytes.len()).map_err(|_| too_long(bytes.len(), "bytes"))?;
         self.patch(count, length);
         self.out.extend_from_slice(bytes);
         Ok(())
@@ -408,10 +444,7 @@ impl<'p> Writer<'p, '_> {
     #[inline]
     fn position(&self) -> Result<u16> {
         let length = self.out.len() - self.origin;
-        match u16::try_from(length) {
-            Ok(position) => Ok(position),
-            Err(_) => Err(Fault::MessageTooLong.value(format!("{length} and more"))),
-        }
+        u16::try_from(length).map_err(|_| too_long(length, "and more"))
     }
 
     #[inline]
@@ -442,4 +475,9 @@ fn named(plan: &Plan, of: Of, row: bool, error: Error) -> Error {
     } else {
         error.inside(plan.field(of.field).name())
     }
+}
+
+#[cold]
+fn too_long(count: usize, what: &str) -> Error {
+    Fault::MessageTooLong.value(format!("{count} {what}"))
 }

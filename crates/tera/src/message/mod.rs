@@ -311,16 +311,17 @@ fn append_trailing(trailing: &[u8], start: usize, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Puts another opcode, counter and checksum to a message.
+/// Puts a header to a message that has room for it.
+#[inline]
 fn rewrite_head(head: Head, message: &mut [u8]) {
-    let mut put = |at: usize, bytes: &[u8]| {
-        if let Some(room) = message.get_mut(at..at + bytes.len()) {
-            room.copy_from_slice(bytes);
-        }
-    };
-    put(2, &head.opcode.to_le_bytes());
-    if let Some(Integrity { counter, checksum }) = head.integrity {
-        put(4, &counter.to_le_bytes());
-        put(8, &checksum.to_le_bytes());
+    // Longer ones are refused.
+    let [low, high] = u16::try_from(message.len()).unwrap_or(u16::MAX).to_le_bytes();
+    let [opcode, further] = head.opcode.to_le_bytes();
+    let Some((plain, rest)) = message.split_first_chunk_mut() else { return };
+    *plain = [low, high, opcode, further];
+    if let Some(Integrity { counter, checksum }) = head.integrity
+        && let Some(room) = rest.first_chunk_mut()
+    {
+        *room = (u64::from(checksum) << 32 | u64::from(counter)).to_le_bytes();
     }
 }

@@ -51,8 +51,16 @@ impl<'v> Source<'v> for Slots<'v> {
     const FIXED: bool = true;
     type List = &'v [Value<'v>];
 
-    fn segment(self, _: &Plan, _: &Scope, _: usize, size: usize, out: &mut Vec<u8>) {
-        out.resize(out.len() + size, 0);
+    #[inline]
+    fn segment(
+        self,
+        _: &Plan,
+        _: &Scope,
+        _: usize,
+        (front, size): (usize, usize),
+        out: &mut Vec<u8>,
+    ) {
+        out.resize(out.len() + front + size, 0);
     }
 
     #[inline]

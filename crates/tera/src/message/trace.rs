@@ -193,7 +193,8 @@ impl<T> TraceSink<'_, '_, T> {
 impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
     const FIXED: bool = T::ON;
 
-    #[inline]
+    // It takes more than a call.
+    #[inline(never)]
     fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize) {
         for fixed in run {
             let offset = usize::from(fixed.offset);

@@ -1,5 +1,6 @@
 //! Values of messages, by the places of their fields.
 
+use core::mem::{forget, replace};
 use std::borrow::Cow;
 
 use super::decode::{Leaf, Sink};
@@ -259,21 +260,23 @@ impl<'d> ValueSink<'d> {
     ) -> (Vec<Value<'d>>, R) {
         // The count is only promised; the elements that are there let it grow.
         let inner = Vec::with_capacity(count.min(MOST_ROOM));
-        let outer = core::mem::replace(&mut self.values, inner);
+        let outer = replace(&mut self.values, inner);
         let (outcome, _) = fill(self);
-        (core::mem::replace(&mut self.values, outer), outcome)
+        (replace(&mut self.values, outer), outcome)
     }
 }
 
 impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
-    #[inline]
+    // It takes more than a call.
+    #[inline(never)]
     fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
         // Each into its place at once: values that are moved are read back before they are written.
         let from = self.values.len();
         self.values.resize_with(from + run.len(), Value::default);
         let places = self.values.get_mut(from..).unwrap_or_default();
         for (place, fixed) in places.iter_mut().zip(run) {
-            let put = |value: ScalarValue| *place = value.to_value();
+            // What was there holds nothing: to find that out takes a call each time.
+            let put = |value: ScalarValue| forget(replace(place, value.to_value()));
             tell_scalar(fixed.scalar, data, fixed.offset.into(), put);
         }
     }

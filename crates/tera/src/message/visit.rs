@@ -2,7 +2,7 @@
 
 use super::decode::{Leaf, Sink};
 use super::scalar::{ScalarValue, tell_scalar};
-use crate::schema::plan::{Field, Fixed, LINKS, Plan};
+use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
 use crate::types::TextView;
 
 /// Who is told every field of a message, in the order of the definition: see
@@ -56,43 +56,45 @@ impl<V> VisitSink<'_, V> {
     }
 }
 
-/// Tells a visitor the fields of a run.
+/// Tells a visitor the fields of a run, whose segment begins at `base`.
 #[inline(always)]
 fn tell<'d, 'p>(
     visitor: &mut impl Visit<'d, 'p>,
     run: &[Fixed],
     fields: &'p [Field],
     data: &'d [u8],
+    base: u32,
 ) {
     for (fixed, field) in run.iter().zip(fields) {
         let tell = |value| visitor.scalar(field.name(), value);
-        tell_scalar(fixed.scalar, data, fixed.offset.into(), tell);
+        tell_scalar(fixed.scalar, data, base as usize + usize::from(fixed.offset), tell);
     }
 }
 
-/// Tells a visitor the fields of elements with so many bytes each, which have a name only together.
+/// Tells a visitor the fields of so many elements of a scope that has one run of them.
 // As for one run, a function of its own: its arguments share no memory, so that what the visitor
 // counts stays in registers.
 #[inline(never)]
 fn tell_elements<'d, 'p>(
     visitor: &mut impl Visit<'d, 'p>,
-    run: &[Fixed],
-    fields: &'p [Field],
+    plan: &'p Plan,
+    scope: &Scope,
     elements: &'d [u8],
-    (count, stride, single): (usize, usize, bool),
+    count: usize,
 ) {
-    let mut rest = elements;
+    let (run, fields) = (plan.run_of(scope), plan.fields_of(&scope.fields));
+    let fixed = elements.get(LINKS..).unwrap_or_default();
+    // Of 32 bits: nothing that is added to it overflows.
+    let mut base = 0;
     for _ in 0..count {
-        let (element, behind) = rest.split_at_checked(stride).unwrap_or_default();
-        let data = element.get(LINKS..).unwrap_or_default();
-        if single {
-            tell(visitor, run, fields, data);
+        if scope.single {
+            tell(visitor, run, fields, fixed, base);
         } else {
             visitor.enter("", Part::Record);
-            tell(visitor, run, fields, data);
+            tell(visitor, run, fields, fixed, base);
             visitor.leave();
         }
-        rest = behind;
+        base += scope.stride;
     }
 }
 
@@ -100,17 +102,17 @@ fn tell_elements<'d, 'p>(
 #[inline(never)]
 fn tell_run<'d, 'p>(
     visitor: &mut impl Visit<'d, 'p>,
+    plan: &'p Plan,
     run: &[Fixed],
-    fields: &'p [Field],
     data: &'d [u8],
 ) {
-    tell(visitor, run, fields, data);
+    tell(visitor, run, plan.fields_of_run(run), data, 0);
 }
 
 impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
     #[inline]
     fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
-        tell_run(self.0, run, plan.fields_of_run(run), data);
+        tell_run(self.0, plan, run, data);
     }
 
     #[inline]
@@ -122,10 +124,8 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
         elements: &'d [u8],
     ) {
         let scope = leaf.plan.scope(scope);
-        let run = leaf.plan.run_of(scope);
-        let shape = (count, scope.stride as usize, scope.single);
         self.0.enter(leaf.name(), Part::List);
-        tell_elements(self.0, run, leaf.plan.fields_of_run(run), elements, shape);
+        tell_elements(self.0, leaf.plan, scope, elements, count);
         self.0.leave();
     }
 

@@ -52,6 +52,8 @@ pub struct Plan {
     pub(crate) bools: Vec<Spot>,
     pub(crate) root: u32,
     pub(crate) placement: Placement,
+    /// Whether elements of lists stand in pairs, by a number in them.
+    pub(crate) pairs: bool,
 }
 
 /// A field of a compiled definition.
@@ -140,7 +142,9 @@ pub(crate) struct Scope {
     /// as more bytes than they have.
     pub(crate) stride: u32,
     /// Where its fields are in the plan's list, if they are of fixed size and one step does for all.
-    pub(crate) run: Option<(u32, u32)>,
+    pub(crate) run: Range<u32>,
+    /// Whether they are.
+    pub(crate) one_run: bool,
     pub(crate) loose_flat: bool,
     /// Whether it has texts, bytes, lists or further segments, which scopes may share.
     pub(crate) has_bodies: bool,
@@ -316,9 +320,11 @@ impl Plan {
     /// Whether all truth values of a scope of one segment, which is given, are 0 or 1.
     #[inline(always)]
     pub(crate) fn bools_hold(&self, scope: &Scope, segment: &[u8]) -> bool {
-        // All of them together: nearly always they hold.
-        let value = |spot: &Spot| segment.get(usize::from(spot.offset)).unwrap_or(&0);
-        self.bools(scope).iter().fold(0, |all, spot| all | value(spot)) <= 1
+        let holds = |spot: &Spot| {
+            let value = segment.get(usize::from(spot.offset));
+            value.is_none_or(|value| *value <= 1)
+        };
+        self.bools(scope).iter().all(holds)
     }
 
     /// The fields of fixed size of a step.
@@ -330,8 +336,7 @@ impl Plan {
     /// The fields of a scope that has one run of them and nothing else.
     #[inline]
     pub(crate) fn run_of(&self, scope: &Scope) -> &[Fixed] {
-        let (from, to) = scope.run.unwrap_or_default();
-        self.run(from, to)
+        self.run(scope.run.start, scope.run.end)
     }
 
     /// The fields of a step, each beside its part of the run.

@@ -9,39 +9,11 @@ use crate::schema::plan::{Op, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
 
 impl<'d, 'n> Run<'d, 'n> {
-    /// Reads a scope by its steps; gives the end of its last body.
-    #[inline(always)]
-    pub(super) fn flat<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        scope: &'n Scope,
-        ops: &'n [Op],
-        start: usize,
-    ) -> Result<usize> {
-        // What is done with fields of fixed size takes more than a call.
-        if S::FIXED {
-            self.flat_fields(sink, scope, ops, start)
-        } else {
-            self.in_order(sink, scope, ops, start)
-        }
-    }
-
-    #[inline(never)]
-    fn flat_fields<S: Sink<'d, 'n>>(
-        &mut self,
-        sink: &mut S,
-        scope: &'n Scope,
-        ops: &'n [Op],
-        start: usize,
-    ) -> Result<usize> {
-        self.in_order(sink, scope, ops, start)
-    }
-
     /// Reads a scope as writers write it: each text and list begins where the one before it ends,
     /// and elements without bodies stand one behind the other. Anything else is
-    /// [`odd`](Self::odd).
+    /// [`odd`](Self::odd). Gives the end of its last body.
     #[inline(always)]
-    fn in_order<S: Sink<'d, 'n>>(
+    pub(super) fn flat<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         scope: &'n Scope,

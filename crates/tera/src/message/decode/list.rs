@@ -200,7 +200,7 @@ pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     scope: &Scope,
     (count, first): (usize, usize),
 ) -> Option<&'d [u8]> {
-    if S::FIXED && scope.run.is_none() {
+    if S::FIXED && !scope.one_run {
         return None;
     }
     let stride = scope.stride as usize;

@@ -5,7 +5,7 @@ use core::ops::Range;
 use worldwire_core::Result;
 
 use super::record::{Block, width};
-use super::{Cell, Tape};
+use super::{Cell, Changed, Tape};
 use crate::message::Leniency;
 use crate::message::encode::MOST_BYTES;
 use crate::message::fault::Fault;
@@ -34,7 +34,8 @@ impl Tape {
     /// which some parts may have been put in then.
     pub fn set(&mut self, plan: &Plan, path: &str, value: &Value<'_>) -> Result<()> {
         let place = self.resolve(plan, path)?;
-        self.changed = true;
+        // Where elements stand in pairs, numbers in them say which do.
+        self.change(if plan.pairs { Changed::Bodies } else { Changed::Values });
         self.put(plan, place, value).map_err(|error| error.inside(path))
     }
 
@@ -45,7 +46,6 @@ impl Tape {
     /// Value, with the path: there is no such list, or those are more elements than a message holds.
     pub fn resize(&mut self, plan: &Plan, path: &str, count: usize) -> Result<()> {
         let place = self.resolve(plan, path)?;
-        self.changed = true;
         self.relist(plan, place, count).map(drop).map_err(|error| error.inside(path))
     }
 
@@ -160,6 +160,7 @@ impl Tape {
 
     /// Puts in a text or bytes.
     fn put_body(&mut self, plan: &Plan, place: Place, bytes: &[u8]) -> Result<()> {
+        self.change(Changed::Bodies);
         let cell = Cell { at: position(self.bytes.len())?, length: position(bytes.len())? };
         self.bytes.extend_from_slice(bytes);
         let at = self.body(plan, place);
@@ -179,6 +180,7 @@ impl Tape {
         if count.saturating_mul(scope.cost as usize) > MOST_BYTES {
             return Err(Fault::MessageTooLong.value(format!("{count} elements")));
         }
+        self.change(Changed::Bodies);
         let at = self.body(plan, place);
         let Cell { at: mut first, length } = self.cell(at);
         self.cells.truncate(self.used);

@@ -7,7 +7,8 @@ mod record;
 use worldwire_core::Result;
 
 use super::oddity::Oddities;
-use super::{Head, HeaderForm, Leniency, append_trailing, encode, read_front, run_fields};
+use super::{Head, HeaderForm, Leniency};
+use super::{append_trailing, encode, read_front, rewrite_head, run_fields};
 use crate::schema::plan::Plan;
 use record::{Block, TapeSink};
 
@@ -22,7 +23,8 @@ pub use look::{Datum, TapeList, TapeRecord};
 /// message is read; looking at it can fail no more.
 ///
 /// As long as nothing is changed it is written with the bytes it had, canonical or not; afterwards
-/// in canonical form, with the bytes behind its last body still there.
+/// in canonical form, with the bytes behind its last body still there. As long as no text, bytes or
+/// list is changed, what was canonical is so still, and is copied as a whole.
 ///
 /// A tape does not know by which definition it was read. With another one nobody knows what its
 /// fields hold, but nothing worse happens.
@@ -60,7 +62,18 @@ pub struct Tape {
     cells: Vec<Cell>,
     /// How many cells are in use; those behind them are of earlier messages.
     used: usize,
-    changed: bool,
+    changed: Changed,
+}
+
+/// What of a message was changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Changed {
+    #[default]
+    Nothing,
+    /// The header, or fields of fixed size: everything stands where it stood.
+    Values,
+    /// Texts, bytes or lists.
+    Bodies,
 }
 
 /// Where something is: of texts and bytes the place and the length, of lists the first block and
@@ -114,7 +127,7 @@ impl Tape {
 
     /// The header, to be changed.
     pub fn head_mut(&mut self) -> &mut Head {
-        self.changed = true;
+        self.change(Changed::Values);
         &mut self.head
     }
 
@@ -142,11 +155,14 @@ impl Tape {
     /// # Errors
     /// Value, when it has become too long; `out` is as it was then.
     pub fn encode(&self, plan: &Plan, out: &mut Vec<u8>) -> Result<()> {
-        if !self.changed {
+        let start = out.len();
+        if self.stands() {
             out.extend_from_slice(self.bytes.get(..self.length).unwrap_or_default());
+            if self.changed == Changed::Values {
+                rewrite_head(self.head, out.get_mut(start..).unwrap_or_default());
+            }
             return Ok(());
         }
-        let start = out.len();
         let root = Block { tape: self, block: 0 };
         encode::message(plan, self.head, root, Leniency::Strict, out)?;
         match self.trailing() {
@@ -155,11 +171,28 @@ impl Tape {
         }
     }
 
+    /// Whether the message is written with the bytes it had, but for its header.
+    #[inline]
+    fn stands(&self) -> bool {
+        match self.changed {
+            Changed::Nothing => true,
+            // The header may have become longer or shorter.
+            Changed::Values => {
+                self.notes.is_empty() && self.cell(0).at as usize == self.head.form().bytes()
+            }
+            Changed::Bodies => false,
+        }
+    }
+
+    fn change(&mut self, what: Changed) {
+        self.changed = self.changed.max(what);
+    }
+
     fn clear(&mut self) {
         self.notes = Oddities::default();
         self.bytes.clear();
         self.used = 0;
-        (self.length, self.end, self.changed) = (0, 0, false);
+        (self.length, self.end, self.changed) = (0, 0, Changed::Nothing);
     }
 
     #[inline]
@@ -182,5 +215,78 @@ impl Tape {
     fn piece(&self, cell: Cell) -> &[u8] {
         let at = cell.at as usize;
         self.bytes.get(at..at + cell.length as usize).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Integrity, Value};
+    use crate::schema::{Definition, FileName, ParseOptions, Set};
+    use crate::types::Text;
+
+    /// What a tape writes, and what its values do.
+    fn both(plan: &Plan, tape: &Tape) -> (Vec<u8>, Vec<u8>) {
+        let (mut copied, mut anew) = (vec![7], vec![7]);
+        tape.encode(plan, &mut copied).unwrap();
+        let value = Datum::Record(tape.fields(plan)).to_value();
+        plan.encode(tape.head(), &value, &mut anew).unwrap();
+        (copied, anew)
+    }
+
+    #[test]
+    fn a_message_whose_numbers_changed_is_written_as_its_values_are() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "bool b\nint32 a\nstring s\narray l\n- byte x\n- string t\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let plan = definition.plan();
+        let text = |text| Value::Text(Text::from(text));
+        let element = Value::Record(vec![Value::Unsigned(3), text("xyz")]);
+        let list = Value::List(vec![element.clone(), element]);
+        let value = Value::Record(vec![Value::Bool(true), Value::Signed(5), text("ab"), list]);
+        let integrity = Some(Integrity { counter: 0x0102_0304, checksum: 0x0506_0708 });
+        for head in [Head::plain(1), Head { opcode: 1, integrity }] {
+            for truth in [1, 2] {
+                let mut bytes = Vec::new();
+                plan.encode(head, &value, &mut bytes).unwrap();
+                // Behind the words of the text and of the list.
+                bytes[head.form().bytes() + 6] = truth;
+                let mut tape = Tape::new();
+                plan.read_into(&bytes, head.form(), &mut tape).unwrap();
+                assert_eq!(tape.notes().is_empty(), truth == 1);
+                tape.set(plan, "a", &Value::Signed(-6)).unwrap();
+                tape.set(plan, "l[1].x", &Value::Unsigned(200)).unwrap();
+                let (copied, anew) = both(plan, &tape);
+                assert_eq!(copied, anew);
+                for integrity in [integrity, None, Some(Integrity::default())] {
+                    *tape.head_mut() = Head { opcode: 0xabcd, integrity };
+                    let (copied, anew) = both(plan, &tape);
+                    assert_eq!(copied, anew, "{integrity:?}");
+                }
+                tape.set(plan, "l[0].t", &text("longer")).unwrap();
+                let (copied, anew) = both(plan, &tape);
+                assert_eq!(copied, anew);
+            }
+        }
+    }
+
+    /// Behind which element another one stands, numbers in both say.
+    #[test]
+    fn numbers_that_say_where_elements_stand_move_them() {
+        let set = Set::load([("C_CHANGE_EQUIP_PRESET.1.js", "")], ParseOptions::default());
+        let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
+        let slot = |number| Value::Record(vec![Value::Unsigned(number)]);
+        let items = Value::List(vec![slot(1), slot(2)]);
+        let crystals = Value::List(vec![slot(1), slot(2)]);
+        let value = Value::Record(vec![Value::Unsigned(9), items, crystals]);
+        let mut bytes = Vec::new();
+        plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
+        let mut tape = Tape::new();
+        plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
+        assert!(tape.notes().is_empty());
+        tape.set(plan, "crystals[0].slot", &Value::Unsigned(2)).unwrap();
+        let (copied, anew) = both(plan, &tape);
+        assert_eq!(copied, anew);
+        assert!(plan.check(&copied[1..], HeaderForm::Plain).unwrap().is_empty());
     }
 }

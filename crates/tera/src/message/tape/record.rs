@@ -190,19 +190,29 @@ impl<'t> Source<'t> for Block<'t> {
     /// The first block.
     type List = Self;
 
-    #[inline]
-    fn segment(self, plan: &Plan, scope: &Scope, number: usize, size: usize, out: &mut Vec<u8>) {
+    #[inline(always)]
+    fn segment(
+        self,
+        plan: &Plan,
+        scope: &Scope,
+        number: usize,
+        (front, size): (usize, usize),
+        out: &mut Vec<u8>,
+    ) {
         let (start, from) = (self.start(scope, number), out.len());
-        out.extend_from_slice(self.tape.bytes.get(start..start + size).unwrap_or_default());
-        // By the plan it was read with it is all there.
-        out.resize(from + size, 0);
-        if !self.tape.notes.is_empty() {
-            for spot in plan.bools(scope).iter().filter(|spot| usize::from(spot.segment) == number)
-            {
-                if let Some(value) = out.get_mut(from + usize::from(spot.offset)) {
-                    *value = u8::from(*value != 0);
-                }
+        let bytes = start.checked_sub(front).and_then(|at| self.tape.bytes.get(at..start + size));
+        match bytes {
+            Some(bytes) => out.extend_from_slice(bytes),
+            // A longer header than it was read with; the fields are all there, by the plan.
+            None => {
+                out.resize(from + front, 0);
+                out.extend_from_slice(self.tape.bytes.get(start..start + size).unwrap_or_default());
+                out.resize(from + front + size, 0);
             }
+        }
+        if !self.tape.notes.is_empty() {
+            let segment = out.get_mut(from + front..).unwrap_or_default();
+            straighten(plan, scope, number, segment);
         }
     }
 
@@ -258,6 +268,16 @@ impl<'t> Source<'t> for Block<'t> {
 
     fn open(self, _: &Plan, _: Of, _: bool) -> Result<Self> {
         Ok(self)
+    }
+}
+
+/// Makes the truth values of a segment 0 or 1.
+#[cold]
+fn straighten(plan: &Plan, scope: &Scope, number: usize, segment: &mut [u8]) {
+    for spot in plan.bools(scope).iter().filter(|spot| usize::from(spot.segment) == number) {
+        if let Some(value) = segment.get_mut(usize::from(spot.offset)) {
+            *value = u8::from(*value != 0);
+        }
     }
 }
 

@@ -239,7 +239,8 @@ impl Compiler<'_> {
             flat: false,
             loose_flat: false,
             stride: 0,
-            run: None,
+            run: 0..0,
+            one_run: false,
             has_bodies,
         };
         self.scopes.push((scope, record));
@@ -448,6 +449,11 @@ impl Compiler<'_> {
             let flat = |op: &Op| op.is_flat();
             let merged = steps.merge(wire, &fields);
             let loose = steps.loose(wire, &fields);
+            let run = match (&scope.emit, steps.of(&merged)) {
+                (None, []) => Some(0..0),
+                (None, [Op::Fixed { from, to, .. }]) => Some(*from..*to),
+                _ => None,
+            };
             scopes.push(Scope {
                 flat: scope.emit.is_none() && steps.of(&merged).iter().all(flat),
                 loose_flat: steps.of(&loose).iter().all(flat),
@@ -455,11 +461,8 @@ impl Compiler<'_> {
                     stride if loose.is_empty() && scope.cost == stride => stride,
                     _ => 0,
                 },
-                run: match (&scope.emit, steps.of(&merged)) {
-                    (None, []) => Some((0, 0)),
-                    (None, [Op::Fixed { from, to, .. }]) => Some((*from, *to)),
-                    _ => None,
-                },
+                one_run: run.is_some(),
+                run: run.unwrap_or(0..0),
                 fields: starts[*record].clone(),
                 bodies,
                 bools: steps.bools(wire),
@@ -470,7 +473,8 @@ impl Compiler<'_> {
             });
         }
         let Steps { ops, bools, .. } = steps;
-        Plan { fields, scopes, ops, fixed: self.fixed, bools, root, placement: self.placement }
+        let Self { fixed, placement, pairs, .. } = self;
+        Plan { fields, scopes, ops, fixed, bools, root, placement, pairs }
     }
 
     fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {
