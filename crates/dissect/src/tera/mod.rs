@@ -76,7 +76,7 @@ impl Family for Tera {
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
-        keys.set(file);
+        keys.edit(|known: &mut KeyFile| known.merge(file));
         Ok(found)
     }
 
@@ -86,6 +86,16 @@ impl Family for Tera {
 
     fn may_define(&self, name: &str) -> bool {
         is_of_library(name)
+    }
+
+    fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
+        let (side, rest) = name.rsplit('.').next()?.split_once('_')?;
+        let fits = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_ours = matches!(side, "C" | "S") && !rest.is_empty() && rest.bytes().all(fits);
+        let library = library(definitions).library();
+        let is_known = library.definitions.names().next().is_some() || !library.opcodes.is_empty();
+        let advice = "give definitions (.def) and the map of opcodes with --data";
+        (is_ours && !is_known).then_some(advice)
     }
 
     fn define(

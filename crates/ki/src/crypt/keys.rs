@@ -89,6 +89,13 @@ impl KeyFile {
         file.close(Self { streams: Arc::new(ObserverKeys { streams }), logins })
     }
 
+    /// Adds what another file knows, behind what is here, as if it were one file.
+    pub fn merge(&mut self, other: Self) {
+        let streams = &mut Arc::make_mut(&mut self.streams).streams;
+        streams.extend(other.streams.streams.iter().cloned());
+        self.logins.extend(other.logins);
+    }
+
     /// The table of a stream's key, as [`parse`](Self::parse) reads it.
     #[must_use]
     pub fn format_stream(session: Option<u16>, key: &StreamKey) -> String {
