@@ -277,6 +277,10 @@ mod tests {
         let sealed = |user, password| Rec1::new(user, &password_hash(password), salt).seal(salt);
         let opened = file.open_rec1(&sealed("Merle", "hunter2"), salt).expect("it is known");
         assert!(opened.0.starts_with("7 Merle "));
+        let mut both = again;
+        both.merge(file.clone());
+        assert_eq!(both.observer().streams, [(None, key), (session, key)]);
+        assert!(both.open_rec1(&sealed("Merle", "hunter2"), salt).is_some());
         // Other people's secrets stay closed.
         assert_eq!(file.open_rec1(&sealed("Merle", "hunter3"), salt), None);
         assert_eq!(file.open_rec1(&sealed("Other", "hunter2"), salt), None);
