@@ -349,6 +349,6 @@ fn several_key_files_are_as_good_as_one() {
     }
     let two = ["dissect", SAMPLE, "--keys", "uru-wrong-keys.toml", "--keys", "uru-keys.toml"];
     let (_, said, code) = worldwire(&two);
-    let wanted = "uru-keys.toml: the gatekeeper key: is another one in the key file before\n";
+    let wanted = "uru-keys.toml: the gatekeeper key differs from that in an earlier key file\n";
     assert!(code == 2 && said.ends_with(wanted), "{said}");
 }

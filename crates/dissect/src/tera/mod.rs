@@ -12,6 +12,7 @@ use std::time::Duration;
 use worldwire_core::{Diagnostic, Result};
 use worldwire_tera::connection::{Connection, RelayConfig};
 use worldwire_tera::crypt::keys::KeyFile;
+use worldwire_tera::file::library::Library;
 
 use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
@@ -89,13 +90,17 @@ impl Family for Tera {
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
-        let (side, rest) = name.rsplit('.').next()?.split_once('_')?;
+        let name = name.rsplit('.').next()?;
+        let (side, rest) = name.split_once('_')?;
         let fits = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
         let is_ours = matches!(side, "C" | "S") && !rest.is_empty() && rest.bytes().all(fits);
-        let library = library(definitions).library();
-        let is_known = library.definitions.names().next().is_some() || !library.opcodes.is_empty();
+        let known = library(definitions);
+        let Library { definitions, opcodes, .. } = known.library();
+        if !is_ours || !opcodes.is_empty() || definitions.names().next().is_some() {
+            return None;
+        }
         let advice = "give definitions (.def) and the map of opcodes with --data";
-        (is_ours && !is_known).then_some(advice)
+        (!known.names().contains(&name)).then_some(advice)
     }
 
     fn define(

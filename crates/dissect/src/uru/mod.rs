@@ -156,7 +156,7 @@ impl Family for Uru {
         if let Some(known) = keys.get_ref::<KeyRing>()
             && let Some(what) = known.conflict(&ring)
         {
-            return Err(vec![format!("{what}: is another one in the key file before")]);
+            return Err(vec![format!("{what} differs from that in an earlier key file")]);
         }
         keys.edit(|known: &mut KeyRing| known.merge(ring));
         Ok(found)

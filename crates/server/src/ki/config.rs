@@ -358,9 +358,9 @@ listen = {listen}
 patch_listen = {patch_listen}
 # The status page, with /status, /metrics and /health. Empty for none.
 status = {status}
-# What clients are told to connect to, if there is no other zone server: an IP address or a name. Empty
-# for the address of listen; if that is 0.0.0.0, for 127.0.0.1, and then players on other machines can
-# log in, but not go on with a character.
+# What clients are told to connect to, if there is no other zone server: an IP address or a name.
+# Empty for the address of listen. For 0.0.0.0 that is 127.0.0.1: players on other machines can log
+# in then, but not go on with a character.
 public_address = {public}
 # The name of this server, as clients are told.
 name = {name}
