@@ -18,7 +18,10 @@ use crate::{definitions, input};
 pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     let (codec, path) = match &arguments.lines {
         Some(lines) => (None, lines_of(arguments.codec.as_deref(), lines)?),
-        None => (arguments.codec.as_deref(), arguments.file.as_deref().unwrap_or(Path::new("-"))),
+        None => {
+            let file = arguments.file.as_deref();
+            (arguments.codec.as_deref(), file.unwrap_or_else(|| Path::new("-")))
+        }
     };
     let codec = codec.map(Codec::named).transpose();
     let codec = codec.map_err(|error| Failure::Run(error.to_string()))?;
