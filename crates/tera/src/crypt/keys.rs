@@ -176,7 +176,7 @@ mod tests {
         let keys = Keys { client: [[1; 128], [2; 128]], server: [[3; 128], [4; 128]] };
         let text = KeyFile::format_session(&keys);
         let file = KeyFile::parse("keys", &format!("[uru]\n{text}")).expect("it is right");
-        assert_eq!(*file.sessions(), [keys.clone()]);
+        assert_eq!(*file.sessions(), *core::slice::from_ref(&keys));
         let mut both = file.clone();
         both.merge(file);
         assert_eq!(*both.sessions(), [keys.clone(), keys]);
