@@ -125,10 +125,10 @@ pub trait Family: fmt::Debug + Sync {
         &[]
     }
 
-    /// Reads its part of a key file; whether there was any.
+    /// Reads its part of a key file, and adds it to what is there; whether there was any.
     ///
     /// # Errors
-    /// All faults of its part, a line each.
+    /// All faults of its part, a line each, and what contradicts what is there.
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let _ = (text, keys);
         Ok(false)
@@ -161,6 +161,13 @@ pub trait Family: fmt::Debug + Sync {
     fn classes(&self, codec: &str) -> Vec<ClassRow> {
         let _ = codec;
         Vec::new()
+    }
+
+    /// How to make a message known that nobody knows, by its name: `give ... with --data`, where
+    /// only definitions of users could have it and none were given.
+    fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
+        let _ = (name, definitions);
+        None
     }
 
     /// How to learn the names of messages that have none, for `doctor`: `give ... with --data`.

@@ -5,7 +5,7 @@ use worldwire_core::json::{Json, bytes, expected};
 use worldwire_core::{Error, Result, Side};
 
 use crate::codec::{Codec, CodecOptions};
-use crate::family::Families;
+use crate::family::{Families, Family};
 use crate::item::NoteKind;
 
 /// A message as a line of JSON shows it: `{"family":"uru","from":"client","name":...,"fields":...}`.
@@ -73,7 +73,14 @@ impl<'l> Line<'l> {
         }
         let blob = self.blob(options.definitions.families())?;
         let options = CodecOptions { from: self.from, ..*options };
-        blob.map(|(codec, json)| Codec::named(codec)?.encode(json, &options)).transpose()
+        let encode = |(codec, json)| Codec::named(codec)?.encode(json, &options);
+        blob.map(encode).transpose().map_err(|error| {
+            let advice = self.family(options.definitions.families()).ok();
+            match advice.and_then(|family| family.advice_on(self.name, options.definitions)) {
+                Some(advice) => error.hint(advice),
+                None => error,
+            }
+        })
     }
 
     /// The codec of the message, and the JSON that it takes. `None` for a step of setup without a
@@ -82,6 +89,11 @@ impl<'l> Line<'l> {
     /// # Errors
     /// As [`encode`](Self::encode), for a family or message that is not known.
     pub fn blob(&self, families: Families) -> Result<Option<Blob>> {
+        let family = self.family(families)?;
+        family.blob(self).map_err(|error| error.about(self.name.to_owned()))
+    }
+
+    fn family(&self, families: Families) -> Result<&'static dyn Family> {
         let family = match self.members.get("family") {
             Some(Json::String(family)) => families.named(family),
             other => {
@@ -89,8 +101,7 @@ impl<'l> Line<'l> {
                 Err(Error::value("the name of a family", found))
             }
         };
-        let family = family.map_err(|error| error.inside("family"))?;
-        family.blob(self).map_err(|error| error.about(self.name.to_owned()))
+        family.map_err(|error| error.inside("family"))
     }
 
     /// What is wrong with a line whose name begins otherwise than those of messages.

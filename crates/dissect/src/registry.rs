@@ -90,15 +90,30 @@ impl Keys {
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_for(families: Families, text: &str) -> Result<Self, KeysError> {
+        let mut keys = Self::none();
+        keys.add_for(families, text)?;
+        Ok(keys)
+    }
+
+    /// Reads another key file, over what is there. What one file may say once, several may say
+    /// only alike.
+    ///
+    /// # Errors
+    /// As [`Self::parse`], and what contradicts what is there. Parts of the file may have been
+    /// added then.
+    pub fn add(&mut self, text: &str) -> Result<(), KeysError> {
+        self.add_for(Families::standard(), text)
+    }
+
+    fn add_for(&mut self, families: Families, text: &str) -> Result<(), KeysError> {
         // Some editors put a byte-order mark in front.
         let text = text.trim_start_matches('\u{feff}');
-        let mut keys = Self::none();
         let mut found = false;
         for family in families.iter() {
-            let part = family.read_keys(text, &mut keys);
+            let part = family.read_keys(text, self);
             found |= part.map_err(|faults| KeysError::of(text, faults))?;
         }
-        if found { Ok(keys) } else { Err(KeysError::Nothing) }
+        if found { Ok(()) } else { Err(KeysError::Nothing) }
     }
 }
 

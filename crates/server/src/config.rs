@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -51,6 +51,21 @@ pub(crate) fn address(name: &str, text: &str) -> Result<Option<SocketAddr>, Conf
             let wanted = "wanted an address with a port, such as 127.0.0.1:8080";
             ConfigError(format!("{name}: {wanted}, found \"{text}\""))
         }),
+    }
+}
+
+/// Whether a text is an IPv4 address or the name of a host, without a port.
+pub(crate) fn is_host(host: &str) -> bool {
+    let is_label = |label: &str| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        !label.is_empty() && label.bytes().all(fits)
+    };
+    // Whatever ends in a number is an address.
+    let is_number =
+        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
+    match host.rsplit('.').next().is_some_and(is_number) {
+        true => host.parse::<Ipv4Addr>().is_ok(),
+        false => host.strip_suffix('.').unwrap_or(host).split('.').all(is_label),
     }
 }
 

@@ -108,6 +108,11 @@ impl<O: Operated> Listener<O> {
     }
 }
 
+/// The file in a server's folder that leads to its socket.
+pub(crate) fn file(folder: &Path) -> PathBuf {
+    folder.join(platform::FILE)
+}
+
 /// Asks the server that runs in a folder.
 ///
 /// # Errors
@@ -262,7 +267,8 @@ mod platform {
 
     use super::*;
 
-    const SOCKET: &str = "admin.sock";
+    /// The socket.
+    pub(super) const FILE: &str = "admin.sock";
 
     #[derive(Debug)]
     pub(super) struct Listener {
@@ -274,7 +280,7 @@ mod platform {
         pub(super) fn bind(folder: &Path) -> io::Result<Self> {
             use std::os::unix::fs::PermissionsExt as _;
 
-            let file = folder.join(SOCKET);
+            let file = folder.join(FILE);
             // Whoever made it is gone: the caller holds the lock.
             match std::fs::remove_file(&file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -303,7 +309,7 @@ mod platform {
     }
 
     pub(super) async fn connect(folder: &Path) -> io::Result<(UnixStream, Option<String>)> {
-        Ok((UnixStream::connect(folder.join(SOCKET)).await?, None))
+        Ok((UnixStream::connect(folder.join(FILE)).await?, None))
     }
 }
 
@@ -316,7 +322,7 @@ mod platform {
     use super::*;
 
     /// The port, and the token on a line of its own.
-    const FILE: &str = "admin.token";
+    pub(super) const FILE: &str = "admin.token";
 
     #[derive(Debug)]
     pub(super) struct Listener {

@@ -1,5 +1,6 @@
 //! Definitions of messages, from files and directories.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use worldwire_core::{Diagnostic, Limits, Severity};
@@ -34,8 +35,17 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
 
 /// Reads definitions from files and folders, over what is built in.
 pub(crate) fn load_from(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
+    load_kind(paths, "definitions of messages", common)
+}
+
+/// The same; `kind` is what is wanted, for who finds none in a path.
+pub(crate) fn load_kind(
+    paths: &[PathBuf],
+    kind: &str,
+    common: &Common,
+) -> Result<Definitions, Failure> {
     let mut definitions = Definitions::built_in();
-    add(&mut definitions, paths, common)?;
+    add_kind(&mut definitions, paths, kind, common)?;
     Ok(definitions)
 }
 
@@ -43,6 +53,15 @@ pub(crate) fn load_from(paths: &[PathBuf], common: &Common) -> Result<Definition
 pub(crate) fn add(
     definitions: &mut Definitions,
     paths: &[PathBuf],
+    common: &Common,
+) -> Result<(), Failure> {
+    add_kind(definitions, paths, "definitions of messages", common)
+}
+
+fn add_kind(
+    definitions: &mut Definitions,
+    paths: &[PathBuf],
+    kind: &str,
     common: &Common,
 ) -> Result<(), Failure> {
     let mut lists = Vec::new();
@@ -73,7 +92,7 @@ pub(crate) fn add(
             if has_lists || has_tables {
                 continue;
             }
-            let message = format!("{}: wanted definitions of messages, found none", path.display());
+            let message = format!("{}: wanted {kind}, found none", path.display());
             return Err(Failure::Run(message));
         };
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
@@ -128,4 +147,42 @@ fn messages_of(
         }
         Ok(found)
     })
+}
+
+/// The options that give these definitions and choose the build, each behind a blank.
+pub(crate) fn options(data: &Data) -> String {
+    let mut options = String::new();
+    for path in &data.paths {
+        let _ = write!(options, " --data {}", shell(path));
+    }
+    if let Some(revision) = data.revision {
+        let _ = write!(options, " --revision {revision}");
+    }
+    if let Some(patch) = &data.patch {
+        let _ = write!(options, " --patch {patch}");
+    }
+    options
+}
+
+/// A path as a shell takes it.
+pub(crate) fn shell(path: &Path) -> String {
+    let path = path.display().to_string();
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=~".contains(c);
+    if !path.is_empty() && path.chars().all(plain) && !path.starts_with('~') {
+        path
+    } else {
+        format!("'{}'", path.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_can_be_pasted() {
+        assert_eq!(shell(Path::new("a/b-1.pcap")), "a/b-1.pcap");
+        assert_eq!(shell(Path::new("my captures/it's.pcap")), "'my captures/it'\\''s.pcap'");
+        assert_eq!(shell(Path::new("~x")), "'~x'");
+    }
 }

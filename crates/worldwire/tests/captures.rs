@@ -329,3 +329,26 @@ fn a_capture_that_goes_on_is_ended_by_a_signal() {
     assert!(running.wait().unwrap().success());
     assert!(records(&copy).0 == records(&samples().join(SAMPLE)).0);
 }
+
+#[test]
+fn several_key_files_are_as_good_as_one() {
+    for (capture, keys) in [
+        (SAMPLE, "uru-keys.toml"),
+        ("ki-login.pcapng", "ki-keys.toml"),
+        ("ki-server.pcapng", "ki-server-keys.toml"),
+        ("mxo-world.pcapng", "mxo-keys.toml"),
+        ("mxo-crowd.pcapng", "mxo-crowd-keys.toml"),
+    ] {
+        let one = worldwire(&["dissect", capture, "--keys", keys]);
+        let without = worldwire(&["dissect", capture]);
+        assert_ne!(one, without, "{capture}");
+        let mut all = vec!["dissect", capture];
+        let files = ["ki-server-keys.toml", "mxo-keys.toml", keys, "ki-keys.toml", "uru-keys.toml"];
+        files.iter().for_each(|file| all.extend(["--keys", file]));
+        assert_eq!(worldwire(&all), one, "{capture}");
+    }
+    let two = ["dissect", SAMPLE, "--keys", "uru-wrong-keys.toml", "--keys", "uru-keys.toml"];
+    let (_, said, code) = worldwire(&two);
+    let wanted = "uru-keys.toml: the gatekeeper key differs from that in an earlier key file\n";
+    assert!(code == 2 && said.ends_with(wanted), "{said}");
+}

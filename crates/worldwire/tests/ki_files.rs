@@ -124,3 +124,22 @@ fn what_is_exported_is_what_was_asked_for() {
     let (code, svg, _) = run(&[&"nav", &"draw", &sample("ki-zonemap.nav")]);
     assert!(code == 0 && svg.contains(">MadeUp/MU_Cave</text>"), "{svg}");
 }
+
+#[test]
+fn a_name_of_another_kind_is_refused() {
+    let (zone, map) = (sample("ki-zone.wad"), sample("ki-zonemap.nav"));
+    let folder = tempfile::tempdir().unwrap();
+    for (noun, verb, input, name, wanted) in [
+        ("bcd", "export", &zone, "z.fbx", "writes glTF or OBJ: wanted .gltf or .obj, found .fbx"),
+        ("bcd", "draw", &zone, "z.png", "writes SVG: wanted .svg, found .png"),
+        ("nav", "draw", &map, "n.png", "writes SVG: wanted .svg, found .png"),
+        ("nav", "graphml", &map, "n.svg", "writes GraphML: wanted .graphml or .xml, found .svg"),
+    ] {
+        let output = folder.path().join(name);
+        let (code, _, err) = run(&[&noun, &verb, input, &"-o", &output]);
+        assert!(code == 2 && err.contains(wanted) && !output.exists(), "{err}");
+        let output = folder.path().join(verb);
+        let (code, _, err) = run(&[&noun, &verb, input, &"-o", &output, &"--force"]);
+        assert!(code == 0 && output.exists(), "{err}");
+    }
+}

@@ -121,7 +121,8 @@ fn from_nothing_to_a_player_in_a_zone() {
     assert!(said.contains("\"school\":\"Storm\""), "{said}");
     assert!(said.ends_with("{\"step\":\"logout\"}\n"), "{said}");
     let kick = worldwire(&["ki", "account", "kick", "merle", "--server", server]);
-    assert!(String::from_utf8_lossy(&kick.stderr).contains("merle: was not connected"));
+    assert!(String::from_utf8_lossy(&kick.stderr).contains("merle: is not connected"));
+    assert_eq!(kick.status.code(), Some(1));
     let list = printed(&worldwire(&["ki", "account", "list", "--json", "--server", server]));
     assert!(list.contains("{\"id\":\"24488322973827074\",\"name\":\"Zed\"}"), "{list}");
     let token = printed(&worldwire(&["ki", "account", "token", "merle", "--server", server]));
@@ -190,4 +191,51 @@ fn whoever_waits_in_the_queue_is_told_where() {
     assert_eq!(second.status.code(), Some(1), "{said}");
     assert!(said.contains("worldwire: waiting in the queue, at 1"), "{said}");
     assert!(said.contains("validate: still waiting in the queue, at 1"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_served_names_its_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = folder.path().join("login");
+    let server = server.to_str().unwrap();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    let host =
+        "for '--public-address <HOST>': wanted an IP address, or a name such as ki.example.org";
+    for (option, value, wanted) in [
+        ("--public-address", "a b", host),
+        ("--public-address", "http://x.example/", host),
+        ("--afk", "0", "'0' for '--afk <SECONDS>'"),
+        ("--players", "0", "'0' for '--players <NUMBER>'"),
+        ("--per-address", "0", "'0' for '--per-address <NUMBER>'"),
+    ] {
+        let output = worldwire(&["serve", "ki", server, "--no-status", option, value]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(wanted), "{said}");
+    }
+    let output = worldwire(&["serve", "ki", server, "--no-status", "--listen", &taken]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    let wanted = [format!("cannot listen at {taken}: "), "; --listen chooses another".to_owned()];
+    assert!(wanted.iter().all(|part| said.contains(part)), "{said}");
+    let free = ["--listen", "127.0.0.1:0", "--status", &taken];
+    let output = worldwire(&[&["serve", "ki", server][..], &free].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("; --status chooses another"), "{said}");
+}
+
+#[test]
+fn a_name_is_looked_at_before_a_password_is_asked_for() {
+    for (family, name, option) in [("ki", "a b", "--server"), ("uru", " ann", "--shard")] {
+        let add = |name| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+            command.args([family, "account", "add", name, option, "there"]).stdin(Stdio::null());
+            let output = command.output().unwrap();
+            (output.status.code(), String::from_utf8(output.stderr).unwrap())
+        };
+        let (code, said) = add(name);
+        assert!(code == Some(1) && said.contains(&format!("account {name:?}: ")), "{said}");
+        let (code, said) = add("ann");
+        assert_eq!(code, Some(2));
+        assert!(said.contains("wanted a password (--password-file, or "), "{said}");
+    }
 }

@@ -40,6 +40,64 @@ fn a_message_is_changed_on_its_way() {
 }
 
 #[test]
+fn the_file_of_lines_may_stand_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lines.jsonl");
+    std::fs::write(&file, lines_of_the_sample()).unwrap();
+    let file = file.to_str().unwrap();
+    let [near, apart] = [["--hex", "--lines", file], ["--lines", "--hex", file]]
+        .map(|words| worldwire(&[&["encode"][..], &words].concat(), ""));
+    assert!(near.status.success() && !near.stdout.is_empty(), "{near:?}");
+    assert_eq!((apart.status.code(), apart.stdout), (Some(0), near.stdout));
+    for words in [["uru.auth", "--lines", file], ["uru.auth", "--hex", "--lines"]] {
+        let both = worldwire(&[&["encode"][..], &words].concat(), "");
+        let said = String::from_utf8(both.stderr).unwrap();
+        assert!(both.status.code() == Some(2) && said.contains("leave out uru.auth"), "{said}");
+    }
+}
+
+#[test]
+fn definitions_that_are_missing_are_named() {
+    for (capture, name, other, data, codec, advice) in [
+        (
+            "samples/tera-login.pcapng",
+            "S_CHAT",
+            "S_NOTHING",
+            "samples/tera",
+            "tera.packet",
+            "give definitions (.def) and the map of opcodes with --data",
+        ),
+        (
+            "samples/ki-login.pcapng",
+            "MSG_WEATHER",
+            "MSG_NOTHING",
+            "samples/ki-messages",
+            "ki.dml",
+            "give message XML of this revision with --data",
+        ),
+    ] {
+        let run = |words: &[&str], input: &str| {
+            let output = worldwire(words, input);
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            (output.status.code(), text(&output.stdout), text(&output.stderr))
+        };
+        let (code, _, said) = run(&["dissect", capture, "--filter", name], "");
+        assert!(code == Some(2) && said.contains(advice), "{said}");
+        let with = ["dissect", capture, "--data", data, "--filter"];
+        let (code, _, said) = run(&[&with[..], &[other]].concat(), "");
+        assert!(code == Some(2) && !said.contains("--data"), "{said}");
+        let (_, _, said) = run(&[&with[..], &[name, "--first"]].concat(), "");
+        let wanted = format!("`worldwire decode {codec} --from server --data {data}` reads it");
+        assert!(said.contains(&wanted), "{said}");
+        let (_, line, _) = run(&[&with[..], &[name, "--first", "--json"]].concat(), "");
+        let (code, hex, said) = run(&["encode", "--lines", "--hex", "--data", data], &line);
+        assert!(code == Some(0) && hex.len() > 8, "{said}");
+        let (code, _, said) = run(&["encode", "--lines", "--hex"], &line);
+        assert!(code == Some(1) && said.contains(advice), "{said}");
+    }
+}
+
+#[test]
 fn all_lines_of_a_capture_are_encoded_or_none() {
     let lines = lines_of_the_sample();
     let whole = worldwire(&["encode", "--lines"], &lines);

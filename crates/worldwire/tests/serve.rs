@@ -18,9 +18,9 @@ impl Drop for Running {
 }
 
 /// Starts a shard, stops it when it runs, and returns what it printed: results, and the rest.
-fn start_and_stop(folder: &Path, meanwhile: impl FnOnce()) -> (String, String) {
+fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-    command.args(["serve", "uru", "--listen", "127.0.0.1:0", "--status", "127.0.0.1:0"]);
+    command.args(["serve", "uru", "--listen", listen, "--status", "127.0.0.1:0"]);
     command.arg(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
     let mut errors = BufReader::new(running.0.stderr.take().unwrap());
@@ -55,7 +55,7 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     let folder = tempfile::tempdir().unwrap();
     let shard = folder.path().join("shard");
     // Operators are heard while it runs.
-    let (printed, said) = start_and_stop(&shard, || {
+    let (printed, said) = start_and_stop(&shard, "127.0.0.1:0", || {
         account(&shard, &["add", "ann@example.org"]);
         let mut again = Command::new(env!("CARGO_BIN_EXE_worldwire"));
         let output = again.args(["serve", "uru"]).arg(&shard).output().unwrap();
@@ -67,9 +67,31 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     for part in ["made a shard", "account add", "clients connect to 127.0.0.1:", "/status"] {
         assert!(said.contains(part), "{part} in {said}");
     }
-    let (printed, said) = start_and_stop(&shard, || ());
+    assert!(!said.contains("--public-address"), "{said}");
+    let (printed, said) = start_and_stop(&shard, "0.0.0.0:0", || ());
     assert_eq!(printed, "");
+    // Nobody said how others reach this machine.
+    assert!(
+        said.contains("clients of other machines are sent to their own: give --public-address")
+    );
     assert!(!said.contains("made a shard"), "{said}");
+
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    for (option, value, wanted) in [
+        ("--listen", &*taken, format!("cannot listen at {taken}: ")),
+        ("--listen", &*taken, "; --listen chooses another address".to_owned()),
+        (
+            "--public-address",
+            "a b",
+            "'a b' for '--public-address <HOST>': wanted an IPv4".to_owned(),
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        let output = command.args(["serve", "uru", option, value]).arg(&shard).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(&wanted), "{said}");
+    }
 
     std::fs::write(shard.join("shard.toml"), "listen = 7\n").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));

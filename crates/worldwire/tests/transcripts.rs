@@ -1,5 +1,8 @@
 //! The commands of the README, the guides and other transcripts, with their output.
 
+use std::path::Path;
+use std::process::Command;
+
 #[test]
 fn the_transcripts_are_true() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -10,4 +13,31 @@ fn the_transcripts_are_true() {
         .case("README.md")
         .case("docs/*.md")
         .case("crates/worldwire/tests/transcripts/*.trycmd");
+}
+
+/// The blocks above have slashes where the program prints backslashes. Those with backslashes are
+/// marked `text`, and compared as they are.
+#[test]
+fn the_blocks_with_backslashes_are_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut count = 0;
+    for entry in std::fs::read_dir(root.join("docs")).expect("there are guides") {
+        let path = entry.expect("it is there").path();
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        for block in text.split("```text\n$ worldwire ").skip(1) {
+            let (block, _) = block.split_once("```").expect("it has an end");
+            let (words, printed) = block.split_once('\n').expect("it has output");
+            let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+            let output = command.args(words.split(' ')).current_dir(&root).output();
+            let output = output.expect("the program is there");
+            assert_eq!(
+                String::from_utf8_lossy(&output.stdout),
+                printed,
+                "{}: {words}",
+                path.display()
+            );
+            count += 1;
+        }
+    }
+    assert!(count > 0);
 }

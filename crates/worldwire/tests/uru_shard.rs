@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use worldwire_server::operators::Listener;
 use worldwire_server::store;
-use worldwire_server::store::lock::FolderLock;
+use worldwire_server::store::lock::{FolderLock, LOCK_FILE};
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
 use worldwire_server::uru::vault::{Vault, VaultConfig};
 
@@ -48,7 +48,9 @@ fn everything(folder: &Path) {
     assert_eq!((code, &*out), (1, ""));
     assert!(err.ends_with(": account \"ANN@example.org\": exists already\n"), "{err}");
     let (code, _, err) = run(&["account", "add", "bob"], "");
-    assert_eq!((code, &*err), (2, "worldwire: wanted a password, found none\n"));
+    let wanted = "worldwire: wanted a password (--password-file, or the first line of standard \
+                  input), found none\n";
+    assert_eq!((code, &*err), (2, wanted));
     let (code, out, err) = run(&["account", "passwd", "ann@example.org", "--json"], "é\n");
     assert_eq!(code, 0);
     assert!(err.contains("H'uru clients cannot log in"), "{err}");
@@ -125,12 +127,19 @@ fn everything(folder: &Path) {
     std::fs::remove_file(&file).unwrap();
     done(&["vault", "import", "-"], &dump);
     let (code, _, err) = run(&["vault", "import", "-"], half);
-    assert!(code == 1 && err.contains("line "), "{err}");
+    assert!(code == 1 && err.starts_with("worldwire: standard input: line "), "{err}");
+    let cut = folder.join("cut.jsonl");
+    std::fs::write(&cut, half).unwrap();
+    let (code, _, err) = run(&["vault", "import", cut.to_str().unwrap(), "--replace"], "");
+    assert!(code == 1 && err.contains("cut.jsonl: line "), "{err}");
+    std::fs::remove_file(&cut).unwrap();
     assert_eq!(done(&["vault", "export"], ""), dump);
 
     // What holds for all instances of an age, by the shard's own descriptors.
     let sdl = folder.join("data/secure/SDL");
     std::fs::create_dir_all(&sdl).unwrap();
+    let (code, _, err) = run(&["sdl", "set", "city", "gate=true"], "");
+    assert!(code == 2 && err.contains("SDL: wanted descriptors (.sdl files), found none"), "{err}");
     let text = "STATEDESC city { VERSION 1 VAR BOOL gate[1] VAR INT stage[1] }";
     std::fs::write(sdl.join("city.sdl"), text).unwrap();
     done(&["sdl", "set", "city", "gate=true"], "");
@@ -175,4 +184,22 @@ fn a_shard_that_does_not_run_and_one_that_does() {
         vault.close().await;
         drop(lock);
     });
+}
+
+#[test]
+fn a_folder_that_cannot_be_locked_is_no_shard_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in [KEY_FILE, "ki.toml"] {
+        std::fs::write(folder.path().join(file), "").unwrap();
+    }
+    // As for somebody who may not write there.
+    std::fs::create_dir(folder.path().join(LOCK_FILE)).unwrap();
+    for (family, option) in [("uru", "--shard"), ("ki", "--server")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args([family, "account", "list", option]).arg(folder.path());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let names = said.contains("server.lock: ") && !said.contains("runs there");
+        assert!(output.status.code() == Some(2) && names, "{said}");
+    }
 }

@@ -70,7 +70,10 @@ pub(super) fn regular(input: &mut Input<'_>) -> Outcome<Regular> {
     match RegexBuilder::new(text.as_str()).size_limit(MOST_REGEX_BYTES).build() {
         Ok(compiled) => Ok(Regular::new(text.as_str(), compiled)),
         Err(error) => {
-            let problem = Problem::new(at, "a regular expression", error.to_string());
+            // Some say themselves what was found.
+            let error = error.to_string();
+            let found = error.strip_prefix("found ").unwrap_or(&error);
+            let problem = Problem::new(at, "a regular expression", found);
             Err(ErrMode::Cut(problem.regex()))
         }
     }

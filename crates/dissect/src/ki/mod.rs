@@ -95,7 +95,7 @@ impl Family for Ki {
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
-        keys.set(file);
+        keys.edit(|known: &mut KeyFile| known.merge(file));
         Ok(found)
     }
 
@@ -115,6 +115,19 @@ impl Family for Ki {
         definitions: &mut Definitions,
     ) -> Option<Vec<Diagnostic>> {
         definitions::define(files, definitions)
+    }
+
+    fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
+        static BUILT_IN: LazyLock<Protocols> = LazyLock::new(Protocols::built_in);
+        let is_ours = name.rsplit('.').next().is_some_and(|name| name.starts_with("MSG_"));
+        let known = protocols(definitions);
+        if !is_ours || known.message_named(name).is_some() {
+            return None;
+        }
+        fn names(protocols: &Protocols) -> impl Iterator<Item = &str> {
+            protocols.iter().flat_map(|one| one.messages().iter().map(|message| &*message.tag))
+        }
+        names(known).eq(names(&BUILT_IN)).then(|| self.advice()).flatten()
     }
 
     fn advice(&self) -> Option<&'static str> {

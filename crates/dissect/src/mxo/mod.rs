@@ -97,7 +97,7 @@ impl Family for Mxo {
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
-        keys.set(file);
+        keys.edit(|known: &mut KeyFile| known.merge(file));
         Ok(found)
     }
 

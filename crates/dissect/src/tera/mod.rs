@@ -12,6 +12,7 @@ use std::time::Duration;
 use worldwire_core::{Diagnostic, Result};
 use worldwire_tera::connection::{Connection, RelayConfig};
 use worldwire_tera::crypt::keys::KeyFile;
+use worldwire_tera::file::library::Library;
 
 use crate::codec::Codec;
 use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
@@ -76,7 +77,7 @@ impl Family for Tera {
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
-        keys.set(file);
+        keys.edit(|known: &mut KeyFile| known.merge(file));
         Ok(found)
     }
 
@@ -86,6 +87,20 @@ impl Family for Tera {
 
     fn may_define(&self, name: &str) -> bool {
         is_of_library(name)
+    }
+
+    fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
+        let name = name.rsplit('.').next()?;
+        let (side, rest) = name.split_once('_')?;
+        let fits = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_ours = matches!(side, "C" | "S") && !rest.is_empty() && rest.bytes().all(fits);
+        let known = library(definitions);
+        let Library { definitions, opcodes, .. } = known.library();
+        if !is_ours || !opcodes.is_empty() || definitions.names().next().is_some() {
+            return None;
+        }
+        let advice = "give definitions (.def) and the map of opcodes with --data";
+        (!known.names().contains(&name)).then_some(advice)
     }
 
     fn define(

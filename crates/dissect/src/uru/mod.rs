@@ -153,7 +153,12 @@ impl Family for Uru {
         let lines = |error: &dyn ToString| error.to_string().lines().map(str::to_owned).collect();
         let ring = KeyRing::parse(text).map_err(|errors| -> Vec<String> { lines(&errors) })?;
         let found = !ring.is_empty();
-        keys.set(ring);
+        if let Some(known) = keys.get_ref::<KeyRing>()
+            && let Some(what) = known.conflict(&ring)
+        {
+            return Err(vec![format!("{what} differs from that in an earlier key file")]);
+        }
+        keys.edit(|known: &mut KeyRing| known.merge(ring));
         Ok(found)
     }
 }

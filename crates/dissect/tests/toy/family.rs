@@ -123,7 +123,7 @@ impl Family for Toy {
             }
         }
         let any = !found.0.is_empty();
-        keys.set(found);
+        keys.edit(|known: &mut StepKeys| known.0.extend(found.0));
         if faults.is_empty() { Ok(any) } else { Err(faults) }
     }
 

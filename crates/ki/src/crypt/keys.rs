@@ -89,6 +89,13 @@ impl KeyFile {
         file.close(Self { streams: Arc::new(ObserverKeys { streams }), logins })
     }
 
+    /// Adds what another file knows, behind what is here, as if it were one file.
+    pub fn merge(&mut self, other: Self) {
+        let streams = &mut Arc::make_mut(&mut self.streams).streams;
+        streams.extend(other.streams.streams.iter().cloned());
+        self.logins.extend(other.logins);
+    }
+
     /// The table of a stream's key, as [`parse`](Self::parse) reads it.
     #[must_use]
     pub fn format_stream(session: Option<u16>, key: &StreamKey) -> String {
@@ -270,6 +277,10 @@ mod tests {
         let sealed = |user, password| Rec1::new(user, &password_hash(password), salt).seal(salt);
         let opened = file.open_rec1(&sealed("Merle", "hunter2"), salt).expect("it is known");
         assert!(opened.0.starts_with("7 Merle "));
+        let mut both = again;
+        both.merge(file.clone());
+        assert_eq!(both.observer().streams, [(None, key), (session, key)]);
+        assert!(both.open_rec1(&sealed("Merle", "hunter2"), salt).is_some());
         // Other people's secrets stay closed.
         assert_eq!(file.open_rec1(&sealed("Merle", "hunter3"), salt), None);
         assert_eq!(file.open_rec1(&sealed("Other", "hunter2"), salt), None);

@@ -64,6 +64,11 @@ impl KeyFile {
         file.close(Self::new(sessions))
     }
 
+    /// Adds what another file knows, behind what is here, as if it were one file.
+    pub fn merge(&mut self, other: Self) {
+        self.sessions = self.sessions.iter().chain(&*other.sessions).cloned().collect();
+    }
+
     /// The table of a session, as [`parse`](Self::parse) reads it.
     #[must_use]
     pub fn format_session(session: &KnownSession) -> String {

@@ -13,11 +13,12 @@ use serde_json::{Value as Json, json};
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
+pub use super::realm::check_account_name;
 use super::realm::{Privileges, Realm, RealmError};
 use super::{CONFIG, KiConfig, SQLITE_FILE};
 use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
-use crate::store::lock::FolderLock;
+use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, StoreError};
 
@@ -123,6 +124,14 @@ pub enum AdminError {
         /// Why not.
         source: io::Error,
     },
+    /// A file in the folder cannot be used.
+    #[error("{}: {source}", file.display())]
+    File {
+        /// Which one.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// `ki.toml` cannot be read.
     #[error("{}: {error}", file.display())]
     Config {
@@ -140,6 +149,16 @@ pub enum AdminError {
     /// What is in the database.
     #[error(transparent)]
     Realm(#[from] RealmError),
+}
+
+impl AdminError {
+    /// What it means that the server in a folder cannot be asked.
+    fn unanswered(folder: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::File { file: operators::file(folder), source },
+            _ => Self::Silent { folder: folder.to_owned(), source },
+        }
+    }
 }
 
 /// A login server, as its operator has it.
@@ -162,7 +181,8 @@ impl Admin {
             return Err(AdminError::NoServer(folder));
         }
         let lock = FolderLock::take(&folder);
-        let lock = lock.map_err(|source| AdminError::Silent { folder: folder.clone(), source })?;
+        let locked = |source| AdminError::File { file: folder.join(LOCK_FILE), source };
+        let lock = lock.map_err(locked)?;
         let Some(lock) = lock else { return Ok(Self { folder, here: None }) };
         let config = config::read(&file, KiConfig::parse);
         let config = config.map_err(|error| AdminError::Config { file, error })?;
@@ -185,7 +205,7 @@ impl Admin {
             Some((realm, _)) => realm.perform(request, &[]).await.map_err(AdminError::Refused),
             None => match operators::ask::<Realm>(folder, &request, &[]).await {
                 Ok(answer) => answer.map_err(AdminError::Refused),
-                Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
+                Err(source) => Err(AdminError::unanswered(folder, source)),
             },
         }
     }
@@ -242,5 +262,22 @@ impl Operated for Realm {
                 })])
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_somebody_else_is_named() {
+        let said = |kind: io::ErrorKind| {
+            AdminError::unanswered(Path::new("there"), kind.into()).to_string()
+        };
+        let file = operators::file(Path::new("there"));
+        let wanted = format!("{}: permission denied", file.display());
+        assert_eq!(said(io::ErrorKind::PermissionDenied), wanted);
+        let silent = said(io::ErrorKind::ConnectionRefused);
+        assert!(silent.starts_with("there: a server runs there and does not answer: "), "{silent}");
     }
 }

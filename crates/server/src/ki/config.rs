@@ -9,7 +9,7 @@ use serde::Deserialize;
 use worldwire_net::Capacity;
 
 use super::login::{Legacy, Rules};
-use crate::config::{ConfigError, address, parse};
+use crate::config::{ConfigError, address, is_host, parse};
 
 /// The port of login servers.
 pub const PORT: u16 = 12_000;
@@ -231,6 +231,10 @@ impl KiConfig {
         if !self.zone.address.is_empty() && self.zone.tcp_port == 0 {
             return Err(ConfigError("zone.tcp_port: wanted a port, found 0".to_owned()));
         }
+        if !self.public_address.is_empty() {
+            check_public_address(&self.public_address)
+                .map_err(|problem| ConfigError(format!("public_address: {problem}")))?;
+        }
         address("patch_listen", &self.patch_listen)?;
         self.status_address().map(drop)
     }
@@ -315,6 +319,18 @@ impl KiConfig {
     }
 }
 
+/// Checks what clients are told to connect to: an IP address or the name of a host, without a port.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_public_address(text: &str) -> Result<(), ConfigError> {
+    if is_host(text) || text.parse::<Ipv6Addr>().is_ok() {
+        return Ok(());
+    }
+    let wanted = "wanted an IP address, or a name such as ki.example.org";
+    Err(ConfigError(format!("{wanted}, found {text:?}")))
+}
+
 struct Commented<'c>(&'c KiConfig);
 
 impl fmt::Display for Commented<'_> {
@@ -342,8 +358,9 @@ listen = {listen}
 patch_listen = {patch_listen}
 # The status page, with /status, /metrics and /health. Empty for none.
 status = {status}
-# What clients are told to connect to, if there is no other zone server. Empty for the address of
-# listen, which must not be 0.0.0.0 then.
+# What clients are told to connect to, if there is no other zone server: an IP address or a name.
+# Empty for the address of listen. For 0.0.0.0 that is 127.0.0.1: players on other machines can log
+# in then, but not go on with a character.
 public_address = {public}
 # The name of this server, as clients are told.
 name = {name}
@@ -521,6 +538,18 @@ mod tests {
             error("[session]\nafk_seconds = 0"),
             "session.afk_seconds: wanted at least 1, found 0"
         );
+        for host in ["a b", "http://x.example/", "ki.example:12000", "300.1.1.1", "a..b", " "] {
+            assert_eq!(
+                error(&format!("public_address = \"{host}\"")),
+                format!(
+                    "public_address: wanted an IP address, or a name such as ki.example.org, \
+                     found \"{host}\""
+                )
+            );
+        }
+        for host in ["", "10.0.0.1", "2001:db8::1", "ki.example.org", "localhost"] {
+            assert!(KiConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
+        }
         assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
         assert_eq!(error("[zone]\naddress = \"x\""), "zone.tcp_port: wanted a port, found 0");
         let unknown = error("open = true\nlisen = 1");

@@ -113,10 +113,12 @@ pub enum ServerError {
     #[error(transparent)]
     Realm(#[from] RealmError),
     /// An address to listen at.
-    #[error("cannot listen at {address}: {error}")]
+    #[error("cannot listen at {address}: {error}; {setting} chooses another address")]
     Listen {
         /// Which one.
         address: SocketAddr,
+        /// The option or setting that it comes from.
+        setting: &'static str,
         /// What the system says.
         error: io::Error,
     },
@@ -184,13 +186,15 @@ impl LoginServer {
         let clock = Clock::start();
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let options = Options { capacity: config.capacity(), clock, ..Options::default() };
-        let listener = listen(config.listen, options).await?;
+        let listener = listen(config.listen, "--listen", options).await?;
         let patch = match config.patch_address().map_err(wrong)? {
-            Some(address) => Some(listen(address, options).await?),
+            Some(address) => Some(listen(address, "patch_listen in ki.toml", options).await?),
             None => None,
         };
         let status = page::bind(config.status_address().map_err(wrong)?).await;
-        let status = status.map_err(|(address, error)| ServerError::Listen { address, error })?;
+        let setting = "--status";
+        let status =
+            status.map_err(|(address, error)| ServerError::Listen { address, setting, error })?;
         if is_new {
             // Not before the ports are known to be free. The URL of a database may hold a password.
             write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
@@ -283,9 +287,13 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> ServerError {
     |error| ServerError::Io { path, error }
 }
 
-async fn listen(address: SocketAddr, options: Options) -> Result<tcp::Listener, ServerError> {
+async fn listen(
+    address: SocketAddr,
+    setting: &'static str,
+    options: Options,
+) -> Result<tcp::Listener, ServerError> {
     let bound = tcp::Listener::bind(address, options).await;
-    bound.map_err(|error| ServerError::Listen { address, error })
+    bound.map_err(|error| ServerError::Listen { address, setting, error })
 }
 
 /// The definitions: those of the client over what is built in.

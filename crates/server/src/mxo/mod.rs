@@ -119,10 +119,12 @@ impl Default for WorldConfig {
 #[non_exhaustive]
 pub enum OpenError {
     /// An address to listen at.
-    #[error("cannot listen at {address}: {error}")]
+    #[error("cannot listen at {address}: {error}; {setting} chooses another address")]
     Listen {
         /// Which one.
         address: SocketAddr,
+        /// The option or setting that it comes from.
+        setting: &'static str,
         /// What the system says.
         error: io::Error,
     },
@@ -181,9 +183,11 @@ impl OpenWorld {
         let address = config.listen;
         let listener = Listener::bind(address, options)
             .await
-            .map_err(|error| OpenError::Listen { address, error })?;
+            .map_err(|error| OpenError::Listen { address, setting: "--listen", error })?;
         let page = crate::page::bind(config.status).await;
-        let page = page.map_err(|(address, error)| OpenError::Listen { address, error })?;
+        let setting = "--status";
+        let page =
+            page.map_err(|(address, error)| OpenError::Listen { address, setting, error })?;
         let shared = Arc::new(Shared {
             world: Mutex::new(world),
             figures: Figures::default(),

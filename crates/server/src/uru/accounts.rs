@@ -270,8 +270,7 @@ impl State {
         password: &str,
         flags: AccountFlags,
     ) -> Outcome<PasswordSet> {
-        let unfit = |c: char| c.is_control() || c == '\u{fffd}';
-        if name.trim().is_empty() || name.trim() != name || name.contains(unfit) {
+        if !is_account_name(name) {
             return Err(NetError::InvalidParameter.into());
         }
         if self.accounts.named(name).is_some() {
@@ -453,4 +452,9 @@ impl Failures {
             *count += 1;
         }
     }
+}
+/// Whether an account can be called so.
+pub(crate) fn is_account_name(name: &str) -> bool {
+    let unfit = |c: char| c.is_control() || c == '\u{fffd}';
+    !name.is_empty() && name.trim() == name && !name.contains(unfit)
 }

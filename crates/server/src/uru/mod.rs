@@ -134,10 +134,12 @@ pub enum ShardError {
     #[error(transparent)]
     Vault(#[from] VaultError),
     /// An address to listen at.
-    #[error("cannot listen at {address}: {error}")]
+    #[error("cannot listen at {address}: {error}; {setting} chooses another address")]
     Listen {
         /// Which one.
         address: SocketAddr,
+        /// The option or setting that it comes from.
+        setting: &'static str,
         /// What the system says.
         error: io::Error,
     },
@@ -211,10 +213,13 @@ impl Shard {
         let options = Options { capacity: config.capacity(), ..Options::default() };
         let address = config.listen;
         let listener = tcp::Listener::bind(address, options).await;
-        let listener = listener.map_err(|error| ShardError::Listen { address, error })?;
+        let setting = "--listen";
+        let listener = listener.map_err(|error| ShardError::Listen { address, setting, error })?;
         let wrong = |error| ShardError::Config { path: file.clone(), error };
         let status = page::bind(config.status_address().map_err(wrong)?).await;
-        let status = status.map_err(|(address, error)| ShardError::Listen { address, error })?;
+        let setting = "--status";
+        let status =
+            status.map_err(|(address, error)| ShardError::Listen { address, setting, error })?;
         if is_new {
             // Not before the ports are known to be free. The URL of a database may hold a password.
             write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;

@@ -51,6 +51,11 @@ impl KeyFile {
         Ok(Self { sessions: sessions.into() })
     }
 
+    /// Adds what another file knows, behind what is here, as if it were one file.
+    pub fn merge(&mut self, other: Self) {
+        self.sessions = self.sessions.iter().chain(&*other.sessions).cloned().collect();
+    }
+
     /// The table of a session, as [`parse`](Self::parse) reads it.
     #[must_use]
     pub fn format_session(keys: &Keys) -> String {
@@ -171,7 +176,10 @@ mod tests {
         let keys = Keys { client: [[1; 128], [2; 128]], server: [[3; 128], [4; 128]] };
         let text = KeyFile::format_session(&keys);
         let file = KeyFile::parse("keys", &format!("[uru]\n{text}")).expect("it is right");
-        assert_eq!(*file.sessions(), [keys]);
+        assert_eq!(*file.sessions(), *core::slice::from_ref(&keys));
+        let mut both = file.clone();
+        both.merge(file);
+        assert_eq!(*both.sessions(), [keys.clone(), keys]);
         assert!(KeyFile::parse("keys", "Key.Auth.N = 1").expect("not ours").is_empty());
     }
 

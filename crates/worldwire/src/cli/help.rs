@@ -64,15 +64,54 @@ fn end(error: &clap::Error) -> ! {
             };
             std::process::exit(error.exit_code())
         }
+        ErrorKind::ValueValidation => {
+            let text = in_our_words(&error.render().ansi().to_string());
+            let _ = anstream::stderr().lock().write_all(text.as_bytes());
+            std::process::exit(error.exit_code())
+        }
         _ => error.exit(),
     }
+}
+
+/// What the standard library says of texts that are no numbers, as we say it.
+fn in_our_words(text: &str) -> String {
+    let words = [
+        ("invalid digit found in string", "wanted a whole number"),
+        ("cannot parse integer from empty string", "wanted a whole number, found nothing"),
+        ("number too large to fit in target type", "wanted a smaller number"),
+        ("number too small to fit in target type", "wanted a larger number"),
+        ("invalid float literal", "wanted a number"),
+        ("cannot parse float from empty string", "wanted a number, found nothing"),
+    ];
+    words.iter().fold(text.to_owned(), |text, (theirs, ours)| {
+        let end = format!(": {theirs}");
+        text.replacen(&end, &format!(": {ours}"), 1)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Command;
 
-    use super::{NO_BREAK, command, lines};
+    use super::{NO_BREAK, command, in_our_words, lines};
+
+    #[test]
+    fn what_is_no_number_is_told_in_our_words() {
+        let said = |words: &[&str]| {
+            let words = ["worldwire"].iter().chain(words);
+            let error = command().try_get_matches_from(words).unwrap_err();
+            in_our_words(&error.render().to_string())
+        };
+        for (words, wanted) in [
+            (&["uru", "vault", "tree", "Ann"][..], "'Ann' for '[NODE]': wanted a whole number\n"),
+            (&["dissect", "x", "--stream", ""], "wanted a whole number, found nothing\n"),
+            (&["dissect", "x", "--stream", "99999999999999999999"], "wanted a smaller number\n"),
+            (&["serve", "mxo", "--reach", "far"], "'far' for '--reach <UNITS>': wanted a number\n"),
+        ] {
+            let said = said(words);
+            assert!(said.contains(wanted), "{words:?}: {said}");
+        }
+    }
 
     /// All commands below one, with what is written to call them.
     fn all(command: &Command, name: &str, found: &mut Vec<(String, Command)>) {

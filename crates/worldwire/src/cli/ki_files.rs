@@ -102,8 +102,8 @@ y is up. Rays and planes are left out.")]
     Export {
         /// A BCD file, also as ARCHIVE/NAME, or an archive or directory with one
         path: PathBuf,
-        /// The output format; without it, OBJ for an output file that ends with .obj, and otherwise
-        /// glTF
+        /// The output format; without it, OBJ for an output file that ends with .obj, and glTF for
+        /// .gltf or no ending
         #[arg(long, value_name = "FORM")]
         to: Option<KiMeshForm>,
         #[command(flatten)]

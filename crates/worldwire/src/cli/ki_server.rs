@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
+use worldwire_server::{ConfigError, ki};
 
 use super::NewPassword;
 
@@ -116,8 +118,8 @@ pub(crate) struct ServeKi {
     /// Where clients connect [127.0.0.1:12000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// What clients are told to connect to [the address of --listen]
-    #[arg(long, value_name = "HOST")]
+    /// What clients are told to connect to: a name, or an IP address [that of --listen]
+    #[arg(long, value_name = "HOST", value_parser = ki_host)]
     pub(crate) public_address: Option<String>,
     /// Where the status page listens [127.0.0.1:12080]
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -126,22 +128,22 @@ pub(crate) struct ServeKi {
     #[arg(long, conflicts_with = "status")]
     pub(crate) no_status: bool,
     /// How many players are let in; others wait in a queue (default 2000)
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = at_least_one())]
     pub(crate) players: Option<usize>,
     /// How many connections are let in from one address (default 32)
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = at_least_one())]
     pub(crate) per_address: Option<usize>,
     /// How long a client may take to accept a session (default 15)
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) accept_time: Option<u32>,
     /// How often to ask whether a client lives (default 60)
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_alive: Option<u32>,
     /// How long a client may say nothing (default 900)
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) afk: Option<u32>,
     /// How long the secret of a login is good (default 300)
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ck2_life: Option<u32>,
     /// Refuse logins from a machine, by its MachineID; can be given more than once
     #[arg(long, value_name = "ID")]
@@ -152,6 +154,16 @@ pub(crate) struct ServeKi {
     /// Log every connection
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+/// What clients of KI can be told to connect to.
+fn ki_host(text: &str) -> Result<String, ConfigError> {
+    ki::config::check_public_address(text).map(|()| text.to_owned())
+}
+
+/// How many of something there are.
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 #[derive(Debug, Args)]

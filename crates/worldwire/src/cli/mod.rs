@@ -203,9 +203,9 @@ pub(crate) struct Capture {
     pub(crate) file: PathBuf,
     /// Keys: those of an Uru server in any format (worldwire, dirtsand, moulars, NAGUS, server.ini);
     /// accounts and stream keys of KI, sessions of MxO and TERA, and what `secrets export` writes,
-    /// in worldwire's
+    /// in worldwire's. Can be given more than once
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) keys: Option<PathBuf>,
+    pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
     /// Read every conversation as this family, or those of a server's port (12000=ki); do not
@@ -297,9 +297,9 @@ pub(crate) struct LiveCapture {
     /// Overwrite the file if it exists
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
-    /// Keys, as for dissect
+    /// Keys, as for dissect; can be given more than once
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) keys: Option<PathBuf>,
+    pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
     /// Read every conversation as this family, or those of a server's port (12000=ki)
@@ -456,9 +456,9 @@ pub(crate) struct Decode {
     /// Who sent it, for codecs whose messages differ by side
     #[arg(long, value_name = "SIDE", default_value = "client")]
     pub(crate) from: From,
-    /// Keys, for codecs that decrypt
+    /// Keys, for codecs that decrypt; can be given more than once
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) keys: Option<PathBuf>,
+    pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
     /// Write JSON that `worldwire encode` reads
@@ -482,8 +482,7 @@ pub(crate) struct Encode {
     pub(crate) file: Option<PathBuf>,
     /// Encode lines of `dissect --json`, from this file or standard input: their messages one
     /// after the other, or with --hex one per line
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-",
-          conflicts_with = "codec")]
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) lines: Option<PathBuf>,
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
@@ -491,9 +490,9 @@ pub(crate) struct Encode {
     /// Who sends it, for codecs whose messages differ by side, if the JSON does not say
     #[arg(long, value_name = "SIDE", default_value = "client")]
     pub(crate) from: From,
-    /// Keys, for codecs that encrypt
+    /// Keys, for codecs that encrypt; can be given more than once
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) keys: Option<PathBuf>,
+    pub(crate) keys: Vec<PathBuf>,
     /// TERA: convert values as older parsers do: fractions are cut off, numbers wrap, and unknown
     /// fields are ignored
     #[arg(long)]

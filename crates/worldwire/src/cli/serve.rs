@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use worldwire_server::{ConfigError, uru};
 
 use super::ServeKi;
 use super::mxo::{SessionId, number};
@@ -60,7 +61,7 @@ pub(crate) struct ServeUru {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
     /// What clients are told to connect to: a name, or an IPv4 address [127.0.0.1]
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = uru_host)]
     pub(crate) public_address: Option<String>,
     /// Where the status page listens [127.0.0.1:14680]
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -71,6 +72,11 @@ pub(crate) struct ServeUru {
     /// Log every connection
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+/// What clients of Uru can be told to connect to.
+fn uru_host(text: &str) -> Result<String, ConfigError> {
+    uru::config::check_public_address(text).map(|()| text.to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -62,9 +62,9 @@ pub(crate) fn read_telling<S: Sink>(
             (Some(port), named) => ports.push((port, named)),
         }
     }
-    let keys = match &arguments.keys {
-        Some(path) => input::keys(Some(path))?,
-        None => input::keys_inside(&arguments.file),
+    let keys = match &arguments.keys[..] {
+        [] => input::keys_inside(&arguments.file),
+        paths => input::keys(paths)?,
     };
     let (Told { wire, secrets }, limits) = (told, Limits::DEFAULT);
     let options = Options { keys, definitions, family, ports, wire, secrets, limits };

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
         (None, Some(path)) => (input::read(path)?, path.display().to_string()),
         (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
     };
-    let keys = input::keys(arguments.keys.as_deref())?;
+    let keys = input::keys(&arguments.keys)?;
     let limits = Limits::DEFAULT;
     let definitions = definitions::load(&arguments.data, common)?;
     let options = CodecOptions {

@@ -281,6 +281,10 @@ fn cut(
             if count == wanted {
                 output.write(if is_json { line.as_bytes() } else { bytes })?;
                 if let Some(decode) = codec(line, families).filter(|_| !is_json) {
+                    let data = &reading.arguments.capture.data;
+                    let pins =
+                        data.pin.iter().map(|pin| format!(" --pin {}.{}", pin.name, pin.version));
+                    let decode = decode + &definitions::options(data) + &pins.collect::<String>();
                     reading.common.note("dissect", &format!("`worldwire {decode}` reads it"));
                 }
                 found = true;
@@ -336,6 +340,8 @@ fn check_filter(
     common: &Common,
 ) -> Result<(), Failure> {
     if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
+        let mut families = definitions.families().iter();
+        let advice = families.find_map(|family| family.advice_on(name, definitions));
         let hint = match near {
             _ if Filter::is_field(name, definitions) => {
                 let problem = format!(
@@ -343,6 +349,10 @@ fn check_filter(
                 );
                 return Err(Failure::Run(problem));
             }
+            near if let Some(advice) = advice => match near {
+                Some(near) => format!("; did you mean `{near}`? If not, {advice}"),
+                None => format!("; {advice}"),
+            },
             Some(near) => format!("; did you mean `{near}`?"),
             None => "; `worldwire codecs NAME` lists messages, a `*` matches anything".to_owned(),
         };

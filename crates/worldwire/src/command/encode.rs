@@ -16,15 +16,20 @@ use crate::output::{Failure, complain, write_all};
 use crate::{definitions, input};
 
 pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
-    let codec = arguments.codec.as_deref().map(Codec::named).transpose();
+    let (codec, path) = match &arguments.lines {
+        Some(lines) => (None, lines_of(arguments.codec.as_deref(), lines)?),
+        None => {
+            let file = arguments.file.as_deref();
+            (arguments.codec.as_deref(), file.unwrap_or_else(|| Path::new("-")))
+        }
+    };
+    let codec = codec.map(Codec::named).transpose();
     let codec = codec.map_err(|error| Failure::Run(error.to_string()))?;
-    let path = arguments.lines.as_deref().or(arguments.file.as_deref());
-    let path = path.unwrap_or_else(|| Path::new("-"));
     let subject = match path.to_str() {
         Some("-") => "standard input".to_owned(),
         _ => path.display().to_string(),
     };
-    let keys = input::keys(arguments.keys.as_deref())?;
+    let keys = input::keys(&arguments.keys)?;
     let limits = Limits::DEFAULT;
     let mut definitions = definitions::load(&arguments.data, common)?;
     if arguments.lenient {
@@ -49,6 +54,17 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
         common.note(&subject, &text);
     }
     write_all(&arguments.target, &encoded.bytes)
+}
+
+/// The file of lines, which may stand apart from `--lines`, where otherwise a codec is.
+fn lines_of<'p>(word: Option<&'p str>, lines: &'p Path) -> Result<&'p Path, Failure> {
+    let Some(word) = word else { return Ok(lines) };
+    let path = Path::new(word);
+    if lines == Path::new("-") && (path.exists() || Codec::named(word).is_err()) {
+        return Ok(path);
+    }
+    let problem = format!("--lines takes messages of any codec, from one file; leave out {word}");
+    Err(Failure::Run(problem))
 }
 
 /// What was encoded so far.

@@ -24,7 +24,9 @@ pub(crate) fn fresh(from: &NewPassword) -> Result<String, Failure> {
         None => first_line(&input::read_text(Path::new("-"))?),
     };
     if password.is_empty() {
-        return Err(Failure::Run("wanted a password, found none".to_owned()));
+        let wanted = "wanted a password (--password-file, or the first line of standard input), \
+                      found none";
+        return Err(Failure::Run(wanted.to_owned()));
     }
     Ok(password)
 }

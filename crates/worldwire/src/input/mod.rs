@@ -8,7 +8,7 @@ mod walk;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use worldwire_capture::{CaptureReader, Record, SecretsKind};
 use worldwire_core::Limits;
@@ -127,19 +127,19 @@ pub(crate) fn keys_inside(path: &Path) -> Keys {
     })
 }
 
-/// Reads a key file, if there is one.
-pub(crate) fn keys(path: Option<&Path>) -> Result<Keys, Failure> {
-    let Some(path) = path else {
-        return Ok(Keys::none());
-    };
-    let text = read_text(path)?;
-    Keys::parse(&text).map_err(|error| {
-        let text = error.to_string();
-        let mut lines: Vec<&str> = text.lines().collect();
-        let last = lines.pop().unwrap_or_default();
-        for line in lines {
-            complain(&shown(path), line);
-        }
-        Failure::Run(format!("{}: {last}", shown(path)))
-    })
+/// Reads key files, of which there may be none.
+pub(crate) fn keys(paths: &[PathBuf]) -> Result<Keys, Failure> {
+    let mut keys = Keys::none();
+    for path in paths {
+        keys.add(&read_text(path)?).map_err(|error| {
+            let text = error.to_string();
+            let mut lines: Vec<&str> = text.lines().collect();
+            let last = lines.pop().unwrap_or_default();
+            for line in lines {
+                complain(&shown(path), line);
+            }
+            Failure::Run(format!("{}: {last}", shown(path)))
+        })?;
+    }
+    Ok(keys)
 }

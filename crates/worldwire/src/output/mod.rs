@@ -87,6 +87,24 @@ impl Target {
         Ok(Self { output: Some(folder.join(name)), force: self.force })
     }
 
+    /// Refuses a file that is named as one of another kind. A name without an ending may be any.
+    pub(crate) fn ends_in(&self, what: &str, endings: &[&str]) -> Result<(), Failure> {
+        let Some((output, end)) =
+            self.output.as_deref().and_then(|path| Some((path, path.extension()?)))
+        else {
+            return Ok(());
+        };
+        if endings.iter().any(|wanted| end.eq_ignore_ascii_case(wanted)) {
+            return Ok(());
+        }
+        let endings: Vec<String> = endings.iter().map(|end| format!(".{end}")).collect();
+        let (endings, end) = (endings.join(" or "), printable(&end.to_string_lossy()));
+        let output = shown(output);
+        Err(Failure::Run(format!(
+            "-o {output}: this writes {what}: wanted {endings}, found .{end}"
+        )))
+    }
+
     /// Whether the result goes to standard output.
     pub(crate) fn is_stdout(&self) -> bool {
         self.output.as_deref().is_none_or(|path| path == Path::new("-"))

@@ -27,7 +27,13 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
         assert_eq!(before, after, "{name}");
     }
     let again = wad(home.path(), &["extract", "1.wad", "-C", "out"]);
-    assert_eq!(again.status.code(), Some(1), "files were overwritten");
+    // Nothing was written, as with one file that is there already.
+    assert_eq!(again.status.code(), Some(2), "files were overwritten");
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(said.ends_with("out: nothing was extracted: all files are there already\n"), "{said}");
+    fs::remove_file(home.path().join("out/x.mp3")).unwrap();
+    let some = wad(home.path(), &["extract", "1.wad", "-C", "out"]);
+    assert_eq!(some.status.code(), Some(1), "one file was written");
 }
 
 #[cfg(target_os = "linux")]

@@ -50,7 +50,7 @@ fn mistakes_are_shown_in_place() {
         ("a == hex\"\n\u{202e}\"", 6, "found `\\n\\u{202e}`"),
         ("a == hex\"0\"", 6, "an even number of hexadecimal digits"),
         ("a == \"\\d\"", 7, "found `\\d`; backslashes are literal in text that begins with"),
-        ("a ~ \"(\"", 5, "wanted a regular expression, found "),
+        ("a ~ \"(\"", 5, "wanted a regular expression, found open group"),
         ("a ~ 00:ff", 5, "wanted a regular expression, found bytes"),
         ("a < true", 3, "wanted `==` or `!=`, found `<` with true"),
         ("a has 0", 7, "wanted the name of a flag or a number with bits in it"),

@@ -221,12 +221,7 @@ impl Realm {
         password: &str,
         privileges: Privileges,
     ) -> Result<u64, String> {
-        // The login puts the name between spaces.
-        let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-        if !fits || name.len() > MOST_NAME {
-            let wanted = format!("wanted 1 to {MOST_NAME} characters of ASCII without blanks");
-            return Err(format!("account {name:?}: {wanted}"));
-        }
+        check_account_name(name)?;
         if self.state().user_named(name).is_some() {
             return Err(format!("account {name:?}: exists already"));
         }
@@ -356,4 +351,17 @@ fn nonce() -> Result<[u8; 12], String> {
 pub(super) fn unix_now() -> u32 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u32::try_from(since.unwrap_or_default().as_secs()).unwrap_or(u32::MAX)
+}
+/// Checks what an account is to be called.
+///
+/// # Errors
+/// What is wrong with it, for people.
+pub fn check_account_name(name: &str) -> Result<(), String> {
+    // The login puts the name between spaces.
+    let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits && name.len() <= MOST_NAME {
+        return Ok(());
+    }
+    let wanted = format!("wanted 1 to {MOST_NAME} characters of ASCII without blanks");
+    Err(format!("account {name:?}: {wanted}"))
 }

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
-pub use accounts::{AccountSummary, CharacterSummary, Privileges};
+pub use accounts::{AccountSummary, CharacterSummary, Privileges, check_account_name};
 pub use queue::{Number, Place, Queue};
 
 use super::config::KiConfig;

@@ -15,13 +15,13 @@ use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
 use super::CONFIG;
-use super::accounts::{AccountSummary, PasswordSet};
+use super::accounts::{AccountSummary, PasswordSet, is_account_name};
 use super::config::ShardConfig;
 use super::players::ThrownOut;
 use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
 use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
-use crate::store::lock::FolderLock;
+use crate::store::lock::{FolderLock, LOCK_FILE};
 use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, SQLITE_FILE, StoreError};
 
@@ -155,6 +155,14 @@ pub enum AdminError {
         /// Why not.
         source: io::Error,
     },
+    /// A file in the folder cannot be used.
+    #[error("{}: {source}", file.display())]
+    File {
+        /// Which one.
+        file: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// `shard.toml` cannot be read.
     #[error("{}: {error}", file.display())]
     Config {
@@ -172,6 +180,16 @@ pub enum AdminError {
     /// The vault.
     #[error(transparent)]
     Vault(#[from] VaultError),
+}
+
+impl AdminError {
+    /// What it means that the shard in a folder cannot be asked.
+    fn unanswered(folder: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::File { file: operators::file(folder), source },
+            _ => Self::Silent { folder: folder.to_owned(), source },
+        }
+    }
 }
 
 /// A shard, as its operator has it.
@@ -198,8 +216,8 @@ impl Admin {
             let was_one = [SQLITE_FILE, CONFIG].iter().any(|name| folder.join(name).exists());
             return Err(if was_one { AdminError::NoKey(key) } else { no_shard() });
         }
-        let silent = |source| AdminError::Silent { folder: folder.to_owned(), source };
-        let Some(lock) = FolderLock::take(folder).map_err(silent)? else {
+        let locked = |source| AdminError::File { file: folder.join(LOCK_FILE), source };
+        let Some(lock) = FolderLock::take(folder).map_err(locked)? else {
             return Ok(Self(Place::Running(folder.to_owned())));
         };
         let file = folder.join(CONFIG);
@@ -228,7 +246,7 @@ impl Admin {
             Place::Running(folder) => {
                 match operators::ask::<Vault>(folder, &request, lines).await {
                     Ok(answer) => answer.map_err(AdminError::Refused),
-                    Err(source) => Err(AdminError::Silent { folder: folder.clone(), source }),
+                    Err(source) => Err(AdminError::unanswered(folder, source)),
                 }
             }
         }
@@ -354,6 +372,17 @@ pub async fn perform(
     }
 }
 
+/// Checks what an account is to be called, as [`Request::AddAccount`] does.
+///
+/// # Errors
+/// What is wrong with it, for people.
+pub fn check_account_name(name: &str) -> Result<(), String> {
+    match is_account_name(name) {
+        true => Ok(()),
+        false => Err(format!("account {name:?}: {}", said(NetError::InvalidParameter))),
+    }
+}
+
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     push_hex(&mut text, bytes);
@@ -407,4 +436,21 @@ fn said(error: NetError) -> String {
         error => return format!("error {}", error.0),
     };
     text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_somebody_else_is_named() {
+        let said = |kind: io::ErrorKind| {
+            AdminError::unanswered(Path::new("there"), kind.into()).to_string()
+        };
+        let file = operators::file(Path::new("there"));
+        let wanted = format!("{}: permission denied", file.display());
+        assert_eq!(said(io::ErrorKind::PermissionDenied), wanted);
+        let silent = said(io::ErrorKind::ConnectionRefused);
+        assert!(silent.starts_with("there: a shard runs there and does not answer: "), "{silent}");
+    }
 }

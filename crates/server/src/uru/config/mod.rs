@@ -12,7 +12,7 @@ use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
 
 use super::vault::{OnDuplicate, VaultConfig};
-use crate::config::{ConfigError, address, parse};
+use crate::config::{ConfigError, address, is_host, parse};
 
 mod ages;
 
@@ -215,16 +215,8 @@ impl ShardConfig {
     /// # Errors
     /// A value that cannot be served.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let units = self.public_address.encode_utf16().count();
-        if units == 0 || units > MOST_ADDRESS_UNITS {
-            let wanted = format!("wanted 1 to {MOST_ADDRESS_UNITS} characters, found {units}");
-            return Err(ConfigError(format!("public_address: {wanted}")));
-        }
-        if !is_host(&self.public_address) {
-            let wanted = "wanted an IPv4 address, or a name such as uru.example.org";
-            let found = &self.public_address;
-            return Err(ConfigError(format!("public_address: {wanted}, found {found:?}")));
-        }
+        check_public_address(&self.public_address)
+            .map_err(|problem| ConfigError(format!("public_address: {problem}")))?;
         let Limits { connections, connections_per_address, .. } = self.limits;
         for (name, most) in
             [("connections", connections), ("connections_per_address", connections_per_address)]
@@ -265,6 +257,17 @@ impl ShardConfig {
     #[must_use]
     pub fn host(&self) -> &str {
         self.public_address.split(':').next().unwrap_or_default()
+    }
+
+    /// Whether clients of other machines are told to connect to their own.
+    #[must_use]
+    pub fn misleads_others(&self) -> bool {
+        let host = self.host();
+        let is_here = match host.parse::<Ipv4Addr>() {
+            Ok(ip) => ip.is_loopback() || ip.is_unspecified(),
+            Err(_) => host.eq_ignore_ascii_case("localhost"),
+        };
+        is_here && !is_loopback(self.listen.ip())
     }
 
     /// The rules of the vault.
@@ -323,23 +326,23 @@ impl ShardConfig {
     }
 }
 
-/// Whether a text is an IPv4 address or the name of a host, with or without a port.
-fn is_host(text: &str) -> bool {
+/// Checks what clients are told to connect to: an IPv4 address or the name of a host, with or without
+/// a port.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_public_address(text: &str) -> Result<(), ConfigError> {
+    let units = text.encode_utf16().count();
+    if units == 0 || units > MOST_ADDRESS_UNITS {
+        let wanted = format!("wanted 1 to {MOST_ADDRESS_UNITS} characters, found {units}");
+        return Err(ConfigError(wanted));
+    }
     let (host, port) = text.split_once(':').unwrap_or((text, "1"));
-    let is_label = |label: &str| {
-        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        !label.is_empty() && label.bytes().all(fits)
-    };
-    // Whatever ends in a number is an address.
-    let is_number =
-        |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
-    let is_address = host.rsplit('.').next().is_some_and(is_number);
-    port.parse::<u16>().is_ok_and(|port| port != 0)
-        && if is_address {
-            host.parse::<Ipv4Addr>().is_ok()
-        } else {
-            host.strip_suffix('.').unwrap_or(host).split('.').all(is_label)
-        }
+    if !is_host(host) || !port.parse::<u16>().is_ok_and(|port| port != 0) {
+        let wanted = "wanted an IPv4 address, or a name such as uru.example.org";
+        return Err(ConfigError(format!("{wanted}, found {text:?}")));
+    }
+    Ok(())
 }
 
 fn is_loopback(address: IpAddr) -> bool {
@@ -387,7 +390,7 @@ impl fmt::Display for Commented<'_> {
 # Where clients connect: all services share one port. 0.0.0.0 is every address of this machine.
 listen = {listen}
 # What clients are told to connect to: an IPv4 address, or a name of at most {MOST_ADDRESS_UNITS}
-# characters.
+# characters. Players on other machines are sent to their own machine while it is 127.0.0.1.
 public_address = {public}
 # The status page, with /status, /welcome, /metrics and /health. Empty for none.
 status = {status}
@@ -592,6 +595,18 @@ mod tests {
         }
         for host in ["10.0.0.1", "uru.example.org", "localhost", "x:14617", "1.2.3.4:5", "a-1.b."] {
             assert!(ShardConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
+        }
+        for (listen, public, misleads) in [
+            ("127.0.0.1:1", "127.0.0.1", false),
+            ("0.0.0.0:1", "127.0.0.1", true),
+            ("192.0.2.7:1", "LOCALHOST:1", true),
+            ("[::]:1", "0.0.0.0", true),
+            ("0.0.0.0:1", "192.0.2.7:1", false),
+            ("0.0.0.0:1", "uru.example.org", false),
+        ] {
+            let (listen, public_address) = (listen.parse().unwrap(), public.to_owned());
+            let config = ShardConfig { listen, public_address, ..ShardConfig::default() };
+            assert_eq!(config.misleads_others(), misleads, "{listen} {public}");
         }
         assert_eq!(
             error("[limits]\nconnections = 0"),

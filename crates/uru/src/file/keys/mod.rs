@@ -151,6 +151,22 @@ impl KeyRing {
         self.sessions.extend(other.sessions);
     }
 
+    /// What this ring and another one know differently, as two values in one file would be a
+    /// [conflict](Fault::Conflict): the key of a server, or the droid key. Sessions are told apart
+    /// by their seeds.
+    #[must_use]
+    pub fn conflict(&self, other: &Self) -> Option<String> {
+        let differs = |kind: &ServerKind| {
+            let both = self.public(*kind).zip(other.public(*kind));
+            both.is_some_and(|(one, another)| one != another)
+        };
+        if let Some(kind) = ServerKind::ALL.into_iter().find(differs) {
+            return Some(format!("the {kind} key"));
+        }
+        let both = self.droid().zip(other.droid());
+        both.filter(|(one, another)| one != another).map(|_| "the droid key".to_owned())
+    }
+
     /// Adds the key of one captured connection, told by the seed that its server sent.
     pub fn insert_session(&mut self, service: Service, seed: Seed, key: SessionKey) {
         self.sessions.insert(seed, (service, key));

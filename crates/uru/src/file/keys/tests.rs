@@ -112,6 +112,19 @@ fn sources_of_openuru() {
 }
 
 #[test]
+fn rings_contradict_each_other_where_one_file_would() {
+    let droid = |last: char| {
+        let text = format!("Key.Droid = 3141592653589793238462643383279{last}\n");
+        KeyRing::parse(&text).unwrap()
+    };
+    assert_eq!(droid('5').conflict(&droid('5')), None);
+    assert_eq!(droid('5').conflict(&droid('6')).as_deref(), Some("the droid key"));
+    // The client's half of a pair is no other key, and other servers have others.
+    let public = KeyRing::parse(&ring().format(Spelling::ServerIni)).unwrap();
+    assert_eq!((ring().conflict(&public), public.conflict(&ring())), (None, None));
+}
+
+#[test]
 fn what_is_written_reads_the_same() {
     let ring = ring();
     for spelling in Spelling::ALL {

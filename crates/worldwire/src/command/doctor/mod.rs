@@ -27,8 +27,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let tera_definitions = definitions.part::<TeraDefinitions>();
     let objects = definitions.part::<KiObjects>();
     let protocols = definitions.part::<Protocols>();
-    let has_logins =
-        !input::keys(arguments.capture.keys.as_deref())?.part::<KeyFile>().logins().is_empty();
+    let has_logins = !input::keys(&arguments.capture.keys)?.part::<KeyFile>().logins().is_empty();
     let tera = tera::Builds::default();
     // What was said, how often, and in which conversation first.
     let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();

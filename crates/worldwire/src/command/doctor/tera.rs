@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use worldwire_dissect::{Item, TeraDefinitions};
@@ -10,6 +9,7 @@ use worldwire_tera::diagnosis::{Diagnosis, Finding};
 use worldwire_tera::packet::Packets;
 
 use crate::cli::Capture;
+use crate::definitions::{options, shell};
 
 /// A diagnosis for each build that speaks in the capture.
 #[derive(Default)]
@@ -70,12 +70,12 @@ fn help(finding: &Finding, capture: &Capture, definitions: &TeraDefinitions) -> 
         Finding::Unmapped { opcode, .. } => {
             let from = shell(&capture.file);
             let mut command = format!("; worldwire tera def rank {opcode} --from {from}");
-            push_data(capture, &mut command);
+            command.push_str(&options(&capture.data));
             command
         }
         Finding::Sealed { .. } => {
             let mut command = format!("; worldwire tera integrity {}", shell(&capture.file));
-            push_data(capture, &mut command);
+            command.push_str(&options(&capture.data));
             command
         }
         Finding::Deprecated { name, version, .. } => {
@@ -83,41 +83,5 @@ fn help(finding: &Finding, capture: &Capture, definitions: &TeraDefinitions) -> 
         }
         Finding::Undefined { name, .. } => format!("; write {name}.1.def"),
         _ => String::new(),
-    }
-}
-
-/// Writes what the build was chosen by, as the commands take it.
-fn push_data(capture: &Capture, command: &mut String) {
-    for path in &capture.data.paths {
-        let _ = write!(command, " --data {}", shell(path));
-    }
-    if let Some(revision) = capture.data.revision {
-        let _ = write!(command, " --revision {revision}");
-    }
-    if let Some(patch) = &capture.data.patch {
-        let _ = write!(command, " --patch {patch}");
-    }
-}
-
-/// A path as a shell takes it.
-fn shell(path: &Path) -> String {
-    let path = path.display().to_string();
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=~".contains(c);
-    if !path.is_empty() && path.chars().all(plain) && !path.starts_with('~') {
-        path
-    } else {
-        format!("'{}'", path.replace('\'', "'\\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_can_be_pasted() {
-        assert_eq!(shell(Path::new("a/b-1.pcap")), "a/b-1.pcap");
-        assert_eq!(shell(Path::new("my captures/it's.pcap")), "'my captures/it'\\''s.pcap'");
-        assert_eq!(shell(Path::new("~x")), "'~x'");
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use worldwire_server::ki::admin::{Admin, AdminError, Request};
+use worldwire_server::ki::admin::{Admin, AdminError, Request, check_account_name};
 
 use crate::cli::{Common, KiAccount, KiRefresh};
 use crate::command::password;
@@ -22,6 +22,10 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
             return if server.json { print_lines(&token) } else { print(&arguments(&token)) };
         }
         KiAccount::Add { name, password, paying, slots, server } => {
+            check_account_name(name).map_err(|problem| {
+                complain(&server.server.to_string_lossy(), &problem);
+                Failure::Input
+            })?;
             let password = password::fresh(password)?;
             let (paying, slots) = (*paying, *slots);
             let request = Request::AddAccount { name: name.clone(), password, paying, slots };
@@ -45,8 +49,15 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
     };
     let answer = ask(&server.server, request)?;
     let connections = answer.first().and_then(|answer| answer["connections"].as_u64());
-    common.note(name, if connections == Some(0) { "was not connected" } else { done });
-    if server.json { print_lines(&answer) } else { Ok(()) }
+    if server.json {
+        print_lines(&answer)?;
+    }
+    if connections == Some(0) {
+        complain(name, "is not connected");
+        return Err(Failure::Input);
+    }
+    common.note(name, done);
+    Ok(())
 }
 
 pub(crate) fn refresh(arguments: &KiRefresh, common: &Common) -> Result<(), Failure> {

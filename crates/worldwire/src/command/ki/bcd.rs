@@ -28,11 +28,15 @@ pub(super) fn run(command: &KiBcd, common: &Common) -> Result<(), Failure> {
             each(paths, &BCD, common, |found| statistics(&found.title, &open(&found)?, *json))
         }
         KiBcd::Draw { path, target } => {
+            target.ends_in("SVG", &["svg"])?;
             let only = only(path, &BCD, common)?;
             let found = only.found();
             write_all(target, open(&found)?.to_svg(&found.title).as_bytes())
         }
         KiBcd::Export { path, to, target } => {
+            if to.is_none() {
+                target.ends_in("glTF or OBJ", &["gltf", "obj"])?;
+            }
             let only = only(path, &BCD, common)?;
             let found = only.found();
             let file = open(&found)?;

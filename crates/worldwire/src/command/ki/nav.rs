@@ -24,6 +24,7 @@ pub(super) fn run(command: &KiNav, common: &Common) -> Result<(), Failure> {
             Ok(said)
         }),
         KiNav::Draw { path, target } => {
+            target.ends_in("SVG", &["svg"])?;
             let only = only(path, &NAV, common)?;
             let found = only.found();
             write_all(target, open(&found)?.to_svg(&found.title).as_bytes())
@@ -34,6 +35,7 @@ pub(super) fn run(command: &KiNav, common: &Common) -> Result<(), Failure> {
             route(&found.title, &open(&found)?, (from, to), directions(*both), *json)
         }
         KiNav::Graphml { path, both, target } => {
+            target.ends_in("GraphML", &["graphml", "xml"])?;
             let only = only(path, &NAV, common)?;
             write_all(target, open(&only.found())?.to_graphml(directions(*both)).as_bytes())
         }

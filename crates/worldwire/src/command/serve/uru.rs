@@ -81,6 +81,10 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
         if let Ok(address) = shard.address() {
             say(format_args!("worldwire: clients connect to {address}"));
         }
+        if shard.config().misleads_others() {
+            say("worldwire: clients of other machines are sent to their own: give \
+                 --public-address, or public_address in shard.toml");
+        }
         if let Some(status) = shard.status_address() {
             say(format_args!("worldwire: the status page is http://{status}/status"));
         }

@@ -100,7 +100,7 @@ pub(super) fn capture<S: Sink>(
     let data = Data { paths: Vec::new(), revision: None, patch: None, pin: Vec::new() };
     let capture = Capture {
         file: file.to_owned(),
-        keys: None,
+        keys: Vec::new(),
         data,
         families: Vec::new(),
         is_growing: false,

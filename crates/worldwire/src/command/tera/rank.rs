@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     };
     let capture = Capture {
         file: from.clone(),
-        keys: None,
+        keys: Vec::new(),
         data,
         families: Vec::new(),
         is_growing: false,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::Value as Json;
-use worldwire_server::uru::admin::{Admin, AdminError, Request};
+use worldwire_server::uru::admin::{Admin, AdminError, Request, check_account_name};
 use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::message::AccountFlags;
 
@@ -15,6 +15,10 @@ use crate::output::{Failure, complain, print, printable};
 pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> {
     match command {
         UruAccount::Add { name, password, role, shard } => {
+            check_account_name(name).map_err(|problem| {
+                complain(&shard.shard.to_string_lossy(), &problem);
+                Failure::Input
+            })?;
             let password = password::fresh(password)?;
             let flags = flags(role);
             let request = Request::AddAccount { name: name.clone(), password, flags };
@@ -62,22 +66,32 @@ pub(crate) fn ask(
     request: Request,
     lines: Vec<String>,
 ) -> Result<Vec<Json>, Failure> {
+    answer(folder, request, &lines)?.map_err(|problem| {
+        complain(&folder.to_string_lossy(), &problem);
+        Failure::Input
+    })
+}
+
+/// Asks the shard in a folder. The inner result is its answer.
+pub(crate) fn answer(
+    folder: &Path,
+    request: Request,
+    lines: &[String],
+) -> Result<Result<Vec<Json>, String>, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
     let answer = runtime.block_on(async {
         let admin = Admin::open(folder).await?;
-        let answer = admin.ask(request, &lines).await;
+        let answer = admin.ask(request, lines).await;
         admin.close().await;
         answer
     });
-    answer.map_err(|error| match error {
-        AdminError::Refused(problem) => {
-            complain(&folder.to_string_lossy(), &problem);
-            Failure::Input
-        }
-        error => Failure::Run(printable(&error.to_string())),
-    })
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(AdminError::Refused(problem)) => Ok(Err(problem)),
+        Err(error) => Err(Failure::Run(printable(&error.to_string()))),
+    }
 }
 
 /// Prints one value per line.

@@ -1,6 +1,7 @@
 //! `worldwire uru keys`.
 
 use core::convert::Infallible;
+use core::slice;
 
 use rand_core::{TryCryptoRng, TryRng};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
@@ -23,7 +24,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
             write_secret(target, ring.format(spelling(*format)).as_bytes())
         }
         UruKeys::Convert { file, to, target } => {
-            let keys = input::keys(Some(file))?;
+            let keys = input::keys(slice::from_ref(file))?;
             let spelling = spelling(*to);
             let text = keys.part::<KeyRing>().format(spelling);
             // Comments alone are no keys.

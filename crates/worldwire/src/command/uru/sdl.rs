@@ -40,7 +40,7 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
                 file: file.clone(),
                 hex: hex.clone(),
                 from: From::Client,
-                keys: None,
+                keys: Vec::new(),
                 data,
                 json: *json,
                 json_safe: false,
@@ -59,7 +59,7 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
 
 /// Reads descriptors; what is wrong with them is reported.
 pub(super) fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
-    let definitions = definitions::load_from(paths, common)?;
+    let definitions = definitions::load_kind(paths, "descriptors (.sdl files)", common)?;
     let uru = definitions.get_ref::<UruDefinitions>();
     Ok(uru.map(|uru| uru.descriptors().clone()).unwrap_or_default())
 }

@@ -11,7 +11,7 @@ use worldwire_server::uru::vault::Dump;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::vault::VaultNode;
 
-use super::account::{ask, print_lines};
+use super::account::{answer, ask, print_lines};
 use super::sdl::load;
 use crate::cli::{Common, OtherServer, Target, UruVault};
 use crate::input;
@@ -58,14 +58,22 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
         UruVault::Export { to: Some(to), shard, target } => move_out(shard, *to, target),
         UruVault::Import { file, from, sdl, replace, shard } => {
             let lines = match from {
-                None => input::read_text(file)?.lines().map(str::to_owned).collect(),
+                None => input::read_text(file)?.lines().map(str::to_owned).collect::<Vec<_>>(),
                 Some(from) => {
                     let own = own_descriptors(&shard.shard);
                     let descriptors = load(if sdl.is_empty() { &own } else { sdl }, common)?;
                     moved(file, *from, &descriptors)?
                 }
             };
-            let done = ask(&shard.shard, Request::Import { replace: *replace }, lines)?;
+            let answer = answer(&shard.shard, Request::Import { replace: *replace }, &lines)?;
+            let done = answer.map_err(|problem| {
+                // It is the file that is at fault, unless nothing is wrong with it.
+                match Dump::read(lines.iter().map(String::as_str)) {
+                    Err(error) => complain(&input::title(file), &error.to_string()),
+                    Ok(_) => complain(&shard.shard.to_string_lossy(), &problem),
+                }
+                Failure::Input
+            })?;
             let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
             common.note(&input::title(file), &format!("{nodes} nodes imported"));
             if shard.json { print_lines(&done) } else { Ok(()) }

@@ -128,7 +128,17 @@ pub(super) fn run(
         let (parts, size) = (parts.join(", "), counted(bytes, "byte"));
         say(format_args!("{parts}; {size} in {}", spent(start)));
     }
-    if problems > 0 { Err(Failure::Input) } else { Ok(()) }
+    match problems {
+        0 => Ok(()),
+        // As with a single file that is there already.
+        _ if problems == occupied && files + existing == 0 => {
+            let folder = shown(how.folder);
+            Err(Failure::Run(format!(
+                "{folder}: nothing was extracted: all files are there already"
+            )))
+        }
+        _ => Err(Failure::Input),
+    }
 }
 
 /// Extracts one archive.
