@@ -198,7 +198,7 @@ fn give_name(from: &Path, to: &Path, taken: Taken) -> io::Result<()> {
 /// Whether two regular files have the same bytes.
 fn are_alike(one: &Path, other: &Path) -> io::Result<bool> {
     let lengths = [fs::symlink_metadata(one)?, fs::symlink_metadata(other)?]
-        .map(|about| about.is_file().then(|| about.len()));
+        .map(|about| about.is_file().then_some(about.len()));
     if lengths[0].is_none() || lengths[0] != lengths[1] {
         return Ok(false);
     }
