@@ -37,7 +37,7 @@ impl<'n> Opener<'n> for UruDefinitions {
         }
         let buffer = reader.rest();
         let inner = buffer.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
-        let outer = outer_class(reader.trace_mut()).unwrap_or(inner.into());
+        let outer = outer_class(reader.trace_mut()).unwrap_or_else(|| inner.into());
         checked_class(ClassIndex(outer), buffer).map_err(|error| error.inside(MESSAGE))?;
         NetMessage::decode(reader, MESSAGE).map(drop)
     }
