@@ -232,6 +232,11 @@ impl Conversations {
 
     /// Takes in the next packet and tells what happened.
     pub fn push(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Event<'_>)) {
+        if let Some(why) = packet.unusable {
+            self.last = Last::Nobody;
+            *self.unusable.entry(why).or_default() += 1;
+            return;
+        }
         let Self { talks, fragments, .. } = self;
         let stamp = (packet.time, packet.number);
         let outcome = segment(

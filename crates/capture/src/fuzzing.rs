@@ -73,6 +73,7 @@ pub fn reassembly(data: &[u8]) {
             link: LinkType::RAW,
             data: &packet,
             original_length: u32::try_from(packet.len()).unwrap_or(0) + u32::from(who >> 7) * 9,
+            unusable: None,
             offset: 0,
         };
         conversations.push(&packet, &mut |event| watch.event(event));

@@ -21,6 +21,12 @@ pub enum Unusable {
     /// More tunnels are inside of each other than are followed.
     #[error("a tunnel in a tunnel, too deep")]
     Tunnels,
+    /// Its block names an interface that the capture does not describe.
+    #[error("of an interface that the capture does not describe")]
+    Interface,
+    /// Its block is shorter than the packet that it promises, or than its own fields.
+    #[error("longer than its block")]
+    Block,
     /// A header contradicts itself.
     #[error("with a broken header")]
     Broken,

@@ -50,6 +50,7 @@ fn run(packets: &[(LinkType, Vec<u8>)], limits: &Limits) -> Told {
             link: *link,
             data,
             original_length: u32::try_from(data.len()).unwrap(),
+            unusable: None,
             offset: 0,
         };
         conversations.push(&packet, &mut |event| take(event.kind));

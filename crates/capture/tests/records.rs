@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
 use worldwire_capture::{
-    CaptureError, CaptureReader, CaptureWriter, ClassicWriter, Format, LinkType, Record,
-    SecretsKind, Subject, Timestamp, fuzzing,
+    CaptureError, CaptureReader, CaptureWriter, ClassicWriter, Conversations, Format, LinkType,
+    Record, SecretsKind, Subject, Timestamp, Unusable, fuzzing,
 };
 use worldwire_core::Limits;
 
@@ -333,10 +333,6 @@ fn numbers_that_contradict_each_other_are_told() {
             "bad block at offset 28: its length differs at its end (16)",
         ),
         (
-            enhanced(false, 3, 0, b""),
-            "bad packet block at offset 28: its interface was not described (3)",
-        ),
-        (
             block(false, 10, &words(false, &[1, 9, 0])),
             "bad secrets block at offset 28: its secrets are longer than the block (9)",
         ),
@@ -352,9 +348,40 @@ fn numbers_that_contradict_each_other_are_told() {
     let mut bad = section(false);
     bad[8] = 0;
     assert!(error(&bad[..]).contains("no byte order"));
-    let mut long = enhanced(false, 0, 0, b"abcd");
+}
+
+#[test]
+fn a_packet_block_that_contradicts_itself_costs_itself() {
+    let mut long = enhanced(false, 0, 5, b"long");
     long[20] = 9;
-    assert!(error(&file(&[interface(false, 1, 9, &[9]), long])[..]).contains("longer than"));
+    let blocks = [
+        section(false),
+        interface(false, 1, 9, &[9]),
+        enhanced(false, 0, 7, b"one"),
+        enhanced(false, 3, 0, b"nobody"),
+        long,
+        // Too short for its fields.
+        block(false, 6, &words(false, &[0, 0])),
+        block(false, 3, &words(false, &[9, 0])),
+        enhanced(false, 0, 8, b"two"),
+    ];
+    let file = blocks.concat();
+    let mut reader = CaptureReader::new(&file[..], &Limits::DEFAULT).expect("a capture");
+    let mut conversations = Conversations::new(&Limits::DEFAULT);
+    let mut told = Vec::new();
+    while let Some(record) = reader.next().expect("no error") {
+        let Record::Packet(packet) = record else { panic!("{record:?}") };
+        told.push((packet.number, packet.unusable, packet.data.to_vec()));
+        conversations.push(&packet, &mut |_| {});
+    }
+    let (nobody, block) = (Some(Unusable::Interface), Some(Unusable::Block));
+    let whys: Vec<_> = told.iter().map(|(_, why, _)| *why).collect();
+    assert_eq!(whys, [None, nobody, block, block, block, None]);
+    assert_eq!(told.iter().map(|(number, ..)| *number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!([&told[0].2[..], &told[5].2[..]], [b"one", b"two"]);
+    assert!(told[1..5].iter().all(|(.., data)| data.is_empty()));
+    let counted = conversations.unusable();
+    assert!(counted.contains(&(Unusable::Interface, 1)) && counted.contains(&(Unusable::Block, 3)));
 }
 
 #[test]

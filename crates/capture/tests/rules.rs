@@ -50,6 +50,7 @@ impl Told {
             link: self.link,
             data,
             original_length,
+            unusable: None,
             offset: 0,
         };
         let lines = &mut self.lines;

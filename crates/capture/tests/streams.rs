@@ -55,6 +55,7 @@ fn told(first: u32, packets: &[Vec<u8>], limits: &Limits) -> Told {
             link: LinkType::RAW,
             data,
             original_length: 0,
+            unusable: None,
             offset: 0,
         };
         conversations.push(&packet, &mut |event| hear(event.kind));

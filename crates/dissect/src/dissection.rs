@@ -137,7 +137,7 @@ struct Batch {
     bytes: Vec<u8>,
     /// The size in which it is full.
     size: BatchSize,
-    /// The time of the first packet of the capture.
+    /// The time of the first packet of the capture that tells one.
     start: Option<Timestamp>,
     /// The number of the last packet that was taken in.
     last: u64,
@@ -350,7 +350,9 @@ impl Feed<'_> {
     /// Takes in a packet. True when the batch is full.
     pub fn push(&mut self, packet: &Packet<'_>) -> bool {
         let batch = &mut *self.batch;
-        batch.start.get_or_insert(packet.time);
+        if packet.unusable.is_none() {
+            batch.start.get_or_insert(packet.time);
+        }
         batch.last = packet.number;
         self.conversations.push(packet, &mut |event| batch.hold(event));
         batch.is_full()

@@ -148,6 +148,7 @@ fn push_all(dissection: &mut Dissection, packets: &[Vec<u8>]) {
             link: LinkType::ETHERNET,
             data,
             original_length: u32::try_from(data.len()).unwrap(),
+            unusable: None,
             offset: 0,
         });
     }

@@ -3,14 +3,17 @@
 //! A connection lasts ten seconds at most, whatever its peer does.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_TYPE, HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -49,10 +52,35 @@ pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> i
         late.stopping().await;
         sleep(GRACE).await;
     };
+    let router = router.layer(from_fn(refuse_foreign));
     tokio::select! {
         served = axum::serve(listener, router).with_graceful_shutdown(stopped) => served,
         () = late => Ok(()),
     }
+}
+
+/// Refuses requests that change something and that a page of another site made in the browser of
+/// somebody who is near: 403.
+async fn refuse_foreign(request: Request, next: Next) -> Response {
+    if !request.method().is_safe() && is_foreign(request.headers()) {
+        let text = "requests of other sites are refused\n";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    next.run(request).await
+}
+
+/// Whether a browser says that a page made the request that is not of this host. A name counts as
+/// foreign, too, since another site's may lead here; `localhost` is nobody else's.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(ORIGIN) else { return false };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let name = host.parse::<Authority>();
+    let is_sure = name.is_ok_and(|name| {
+        let name = name.host();
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        name == "localhost" || address.parse::<IpAddr>().is_ok()
+    });
+    !is_sure || origin.as_bytes() != format!("http://{host}").as_bytes()
 }
 
 /// A page that is served by a task of its own, or none.
@@ -169,5 +197,54 @@ impl AsyncWrite for Visitor {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.check(context)?;
         Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::post;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use worldwire_net::Stop;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_other_sites_post_is_refused() {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = tcp.local_addr().unwrap();
+        let router = Router::new().route("/hold", post(|| async { StatusCode::NO_CONTENT }));
+        let stop = Stop::new();
+        let serving = tokio::spawn(serve(tcp, router, stop.signal()));
+        let own = format!("127.0.0.1:{}", address.port());
+        let local = format!("localhost:{}", address.port());
+        let cases = [
+            (own.clone(), None, "204"),
+            ("evil.example".to_owned(), None, "204"),
+            (own.clone(), Some(format!("http://{own}")), "204"),
+            (local.clone(), Some(format!("http://{local}")), "204"),
+            ("[::1]:80".to_owned(), Some("http://[::1]:80".to_owned()), "204"),
+            (own.clone(), Some("http://evil.example".to_owned()), "403"),
+            (own.clone(), Some(format!("https://{own}")), "403"),
+            (own.clone(), Some("http://127.0.0.1:1".to_owned()), "403"),
+            (own, Some("null".to_owned()), "403"),
+            // A name that was made to lead here.
+            ("evil.example".to_owned(), Some("http://evil.example".to_owned()), "403"),
+        ];
+        for (host, origin, wanted) in cases {
+            let line = origin.as_ref().map(|origin| format!("Origin: {origin}\r\n"));
+            let line = line.unwrap_or_default();
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!(
+                "POST /hold HTTP/1.1\r\nHost: {host}\r\n{line}Connection: close\r\n\
+                 Content-Length: 0\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            let status = answer.split(' ').nth(1).unwrap();
+            assert_eq!(status, wanted, "{host} {origin:?}");
+        }
+        stop.stop();
+        serving.await.unwrap().unwrap();
     }
 }

@@ -464,7 +464,8 @@ impl<'d> Field<'d> for SetupPacket<'d> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        let kind = SetupType::from_json(fields.given("type")?)?;
+        let kind =
+            SetupType::from_json(fields.given("type")?).map_err(|error| error.inside("type"))?;
         // The count follows from the data.
         fields.take_optional("byteCount");
         let packet = match kind {
@@ -476,8 +477,14 @@ impl<'d> Field<'d> for SetupPacket<'d> {
                 let seed = fields.given_optional("seed").map(Field::from_json);
                 Self::Encrypt(seed.transpose().map_err(|error| error.inside("seed"))?)
             }
-            SetupType::Error => Self::Error(Field::from_json(fields.given("error")?)?),
-            _ => return Err(Error::value("Connect, Encrypt or Error", kind.to_string())),
+            SetupType::Error => {
+                let error = Field::from_json(fields.given("error")?);
+                Self::Error(error.map_err(|error| error.inside("error"))?)
+            }
+            _ => {
+                let error = Error::value("Connect, Encrypt or Error", kind.to_string());
+                return Err(error.inside("type"));
+            }
         };
         fields.end()?;
         Ok(packet)
@@ -496,5 +503,28 @@ impl<'d> Field<'d> for SetupPacket<'d> {
 
     fn into_owned(self) -> Self::Owned {
         self.into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_in_the_json_of_a_setup_packet_is_told_with_its_place() {
+        let wrong = |text: &str| {
+            let json: json::Json = serde_json::from_str(text).unwrap();
+            SetupPacket::from_json((&json).into()).unwrap_err().to_string()
+        };
+        let cases = [
+            (r#"{"type": 256, "y": {"$hex": ""}}"#, "type: wanted a u8, found 256"),
+            (r#"{"type": 9}"#, "type: wanted Connect, Encrypt or Error, found 9"),
+            (r#"{"type": "Error", "error": []}"#, "error: wanted "),
+            (r#"{"type": "Encrypt", "seed": []}"#, "seed: wanted "),
+        ];
+        for (text, wanted) in cases {
+            let found = wrong(text);
+            assert!(found.starts_with(wanted), "{text}: {found}");
+        }
     }
 }

@@ -176,6 +176,26 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
 
 /// Files in pieces, with names that lead elsewhere, and with parts that were lost.
 #[test]
+fn a_broken_packet_block_is_counted_and_costs_nothing_else() {
+    let mut file = fs::read(samples().join(SAMPLE)).unwrap();
+    let section = usize::try_from(u32::from_le_bytes(file[4..8].try_into().unwrap())).unwrap();
+    // A packet of an interface that is not described, in front of all others.
+    let block = [6_u32, 32, 7, 0, 0, 0, 0, 32].map(u32::to_le_bytes).concat();
+    file.splice(section..section, block);
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken.pcapng");
+    fs::write(&broken, file).unwrap();
+    let broken = broken.to_str().unwrap();
+    for verb in ["dissect", "stats", "doctor"] {
+        let (whole, ..) = worldwire(&[&[verb, SAMPLE][..], &KEYS].concat());
+        let (out, err, code) = worldwire(&[&[verb, broken][..], &KEYS].concat());
+        let wanted = "1 packet could not be used: of an interface that the capture does not";
+        assert!(err.contains(wanted) && code == 1, "{verb}: {code} {err}");
+        assert_eq!(out, whole.replace(SAMPLE, broken), "{verb}");
+    }
+}
+
+#[test]
 fn only_whole_files_with_safe_names_are_written() {
     use worldwire_capture::{ClassicWriter, LinkType, SyntheticTcp, Timestamp};
     use worldwire_core::Side;

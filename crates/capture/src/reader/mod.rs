@@ -13,6 +13,7 @@ use crate::error::{CaptureError, not_a_capture};
 use crate::link::LinkType;
 use crate::source::Source;
 use crate::time::Timestamp;
+use crate::unusable::Unusable;
 
 /// Reads a pcap or pcapng capture, plain or packed with gzip, from anything that can be read.
 ///
@@ -88,6 +89,9 @@ pub struct Packet<'a> {
     pub data: &'a [u8],
     /// Bytes it had on the wire; more than `data` when the capture cuts long packets.
     pub original_length: u32,
+    /// Why its block is of no use: [`Unusable::Interface`] or [`Unusable::Block`]. Nothing but its
+    /// number and offset is known then, and `data` is empty.
+    pub unusable: Option<Unusable>,
     /// Where its record begins in the unpacked file.
     pub offset: u64,
 }
@@ -165,7 +169,8 @@ impl<R: Read> CaptureReader<R> {
     /// # Errors
     ///
     /// [`CaptureError::Truncated`] when the file ends inside of a record, [`CaptureError::BadBlock`]
-    /// when its numbers contradict each other, [`CaptureError::Limit`], or what the input says.
+    /// when its numbers contradict each other, [`CaptureError::Limit`], or what the input says. A
+    /// packet block whose own fields are wrong is no error: see [`Packet::unusable`].
     /// After an error there is only `None`.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
@@ -222,6 +227,20 @@ impl<R: Read> CaptureReader<R> {
                     link,
                     data: bytes.get(data).unwrap_or_default(),
                     original_length,
+                    unusable: None,
+                    offset: self.source.offset(),
+                })
+            }
+            Found::Unusable { why, time } => {
+                self.packets += 1;
+                Record::Packet(Packet {
+                    number: self.packets,
+                    time,
+                    interface: 0,
+                    link: LinkType::NULL,
+                    data: &[],
+                    original_length: 0,
+                    unusable: Some(why),
                     offset: self.source.offset(),
                 })
             }
@@ -255,6 +274,11 @@ enum Found {
         interface: u32,
         link: LinkType,
         original_length: u32,
+    },
+    /// A packet whose block contradicts itself.
+    Unusable {
+        why: Unusable,
+        time: Timestamp,
     },
     Secrets {
         kind: SecretsKind,

@@ -12,6 +12,7 @@ use crate::error::CaptureError;
 use crate::link::LinkType;
 use crate::source::Source;
 use crate::time::{NANOS, Timestamp};
+use crate::unusable::Unusable;
 
 /// The bytes every pcapng file and every section begins with.
 pub(super) const SECTION: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
@@ -177,9 +178,13 @@ impl Pcapng {
             Kind::Interface => self.open_interface(&mut cursor, block)?,
             Kind::Enhanced | Kind::Obsolete => {
                 self.subject = Subject::Packet(packets + 1);
-                self.open_packet(&mut cursor, block)?
+                let found = self.open_packet(&mut cursor, block);
+                Some(self.or_unusable(found, &mut cursor))
             }
-            Kind::Simple => self.open_simple(&mut cursor, block)?,
+            Kind::Simple => {
+                let found = self.open_simple(&mut cursor, block);
+                Some(self.or_unusable(found, &mut cursor))
+            }
             Kind::Secrets => {
                 self.subject = Subject::Secrets;
                 let kind =
@@ -254,68 +259,64 @@ impl Pcapng {
         Ok(None)
     }
 
-    fn open_packet(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        block: &Block,
-    ) -> Result<Option<Found>, CaptureError> {
-        let short = || block.bad("it is too short for its fields", block.ending as u64 + 4);
+    /// A packet of a block whose fields are wrong costs itself: the next block follows all the same.
+    /// Where its options begin is not known.
+    fn or_unusable(&self, found: Result<Found, Unusable>, cursor: &mut Cursor<'_>) -> Found {
+        found.unwrap_or_else(|why| {
+            *cursor = Cursor::new(&[], self.order);
+            Found::Unusable { why, time: self.time }
+        })
+    }
+
+    fn open_packet(&mut self, cursor: &mut Cursor<'_>, block: &Block) -> Result<Found, Unusable> {
         let number = match block.kind {
             Kind::Enhanced => cursor.u32(),
             // The other half counts dropped packets.
             _ => cursor.u16().zip(cursor.u16()).map(|(number, _)| number.into()),
         };
-        let number = number.ok_or_else(short)?;
+        let number = number.ok_or(Unusable::Block)?;
         let (Some(high), Some(low), Some(captured), Some(original_length)) =
             (cursor.u32(), cursor.u32(), cursor.u32(), cursor.u32())
         else {
-            return Err(short());
+            return Err(Unusable::Block);
         };
-        let interface = self.interface(number, block)?;
+        let interface = self.interface(number)?;
         let start = block.ending - cursor.rest().len();
-        let long = || block.bad("its packet is longer than the block", captured.into());
-        let length = usize::try_from(captured).map_err(|_| long())?;
-        cursor.take(length).ok_or_else(long)?;
+        let length = usize::try_from(captured).map_err(|_| Unusable::Block)?;
+        cursor.take(length).ok_or(Unusable::Block)?;
         // Data ends on a multiple of four; a packet without options may lack the padding.
         let _ = cursor.take(length.wrapping_neg() & 3);
         self.time = interface.time(u64::from(high) << 32 | u64::from(low));
-        Ok(Some(Found::Packet {
+        Ok(Found::Packet {
             data: start..start + length,
             time: self.time,
             interface: self.interfaces_before.saturating_add(number),
             link: interface.link,
             original_length,
-        }))
+        })
     }
 
-    fn open_simple(
-        &self,
-        cursor: &mut Cursor<'_>,
-        block: &Block,
-    ) -> Result<Option<Found>, CaptureError> {
-        let Some(original_length) = cursor.u32() else {
-            return Err(block.bad("it is too short for its fields", block.ending as u64 + 4));
-        };
-        let interface = self.interface(0, block)?;
+    fn open_simple(&self, cursor: &mut Cursor<'_>, block: &Block) -> Result<Found, Unusable> {
+        let original_length = cursor.u32().ok_or(Unusable::Block)?;
+        let interface = self.interface(0)?;
         // The captured length is not told: it is what the interface lets through.
         let longest = if interface.longest == 0 { u32::MAX } else { interface.longest };
         let length = original_length.min(longest);
         let start = block.ending - cursor.rest().len();
-        let long = || block.bad("its packet is longer than the block", length.into());
         let data = usize::try_from(length).ok().and_then(|length| cursor.take(length));
-        let data = data.ok_or_else(long)?;
-        Ok(Some(Found::Packet {
+        let data = data.ok_or(Unusable::Block)?;
+        Ok(Found::Packet {
             data: start..start + data.len(),
             time: self.time,
             interface: self.interfaces_before,
             link: interface.link,
             original_length,
-        }))
+        })
     }
 
-    fn interface(&self, number: u32, block: &Block) -> Result<Interface, CaptureError> {
+    fn interface(&self, number: u32) -> Result<Interface, Unusable> {
         let found = usize::try_from(number).ok().and_then(|number| self.interfaces.get(number));
-        found.copied().ok_or_else(|| block.bad("its interface was not described", number.into()))
+        found.copied().ok_or(Unusable::Interface)
     }
 
     /// The next comment of the block in hand. Options that make no sense end the search: nothing

@@ -53,6 +53,17 @@ impl<'n> TreeBuilder<'n> {
         self.opener = Carried(Some(opener));
     }
 
+    /// For an [`Opener`]: the value in front of the field that it opens, with its name. `None` when
+    /// that is no single value.
+    #[must_use]
+    pub fn value_before(&self) -> Option<(&'n str, Value<'n>)> {
+        let field = self.tree.nodes.get(self.open as usize)?;
+        let before = self.tree.nodes.get((self.open as usize).checked_sub(1)?)?;
+        let is_beside = before.next == self.open && before.layer == field.layer;
+        let is_single = !matches!(before.value, Value::Record | Value::List);
+        (is_beside && is_single).then_some((before.name, before.value))
+    }
+
     /// Ends the tree, and whatever is open in it: at the end of what was reported last.
     pub(crate) fn finish(mut self, error: Option<Error>) -> Tree<'n> {
         self.lost = 0;

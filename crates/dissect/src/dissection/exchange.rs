@@ -222,6 +222,7 @@ mod tests {
                 link: LinkType::ETHERNET,
                 data,
                 original_length: 0,
+                unusable: None,
                 offset: 0,
             });
             if number % batch as u64 == 0 {

@@ -161,6 +161,7 @@ mod tests {
                 link: LinkType::ETHERNET,
                 data,
                 original_length: 0,
+                unusable: None,
                 offset: 0,
             });
             if !at_once {

@@ -2,7 +2,7 @@
 
 use worldwire_core::json::{FieldsOf, Given, Json, bytes};
 use worldwire_core::opener::{Closer, Opener, Site};
-use worldwire_core::{Classes, Error, Field, Reader, Result, TreeBuilder, Writer};
+use worldwire_core::{Classes, Error, Field, Reader, Result, TreeBuilder, Value, Writer};
 use worldwire_uru::net_message::{NetMessage, checked_class};
 use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::sdl::Blob;
@@ -37,7 +37,8 @@ impl<'n> Opener<'n> for UruDefinitions {
         }
         let buffer = reader.rest();
         let inner = buffer.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
-        checked_class(ClassIndex(inner.into()), buffer).map_err(|error| error.inside(MESSAGE))?;
+        let outer = outer_class(reader.trace_mut()).unwrap_or_else(|| inner.into());
+        checked_class(ClassIndex(outer), buffer).map_err(|error| error.inside(MESSAGE))?;
         NetMessage::decode(reader, MESSAGE).map(drop)
     }
 }
@@ -102,6 +103,14 @@ impl UruDefinitions {
     }
 }
 
+/// The class that stands in front of a buffer that is being opened.
+fn outer_class(trace: &TreeBuilder<'_>) -> Option<u32> {
+    match trace.value_before()? {
+        ("type", Value::Enum(class, _)) => u32::try_from(class).ok(),
+        _ => None,
+    }
+}
+
 /// Whether a field holds a net message.
 fn is_buffer(site: Site<'_>) -> bool {
     site.field == "buffer"
@@ -153,6 +162,34 @@ mod tests {
         let mut reader = Reader::traced_within("message", bytes, Tree::new(), limits).opening(uru);
         let outcome = NetMessage::decode(&mut reader, MESSAGE).and_then(|_| reader.end());
         reader.conclude(outcome).0
+    }
+
+    #[test]
+    fn a_buffer_of_another_class_than_its_type_stays_bytes() {
+        use crate::{Codec, CodecOptions, Definitions, Keys};
+        let (keys, definitions, limits) = (Keys::none(), Definitions::built_in(), Limits::DEFAULT);
+        let (keys, definitions, limits) = (&keys, &definitions, &limits);
+        let from = worldwire_core::Side::Client;
+        let options = CodecOptions { from, keys, definitions, limits };
+        let codec = Codec::named("uru.game").unwrap();
+        let buffer = "12000000ad020110068000b9556900000000ce270000";
+        for (class, is_opened) in [("ad020000", true), ("ad027f00", false)] {
+            let hex = format!("0200{class}{buffer}");
+            let bytes = worldwire_core::value::parse_hex(&hex).unwrap();
+            let tree = codec.decode(&bytes, &options);
+            assert_eq!(tree.error(), None);
+            assert_eq!(tree.find("fields.buffer.message").is_some(), is_opened);
+            let remarks: Vec<_> = tree.remarks().iter().map(ToString::to_string).collect();
+            if is_opened {
+                assert_eq!(remarks, [""; 0]);
+            } else {
+                insta::assert_snapshot!(remarks.join("\n"), @"buffer.message.class at byte 0: wanted class 0x7f02ad, as in front of the message, found 0x02ad");
+            }
+            let mut json = String::new();
+            codec.write_json(&tree, from, Default::default(), &mut json);
+            let json: Json = serde_json::from_str(&json).unwrap();
+            assert_eq!(codec.encode(json, &options).unwrap(), bytes);
+        }
     }
 
     #[test]

@@ -29,6 +29,7 @@ fn recorded(packets: &[Vec<u8>]) -> Vec<Recorded> {
             link: LinkType::ETHERNET,
             data,
             original_length: u32::try_from(data.len()).unwrap(),
+            unusable: None,
             offset: 0,
         };
         conversations.push(&packet, &mut |event| {

@@ -127,6 +127,7 @@ pub fn push(dissection: &mut Dissection, number: u64, data: &[u8]) -> bool {
         link: LinkType::ETHERNET,
         data,
         original_length: u32::try_from(data.len()).unwrap(),
+        unusable: None,
         offset: 0,
     })
 }

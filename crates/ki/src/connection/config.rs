@@ -55,7 +55,8 @@ pub struct Common {
     pub keep_alive_every: Duration,
     /// What counts as an answer. Default [`Life::Answers`].
     pub life: Life,
-    /// How many bytes a frame's body may have. Default 4 MiB.
+    /// How many bytes a frame's body may have. Default 4 MiB. A server lets clients send less before
+    /// they accept: [`ServerConfig::most_early_frame_bytes`].
     pub most_frame_bytes: u32,
     /// How much may be queued for the other side.
     pub bounds: Bounds,
@@ -95,6 +96,10 @@ pub struct ServerConfig {
     pub most_early_frames: usize,
     /// How many bytes of them. Default 1 MiB.
     pub most_early_bytes: usize,
+    /// How many bytes the body of a frame may have before the first session is accepted, an accept
+    /// included; a longer one closes the connection as soon as its length is there. Default 4 KiB:
+    /// accepts have at most 300 bytes, logins some hundreds.
+    pub most_early_frame_bytes: u32,
     /// What to do with unknown control messages. Default: ignore.
     pub unknown_control: UnknownControl,
     /// Where access levels of messages stand. Without it, and for messages it does not know,
@@ -115,6 +120,7 @@ impl ServerConfig {
             keep_early: true,
             most_early_frames: 256,
             most_early_bytes: 1 << 20,
+            most_early_frame_bytes: 4 << 10,
             unknown_control: UnknownControl::Ignore,
             protocols: None,
             started: Duration::ZERO,

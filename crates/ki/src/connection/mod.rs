@@ -276,7 +276,8 @@ impl Connection {
         if self.pass_raw(side) {
             return true;
         }
-        match self.streams[side.index()].next(self.sender.most_frame_bytes()) {
+        let most_early = self.sender.most_early_frame_bytes();
+        match self.streams[side.index()].next(self.sender.most_frame_bytes(), most_early) {
             Next::Wait => return self.run_out(side),
             Next::Frame(frame) => self.frame(side, frame),
             Next::Datagram => self.pass_datagram(side),

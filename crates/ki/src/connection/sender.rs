@@ -158,6 +158,16 @@ impl Sender {
         }
     }
 
+    /// Server: the most bytes of a frame's body, while no session was accepted yet.
+    pub(super) fn most_early_frame_bytes(&self) -> Option<u32> {
+        match (&self.role, self.session) {
+            (Role::Server(config), Session::None | Session::Offered { previous: None, .. }) => {
+                Some(config.most_early_frame_bytes)
+            }
+            _ => None,
+        }
+    }
+
     /// Something came from the other side.
     pub(super) fn on_traffic(&mut self) {
         if self.common().is_some_and(|common| common.life == Life::AnyTraffic) {

@@ -195,8 +195,9 @@ impl Stream {
         passed.filter(|passed| !passed.is_empty())
     }
 
-    /// What stands next; a frame counts as read.
-    pub(super) fn next(&mut self, most: u64) -> Next {
+    /// What stands next; a frame counts as read. Its body has at most `most` bytes, and at most
+    /// `most_early` before a session is accepted.
+    pub(super) fn next(&mut self, most: u64, most_early: Option<u32>) -> Next {
         if let Some(error) = self.oddities.pop_front() {
             return Next::Odd(error);
         }
@@ -234,6 +235,11 @@ impl Stream {
         let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
         let mut reader = Reader::within(bytes, &limits);
         match FrameHead::decode(&mut reader) {
+            Ok(head) if let Some(most) = most_early.filter(|most| head.length > *most) => {
+                let name = "frame bytes before the session is accepted";
+                let error = Error::limit(name, most.into(), head.length.into()).inside("length");
+                Next::Fault(error.at(reader.position() as u64).based(self.position()))
+            }
             Ok(head) if reader.remaining() >= head.length as usize => {
                 let range = self.incoming.advance(head.frame_bytes()).range;
                 Next::Frame(FrameSpan { head, range })

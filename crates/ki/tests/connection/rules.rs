@@ -10,7 +10,7 @@ use worldwire_ki::control::{Control, KeepAlive, Opcode, SessionAccept, SessionTi
 use worldwire_ki::frame::Frame;
 use worldwire_ki::schema::{Mode, Protocols};
 
-use crate::support::{EPOCH, SECOND, Talk, lines, message};
+use crate::support::{EPOCH, SECOND, Talk, lines, message, payloads};
 
 #[test]
 fn rules_are_kept() {
@@ -42,7 +42,8 @@ fn rules_are_kept() {
     insta::assert_snapshot!(said(fresh(), &offer), @"fault of the client: at byte 0: wanted what a client sends, found SessionOffer; Closed(Fault)");
     // No frame, a frame that is too long, a body that is too short.
     insta::assert_snapshot!(said(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
-    insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 0, 0x80, 1, 0, 0x40, 0]), @"fault of the client: length at byte 8: wanted at most 4194304 (frame bytes), found 4194305; Closed(Fault)");
+    let large = [0x0d, 0xf0, 0, 0x80, 1, 0, 0x40, 0];
+    insta::assert_snapshot!(said(fresh(), &[&accept(9)[..], &large].concat()), @"fault of the client: length at byte 33: wanted at most 4194304 (frame bytes), found 4194305; Closed(Fault)");
     insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 3, 0]), @"fault of the client: length at byte 4: wanted a body of at least 4 bytes, found 3; Closed(Fault)");
     insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 3, 0]), @"fault of the client: messages[0].length at byte 10: wanted a length of at least 4, found 3; Closed(Fault)");
     // No accept in time.
@@ -54,6 +55,42 @@ fn rules_are_kept() {
     let mut client = Connection::client(ClientConfig::new(EPOCH).into(), Duration::ZERO);
     client.timeout(15 * SECOND);
     assert_eq!(lines(&mut client), ["Closed(Timeout(Setup))"]);
+}
+
+/// A client that has not accepted can make a server keep next to nothing.
+#[test]
+fn a_long_frame_before_the_accept_is_refused_by_its_length() {
+    let start = || {
+        let mut server = Connection::server(ServerConfig::new(EPOCH).into(), 9, Duration::ZERO);
+        let mut client = Connection::client(ClientConfig::new(EPOCH).into(), Duration::ZERO);
+        let offer = server.poll_transmit(Side::Client).unwrap();
+        client.input(Duration::ZERO, Side::Server, Input::Bytes(&offer));
+        lines(&mut client);
+        (server, client.poll_transmit(Side::Server).unwrap())
+    };
+    let said = |bytes: &[u8]| {
+        let (mut server, _) = start();
+        server.input(Duration::ZERO, Side::Client, Input::Bytes(bytes));
+        lines(&mut server).join("; ")
+    };
+    // 4 MiB, of which nothing more has to come, in either form of the length.
+    insta::assert_snapshot!(said(&[0x0d, 0xf0, 0, 0x80, 0, 0, 0x40, 0]), @"fault of the client: length at byte 8: wanted at most 4096 (frame bytes before the session is accepted), found 4194304; Closed(Fault)");
+    insta::assert_snapshot!(said(&[0x0d, 0xf0, 1, 0x10]), @"fault of the client: length at byte 4: wanted at most 4096 (frame bytes before the session is accepted), found 4097; Closed(Fault)");
+    assert_eq!(said(&[0x0d, 0xf0, 0, 0x10]), "");
+    // As much may come as soon as the session is accepted, even at once with the accept.
+    let (mut server, accept) = start();
+    let long = Frame::message(message(1, 1, &[7; 50_000])).to_bytes().unwrap();
+    let accepted = [&accept[..], &long].concat();
+    server.input(Duration::ZERO, Side::Client, Input::Bytes(&accepted));
+    assert_eq!(payloads(&mut server).len(), 1);
+    // And while a server refreshes an accepted session.
+    server.refresh(10).unwrap();
+    for _ in 0..2 {
+        server.input(Duration::ZERO, Side::Client, Input::Bytes(&long));
+    }
+    let lines = lines(&mut server);
+    assert!(!server.is_closed() && lines.len() == 2, "{lines:?}");
+    assert!(lines.iter().all(|line| line.ends_with("because Stale")), "{lines:?}");
 }
 
 #[test]

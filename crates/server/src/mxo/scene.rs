@@ -79,6 +79,9 @@ pub enum SceneError {
     /// The syntax, or the fields.
     #[error("{}", .0.to_string().trim_end())]
     Toml(#[from] toml::de::Error),
+    /// Where characters begin.
+    #[error("start: wanted coordinates up to {FURTHEST}, found {0:?}")]
+    Start(Place),
     /// An object.
     #[error("object {number}: {what}")]
     Object {
@@ -156,9 +159,12 @@ impl Scene {
     /// Reads a scene whose goobjs are among these.
     ///
     /// # Errors
-    /// What is wrong with the first object that cannot stand.
+    /// What is wrong with the start, or with the first object that cannot stand.
     pub fn parse(text: &str, objects: &Objects) -> Result<Self, SceneError> {
         let file: File = toml::from_str(text)?;
+        if !file.start.iter().all(is_near) {
+            return Err(SceneError::Start(file.start));
+        }
         let mut things = Vec::new();
         for (index, entry) in file.object.iter().enumerate() {
             entry
@@ -319,6 +325,18 @@ mod tests {
         let scene = "[[object]]\ngoobj = 'Subway Car Default'\nat = [1.0, 2.0, 3.0]\n";
         let scene = Scene::parse(scene, &Objects::built_in()).unwrap();
         assert_eq!((scene.things[0].goid, scene.len()), (6568, 1));
+    }
+
+    #[test]
+    fn characters_begin_where_they_can_stand() {
+        let objects = Objects::built_in();
+        let started = |start: &str| Scene::parse(&format!("start = {start}\n"), &objects);
+        assert_eq!(started("[1e6, 0.0, -1e6]").unwrap().start, [1e6, 0.0, -1e6]);
+        for start in ["[nan, 0.0, 0.0]", "[1e300, 0.0, inf]", "[0.0, 0.0, -1000001.0]"] {
+            let error = started(start).unwrap_err().to_string();
+            let wanted = "start: wanted coordinates up to 1000000, found [";
+            assert!(error.starts_with(wanted), "{error}");
+        }
     }
 
     #[test]

@@ -247,7 +247,10 @@ pub(crate) fn scalar_from_json(
     Ok(match scalar {
         Scalar::Bool => match json {
             Json::Bool(value) => Value::Bool(*value),
-            _ => Value::Bool(json::integer::<i128>(json, wanted)? != 0),
+            _ if leniency == Leniency::Lenient => {
+                Value::Bool(json::integer::<i128>(json, wanted)? != 0)
+            }
+            _ => Value::Bool(unsigned(1)? != 0),
         },
         Scalar::Byte => Value::Unsigned(unsigned(u8::MAX.into())?),
         Scalar::Uint16 => Value::Unsigned(unsigned(u16::MAX.into())?),
@@ -434,7 +437,9 @@ fn plain(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::schema::{Definition, FileName, ParseOptions};
-    use worldwire_core::json::json;
+    use worldwire_core::json::{Style, json};
+    use worldwire_core::testing::render;
+    use worldwire_core::{Reader, Tree};
 
     /// The bytes of a message whose definition is `text`, behind the header.
     fn encoded(text: &str, json: Json, leniency: Leniency) -> Result<Vec<u8>> {
@@ -480,6 +485,43 @@ mod tests {
         let units = json!({ "a": { "y": { "units": "Infinity" } } });
         let bytes = encoded("vec3fa a\n", units, Leniency::Strict).unwrap();
         assert_eq!(bytes.get(4..8), Some(&infinity[..]));
+    }
+
+    #[test]
+    fn components_that_are_no_numbers_keep_their_bits() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "vec3fa w\nvec3 v\nfloat f\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let plan = definition.plan();
+        let odd =
+            [0x7fc0_0000_u32, 0xffc0_0000, 0xffff_ffff, 0x7fc0_0001, 0x7f80_0001, 0x7f80_0000];
+        for bits in odd {
+            let mut bytes = vec![32, 0, 1, 0];
+            bytes.extend(bits.to_le_bytes().repeat(7));
+            let mut reader = Reader::traced("message", &bytes, Tree::new());
+            plan.decode(&mut reader, HeaderForm::Plain).unwrap();
+            let tree = reader.finish();
+            assert!(tree.find("w.x.units").is_some(), "{bits:08x}");
+            let json = render(&tree, Style::default());
+            let mut again = Vec::new();
+            plan.encode_json(1, HeaderForm::Plain, &json, Leniency::Strict, &mut again).unwrap();
+            assert_eq!(again, bytes, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_bool_is_true_false_0_or_1() {
+        for (json, wanted) in [(json!(true), 1), (json!(0), 0), (json!(1), 1), (json!("1"), 1)] {
+            let bytes = encoded("bool a\n", json!({ "a": json }), Leniency::Strict).unwrap();
+            assert_eq!(bytes, [wanted]);
+        }
+        for odd in [json!(4_294_967_296_u64), json!(-1), json!("-1"), json!(2), json!(0.5)] {
+            let json = json!({ "a": odd });
+            let error = encoded("bool a\n", json.clone(), Leniency::Strict).unwrap_err();
+            assert!(error.to_string().contains("a: wanted true or false"), "{error}");
+        }
+        let large = json!({ "a": 4_294_967_296_u64 });
+        assert_eq!(encoded("bool a\n", large, Leniency::Lenient).unwrap(), [1]);
     }
 
     #[test]

@@ -55,11 +55,12 @@ pub fn component_units(radians: f64) -> f32 {
     (nearest(radians * UNITS) % 65_536.0) as f32
 }
 
-/// Whether a component comes back from radians with the same bits: not when it is no whole number
-/// of units, or is a turn or more.
+/// Whether a component comes back from radians with the same bits: not when it is no number, no
+/// whole number of units, or a turn or more.
 #[must_use]
 pub fn component_is_whole(units: f32) -> bool {
-    component_units(component_radians(units)).to_bits() == units.to_bits()
+    // The bits of what is no number would come back, too, but radians have to be some.
+    units.is_finite() && component_units(component_radians(units)).to_bits() == units.to_bits()
 }
 
 /// The nearest whole number; halves go up, and the sign of nothing stays.
@@ -99,6 +100,7 @@ mod tests {
         assert_eq!(component_units(-4.0 * PI - UNIT), -1.0);
         assert!(!component_is_whole(0.5));
         assert!(!component_is_whole(f32::INFINITY));
+        assert!(!component_is_whole(f32::NAN));
         assert!(!component_is_whole(65_536.0));
     }
 }

@@ -124,14 +124,15 @@ fn open(arguments: &Capture, limits: &Limits, progress: &ProgressBar) -> Result<
 }
 
 /// Says what became of packets that no conversation is made of, and of conversations whose beginning
-/// is missing. True when nothing could be read for what the capture is: of a link that is not known,
-/// or begun too late.
+/// is missing. True when something could not be read for what the capture is: of a link that is not
+/// known, with broken blocks, or begun too late.
 fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
-    let (links, others): (Vec<_>, Vec<_>) = dissection
+    use worldwire_capture::Unusable::{Block, Interface, Link};
+    let (refused, others): (Vec<_>, Vec<_>) = dissection
         .unusable()
         .into_iter()
-        .partition(|(why, _)| matches!(why, worldwire_capture::Unusable::Link(_)));
-    for (why, count) in &links {
+        .partition(|(why, _)| matches!(why, Link(_) | Interface | Block));
+    for (why, count) in &refused {
         complain(subject, &format!("{} could not be used: {why}", packets(*count)));
     }
     let unused: u64 = others.iter().map(|(_, count)| count).sum();
@@ -144,14 +145,14 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
         let hint = "capture with a snap length of 0";
         common.note("capture", &format!("{} cut short by the capture; {hint}", packets(cut)));
     }
-    if dissection.summary().conversations == 0 && unused == 0 && links.is_empty() {
+    if dissection.summary().conversations == 0 && unused == 0 && refused.is_empty() {
         let why = match all {
             0 => "it holds no packets".to_owned(),
             _ => format!("{} without data, of no conversation that begins here", packets(all)),
         };
         common.note("capture", &why);
     }
-    !links.is_empty() || account_late(dissection, common)
+    !refused.is_empty() || account_late(dissection, common)
 }
 
 /// Says which conversations nobody recognised whose beginning is missing. True when there are some,

@@ -219,8 +219,11 @@ impl Block {
     fn push(&mut self, packet: &Packet<'_>) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(packet.data);
-        let Packet { number, time, interface, link, original_length, offset, .. } = *packet;
-        let packet = Packet { number, time, interface, link, data: &[], original_length, offset };
+        let Packet { number, time, interface, link, original_length, unusable, offset, .. } =
+            *packet;
+        let data = &[];
+        let packet =
+            Packet { number, time, interface, link, data, original_length, unusable, offset };
         self.packets.push((packet, start..self.bytes.len()));
     }
 }
@@ -314,7 +317,8 @@ fn read(origin: Origin, limits: &Limits, sender: &SyncSender<Message>) {
             Ok(Some(Record::Packet(packet))) => {
                 let mut outbox = outbox.borrow_mut();
                 outbox.block.push(&packet);
-                if let Some(Err(error)) = copy.as_mut().map(|copy| copy.write(&packet)) {
+                let copy = copy.as_mut().filter(|_| packet.unusable.is_none());
+                if let Some(Err(error)) = copy.map(|copy| copy.write(&packet)) {
                     break Some(error);
                 }
                 if outbox.block.is_full() && outbox.send().is_err() {
