@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::output::{Failure, complain, is_unfinished, shown};
+use crate::output::{Failure, complain, shown, unfinished};
 
 /// The most files and folders in a folder. Links may lead to the same folders over and over, along
 /// ever more ways, without any that leads back.
@@ -91,9 +91,8 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> 
             }
             let path = entry.path();
             let kind = entry.file_type().map_err(|error| Failure::io(&path, &error))?;
-            if is_unfinished(&entry.file_name()) {
-                let what = if kind.is_dir() { "a folder" } else { "an unfinished file" };
-                passed.push((path, format!("is {what} of an interrupted run; skipped")));
+            if let Some(why) = unfinished(&entry.file_name(), kind.is_dir()) {
+                passed.push((path, why.to_owned()));
             } else if kind.is_dir() {
                 steps.push(Step::Enter(path, own.join(entry.file_name())));
             } else if kind.is_symlink() && path.is_dir() {

@@ -17,7 +17,7 @@ pub(crate) use place::{FilePlace, Place};
 pub(crate) use signals::{Interruption, clean_up_when_interrupted};
 pub(crate) use stages::{Stages, Taken};
 pub(crate) use talk::{complain, counted, indented, printable, say, shown, spent};
-pub(crate) use whole::{WholeFile, is_unfinished};
+pub(crate) use whole::{WholeFile, unfinished};
 
 /// How a command ends when it does not end well.
 #[derive(Debug)]

@@ -179,12 +179,15 @@ pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
     Ok(builder.tempdir_in(parent)?.keep())
 }
 
-/// Whether a file of this name is one that was never finished, left behind by a run that was
-/// killed.
-pub(crate) fn is_unfinished(name: &OsStr) -> bool {
+/// Why a file or folder of this name is passed over, if it was never finished: a run that was killed
+/// left it behind.
+pub(crate) fn unfinished(name: &OsStr, is_folder: bool) -> Option<&'static str> {
     let (start, end) = UNFINISHED_NAME;
-    let rest = name.to_str().and_then(|name| name.strip_prefix(start));
-    rest.is_some_and(|rest| rest.ends_with(end))
+    let rest = name.to_str()?.strip_prefix(start)?;
+    rest.ends_with(end).then_some(match is_folder {
+        true => "is a folder of an interrupted run; skipped",
+        false => "is an unfinished file of an interrupted run; skipped",
+    })
 }
 
 /// Files without names, and in open folders.

@@ -17,7 +17,7 @@ use worldwire_uru::types::{HiLo, ZStr};
 
 use crate::cli::{Common, Target, UruManifest};
 use crate::input;
-use crate::output::{Failure, Output, WholeFile, complain, is_unfinished, print, printable, shown};
+use crate::output::{Failure, Output, WholeFile, complain, print, printable, shown, unfinished};
 
 pub(crate) fn run(command: &UruManifest, common: &Common) -> Result<(), Failure> {
     match command {
@@ -187,8 +187,8 @@ fn files_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>, Failure> {
         for entry in entries {
             let entry = entry.map_err(|error| Failure::io(&next, &error))?;
             let kind = entry.file_type().map_err(|error| Failure::io(&entry.path(), &error))?;
-            if is_unfinished(&entry.file_name()) {
-                complain(&shown(&entry.path()), "is of an interrupted run; skipped");
+            if let Some(why) = unfinished(&entry.file_name(), kind.is_dir()) {
+                complain(&shown(&entry.path()), why);
             } else if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file() {
