@@ -168,7 +168,7 @@ impl<'p> Writer<'p, '_> {
                     let of = Of { field, slot, body };
                     (of, self.bytes((at(count), at(offset)), record, of))
                 }
-                Op::Array { count, offset, scope, field, slot, body } => {
+                Op::Array { count, offset, scope, field, slot, body, .. } => {
                     let of = Of { field, slot, body };
                     (of, self.array((at(count), at(offset)), record, of, scope))
                 }
@@ -219,7 +219,7 @@ impl<'p> Writer<'p, '_> {
                     let places = (self.at(count, base), self.at(offset, base));
                     (of, self.bytes(places, record, of))
                 }
-                Op::Array { count, offset, scope, field, slot, body } => {
+                Op::Array { count, offset, scope, field, slot, body, .. } => {
                     let of = Of { field, slot, body };
                     let places = (self.at(count, base), self.at(offset, base));
                     (of, self.array(places, record, of, scope))
@@ -323,7 +323,7 @@ impl<'p> Writer<'p, '_> {
         let plan = self.plan;
         let mut lanes = Vec::new();
         for op in ops.get(from..from + lists).unwrap_or_default() {
-            if let Op::Array { count, offset, scope, field, slot, body } = *op {
+            if let Op::Array { count, offset, scope, field, slot, body, .. } = *op {
                 let of = Of { field, slot, body };
                 let places = (self.at(count, base), self.at(offset, base));
                 let lane = record

@@ -198,29 +198,45 @@ pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
     })
 }
 
-/// Does something with a value, once for each type: whoever is told the value knows what it is, and
-/// from the beginning, or it is put together in memory first.
+/// Does something once for each type: whoever is told a value knows what it is, and from the
+/// beginning, or it is put together in memory first.
 macro_rules! by_type {
-    ($scalar:ident, $with:ident, $read:ident, $twelve:ident) => {
+    ($scalar:ident, $number:ident, $twelve:ident) => {
         match $scalar {
-            Scalar::Bool => $with($read!(Bool, u8)),
-            Scalar::Byte => $with($read!(Byte, u8)),
-            Scalar::Int16 => $with($read!(Int16, u16)),
-            Scalar::Uint16 => $with($read!(Uint16, u16)),
-            Scalar::Angle => $with($read!(Angle, u16)),
-            Scalar::Int32 => $with($read!(Int32, u32)),
-            Scalar::Uint32 => $with($read!(Uint32, u32)),
-            Scalar::Float => $with($read!(Float, u32)),
-            Scalar::SkillId32 => $with($read!(SkillId32, u32)),
-            Scalar::Int64 => $with($read!(Int64, u64)),
-            Scalar::Uint64 => $with($read!(Uint64, u64)),
-            Scalar::Double => $with($read!(Double, u64)),
-            Scalar::SkillId => $with($read!(SkillId, u64)),
-            Scalar::Customize => $with($read!(Customize, u64)),
-            Scalar::Vec3 => $with($twelve!(Scalar::Vec3)),
-            Scalar::Vec3fa => $with($twelve!(Scalar::Vec3fa)),
+            Scalar::Bool => $number!(Bool, u8),
+            Scalar::Byte => $number!(Byte, u8),
+            Scalar::Int16 => $number!(Int16, u16),
+            Scalar::Uint16 => $number!(Uint16, u16),
+            Scalar::Angle => $number!(Angle, u16),
+            Scalar::Int32 => $number!(Int32, u32),
+            Scalar::Uint32 => $number!(Uint32, u32),
+            Scalar::Float => $number!(Float, u32),
+            Scalar::SkillId32 => $number!(SkillId32, u32),
+            Scalar::Int64 => $number!(Int64, u64),
+            Scalar::Uint64 => $number!(Uint64, u64),
+            Scalar::Double => $number!(Double, u64),
+            Scalar::SkillId => $number!(SkillId, u64),
+            Scalar::Customize => $number!(Customize, u64),
+            Scalar::Vec3 => $twelve!(Vec3),
+            Scalar::Vec3fa => $twelve!(Vec3fa),
         }
     };
+}
+
+impl ScalarValue {
+    /// A value of at most eight bytes.
+    #[inline(always)]
+    fn of(scalar: Scalar, low: impl Into<u64>) -> Self {
+        Self { scalar, high: 0, low: low.into() }
+    }
+
+    /// A value of twelve bytes.
+    #[inline(always)]
+    fn of_twelve(scalar: Scalar, bytes: [u8; MOST_SCALAR]) -> Self {
+        let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
+        let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        Self { scalar, high: u32::from_le_bytes(rest), low }
+    }
 }
 
 /// Reads a value of fixed size and does something with it; `None` when there are too few bytes.
@@ -230,53 +246,35 @@ pub(super) fn with_scalar<R>(
     data: &[u8],
     with: impl FnOnce(ScalarValue) -> R,
 ) -> Option<R> {
-    macro_rules! read {
-        ($kind:ident, $number:ty) => {
-            ScalarValue {
-                scalar: Scalar::$kind,
-                high: 0,
-                low: <$number>::from_le_bytes(*data.first_chunk()?).into(),
-            }
-        };
+    macro_rules! number {
+        ($kind:ident, $number:ty) => {{
+            let number = <$number>::from_le_bytes(*data.first_chunk()?);
+            Some(with(ScalarValue::of(Scalar::$kind, number)))
+        }};
     }
     macro_rules! twelve {
-        ($kind:expr) => {
-            read_twelve($kind, data)?
+        ($kind:ident) => {
+            Some(with(ScalarValue::of_twelve(Scalar::$kind, *data.first_chunk()?)))
         };
     }
-    Some(by_type!(scalar, with, read, twelve))
-}
-
-#[inline]
-fn read_twelve(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
-    let (low, rest) = data.split_first_chunk()?;
-    let high = u32::from_le_bytes(*rest.first_chunk()?);
-    Some(ScalarValue { scalar, high, low: u64::from_le_bytes(*low) })
+    by_type!(scalar, number, twelve)
 }
 
 /// Tells of the value of fixed size at a place; too few bytes are zero.
 // The same for those who add up and the like: what is done in any case stays in registers.
 #[inline(always)]
 pub(super) fn tell_scalar(scalar: Scalar, data: &[u8], at: usize, tell: impl FnOnce(ScalarValue)) {
-    macro_rules! read {
+    macro_rules! number {
         ($kind:ident, $number:ty) => {
-            ScalarValue {
-                scalar: Scalar::$kind,
-                high: 0,
-                low: <$number>::from_le_bytes(read(data, at)).into(),
-            }
+            tell(ScalarValue::of(Scalar::$kind, <$number>::from_le_bytes(read(data, at))))
         };
     }
     macro_rules! twelve {
-        ($kind:expr) => {
-            ScalarValue {
-                scalar: $kind,
-                high: u32::from_le_bytes(read(data, at + 8)),
-                low: u64::from_le_bytes(read(data, at)),
-            }
+        ($kind:ident) => {
+            tell(ScalarValue::of_twelve(Scalar::$kind, read(data, at)))
         };
     }
-    by_type!(scalar, tell, read, twelve);
+    by_type!(scalar, number, twelve);
 }
 
 /// The bytes at a place.
@@ -284,6 +282,28 @@ pub(super) fn tell_scalar(scalar: Scalar, data: &[u8], at: usize, tell: impl FnO
 fn read<const BYTES: usize>(data: &[u8], at: usize) -> [u8; BYTES] {
     let bytes = data.get(at..at + BYTES).and_then(|bytes| bytes.first_chunk());
     bytes.copied().unwrap_or([0; BYTES])
+}
+
+/// Who is told many values of one type.
+pub(super) trait Alike {
+    /// Tells them; each is read from so many bytes.
+    fn tell<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue);
+}
+
+/// Looks once for many values what their type is.
+#[inline(always)]
+pub(super) fn tell_alike(scalar: Scalar, alike: impl Alike) {
+    macro_rules! number {
+        ($kind:ident, $number:ty) => {
+            alike.tell(|bytes| ScalarValue::of(Scalar::$kind, <$number>::from_le_bytes(bytes)))
+        };
+    }
+    macro_rules! twelve {
+        ($kind:ident) => {
+            alike.tell(|bytes| ScalarValue::of_twelve(Scalar::$kind, bytes))
+        };
+    }
+    by_type!(scalar, number, twelve);
 }
 
 /// Writes a value of fixed size to the beginning of `out`, which is zero there.

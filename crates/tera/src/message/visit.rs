@@ -1,7 +1,7 @@
 //! Messages told field by field, to whoever wants all of them once.
 
 use super::decode::{Leaf, Sink};
-use super::scalar::{ScalarValue, tell_scalar};
+use super::scalar::{Alike, ScalarValue, tell_alike, tell_scalar};
 use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
 use crate::types::TextView;
 
@@ -82,7 +82,12 @@ fn tell_elements<'d, 'p>(
     elements: &'d [u8],
     count: usize,
 ) {
-    let (run, fields) = (plan.run_of(scope), plan.fields_of(&scope.fields));
+    let fields = plan.fields.get(scope.fields.start as usize..).unwrap_or_default();
+    if let Some(scalar) = scope.alike {
+        let (stride, single) = (scope.stride as usize, scope.single);
+        return tell_alike(scalar, AlikeElements { visitor, fields, elements, stride, single });
+    }
+    let run = plan.run_of(scope);
     let fixed = elements.get(LINKS..).unwrap_or_default();
     // Of 32 bits: nothing that is added to it overflows.
     let mut base = 0;
@@ -107,6 +112,36 @@ fn tell_run<'d, 'p>(
     data: &'d [u8],
 ) {
     tell(visitor, run, plan.fields_of_run(run), data, 0);
+}
+
+/// Elements whose fields have one type.
+struct AlikeElements<'v, 'd, 'p, V> {
+    visitor: &'v mut V,
+    fields: &'p [Field],
+    elements: &'d [u8],
+    stride: usize,
+    single: bool,
+}
+
+impl<'d, 'p, V: Visit<'d, 'p>> Alike for AlikeElements<'_, 'd, 'p, V> {
+    #[inline(always)]
+    fn tell<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue) {
+        let Self { visitor, fields, mut elements, stride, single } = self;
+        // They have at least their links.
+        while let Some((element, behind)) = elements.split_at_checked(stride.max(LINKS)) {
+            let values = element.get(LINKS..).unwrap_or_default().as_chunks().0;
+            if !single {
+                visitor.enter("", Part::Record);
+            }
+            for (bytes, field) in values.iter().zip(fields) {
+                visitor.scalar(field.name(), read(*bytes));
+            }
+            if !single {
+                visitor.leave();
+            }
+            elements = behind;
+        }
+    }
 }
 
 impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {

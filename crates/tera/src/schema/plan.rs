@@ -145,7 +145,12 @@ pub(crate) struct Scope {
     pub(crate) run: Range<u32>,
     /// Whether they are.
     pub(crate) one_run: bool,
+    /// The type of all of them, if it is one, and they stand one behind the other.
+    pub(crate) alike: Option<Scalar>,
     pub(crate) loose_flat: bool,
+    /// Whether it has bodies, all of them arrays of plain elements in the first segment, and counts
+    /// as the bytes that it has.
+    pub(crate) nested: bool,
     /// Whether it has texts, bytes, lists or further segments, which scopes may share.
     pub(crate) has_bodies: bool,
 }
@@ -181,6 +186,9 @@ pub(crate) enum Op {
         field: u32,
         slot: u32,
         body: u32,
+        /// How far apart its elements stand, if they are fields of fixed size that one step does
+        /// for, no truth values among them, and its offset stands right behind its count; else 0.
+        plain: u16,
     },
     Open {
         field: u32,

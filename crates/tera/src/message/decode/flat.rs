@@ -3,9 +3,9 @@
 
 use worldwire_core::Result;
 
-use super::list::{List, packed};
+use super::list::{List, linked, packed, place};
 use super::{Leaf, Run, Sink, path};
-use crate::schema::plan::{Op, Scope, Spot, TextPlace};
+use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
 
 impl<'d, 'n> Run<'d, 'n> {
@@ -30,8 +30,10 @@ impl<'d, 'n> Run<'d, 'n> {
         }
         let mut cursor = start + head.len();
         let (mut from, mut near) = (cursor, self.near(cursor));
-        let mut steps = ops.iter();
-        while let Some(op) = steps.next() {
+        let mut steps = ops;
+        while let [op, behind @ ..] = steps {
+            let lists = steps;
+            steps = behind;
             match *op {
                 Op::Fixed { reach, from, to, .. } => {
                     if let Some(bytes) = head.get(..reach as usize) {
@@ -47,6 +49,13 @@ impl<'d, 'n> Run<'d, 'n> {
                         let text = rest.get(..length).unwrap_or_default();
                         sink.text(Leaf { plan, field, body }, text, cursor);
                         cursor += length + 2;
+                        continue;
+                    }
+                }
+                Op::Array { plain: 1.., .. } => {
+                    let (rest, end) = plain_lists(sink, plan, lists, head, (near, cursor));
+                    if rest.len() < lists.len() {
+                        (steps, cursor) = (rest, end);
                         continue;
                     }
                 }
@@ -85,14 +94,14 @@ impl<'d, 'n> Run<'d, 'n> {
     /// The data as far as it may be read from the cursor on without a gap: there is nothing to be
     /// counted for each body then.
     #[inline]
-    fn near(&self, cursor: usize) -> &'d [u8] {
+    pub(super) fn near(&self, cursor: usize) -> &'d [u8] {
         let end = self.data.len().min(cursor + self.budget.left());
         self.data.get(..end).unwrap_or_default()
     }
 
     /// The cursor has come through all bytes from a place on.
     #[inline]
-    fn come(&mut self, from: usize, cursor: usize) {
+    pub(super) fn come(&mut self, from: usize, cursor: usize) {
         self.budget.take(cursor - from);
         self.furthest = self.furthest.max(cursor);
     }
@@ -138,12 +147,53 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 }
 
+/// Tells of lists of plain elements, each of which begins where the one before it ends. Gives the
+/// steps from the first one on that does not, or is of something else, and the end of the last list.
+// A function of its own, with little to remember: such lists are small, and there are many.
+#[inline(never)]
+fn plain_lists<'d, 'n, S: Sink<'d, 'n>>(
+    sink: &mut S,
+    plan: &'n Plan,
+    mut steps: &'n [Op],
+    head: &[u8],
+    (near, cursor): (&'d [u8], usize),
+) -> (&'n [Op], usize) {
+    let mut cursor = place(cursor);
+    while let [Op::Array { count, scope, field, body, plain: plain @ 1.., .. }, behind @ ..] = steps
+    {
+        let (leaf, words) = (Leaf { plan, field: *field, body: *body }, words(head, *count));
+        let start = cursor as usize;
+        if words == 0 {
+            sink.list(leaf, *scope, 0, start, |_| ((), start));
+        } else if let Some(end) = linked(near, words, cursor, *plain) {
+            let elements = near.get(start..end as usize).unwrap_or_default();
+            sink.packed(leaf, *scope, (words as usize & 0xffff, start), elements);
+            cursor = end;
+        } else {
+            break;
+        }
+        steps = behind;
+    }
+    (steps, cursor as usize)
+}
+
 /// A word of the first segment of a scope, which is all there.
 #[inline]
 fn word(head: &[u8], spot: Spot) -> usize {
     let at = usize::from(spot.offset);
     match head.get(at..at + 2) {
         Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),
+        _ => 0,
+    }
+}
+
+/// Two words of the first segment of a scope, which is all there: the one at a spot, and above it the
+/// one behind it.
+#[inline]
+pub(super) fn words(head: &[u8], spot: Spot) -> u32 {
+    let at = usize::from(spot.offset);
+    match head.get(at..at + 4) {
+        Some(&[a, b, c, d]) => u32::from_le_bytes([a, b, c, d]),
         _ => 0,
     }
 }

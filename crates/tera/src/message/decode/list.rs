@@ -2,12 +2,13 @@
 
 use worldwire_core::Result;
 
+use super::flat::words;
 use super::{Leaf, Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
 use crate::message::oddity::NoteKind;
 use crate::message::pairs;
-use crate::schema::plan::{LINKS, Plan, Scope};
+use crate::schema::plan::{LINKS, Op, Plan, Scope};
 
 /// What the words of a list say.
 #[derive(Clone, Copy)]
@@ -56,6 +57,15 @@ impl<'d, 'n> Run<'d, 'n> {
             let end = first + elements.len();
             self.furthest = self.furthest.max(end);
             sink.packed(leaf, scope, (count, first), elements);
+            return Ok(end);
+        }
+        if S::SILENT
+            && inner.nested
+            && number.is_none()
+            && first == cursor
+            && let Some(end) = nested(self.plan, self.near(first), inner, (count, first))
+        {
+            self.come(first, end);
             return Ok(end);
         }
         // An offset that leads outside is an error of the first element; the list has its place.
@@ -203,17 +213,14 @@ pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     if S::FIXED && !scope.one_run {
         return None;
     }
-    let stride = scope.stride as usize;
-    // Words, and the bytes of a segment.
-    let end = first + count * stride;
-    let elements = data.get(first..end)?;
-    if !linked(elements, first, count, stride) {
-        return None;
-    }
+    // Longer ones are longer than any message.
+    let stride = u16::try_from(scope.stride).ok().filter(|stride| *stride > 0)?;
+    let words = place(count) | place(first) << 16;
+    let elements = data.get(first..linked(data, words, place(first), stride)? as usize)?;
     if !scope.bools.is_empty() {
         let mut rest = elements;
         for _ in 0..count {
-            let (element, behind) = rest.split_at_checked(stride)?;
+            let (element, behind) = rest.split_at_checked(stride.into())?;
             if !plan.bools_hold(scope, element.get(LINKS..)?) {
                 return None;
             }
@@ -223,24 +230,75 @@ pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     Some(elements)
 }
 
-/// Whether each element names its own place and that of the next one, which follows at once; the
-/// last one names none.
-#[inline(always)]
-fn linked(elements: &[u8], first: usize, count: usize, stride: usize) -> bool {
-    let word = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-    let names = |element: &[u8], links: u32| {
-        element.first_chunk::<LINKS>().is_some_and(|found| u32::from_le_bytes(*found) == links)
-    };
-    let (first, stride_word) = (word(first), word(stride));
-    // Both words at once.
-    let mut links = first | (first + stride_word) << 16;
-    let mut rest = elements;
-    for _ in 1..count {
-        match rest.split_at_checked(stride) {
-            Some((element, behind)) if names(element, links) => rest = behind,
-            _ => return false,
+/// Where a list ends whose elements stand one behind the other from its first one on, each in front
+/// of its own lists, and lead nowhere else, with nothing odd in them. The bodies of its elements are
+/// lists of plain ones.
+#[inline(never)]
+fn nested(
+    plan: &Plan,
+    data: &[u8],
+    scope: &Scope,
+    (count, first): (usize, usize),
+) -> Option<usize> {
+    let lists = plan.steps(&scope.loose);
+    let mut at = place(first);
+    for left in (0..count).rev() {
+        let start = at as usize + LINKS;
+        let head = data.get(start..start + scope.size as usize)?;
+        if !plan.bools_hold(scope, head) {
+            return None;
         }
-        links = links.wrapping_add(stride_word << 16 | stride_word);
+        let mut cursor = at + scope.size + place(LINKS);
+        for list in lists {
+            let &Op::Array { count, plain, .. } = list else { return None };
+            let words = words(head, count);
+            if words != 0 {
+                cursor = linked(data, words, cursor, plain)?;
+            }
+        }
+        let next = if left > 0 { cursor } else { 0 };
+        if links(data, at)? != at | next << 16 {
+            return None;
+        }
+        at = cursor;
     }
-    names(rest, links & 0xffff)
+    Some(at as usize)
+}
+
+/// Where the last element of a list ends, if the first one stands at the cursor and each names its
+/// own place and that of the next one, which follows at once; the last one names none. The words are
+/// the count, and above it the offset of the first one.
+#[inline(always)]
+pub(super) fn linked(data: &[u8], words: u32, cursor: u32, stride: u16) -> Option<u32> {
+    let (count, mut here, stride) = (words & 0xffff, words >> 16, u32::from(stride));
+    if here != cursor || count == 0 {
+        return None;
+    }
+    if count > 1 {
+        let last = here + (count - 1) * stride;
+        while here != last {
+            let next = here + stride;
+            if links(data, here)? != here | next << 16 {
+                return None;
+            }
+            here = next;
+        }
+    }
+    let end = here + stride;
+    (links(data, here)? == here && end as usize <= data.len()).then_some(end)
+}
+
+/// Both words in front of an element: its own place, and above it that of the next one.
+#[inline(always)]
+fn links(data: &[u8], at: u32) -> Option<u32> {
+    let at = at as usize;
+    let links = data.get(at..at + LINKS)?.first_chunk()?;
+    Some(u32::from_le_bytes(*links))
+}
+
+/// A place in a message, which has at most 65,535 bytes: at the largest number there is nothing.
+// Of 32 bits: what is added to it does not overflow.
+#[inline(always)]
+pub(super) fn place(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX / 2)
 }

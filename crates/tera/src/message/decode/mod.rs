@@ -61,6 +61,9 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
     form: HeaderForm,
     sink: &mut S,
 ) -> Result<Rest> {
+    if S::SILENT && is_plain(plan, data, form) {
+        return Ok(Rest { notes: Oddities::default(), end: data.len() });
+    }
     let mut run = Run::new(plan, data, floor(plan, form));
     run.furthest = form.bytes();
     run.scope(sink, plan.scope(plan.root), form.bytes())?;
@@ -68,6 +71,17 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
         run.notes.add(NoteKind::TrailingBytes, run.furthest);
     }
     Ok(Rest { notes: run.notes, end: run.furthest })
+}
+
+/// Whether a message is its fields of fixed size alone, with nothing odd in them.
+#[inline]
+fn is_plain(plan: &Plan, data: &[u8], form: HeaderForm) -> bool {
+    let root = plan.scope(plan.root);
+    let fields = data.get(form.bytes()..).unwrap_or_default();
+    root.loose.is_empty()
+        && fields.len() == root.size as usize
+        && root.cost as usize <= Budget::of(data.len()).left()
+        && plan.bools_hold(root, fields)
 }
 
 /// The first byte that an offset may lead to.

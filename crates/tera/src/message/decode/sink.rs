@@ -25,6 +25,8 @@ pub(crate) trait Sink<'d, 'n> {
     /// Whether it learns of fields of fixed size, objects and rows, in the order of the definition.
     /// One that does not learns of everything else in the order of the bytes.
     const FIXED: bool = true;
+    /// Whether it learns of nothing.
+    const SILENT: bool = false;
 
     /// Fields of fixed size in a segment; `data` is its beginning, which holds all of them.
     fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize);
@@ -102,6 +104,7 @@ pub(crate) struct Silent;
 
 impl<'d, 'n> Sink<'d, 'n> for Silent {
     const FIXED: bool = false;
+    const SILENT: bool = true;
 
     #[inline(always)]
     fn fixed(&mut self, _: &'n Plan, _: &'n [Fixed], _: &'d [u8], _: usize) {}

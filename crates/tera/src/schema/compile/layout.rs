@@ -246,9 +246,9 @@ impl Compiler<'_> {
                 slot,
                 body: 0,
             }),
-            Body::Array { offset, count, scope, .. } => offset
-                .zip(count)
-                .map(|(offset, count)| Op::Array { count, offset, scope, field, slot, body: 0 }),
+            Body::Array { offset, count, scope, .. } => offset.zip(count).map(|(offset, count)| {
+                Op::Array { count, offset, scope, field, slot, body: 0, plain: 0 }
+            }),
             Body::Object(_) | Body::Row(_) => None,
         };
         self.ops.extend(op);

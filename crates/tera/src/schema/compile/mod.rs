@@ -12,7 +12,7 @@ use super::plan::{Field, FieldKind, Fixed, LINKS, Op, Placement, Plan, Scope, Sp
 use super::problem::ProblemKind;
 use super::version::Patch;
 use crate::types::Scalar;
-use steps::{Steps, number};
+use steps::{Steps, mark_plain, number};
 
 /// Steps of a scope that count as a byte that is read, where it has more of them than bytes. A real
 /// definition has at most one step a byte and two an object, so that they never count.
@@ -238,9 +238,11 @@ impl Compiler<'_> {
             cost,
             flat: false,
             loose_flat: false,
+            nested: false,
             stride: 0,
             run: 0..0,
             one_run: false,
+            alike: None,
             has_bodies,
         };
         self.scopes.push((scope, record));
@@ -462,6 +464,7 @@ impl Compiler<'_> {
                     _ => 0,
                 },
                 one_run: run.is_some(),
+                alike: run.as_ref().and_then(|run| steps.alike(run)),
                 run: run.unwrap_or(0..0),
                 fields: starts[*record].clone(),
                 bodies,
@@ -472,7 +475,8 @@ impl Compiler<'_> {
                 ..*scope
             });
         }
-        let Steps { ops, bools, .. } = steps;
+        let Steps { mut ops, bools, .. } = steps;
+        mark_plain(&mut ops, &mut scopes);
         let Self { fixed, placement, pairs, .. } = self;
         Plan { fields, scopes, ops, fixed, bools, root, placement, pairs }
     }

@@ -2,8 +2,8 @@
 
 use core::ops::Range;
 
-use super::range;
-use crate::schema::plan::{Field, Fixed, Op, Spot};
+use super::{index, range};
+use crate::schema::plan::{Field, Fixed, LINKS, Op, Scope, Spot};
 use crate::types::Scalar;
 
 /// Gives the texts, bytes and arrays of a scope their numbers; gives how many there are.
@@ -18,6 +18,28 @@ pub(super) fn number(wire: &[Op], fields: &mut [Field]) -> u32 {
         }
     }
     bodies
+}
+
+/// Finds the arrays whose elements are plain, and the scopes that have no other bodies.
+pub(super) fn mark_plain(ops: &mut [Op], scopes: &mut [Scope]) {
+    for op in &mut *ops {
+        if let Op::Array { count, offset, scope, plain, .. } = op
+            && let Some(scope) = scopes.get(*scope as usize)
+            && scope.one_run
+            && scope.bools.is_empty()
+            && offset.segment == count.segment
+            && offset.offset.checked_sub(count.offset) == Some(2)
+        {
+            *plain = u16::try_from(scope.stride).unwrap_or(0);
+        }
+    }
+    for scope in scopes {
+        let bodies = ops.get(scope.loose.start as usize..scope.loose.end as usize);
+        let is_plain = |op: &Op| matches!(op, Op::Array { plain: 1.., .. });
+        scope.nested = scope.loose_flat
+            && scope.cost == scope.size + index(LINKS)
+            && bodies.is_some_and(|bodies| !bodies.is_empty() && bodies.iter().all(is_plain));
+    }
 }
 
 /// The steps of a plan while they are put together.
@@ -73,6 +95,16 @@ impl Steps<'_> {
             }
         }
         range(start, self.ops.len())
+    }
+
+    /// The type of all fields of a run, if it is one, and they stand one behind the other.
+    pub(super) fn alike(&self, run: &Range<u32>) -> Option<Scalar> {
+        let run = self.fixed.get(run.start as usize..run.end as usize)?;
+        let scalar = run.first()?.scalar;
+        let alike = |(index, fixed): (usize, &Fixed)| {
+            fixed.scalar == scalar && usize::from(fixed.offset) == index * scalar.size()
+        };
+        run.iter().enumerate().all(alike).then_some(scalar)
     }
 
     /// Adds the places of the truth values among some steps.
