@@ -76,6 +76,10 @@ fn everything(folder: &Path) {
         done(&["vault", "tree", "--depth", "1"], ""),
         "10001 System\n  10002 Folder GlobalInbox\n"
     );
+    let ages = done(&["vault", "tree", "CITY", "--depth", "1"], "");
+    assert!(ages.contains(" Age city\n  "), "{ages}");
+    let (code, _, err) = run(&["vault", "tree", "Yeesha"], "");
+    assert!(code == 1 && err.ends_with(": no player or age is called \"Yeesha\"\n"), "{err}");
     let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
     let city = city.trim();
     done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");

@@ -142,10 +142,14 @@ pub(crate) enum UruVault {
     /// Show the tree below a node
     #[command(after_help = "Examples:
   worldwire uru vault tree
-  worldwire uru vault tree 10023 --depth 2")]
+  worldwire uru vault tree 10023 --depth 2
+  worldwire uru vault tree Yeesha
+  worldwire uru vault tree \"DRC(1) Hood\"")]
     Tree {
-        /// The node; the System node by default
-        node: Option<u32>,
+        /// The number of the node, the name of a player, or the name or instance of an age; the
+        /// System node by default
+        #[arg(value_name = "NODE|PLAYER|AGE")]
+        node: Option<String>,
         /// How deep to go
         #[arg(long, value_name = "LEVELS", default_value_t = 8)]
         depth: u32,
@@ -187,7 +191,8 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Look for damage: cycles, missing nodes, players and ages without their parts
+    /// Look for damage: cycles, missing nodes, players and ages without their parts, players of one
+    /// name
     #[command(after_help = "Example:
   worldwire uru vault check")]
     Check {

@@ -18,7 +18,7 @@ use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet, is_account_name};
 use super::config::ShardConfig;
 use super::players::ThrownOut;
-use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
+use super::vault::{Dump, Finding, Named, TreeLine, Vault, VaultError, fields_of};
 use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
 use crate::store::lock::{FolderLock, LOCK_FILE};
@@ -78,8 +78,9 @@ pub enum Request {
     },
     /// The tree below a node, one node a line.
     Tree {
-        /// The node; the System node by default.
-        node: Option<u32>,
+        /// Its number, the instance of an age, or a name that only one player or age has; the System
+        /// node by default.
+        node: Option<String>,
         /// How deep.
         depth: u32,
     },
@@ -314,6 +315,17 @@ pub async fn perform(
             Ok(Vec::new())
         }
         Request::Tree { node, depth } => {
+            let node = match node {
+                None => None,
+                Some(word) => {
+                    let found = vault.nodes_called(&word).await.map_err(said)?;
+                    match word.parse() {
+                        // Whoever gives a number hears of it.
+                        Ok(id) if found.is_empty() => Some(id),
+                        _ => Some(the_only(&word, "player or age", found)?),
+                    }
+                }
+            };
             let tree = vault.tree(node, depth).await;
             let tree = tree.map_err(node_said(node.unwrap_or_default()))?;
             let line = |line: TreeLine| {
@@ -368,6 +380,25 @@ pub async fn perform(
                 error => said(error),
             })?;
             Ok(vec![json!({ "nodes": nodes })])
+        }
+    }
+}
+
+/// The only node that a name means.
+fn the_only(name: &str, what: &str, found: Vec<Named>) -> Result<u32, String> {
+    /// How many are listed.
+    const MOST: usize = 20;
+    match &found[..] {
+        [] => Err(format!("no {what} is called {name:?}")),
+        [one] => Ok(one.id),
+        several => {
+            let listed = several.iter().take(MOST);
+            let listed: Vec<_> =
+                listed.map(|Named { id, text }| format!("{id} ({text})")).collect();
+            let more = several.len().saturating_sub(MOST);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let (count, listed) = (several.len(), listed.join(", "));
+            Err(format!("{count} are called {name:?}; give the number of one: {listed}{more}"))
         }
     }
 }
