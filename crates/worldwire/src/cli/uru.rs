@@ -17,6 +17,24 @@ pub(crate) enum UruCommand {
     /// Manage the accounts of a shard, running or not
     #[command(subcommand, arg_required_else_help = true)]
     Account(UruAccount),
+    /// Clear the stored states of an age in which nobody is
+    ///
+    /// Its objects are as they were at first when the next player comes. What was set for all
+    /// instances with `worldwire uru sdl set` stays, and so do other instances of the age.
+    #[command(after_help = "Examples:
+  worldwire uru clear-states Fernhollow
+  worldwire uru clear-states 10031 --with-age
+  worldwire uru clear-states 3cf36d8a-a5d2-4a0e-9fb6-71a2b0e5d1c8 --shard /srv/uru")]
+    ClearStates {
+        /// The age: a name that only one instance has, the number of its node, or the instance
+        #[arg(value_name = "AGE|INSTANCE")]
+        age: String,
+        /// Clear the state of the age itself, too
+        #[arg(long)]
+        with_age: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// Generate and convert the keys of a shard
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),

@@ -14,11 +14,11 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet, is_account_name};
 use super::config::ShardConfig;
 use super::players::ThrownOut;
 use super::vault::{Dump, Finding, Named, TreeLine, Vault, VaultError, fields_of};
+use super::{CONFIG, ClearError, Cleared};
 use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
 use crate::store::lock::{FolderLock, LOCK_FILE};
@@ -75,6 +75,14 @@ pub enum Request {
     DeleteAccount {
         /// The account.
         name: String,
+    },
+    /// Removes the states of the objects of an age in which nobody is.
+    ClearStates {
+        /// The number of its Age node, its instance, or a name that only one age has.
+        age: String,
+        /// The state of the age itself, too.
+        #[serde(default)]
+        own_state: bool,
     },
     /// The tree below a node, one node a line.
     Tree {
@@ -314,6 +322,18 @@ pub async fn perform(
             tracing::info!(name, "an operator deleted an account");
             Ok(Vec::new())
         }
+        Request::ClearStates { age, own_state } => {
+            let found = vault.ages_called(&age).await.map_err(said)?;
+            let node = the_only(&age, "age", found)?;
+            let cleared =
+                vault.clear_states(node, own_state).await.map_err(|error| match error {
+                    ClearError::Vault(error) => format!("{age:?}: {}", said(error)),
+                    error => format!("{age:?}: {error}"),
+                })?;
+            let Cleared { age, title, states, own_state, .. } = &cleared;
+            tracing::info!(age, title, states, own_state, "an operator cleared states of an age");
+            Ok(vec![cleared_json(&cleared)])
+        }
         Request::Tree { node, depth } => {
             let node = match node {
                 None => None,
@@ -444,6 +464,14 @@ fn thrown_out_json(who: &ThrownOut) -> Json {
     let ThrownOut { account, player, player_name } = who;
     let player = (*player != 0).then(|| json!({ "id": player, "name": player_name }));
     json!({ "account": account, "player": player })
+}
+
+fn cleared_json(cleared: &Cleared) -> Json {
+    let Cleared { age, instance, filename, title, states, own_state } = cleared;
+    json!({
+        "age": age, "instance": instance.to_string(), "filename": filename, "name": title,
+        "states": states, "ownState": own_state,
+    })
 }
 
 fn password_json(set: PasswordSet) -> Json {
