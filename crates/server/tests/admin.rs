@@ -4,11 +4,14 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use serde_json::{Value as Json, json};
 use support::{Database, play};
 use worldwire_server::operators::Listener;
 use worldwire_server::store::lock::FolderLock;
 use worldwire_server::store::seal::{KEY_FILE, ServerKey};
+use worldwire_server::store::{Change, CharacterRow};
 use worldwire_server::uru::ShardConfig;
 use worldwire_server::uru::admin::{Admin, AdminError, Request};
 use worldwire_server::uru::vault::{Dump, DumpError, Vault, VaultConfig};
@@ -178,6 +181,58 @@ async fn a_vault_moves_to_another_shard_exactly() {
     new.set_password("Ann", "Ann").await.unwrap();
     ann.log_in(support::login("Ann", "Ann")).await.unwrap();
     ann.set_player(player).await.unwrap();
+}
+
+/// A name is as good as a number, as long as it has one meaning. Two players of one name can be found.
+#[tokio::test]
+async fn nodes_are_called_by_name() {
+    let database = Database::sqlite();
+    let vault = open(&database).await;
+    let (_, _notices, ann) = play(&vault, "Ann").await;
+    let (_, _notices, bob) = play(&vault, "Bob").await;
+    vault.close().await;
+    let tree = async |admin: &Admin, node: Json| {
+        ask(admin, json!({"request": "tree", "node": node, "depth": 1}), &[]).await
+    };
+    let admin = Admin::open(database.folder.path()).await.unwrap();
+    let by_name = tree(&admin, json!("aNN")).await.unwrap();
+    assert_eq!(by_name, tree(&admin, json!(ann.to_string())).await.unwrap());
+    assert_eq!((&by_name[0]["id"], &by_name[0]["type"]), (&json!(ann), &json!("Player")));
+    // An age by its name in files, by its instance, and as players see it.
+    let city = tree(&admin, json!("city")).await.unwrap();
+    assert_eq!(city[0]["type"], "Age");
+    let shown = json!({"request": "show", "node": city[0]["id"]});
+    let shown = ask(&admin, shown, &[]).await.unwrap();
+    let same = tree(&admin, shown[0]["Uuid_1"].clone()).await.unwrap();
+    assert_eq!(same, city);
+    let relto = tree(&admin, json!("ann's relto")).await.unwrap();
+    assert_eq!(relto[0]["type"], "Age");
+    let several = tree(&admin, json!("Personal")).await.unwrap_err();
+    let wanted =
+        ["2 are called \"Personal\"; give the number of one: ", "(age Personal, Ann's Relto)"];
+    assert!(wanted.iter().all(|part| several.contains(part)), "{several}");
+    let unknown = tree(&admin, json!("Gehn")).await;
+    assert_eq!(unknown, Err("no player or age is called \"Gehn\"".to_owned()));
+    assert_eq!(tree(&admin, json!("5")).await, Err("node 5: does not exist".to_owned()));
+    admin.close().await;
+
+    // Only somebody who writes to the database by other means can do this.
+    let store = database.store().await;
+    let players = store.characters().await.unwrap();
+    let row = players.into_iter().find(|player| player.id == bob).unwrap();
+    let change = Change::PutCharacter(CharacterRow { name: "ANN".to_owned(), ..row });
+    let batch = store.batch().await.unwrap();
+    let changes = [(change.key(), change)].into_iter().collect();
+    store.commit(batch + 1, Arc::new(changes)).await.unwrap();
+    drop(store);
+    let admin = Admin::open(database.folder.path()).await.unwrap();
+    let found = ask(&admin, json!({"request": "check"}), &[]).await.unwrap();
+    let text = format!("is called \"ANN\", as is player {ann}");
+    assert_eq!(found, [json!({"problem": true, "id": bob, "text": text})]);
+    let several = tree(&admin, json!("Ann")).await.unwrap_err();
+    let wanted = format!("{ann} (player Ann), {bob} (player ANN)");
+    assert!(several.ends_with(&wanted), "{several}");
+    admin.close().await;
 }
 
 /// What others say to the socket costs their connection only.

@@ -14,6 +14,7 @@ use worldwire_server::store::{
     AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
     SettingRow, Store, StoreError,
 };
+use worldwire_server::uru::ClearError;
 use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
@@ -363,4 +364,45 @@ async fn who_does_not_listen_is_ended_and_nobody_waits_for_it() {
     assert_eq!(ann.fetch(info).await, Err(NetError::InternalError));
     *memory.unreadable.lock().unwrap() = false;
     assert!(ann.fetch(info).await.is_ok());
+}
+
+/// However many states an age has, all of them are removed or none.
+#[tokio::test(start_paused = true)]
+async fn the_states_of_an_age_are_cleared_in_one_commit() {
+    const KIND: NodeType = NodeType(0x7577_0001);
+    let config = || VaultConfig { cache_bytes: 1, ..VaultConfig::default() };
+    let (memory, before) = vault(config()).await;
+    let city = before.ages_called("city").await.unwrap()[0].id;
+    let hood = before.ages_called("Neighborhood").await.unwrap()[0].id;
+    let mut ids = 50_000..;
+    for (age, count) in [(city, 700), (hood, 3)] {
+        let instance = before.clear_states(age, false).await.unwrap().instance;
+        let mut states = Changes::new();
+        for id in ids.by_ref().take(count) {
+            let node = VaultNode {
+                node_id: Some(id),
+                node_type: Some(KIND),
+                uuid_1: Some(instance),
+                ..VaultNode::default()
+            };
+            let row = NodeRow { id, kind: KIND.0, data: encoded(&node).into() };
+            states.insert(Change::PutNode(row.clone()).key(), Change::PutNode(row));
+        }
+        memory.apply(&states);
+    }
+    before.close().await;
+    let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();
+    let left =
+        || memory.rows(|it| matches!(it, Change::PutNode(row) if row.kind == KIND.0).then_some(()));
+    memory.next(Fault::Refused);
+    let refused = vault.clear_states(city, true).await;
+    assert_eq!(refused, Err(ClearError::Vault(NetError::InternalError)));
+    assert_eq!(left().len(), 703);
+    let commits = *memory.commits.lock().unwrap();
+    assert_eq!(vault.clear_states(city, true).await.unwrap().states, 700);
+    assert_eq!((left().len(), *memory.commits.lock().unwrap()), (3, commits + 1));
+    assert_eq!(vault.clear_states(city, true).await.unwrap().states, 0);
+    let unknown = vault.clear_states(5, true).await;
+    assert_eq!(unknown, Err(ClearError::Vault(NetError::VaultNodeNotFound)));
+    vault.close().await;
 }

@@ -93,7 +93,8 @@ struct Of {
     lengths: BTreeMap<usize, u64>,
     /// Hashes of what stands behind the header.
     payloads: BTreeSet<u64>,
-    kept: Vec<Box<[u8]>>,
+    /// The first ones, each with the number of its conversation.
+    kept: Vec<(u64, Box<[u8]>)>,
     /// Where in their conversations the first ones are, from 0 to 1: the sum, and of how many.
     first: f64,
     conversations: f64,
@@ -272,7 +273,7 @@ impl Seen {
         of.count += 1;
         *of.lengths.entry(message.len()).or_default() += 1;
         if of.kept.len() < MOST_KEPT {
-            of.kept.push(message.into());
+            of.kept.push((conversation, message.into()));
             of.payloads.extend(payload(message));
         }
     }
@@ -364,7 +365,9 @@ fn ranks<'p>(packets: &'p Packets, of: &Of) -> HashMap<&'p str, f64> {
         definitions.extend(packet.definition.filter(|_| side.is_none_or(|side| side == of.from)));
     }
     let mut ranking = Ranking::new(definitions);
-    of.kept.iter().for_each(|message| ranking.push(of.from, message));
+    of.kept
+        .iter()
+        .for_each(|(conversation, message)| ranking.push(*conversation, of.from, message));
     let candidates = ranking.finish();
     let best = candidates.first().map_or(0.0, |candidate| candidate.score);
     for candidate in candidates {

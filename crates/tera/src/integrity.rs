@@ -9,7 +9,12 @@
 //!
 //! Which messages have it is a list of names that belongs to the patch. From patch 93 on the
 //! server names the seed of the checksum in `S_LOGIN_ACCOUNT_INFO`; in patch 92 there is none, and
-//! the checksum is 0.
+//! the checksum is 0. The first message of an opcode has the counter 1, so no client sends 0; a
+//! server may ignore both.
+//!
+//! A [client](crate::connection::Config::integrity) and a
+//! [relay](crate::connection::RelayConfig::integrity) fill both in as they send; whoever sends by
+//! other means has a [`Signer`]. A message that is encoded without them has two zeros there.
 //!
 //! Unverified: the checksum comes from one public source, and was checked against no client. It is
 //! not known whether the sum of places wraps at 32 bits; that shows only for seeds near 2^32.
@@ -18,6 +23,8 @@ use std::collections::HashMap;
 
 /// Bytes of a header with counter and checksum.
 pub const HEADER_BYTES: usize = 12;
+/// The first patch whose clients count their messages.
+pub(crate) const FIRST_PATCH: u16 = 92;
 /// Where the counter stands.
 const COUNTER: core::ops::Range<usize> = 4..8;
 /// Where the checksum stands; it is not part of itself.

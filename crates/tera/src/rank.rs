@@ -18,6 +18,12 @@
 //! | a truth value that is 0; 1; anything else | +0.5; +2; -8 |
 //! | a float that is 0; one of a size that games use; another | 0; +3; -6 |
 //! | a signed number of 32 bits that is small; one that is not | +1; -1 |
+//! | read with counter and checksum: a counter that is one more than the one before it; a first one of 1; one that is 0, or no counter at all | +6; +2; -8 |
+//!
+//! Messages of the client are read with both headers, that of 4 bytes and that of 12, which has
+//! [counter and checksum](crate::integrity). Each definition keeps the header that it does better
+//! with. Eight bytes more alone would not tell: a longer layout looks the same. The counter does,
+//! as soon as there are two messages.
 //!
 //! The weights are chosen by hand. They order candidates; they are not probabilities.
 //!
@@ -29,15 +35,19 @@
 //! let files = [("S_HP.1.def", "int32 hp\n"), ("S_NAME.1.def", "string name\n")];
 //! let set = Set::load(files, ParseOptions::default());
 //! let mut ranking = Ranking::new(set.definitions());
-//! ranking.push(Side::Server, &[12, 0, 0x39, 0x30, 6, 0, b'E', 0, b'l', 0, 0, 0]);
+//! ranking.push(0, Side::Server, &[12, 0, 0x39, 0x30, 6, 0, b'E', 0, b'l', 0, 0, 0]);
 //! let best = &ranking.finish()[0];
 //! assert_eq!((best.definition.title(), best.fits, best.clean), ("S_NAME.1", 1, 1));
 //! ```
 
+use std::collections::BTreeMap;
+
 use worldwire_core::Side;
 
 use crate::file::library::sender;
+use crate::integrity;
 use crate::message::{HeaderForm, Leaf, NoteKind, Oddities, Sink, read_front, run_fields};
+use crate::packet::Packets;
 use crate::schema::Definition;
 use crate::schema::plan::{Field, Fixed, Plan};
 use crate::types::Scalar;
@@ -49,6 +59,8 @@ pub struct Ranking<'p> {
     messages: u64,
     shortest: usize,
     longest: usize,
+    /// What may be the counter of the last message, by conversation.
+    counters: BTreeMap<u64, u32>,
 }
 
 /// A definition with a form of the header, and what came of it so far.
@@ -100,7 +112,24 @@ impl<'p> Ranking<'p> {
             let sealed = sealed.then(|| attempt(definition, HeaderForm::Integrity));
             [Some(attempt(definition, HeaderForm::Plain)), sealed].into_iter().flatten()
         });
-        Self { attempts: attempts.collect(), messages: 0, shortest: usize::MAX, longest: 0 }
+        Self {
+            attempts: attempts.collect(),
+            messages: 0,
+            shortest: usize::MAX,
+            longest: 0,
+            counters: BTreeMap::new(),
+        }
+    }
+
+    /// Begins with the definitions of a build. Where its patch is known to have no counters, none
+    /// are looked for.
+    #[must_use]
+    pub fn of(packets: &'p Packets) -> Self {
+        let mut ranking = Self::new(packets.definitions());
+        if packets.patch().is_some_and(|patch| patch.major < integrity::FIRST_PATCH) {
+            ranking.attempts.retain(|attempt| attempt.form == HeaderForm::Plain);
+        }
+        ranking
     }
 
     /// How many messages were tried.
@@ -115,8 +144,10 @@ impl<'p> Ranking<'p> {
         (self.messages > 0).then_some((self.shortest, self.longest))
     }
 
-    /// Tries all definitions on a message. Those that the other side sends do not fit it.
-    pub fn push(&mut self, from: Side, message: &[u8]) {
+    /// Tries all definitions on the next message of a conversation, which has some number. Those
+    /// that the other side sends do not fit it.
+    pub fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
+        let counted = self.count(conversation, message);
         self.messages += 1;
         self.shortest = self.shortest.min(message.len());
         self.longest = self.longest.max(message.len());
@@ -127,8 +158,24 @@ impl<'p> Ranking<'p> {
             } else if attempt.form == HeaderForm::Integrity && from == Side::Server {
                 attempt.weight += UNREADABLE;
             } else {
-                attempt.push(message);
+                let counted = if attempt.form == HeaderForm::Integrity { counted } else { 0.0 };
+                attempt.push(message, counted);
             }
+        }
+    }
+
+    /// What it weighs if a message has a counter: whether that one counts.
+    fn count(&mut self, conversation: u64, message: &[u8]) -> f64 {
+        let Some((counter, _)) = integrity::header(message) else { return 0.0 };
+        let last = self.counters.insert(conversation, counter);
+        match (last, counter) {
+            (None, 1) => 2.0,
+            // The capture may have begun later.
+            (None, 2..SMALL) => 0.0,
+            (Some(last), _) if last.checked_add(1) == Some(counter) => 6.0,
+            // All that have a counter may be counted together, or some messages be missing.
+            (Some(last), _) if last < counter && counter - last <= MOST_SKIPPED => 0.0,
+            _ => -8.0,
         }
     }
 
@@ -165,7 +212,7 @@ impl<'p> Ranking<'p> {
 }
 
 impl Attempt<'_> {
-    fn push(&mut self, message: &[u8]) {
+    fn push(&mut self, message: &[u8], counted: f64) {
         let mut judge = Judge { weight: 0.0 };
         let outcome = read_front(message, self.form)
             .and_then(|_| run_fields(self.definition.plan(), message, self.form, &mut judge));
@@ -178,7 +225,7 @@ impl Attempt<'_> {
                 self.fits += 1;
                 self.clean += u64::from(rest.notes.is_empty());
                 self.weight += judge.weight + ending(message.len() - rest.end.min(message.len()));
-                self.weight += remarks(&rest.notes);
+                self.weight += remarks(&rest.notes) + counted;
                 for note in rest.notes.list() {
                     if !self.notes.iter().any(|(kind, _)| *kind == note.kind) {
                         self.notes.push((note.kind, 0));
@@ -193,6 +240,10 @@ impl Attempt<'_> {
 }
 
 const UNREADABLE: f64 = -30.0;
+/// Counters that are passed over from one message to the next, at most.
+const MOST_SKIPPED: u32 = 1024;
+/// A counter, or a signed number, that is not small.
+const SMALL: u32 = 1 << 24;
 
 /// What the bytes behind the last body weigh.
 fn ending(left: usize) -> f64 {
@@ -244,7 +295,7 @@ impl Judge {
             }
             Scalar::Int32 => {
                 let value = i32::from_le_bytes(*data.first_chunk()?);
-                self.weight += if value.unsigned_abs() < 1 << 24 { 1.0 } else { -1.0 };
+                self.weight += if value.unsigned_abs() < SMALL { 1.0 } else { -1.0 };
             }
             _ => {}
         }
@@ -309,8 +360,10 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::Library;
+    use crate::file::library::Known;
     use crate::message::Head;
-    use crate::schema::{ParseOptions, Set};
+    use crate::schema::{ParseOptions, Patch, Set};
     use worldwire_core::Sampler;
 
     const FILES: [(&str, &str); 7] = [
@@ -335,7 +388,7 @@ mod tests {
                 let fields = definition.plan().sample(&mut sampler);
                 let mut message = Vec::new();
                 definition.plan().encode(Head::plain(4711), &fields, &mut message).unwrap();
-                ranking.push(from, &message);
+                ranking.push(0, from, &message);
             }
             let candidates = ranking.finish();
             let place = candidates
@@ -362,17 +415,68 @@ mod tests {
         let text = [b'H', 0, b'i', 0, 0, 0];
         let mut message = vec![24, 0, 1, 2, 1, 0, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd, 18, 0, 3, 0, 0, 0];
         message.extend_from_slice(&text);
-        ranking.push(Side::Client, &message);
+        ranking.push(0, Side::Client, &message);
         assert_eq!(ranking.lengths(), Some((24, 24)));
         let best = &ranking.finish()[0];
         assert_eq!((best.definition.title(), best.form), ("C_CHAT.1", HeaderForm::Integrity));
+    }
+
+    const TURNS: [(&str, &str); 2] =
+        [("C_TURN.1.def", "uint32 time\n"), ("C_WALK.1.def", "uint32 a\nuint32 b\nuint32 c\n")];
+
+    /// What comes first for messages of 16 bytes: three numbers, or a counter in front of one.
+    fn first(packets: &Packets, words: &[(u64, u32)]) -> (String, HeaderForm) {
+        let mut ranking = Ranking::of(packets);
+        for (conversation, word) in words {
+            let mut message = vec![16, 0, 1, 2];
+            message.extend_from_slice(&word.to_le_bytes());
+            message.extend_from_slice(&[0xaa, 0xbb, 0xcc, 0xdd, 9, 0, 0, 0]);
+            ranking.push(*conversation, Side::Client, &message);
+        }
+        let best = &ranking.finish()[0];
+        assert_eq!(best.fits, words.len() as u64);
+        (best.definition.title().to_owned(), best.form)
+    }
+
+    fn build(patch: u16) -> Packets {
+        let definitions = Set::load(TURNS, ParseOptions::default());
+        let library = Library { definitions, ..Library::default() };
+        let patch = Some(Patch::major(patch));
+        Packets::new(&library, Known { patch, ..Known::default() })
+    }
+
+    /// Both definitions read all bytes, each with its own header.
+    #[test]
+    fn a_counter_tells_the_headers_apart() {
+        let sealed = ("C_TURN.1".to_owned(), HeaderForm::Integrity);
+        let plain = ("C_WALK.1".to_owned(), HeaderForm::Plain);
+        let packets = build(98);
+        for counted in [
+            &[(0, 1), (0, 2), (0, 3)][..],
+            // Two conversations at the same time, of which one was going on; one counter for all.
+            &[(0, 1), (1, 700), (0, 2), (1, 701), (1, 702), (0, 3)],
+            &[(0, 4), (0, 9), (0, 10), (0, 11)],
+        ] {
+            assert_eq!(first(&packets, counted), sealed, "{counted:?}");
+        }
+        for not_counted in [
+            &[(0, 0), (0, 0)][..],
+            &[(0, 1), (0, 1), (0, 1)],
+            &[(0, 5), (0, 4), (0, 3)],
+            &[(0, 0x4540_0000), (0, 0x4540_8000)],
+            &[(0, u32::MAX), (0, 0)],
+        ] {
+            assert_eq!(first(&packets, not_counted), plain, "{not_counted:?}");
+        }
+        // The clients of this build do not count.
+        assert_eq!(first(&build(91), &[(0, 1), (0, 2), (0, 3)]), plain);
     }
 
     #[test]
     fn what_the_other_side_sends_does_not_fit() {
         let set = Set::load(FILES, ParseOptions::default());
         let mut ranking = Ranking::new(set.definitions());
-        ranking.push(Side::Server, &[4, 0, 1, 2]);
+        ranking.push(0, Side::Server, &[4, 0, 1, 2]);
         assert!(ranking.finish().iter().all(|one| one.definition.name() != "C_EMPTY"));
     }
 }

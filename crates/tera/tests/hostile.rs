@@ -37,7 +37,7 @@ fn refused(definition: &Definition, data: &[u8]) -> (Error, usize) {
     assert_eq!(outcome.unwrap_err(), error);
     render(&tree, Style::default());
     let mut ranking = Ranking::new([definition]);
-    ranking.push(Side::Server, data);
+    ranking.push(0, Side::Server, data);
     assert!(ranking.finish().is_empty());
     let walked = View::new(plan, data, HeaderForm::Plain);
     let walked = walked.and_then(|view| walk(view.fields(), &mut 0));

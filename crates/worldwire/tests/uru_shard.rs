@@ -76,6 +76,17 @@ fn everything(folder: &Path) {
         done(&["vault", "tree", "--depth", "1"], ""),
         "10001 System\n  10002 Folder GlobalInbox\n"
     );
+    let ages = done(&["vault", "tree", "CITY", "--depth", "1"], "");
+    assert!(ages.contains(" Age city\n  "), "{ages}");
+    let (code, _, err) = run(&["vault", "tree", "Yeesha"], "");
+    assert!(code == 1 && err.ends_with(": no player or age is called \"Yeesha\"\n"), "{err}");
+    let (code, out, err) = run(&["clear-states", "city", "--with-age"], "");
+    assert_eq!((code, &*out), (0, ""));
+    assert!(err.ends_with("): 0 states of objects cleared\n"), "{err}");
+    let cleared = done(&["clear-states", "city", "--json"], "");
+    assert!(cleared.contains("\"filename\":\"city\"") && cleared.contains("\"states\":0"));
+    let (code, _, err) = run(&["clear-states", "Yeesha"], "");
+    assert!(code == 1 && err.ends_with(": no age is called \"Yeesha\"\n"), "{err}");
     let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
     let city = city.trim();
     done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");

@@ -157,20 +157,17 @@ impl TeraDefinitions {
         })
     }
 
-    /// What there is to say about the definition that a message is made with, if it is deprecated:
-    /// about a line of `dissect --json`, or what `tera.packet` encodes.
+    /// What there is to say about a message that is made of JSON, a line of `dissect --json` or what
+    /// `tera.packet` encodes: that its definition is deprecated, and that nobody gave its counter.
     #[must_use]
-    pub fn deprecation(&self, json: &Json) -> Option<String> {
-        let packets = self.packets_of(json).ok()?;
-        let opcode = json.get("opcode")?;
-        let code = match opcode.as_str() {
-            Some(name) => packets.opcode(name)?,
-            None => u16::try_from(opcode.as_u64()?).ok()?,
-        };
-        let name = packets.get(code)?.name;
-        let version = u32::try_from(json.get("version")?.as_u64()?).ok()?;
-        let patch = packets.patch().filter(|_| packets.is_deprecated(name, version))?;
-        Some(format!("{name}.{version} is deprecated at patch {patch}"))
+    pub fn remarks_to_encode(&self, json: &Json) -> Vec<String> {
+        let Ok(packets) = self.packets_of(json) else { return Vec::new() };
+        let uncounted = packets.uncounted(json).map(|name| {
+            format!(
+                "{name} has no counter (\"$integrity\"): it is written as 0, which no client sends"
+            )
+        });
+        deprecation(&packets, json).into_iter().chain(uncounted).collect()
     }
 
     /// The names of all messages that have a number or a definition.
@@ -273,6 +270,19 @@ fn integrity_patch(path: &str) -> Option<u16> {
     (parts.next()? == "integrity").then_some(patch.major)
 }
 
+/// That the definition which a message is made with is deprecated.
+fn deprecation(packets: &Packets, json: &Json) -> Option<String> {
+    let opcode = json.get("opcode")?;
+    let code = match opcode.as_str() {
+        Some(name) => packets.opcode(name)?,
+        None => u16::try_from(opcode.as_u64()?).ok()?,
+    };
+    let name = packets.get(code)?.name;
+    let version = u32::try_from(json.get("version")?.as_u64()?).ok()?;
+    let patch = packets.patch().filter(|_| packets.is_deprecated(name, version))?;
+    Some(format!("{name}.{version} is deprecated at patch {patch}"))
+}
+
 fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
@@ -372,9 +382,43 @@ mod tests {
         let tera = two_builds();
         let line = |opcode: u16, revision: u32| {
             let line = json!({ "opcode": opcode, "version": 1, "revision": revision });
-            tera.deprecation(&line)
+            tera.remarks_to_encode(&line)
         };
-        assert_eq!(line(6, 8).as_deref(), Some("S_A.1 is deprecated at patch 99"));
-        assert_eq!((line(5, 7), line(5, 8)), (None, None));
+        assert_eq!(line(6, 8), ["S_A.1 is deprecated at patch 99"]);
+        assert_eq!([line(5, 7), line(5, 8)], [[""; 0]; 2]);
+    }
+
+    #[test]
+    fn a_counter_that_nobody_gave_is_told() {
+        let mut tera = TeraDefinitions::default();
+        let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
+        let said = tera.add(vec![
+            file("protocol.7.map", "C_A = 5\nS_A = 6\n"),
+            file("C_A.1.def", "int32 a\n"),
+            file("revisions.json", r#"{"7": "98"}"#),
+            file("integrity/93.json", r#"["C_A"]"#),
+        ]);
+        assert_eq!(said, []);
+        let said = |opcode: Json, fields: Json| {
+            let line = json!({ "opcode": opcode, "fields": fields, "revision": 7 });
+            tera.remarks_to_encode(&line)
+        };
+        let told = "C_A has no counter (\"$integrity\"): it is written as 0, which no client sends";
+        for fields in [
+            json!({ "a": 1 }),
+            json!({ "$integrity": null }),
+            json!({ "$integrity": { "checksum": 5 } }),
+        ] {
+            assert_eq!(said(json!("C_A"), fields.clone()), [told], "{fields}");
+            assert_eq!(said(json!(5), fields), [told]);
+        }
+        // As it was read, or without counters at all.
+        for counter in [0, 7] {
+            let fields = json!({ "$integrity": { "counter": counter, "checksum": 5 } });
+            assert_eq!(said(json!(5), fields), [""; 0]);
+        }
+        assert_eq!(said(json!(6), json!({})), [""; 0]);
+        let payload = json!({ "opcode": 5, "payload": { "$hex": "" }, "revision": 7 });
+        assert_eq!(tera.remarks_to_encode(&payload), [""; 0]);
     }
 }

@@ -191,7 +191,7 @@ impl State {
     }
 
     /// What an age is called where players see it: `Ann's Relto`, `DRC(3) Hood`.
-    fn age_title(&mut self, age: u32, filename: &str) -> Outcome<String> {
+    pub(crate) fn age_title(&mut self, age: u32, filename: &str) -> Outcome<String> {
         let Some(info) = self.graph.child(age, NodeType::AgeInfo, None) else {
             return Ok(filename.to_owned());
         };

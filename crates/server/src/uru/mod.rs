@@ -59,7 +59,7 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
 pub use config::ShardConfig;
-pub use game::{Outbox, hand_out};
+pub use game::{ClearError, Cleared, Outbox, hand_out};
 
 use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;

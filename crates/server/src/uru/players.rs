@@ -103,6 +103,10 @@ impl Players {
         self.by_id.get(&id).map(|player| player.account)
     }
 
+    pub(crate) fn name(&self, id: u32) -> Option<&str> {
+        self.by_id.get(&id).map(|player| &*player.name)
+    }
+
     pub(crate) fn named(&self, name: &str) -> Option<u32> {
         self.by_name.get(&folded_player(name)).copied()
     }

@@ -149,15 +149,23 @@ impl Traveller {
             auth_reply!(auth, AcctSetPlayerReply, |it: &reply::AcctSetPlayerReply| it.result),
             NetError::Success
         );
+        let mut traveller = Self { auth, account, player, number: 0, token };
+        traveller.makes_the_age(FERN, "").await;
+        traveller.asks_for_the_age(instance).await;
+        traveller
+    }
+
+    /// Makes an instance of the age, if it is not there.
+    pub(crate) async fn makes_the_age(&mut self, instance: Uuid, user: &'static str) {
         say(
-            &auth,
+            &self.auth,
             ask::VaultInitAgeRequest {
                 trans_id: TransId(4),
-                age_instance_id: FERN,
+                age_instance_id: instance,
                 parent_age_instance_id: Uuid::ZERO,
                 age_filename: "Fern".into(),
                 age_instance_name: "Fern".into(),
-                age_user_name: "".into(),
+                age_user_name: user.into(),
                 age_description: "".into(),
                 age_sequence_number: 0,
                 age_language: -1,
@@ -165,16 +173,13 @@ impl Traveller {
         )
         .await;
         assert_eq!(
-            auth_reply!(auth, VaultInitAgeReply, |it: &reply::VaultInitAgeReply| it.result),
+            auth_reply!(self.auth, VaultInitAgeReply, |it: &reply::VaultInitAgeReply| it.result),
             NetError::Success
         );
-        let mut traveller = Self { auth, account, player, number: 0, token };
-        traveller.asks_for_the_age(instance).await;
-        traveller
     }
 
     /// Asks for the age, and is on the way into it.
-    async fn asks_for_the_age(&mut self, instance: Uuid) {
+    pub(crate) async fn asks_for_the_age(&mut self, instance: Uuid) {
         let (trans_id, age_name) = (TransId(5), "Fern".into());
         say(&self.auth, ask::AgeRequest { trans_id, age_name, age_instance_id: instance }).await;
         let (result, number) =

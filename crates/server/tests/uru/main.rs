@@ -5,6 +5,7 @@
 mod ages;
 mod attacks;
 mod auth;
+mod clearing;
 mod client;
 mod database;
 mod latency;

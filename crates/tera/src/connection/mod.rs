@@ -55,6 +55,7 @@ pub use relay::RelayConfig;
 pub use sender::Sender;
 
 use crate::crypt::exchange::{Exchange, Key, Keys, Session, Variant};
+use crate::integrity::Signer;
 use sender::Role;
 use stream::{HELLO, Phase, Stream};
 
@@ -84,7 +85,7 @@ impl Connection {
     #[must_use]
     pub fn client(config: Arc<Config>, keys: [Key; 2], now: Duration) -> Self {
         let (bounds, step_time) = (config.bounds, config.step_time);
-        let mut connection = Self::new(Role::Client(config), bounds, now);
+        let mut connection = Self::new(Role::Client(config, Signer::default()), bounds, now);
         connection.keys.of[Side::Client.index()] = keys.into();
         connection.sender.timers.start(Timer::Setup, step_time);
         connection
@@ -306,7 +307,7 @@ impl Connection {
         }
         let Some(keys) = self.keys.whole() else { return false };
         let variant = match &self.sender.role {
-            Role::Client(config) | Role::Server(config) => Some(config.variant),
+            Role::Client(config, _) | Role::Server(config) => Some(config.variant),
             Role::Observer(variant) => *variant,
             Role::Relay(relay) => relay.variant(),
         };
@@ -435,7 +436,7 @@ impl Connection {
     fn fault(&mut self, side: Side, error: Error) {
         self.events.push_back(Event::Fault { side, error });
         match &mut self.sender.role {
-            Role::Client(_) | Role::Server(_) => self.sender.close_for(CloseReason::Fault),
+            Role::Client(..) | Role::Server(_) => self.sender.close_for(CloseReason::Fault),
             Role::Observer(_) => {
                 let stream = &mut self.streams[side.index()];
                 if matches!(stream.phase, Phase::Hello) && !stream.is_ended {

@@ -9,11 +9,12 @@ use worldwire_core::connection::{
 };
 use worldwire_core::{Error, Result, Side};
 
+use super::config::{check_signed, signs};
 use super::sender::Role;
 use super::{Connection, Sender, Unit, Unread};
 use crate::crypt::exchange::Variant;
 use crate::frame::Header;
-use crate::integrity::{self, Resigner};
+use crate::integrity::Resigner;
 
 /// How a relay behaves.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub struct RelayConfig {
     /// an observer. Default: none.
     pub variant: Option<Variant>,
     /// The opcodes of the client messages that carry counter and checksum; see
-    /// [`integrity`]. Default: none.
+    /// [`integrity`](crate::integrity). Default: none.
     pub integrity: HashSet<u16>,
     /// How much may be queued for each side.
     pub bounds: Bounds,
@@ -52,6 +53,11 @@ pub(super) struct Relaying {
 impl Relaying {
     pub(super) fn variant(&self) -> Option<Variant> {
         self.config.variant
+    }
+
+    /// From here on checksums are made with this seed.
+    pub(super) fn set_seed(&mut self, iv: u32) {
+        self.resigner.set_seed(iv);
     }
 
     /// What goes on of a message, with counter and checksum as the server expects them.
@@ -93,16 +99,15 @@ impl Relaying {
 impl RelayConfig {
     /// Whether a message of the client carries counter and checksum.
     fn signs(&self, message: &[u8]) -> bool {
-        opcode(message).is_some_and(|opcode| self.integrity.contains(&opcode))
+        signs(&self.integrity, message)
     }
 
     /// Checks that bytes are exactly one message of a side.
     fn check(&self, side: Side, message: &[u8]) -> Result<()> {
         Header::whole(message)
             .map_err(|error| Error::value("one whole message", error.to_string()))?;
-        if side == Side::Client && self.signs(message) && message.len() < integrity::HEADER_BYTES {
-            let found = format!("a message of {} bytes", message.len());
-            return Err(Error::value("counter and checksum behind the opcode", found));
+        if side == Side::Client && self.signs(message) {
+            check_signed(message)?;
         }
         Ok(())
     }
@@ -220,19 +225,6 @@ impl Connection {
 }
 
 impl Sender {
-    /// Relays: the seed of the checksums (`iv`), which the server names in
-    /// `S_LOGIN_ACCOUNT_INFO` from patch 93 on. What the relay signs before it knows the seed, or
-    /// in patch 92, has the checksum 0.
-    ///
-    /// Unverified: the checksum itself; see [`integrity`].
-    ///
-    /// # Errors
-    /// Value, when this is no relay.
-    pub fn set_integrity_seed(&mut self, iv: u32) -> Result<()> {
-        relaying(&mut self.role)?.resigner.set_seed(iv);
-        Ok(())
-    }
-
     /// Queues what waits for room, if there is some now.
     ///
     /// # Errors
@@ -289,7 +281,7 @@ impl Relay for Sender {
 fn relaying(role: &mut Role) -> Result<&mut Relaying> {
     let found = match role {
         Role::Relay(relay) => return Ok(relay),
-        Role::Client(_) => "a client",
+        Role::Client(..) => "a client",
         Role::Server(_) => "a server",
         Role::Observer(_) => "an observer",
     };

@@ -7,11 +7,12 @@ use worldwire_core::connection::{
 };
 use worldwire_core::{Error, Result, Side};
 
-use super::config::Config;
+use super::config::{Config, check_signed, signs};
 use super::relay::Relaying;
 use crate::crypt::exchange::Variant;
 use crate::crypt::pike::Pike;
 use crate::frame::Header;
+use crate::integrity::Signer;
 
 /// The half of a [`Connection`](super::Connection) that sends, with all that the other half need
 /// not be borrowed for: the role, the ciphers, the queues, the clock.
@@ -28,7 +29,8 @@ pub struct Sender {
 /// Who a connection is.
 #[derive(Debug)]
 pub(super) enum Role {
-    Client(Arc<Config>),
+    /// With the counters of what it sends.
+    Client(Arc<Config>, Signer),
     Server(Arc<Config>),
     /// The variant, if it is known.
     Observer(Option<Variant>),
@@ -39,7 +41,7 @@ impl Role {
     /// The side that is played, by a client or a server.
     pub(super) fn side(&self) -> Option<Side> {
         match self {
-            Self::Client(_) => Some(Side::Client),
+            Self::Client(..) => Some(Side::Client),
             Self::Server(_) => Some(Side::Server),
             Self::Observer(_) | Self::Relay(_) => None,
         }
@@ -48,7 +50,7 @@ impl Role {
     /// What a client or a server was configured with.
     pub(super) fn config(&self) -> Option<&Config> {
         match self {
-            Self::Client(config) | Self::Server(config) => Some(config),
+            Self::Client(config, _) | Self::Server(config) => Some(config),
             Self::Observer(_) | Self::Relay(_) => None,
         }
     }
@@ -58,6 +60,24 @@ impl Sender {
     pub(super) fn new(role: Role, bounds: Bounds, timers: Timers) -> Self {
         let lanes = [(); 2].map(|()| Lane::new(bounds));
         Self { role, is_established: false, lanes, timers, closing: Closing::default() }
+    }
+
+    /// Clients and relays: the seed of the checksums (`iv`), which the server names in
+    /// `S_LOGIN_ACCOUNT_INFO` from patch 93 on. What is signed before the seed is known, or in
+    /// patch 92, has the checksum 0.
+    ///
+    /// Unverified: the checksum itself; see [`integrity`](crate::integrity).
+    ///
+    /// # Errors
+    /// Value, when this is a server or an observer.
+    pub fn set_integrity_seed(&mut self, iv: u32) -> Result<()> {
+        match &mut self.role {
+            Role::Client(_, signer) => signer.iv = Some(iv),
+            Role::Relay(relay) => relay.set_seed(iv),
+            Role::Server(_) => return Err(Error::value("a client or a relay", "a server")),
+            Role::Observer(_) => return Err(Error::value("a client or a relay", "an observer")),
+        }
+        Ok(())
     }
 
     pub(super) fn close_for(&mut self, reason: CloseReason) {
@@ -89,10 +109,11 @@ impl Sender {
 impl Sends for Sender {
     type Message<'m> = [u8];
 
-    /// Queues a message, whole, with its header.
+    /// Queues a message, whole, with its header. A client fills in counter and checksum of those
+    /// that [have them](Config::integrity).
     fn send(&mut self, message: &[u8]) -> Result<()> {
         let to = match &self.role {
-            Role::Client(_) => Side::Server,
+            Role::Client(..) => Side::Server,
             Role::Server(_) => Side::Client,
             Role::Observer(_) => return Err(Error::value("a client or a server", "an observer")),
             Role::Relay(_) => return Err(Error::value("a client or a server", "a relay")),
@@ -101,9 +122,16 @@ impl Sends for Sender {
         Header::whole(message)?;
         let lane = &mut self.lanes[to.index()];
         lane.out.check_room(message.len())?;
+        let mut message = message.to_vec();
+        if let Role::Client(config, signer) = &mut self.role
+            && signs(&config.integrity, &message)
+        {
+            check_signed(&message)?;
+            signer.sign(&mut message);
+        }
         match self.is_established {
-            true => lane.push(message.to_vec()),
-            false => lane.out.hold(message.to_vec()),
+            true => lane.push(message),
+            false => lane.out.hold(message),
         }
         Ok(())
     }

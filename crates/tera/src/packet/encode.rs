@@ -13,8 +13,9 @@ impl Packets {
     /// Makes a message of JSON: `opcode` (a name or a number) with `fields`, and `version` for
     /// another definition than the build's; or `opcode` with `payload`. Fields with an `$integrity`
     /// get a header that has it, as it stands there: it takes the seed of the connection to make a
-    /// checksum. The `length` is made anew, and a `revision`, by which packets are chosen, is
-    /// passed over.
+    /// checksum. Without one, messages of the build's list get two zeros, to be
+    /// [filled in](crate::integrity); [`uncounted`](Self::uncounted) tells. The `length` is made
+    /// anew, and a `revision`, by which packets are chosen, is passed over.
     ///
     /// # Errors
     /// Value, when the JSON is something else, or names what the build does not have. A version
@@ -77,6 +78,17 @@ impl Packets {
             )
             .map_err(|error| error.inside("fields"))?;
         Ok(out)
+    }
+
+    /// The name of the message that JSON describes, if it is written with the counter 0, which no
+    /// client sends: the build's list has it, and its fields have no `$integrity`.
+    #[must_use]
+    pub fn uncounted(&self, json: &Json) -> Option<&str> {
+        let (_, entry) = self.named(json.get("opcode")?).ok()?;
+        let entry = entry.filter(|entry| entry.form == HeaderForm::Integrity)?;
+        let integrity = json.get("fields")?.get("$integrity");
+        let counter = integrity.and_then(|integrity| integrity.get("counter"));
+        counter.is_none_or(Json::is_null).then_some(&entry.name)
     }
 
     /// The definition to write a message with.

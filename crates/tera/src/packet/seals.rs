@@ -6,7 +6,7 @@ use worldwire_core::Side;
 
 use super::{Packet, Packets};
 use crate::frame::Header;
-use crate::integrity;
+use crate::integrity::{self, FIRST_PATCH};
 use crate::message::{HeaderForm, NoteKind};
 use crate::schema::Definition;
 
@@ -55,9 +55,6 @@ enum State {
     /// What looked like a counter did not count.
     Refuted,
 }
-
-/// The first patch whose clients count their messages.
-const FIRST_PATCH: u16 = 92;
 
 /// Counters that are passed over by messages whose definition is not known, at most.
 const MOST_UNKNOWN: u32 = 64;

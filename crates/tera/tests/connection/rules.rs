@@ -1,5 +1,6 @@
 //! What clients and servers insist on, and when they give up.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,9 @@ use worldwire_core::connection::{
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_tera::connection::{Config, Connection, RelayConfig};
 use worldwire_tera::crypt::exchange::Variant;
+use worldwire_tera::integrity::{Verdict, header, verify};
 
-use crate::ends::{NOW, client, hear, lines, message, rough, server};
+use crate::ends::{CLIENT_KEYS, NOW, client, hear, lines, message, rough, server};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -47,6 +49,47 @@ fn rules_are_kept() {
     assert!(matches!(event, Some(Event::Closed(CloseReason::Local))));
     let error = Connection::observer(None).send(&[4, 0, 0, 0]).unwrap_err();
     assert_eq!(error.to_string(), "wanted a client or a server, found an observer");
+}
+
+/// What a server hears of a client that counts messages of one opcode.
+#[test]
+fn a_client_counts_and_signs_what_it_sends() {
+    let integrity = HashSet::from([7]);
+    let bounds = Bounds { queued_bytes: 500, ..Bounds::default() };
+    let config = Config { integrity, bounds, ..Config::default() };
+    let client = Connection::client(Arc::new(config), CLIENT_KEYS, NOW);
+    let mut pair = Pair::new(client, server(Variant::From45), rough(1));
+    let sealed = message(7, &[0xff; 12]);
+    let plain = message(8, &[0xff; 12]);
+    // The first one waits for keys; nobody knows a seed yet.
+    pair.client.send(&sealed).unwrap();
+    let error = pair.client.send(&message(7, &[1; 7])).unwrap_err().to_string();
+    let wanted = "wanted counter and checksum behind the opcode, found a message of 11 bytes";
+    assert_eq!(error, wanted);
+    pair.client.send(&plain).unwrap();
+    // There is no room for it, so it does not count.
+    assert!(pair.client.send(&message(7, &[1; 1000])).is_err());
+    let mut heard = Vec::new();
+    let mut hear = |pair: &mut Pair<Connection>| {
+        pair.settle(|member, event, _| match event {
+            Event::Received(received) if member == Member::Server && received.is_message() => {
+                heard.push(received.bytes.to_vec());
+            }
+            _ => {}
+        });
+    };
+    hear(&mut pair);
+    pair.client.sender().set_integrity_seed(77).unwrap();
+    pair.client.send(&sealed).unwrap();
+    hear(&mut pair);
+    let counts: Vec<_> = heard.iter().map(|bytes| header(bytes).unwrap()).collect();
+    let [(1, 0), (u32::MAX, u32::MAX), (2, _)] = counts[..] else { panic!("{counts:?}") };
+    assert_eq!(verify(&heard[2], 77), Verdict::Right);
+    assert_eq!(heard[1], plain);
+    for mut other in [server(Variant::From45), Connection::observer(None)] {
+        let error = other.sender().set_integrity_seed(77).unwrap_err().to_string();
+        assert!(error.starts_with("wanted a client or a relay, found a"), "{error}");
+    }
 }
 
 #[test]

@@ -17,6 +17,24 @@ pub(crate) enum UruCommand {
     /// Manage the accounts of a shard, running or not
     #[command(subcommand, arg_required_else_help = true)]
     Account(UruAccount),
+    /// Clear the stored states of an age in which nobody is
+    ///
+    /// Its objects are as they were at first when the next player comes. What was set for all
+    /// instances with `worldwire uru sdl set` stays, and so do other instances of the age.
+    #[command(after_help = "Examples:
+  worldwire uru clear-states Fernhollow
+  worldwire uru clear-states 10031 --with-age
+  worldwire uru clear-states 3cf36d8a-a5d2-4a0e-9fb6-71a2b0e5d1c8 --shard /srv/uru")]
+    ClearStates {
+        /// The age: a name that only one instance has, the number of its node, or the instance
+        #[arg(value_name = "AGE|INSTANCE")]
+        age: String,
+        /// Clear the state of the age itself, too
+        #[arg(long)]
+        with_age: bool,
+        #[command(flatten)]
+        shard: UruShard,
+    },
     /// Generate and convert the keys of a shard
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),
@@ -142,10 +160,14 @@ pub(crate) enum UruVault {
     /// Show the tree below a node
     #[command(after_help = "Examples:
   worldwire uru vault tree
-  worldwire uru vault tree 10023 --depth 2")]
+  worldwire uru vault tree 10023 --depth 2
+  worldwire uru vault tree Yeesha
+  worldwire uru vault tree \"DRC(1) Hood\"")]
     Tree {
-        /// The node; the System node by default
-        node: Option<u32>,
+        /// The number of the node, the name of a player, or the name or instance of an age; the
+        /// System node by default
+        #[arg(value_name = "NODE|PLAYER|AGE")]
+        node: Option<String>,
         /// How deep to go
         #[arg(long, value_name = "LEVELS", default_value_t = 8)]
         depth: u32,
@@ -187,7 +209,8 @@ pub(crate) enum UruVault {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Look for damage: cycles, missing nodes, players and ages without their parts
+    /// Look for damage: cycles, missing nodes, players and ages without their parts, players of one
+    /// name
     #[command(after_help = "Example:
   worldwire uru vault check")]
     Check {

@@ -104,7 +104,7 @@ fn one(
     })?;
     drop(text);
     if codec.name == "tera.packet" {
-        said.extend(options.definitions.part::<TeraDefinitions>().deprecation(&json));
+        said.extend(options.definitions.part::<TeraDefinitions>().remarks_to_encode(&json));
     }
     // Such a line has keys that no codec has.
     let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
@@ -163,7 +163,7 @@ fn encoded_line(
     }
     let json = parser.parse(line.trim_end()).map_err(|error| format!("invalid JSON: {error}"))?;
     if json.get("family").is_some_and(|family| family == "tera") {
-        said.extend(options.definitions.part::<TeraDefinitions>().deprecation(&json));
+        said.extend(options.definitions.part::<TeraDefinitions>().remarks_to_encode(&json));
     }
     let message = Line::parse(&json)
         .and_then(|line| Ok(line.map(|line| line.encode(options)).transpose()?.flatten()));

@@ -14,11 +14,11 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-use super::CONFIG;
 use super::accounts::{AccountSummary, PasswordSet, is_account_name};
 use super::config::ShardConfig;
 use super::players::ThrownOut;
-use super::vault::{Dump, Finding, TreeLine, Vault, VaultError, fields_of};
+use super::vault::{Dump, Finding, Named, TreeLine, Vault, VaultError, fields_of};
+use super::{CONFIG, ClearError, Cleared};
 use crate::config::{self, ConfigError};
 use crate::operators::{self, Operated};
 use crate::store::lock::{FolderLock, LOCK_FILE};
@@ -76,10 +76,19 @@ pub enum Request {
         /// The account.
         name: String,
     },
+    /// Removes the states of the objects of an age in which nobody is.
+    ClearStates {
+        /// The number of its Age node, its instance, or a name that only one age has.
+        age: String,
+        /// The state of the age itself, too.
+        #[serde(default)]
+        own_state: bool,
+    },
     /// The tree below a node, one node a line.
     Tree {
-        /// The node; the System node by default.
-        node: Option<u32>,
+        /// Its number, the instance of an age, or a name that only one player or age has; the System
+        /// node by default.
+        node: Option<String>,
         /// How deep.
         depth: u32,
     },
@@ -313,7 +322,30 @@ pub async fn perform(
             tracing::info!(name, "an operator deleted an account");
             Ok(Vec::new())
         }
+        Request::ClearStates { age, own_state } => {
+            let found = vault.ages_called(&age).await.map_err(said)?;
+            let node = the_only(&age, "age", found)?;
+            let cleared =
+                vault.clear_states(node, own_state).await.map_err(|error| match error {
+                    ClearError::Vault(error) => format!("{age:?}: {}", said(error)),
+                    error => format!("{age:?}: {error}"),
+                })?;
+            let Cleared { age, title, states, own_state, .. } = &cleared;
+            tracing::info!(age, title, states, own_state, "an operator cleared states of an age");
+            Ok(vec![cleared_json(&cleared)])
+        }
         Request::Tree { node, depth } => {
+            let node = match node {
+                None => None,
+                Some(word) => {
+                    let found = vault.nodes_called(&word).await.map_err(said)?;
+                    match word.parse() {
+                        // Whoever gives a number hears of it.
+                        Ok(id) if found.is_empty() => Some(id),
+                        _ => Some(the_only(&word, "player or age", found)?),
+                    }
+                }
+            };
             let tree = vault.tree(node, depth).await;
             let tree = tree.map_err(node_said(node.unwrap_or_default()))?;
             let line = |line: TreeLine| {
@@ -372,6 +404,25 @@ pub async fn perform(
     }
 }
 
+/// The only node that a name means.
+fn the_only(name: &str, what: &str, found: Vec<Named>) -> Result<u32, String> {
+    /// How many are listed.
+    const MOST: usize = 20;
+    match &found[..] {
+        [] => Err(format!("no {what} is called {name:?}")),
+        [one] => Ok(one.id),
+        several => {
+            let listed = several.iter().take(MOST);
+            let listed: Vec<_> =
+                listed.map(|Named { id, text }| format!("{id} ({text})")).collect();
+            let more = several.len().saturating_sub(MOST);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let (count, listed) = (several.len(), listed.join(", "));
+            Err(format!("{count} are called {name:?}; give the number of one: {listed}{more}"))
+        }
+    }
+}
+
 /// Checks what an account is to be called, as [`Request::AddAccount`] does.
 ///
 /// # Errors
@@ -413,6 +464,14 @@ fn thrown_out_json(who: &ThrownOut) -> Json {
     let ThrownOut { account, player, player_name } = who;
     let player = (*player != 0).then(|| json!({ "id": player, "name": player_name }));
     json!({ "account": account, "player": player })
+}
+
+fn cleared_json(cleared: &Cleared) -> Json {
+    let Cleared { age, instance, filename, title, states, own_state } = cleared;
+    json!({
+        "age": age, "instance": instance.to_string(), "filename": filename, "name": title,
+        "states": states, "ownState": own_state,
+    })
 }
 
 fn password_json(set: PasswordSet) -> Json {

@@ -280,12 +280,17 @@ impl Host {
         }
     }
 
-    /// Somebody changed the state of the age in the vault, or what is set for all its instances.
+    /// Somebody changed the state of the age in the vault, or what is set for all its instances; or
+    /// wants it to end.
     fn changed(&mut self, news: News) {
         let now = self.now();
         let taken = match news {
             News::Edited(blob) => self.instance.edit_age(now, &blob),
             News::Settings(blob) => self.instance.set_shard_state(now, &blob),
+            News::EndWanted => {
+                self.is_over |= self.members.is_empty();
+                return;
+            }
         };
         if let Err(error) = taken {
             let name = &self.place.name;

@@ -10,7 +10,7 @@ use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, Uoid, Uuid};
 
 use super::games::Place;
-use super::records::{self, Change, Key, Record, SETTINGS_CHANGED, Stored};
+use super::records::{self, Change, END_WANTED, Key, Record, SETTINGS_CHANGED, Stored};
 use crate::uru::vault::{Connection, Notice, Notices, Vault};
 
 /// How long to wait before the vault is asked again.
@@ -52,6 +52,18 @@ pub(super) enum News {
     Edited(Vec<u8>),
     /// What is set for all instances of the age.
     Settings(Vec<u8>),
+    /// An operator wants the age to end, if nobody is in it.
+    EndWanted,
+}
+
+/// What a notice of the vault says.
+enum Told {
+    /// Somebody else has changed the state of the age.
+    Age,
+    /// Somebody has changed what is set for all instances.
+    Settings,
+    /// The age is to end.
+    EndWanted,
 }
 
 /// What a batch returns: what was to be written, and where it is.
@@ -146,9 +158,10 @@ impl Keeper {
                 self.saved(saved);
             }
             // Read with the next call.
-            are_settings = changed(watch, sdl, serial) => match are_settings {
-                true => self.has_settings = true,
-                false => self.is_stale = true,
+            told = changed(watch, sdl, serial) => match told {
+                Told::Settings => self.has_settings = true,
+                Told::Age => self.is_stale = true,
+                Told::EndWanted => return Some(News::EndWanted),
             },
         }
         None
@@ -245,17 +258,20 @@ impl Keeper {
     }
 }
 
-/// Waits until somebody else has changed the state of an age, or (true) its settings. Cancel safe.
-async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, serial: u64) -> bool {
+/// Waits until the vault has something to say. Cancel safe.
+async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, serial: u64) -> Told {
     loop {
         let Some((_, notices)) = watch else { return pending().await };
         match notices.recv().await {
             Some(Notice::NodeChanged { revision_id, .. }) if revision_id == SETTINGS_CHANGED => {
-                return true;
+                return Told::Settings;
+            }
+            Some(Notice::NodeChanged { revision_id, .. }) if revision_id == END_WANTED => {
+                return Told::EndWanted;
             }
             Some(Notice::NodeChanged { node_id, revision_id }) if Some(node_id) == sdl => {
                 if revision_id.0.first_chunk() != Some(&serial.to_le_bytes()) {
-                    return false;
+                    return Told::Age;
                 }
             }
             Some(_) => {}

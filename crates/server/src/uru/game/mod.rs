@@ -13,8 +13,10 @@
 //! age on an auth connection from the same address within the last minute, or who was in it.
 //!
 //! What lasts is in the vault ([`records`]). A change is written a moment after it happened, in one
-//! transaction with others; one that could not be written is tried again ([`keeper`]).
+//! transaction with others; one that could not be written is tried again ([`keeper`]). An operator may
+//! remove what is stored of an age in which nobody is ([`clearing`]).
 
+mod clearing;
 mod drops;
 mod files;
 mod games;
@@ -38,6 +40,7 @@ use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
+pub use clearing::{ClearError, Cleared};
 pub(super) use files::AgeFiles;
 pub(super) use games::{AgeFigures, Games, Presence};
 pub use outbox::{Outbox, hand_out};

@@ -20,6 +20,9 @@ const AGE_SETTINGS: NodeType = NodeType(0x7577_0002);
 /// The revision by which ages that run know that these were changed.
 pub(super) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
 
+/// The revision by which an age that runs is asked to end, if nobody is in it.
+pub(super) const END_WANTED: Uuid = Uuid([0xfe; 16]);
+
 /// Whether nodes of a type are in no tree.
 pub(crate) fn stands_alone(kind: NodeType) -> bool {
     kind == OBJECT_STATE || kind == AGE_SETTINGS
@@ -133,12 +136,12 @@ impl State {
         self.put_session(connection, Some(Session { age, ..Session::default() }));
     }
 
-    fn age_states(&self, age: u32) -> Option<u32> {
+    pub(super) fn age_states(&self, age: u32) -> Option<u32> {
         let info = self.graph.child(age, NodeType::AgeInfo, None)?;
         self.graph.children(info).find(|node| self.graph.kind(*node) == Some(NodeType::SDL))
     }
 
-    fn object_states(&self, instance: Uuid) -> Vec<u32> {
+    pub(super) fn object_states(&self, instance: Uuid) -> Vec<u32> {
         let node_type = Some(OBJECT_STATE);
         let template = VaultNode { node_type, uuid_1: Some(instance), ..VaultNode::default() };
         self.graph.find(&template, usize::MAX)

@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 use super::config::VaultConfig;
 use super::exchange::Dump;
 use super::inspect::{Finding, TreeLine};
+use super::lookup::Named;
 use super::state::{Outcome, State};
 use super::task::{Arrival, Call, Message, Task};
 use super::trees::AgeNodes;
@@ -277,6 +278,26 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.tree(root, depth)).await?.0)
     }
 
+    /// The nodes that are meant by a number, the instance of an age, or the name of a player or an
+    /// age, without regard to case. Only a name can mean several; none is an empty list.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn nodes_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
+        let word = word.to_owned();
+        Ok(self.call(None, None, move |state| state.nodes_called(&word)).await?.0)
+    }
+
+    /// The Age nodes that are meant by a number, an instance, or a name: that in files, that of the
+    /// instance, or the one that players see.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn ages_called(&self, word: &str) -> Result<Vec<Named>, NetError> {
+        let word = word.to_owned();
+        Ok(self.call(None, None, move |state| state.ages_called(&word)).await?.0)
+    }
+
     /// The fields of a node, as JSON.
     ///
     /// # Errors
@@ -305,7 +326,7 @@ impl Vault {
     }
 
     /// Looks for what cannot be: damaged nodes, cycles, references to nowhere, players without
-    /// nodes. Everybody waits meanwhile.
+    /// nodes, or of one name. Everybody waits meanwhile.
     ///
     /// # Errors
     /// Those of the database.

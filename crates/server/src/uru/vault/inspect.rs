@@ -1,6 +1,7 @@
 //! What operators ask of the vault.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry as Entered;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value as Json;
 use worldwire_uru::types::NetError;
@@ -12,6 +13,7 @@ use super::graph::Graph;
 use super::operations::without_fixed;
 use super::state::{Outcome, State};
 use crate::uru::game::records::stands_alone;
+use crate::uru::players::folded_player;
 
 /// A node in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +44,7 @@ pub struct Finding {
 /// Lines of one tree.
 const MOST_LINES: usize = 100_000;
 /// Parts of the vault of which contents are needed at the same time.
-const AT_ONCE: usize = 4_096;
+pub(super) const AT_ONCE: usize = 4_096;
 
 impl State {
     /// The tree below a node, the System node by default.
@@ -124,6 +126,7 @@ impl State {
             players.map(|(id, player)| (id, self.accounts.get(player.account).is_some()));
         let mut findings = problems(&self.graph, &mut players);
         drop(players);
+        findings.extend(self.namesakes());
         for id in ids {
             let content = self.content(id)?;
             let Some(entry) = self.graph.get(id) else { continue };
@@ -145,6 +148,24 @@ impl State {
             }
         }
         Ok(findings)
+    }
+}
+
+impl State {
+    /// Players that have the name of another one. Clients find one of them at most.
+    fn namesakes(&self) -> Vec<Finding> {
+        let mut first: HashMap<String, u32> = HashMap::new();
+        let mut findings = Vec::new();
+        for (id, player) in self.players.iter() {
+            match first.entry(folded_player(&player.name)) {
+                Entered::Vacant(free) => drop(free.insert(id)),
+                Entered::Occupied(taken) => {
+                    let text = format!("is called {:?}, as is player {}", player.name, taken.get());
+                    findings.push(Finding { problem: true, id, text });
+                }
+            }
+        }
+        findings
     }
 }
 

@@ -68,6 +68,7 @@ mod graph;
 mod handle;
 mod inspect;
 mod interest;
+mod lookup;
 #[cfg(test)]
 mod model;
 mod operations;
@@ -79,6 +80,7 @@ pub use config::{AgeNames, OnDuplicate, StaticAge, VaultConfig};
 pub use exchange::{Dump, DumpError};
 pub use handle::{Connection, Environment, Notice, Notices, Randomness, Vault, VaultError};
 pub use inspect::{Finding, TreeLine};
+pub use lookup::Named;
 pub use operations::MOST_FOUND;
 pub use trees::AgeNodes;
 

@@ -26,6 +26,7 @@ pub(super) struct Of<'a> {
 }
 
 /// A message of TERA.
+#[derive(Clone)]
 pub(super) struct Said {
     pub(super) stream: u64,
     pub(super) from: Side,

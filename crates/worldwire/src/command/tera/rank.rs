@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 use serde_json::json;
-use worldwire_core::Side;
 use worldwire_dissect::{Item, Scratch};
 use worldwire_tera::frame::Header;
 use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::Packets;
 use worldwire_tera::rank::{Candidate, Ranking};
 
+use super::carry::Said;
 use crate::cli::{Capture, Common, Data, Target, TeraRank};
 use crate::command::capture;
 use crate::definitions;
@@ -24,10 +24,10 @@ const SAME: f64 = 0.05;
 /// Messages of one opcode that are tried; more would not tell more.
 const MOST_MESSAGES: usize = 1000;
 
-/// The messages of an opcode, and the build that they are of.
+/// The messages of an opcode, in the order of the capture, and the build that they are of.
 struct Found {
     packets: Arc<Packets>,
-    messages: Vec<(Side, Box<[u8]>)>,
+    messages: Vec<Said>,
     more: u64,
 }
 
@@ -35,32 +35,37 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     let TeraRank { opcode, from, data, revision, patch, write, force, top, json } = arguments;
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
     let definitions = definitions::load(&data, common)?;
-    let found: Mutex<BTreeMap<u16, Found>> = Mutex::default();
+    let mut found: BTreeMap<u16, Found> = BTreeMap::new();
     let holds_tera = AtomicBool::new(false);
-    let take = |item: &Item<'_>, _: &mut Scratch, _: &mut String| {
+    let take = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u16, Arc<Packets>, Said)>| {
         let Some(packets) = item.knowledge::<Arc<Packets>>() else { return };
-        let is_message = item.message().is_some_and(|message| message.is_message());
-        let header = Header::peek(item.bytes()).ok().flatten().filter(|_| is_message);
         holds_tera.store(true, Ordering::Relaxed);
-        let Some(Header { opcode: number, .. }) = header else { return };
+        let header = Header::peek(item.bytes()).ok().flatten();
+        let (Some(Header { opcode: number, .. }), Some(said)) = (header, Said::of(item)) else {
+            return;
+        };
         let is_wanted = match opcode {
             Some(opcode) => *opcode == number,
             None => packets.get(number).is_none(),
         };
-        let Ok(mut found) = found.lock() else { return };
-        if !is_wanted {
-            return;
+        if is_wanted {
+            out.push((number, Arc::clone(packets), said));
         }
-        let of = found.entry(number).or_insert_with(|| Found {
-            packets: Arc::clone(packets),
-            messages: Vec::new(),
-            more: 0,
-        });
-        if of.messages.len() < MOST_MESSAGES {
-            of.messages.push((item.from, item.bytes().into()));
-        } else {
-            of.more += 1;
+    };
+    let keep = |said: &Vec<(u16, Arc<Packets>, Said)>| {
+        for (number, packets, said) in said {
+            let of = found.entry(*number).or_insert_with(|| Found {
+                packets: Arc::clone(packets),
+                messages: Vec::new(),
+                more: 0,
+            });
+            if of.messages.len() < MOST_MESSAGES {
+                of.messages.push(said.clone());
+            } else {
+                of.more += 1;
+            }
         }
+        Ok(())
     };
     let capture = Capture {
         file: from.clone(),
@@ -70,8 +75,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         is_growing: false,
         tcpdump: None,
     };
-    let (_, clean) = capture::read(&capture, common, definitions, take, |_| Ok(()))?;
-    let found = found.into_inner().unwrap_or_default();
+    let (_, clean) = capture::read(&capture, common, definitions, take, keep)?;
     if found.is_empty() {
         let message = match opcode {
             _ if !holds_tera.into_inner() => "holds no messages of TERA".to_owned(),
@@ -81,12 +85,10 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         complain(&from.display().to_string(), &message);
         return Err(Failure::Input);
     }
-    // The order of the capture is not the order of conversations that are read at the same time.
-    let mut found: Vec<(u16, Found)> = found.into_iter().collect();
+    let found: Vec<(u16, Found)> = found.into_iter().collect();
     let (parts, lines): (Vec<String>, Vec<String>) = found
-        .par_iter_mut()
+        .par_iter()
         .map(|(opcode, found)| {
-            found.messages.sort_unstable_by(|a, b| a.1.cmp(&b.1));
             let mut out = String::new();
             let line = one(*opcode, found, *top, *json, &mut out);
             (out, line)
@@ -104,15 +106,15 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
 /// Writes what fits an opcode; gives its line of a map.
 fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> String {
     let Found { packets, messages, more } = found;
-    let mut ranking = Ranking::new(packets.definitions());
-    for (from, message) in messages {
-        ranking.push(*from, message);
+    let mut ranking = Ranking::of(packets);
+    for Said { stream, from, bytes } in messages {
+        ranking.push(*stream, *from, bytes);
     }
     let (shortest, longest) = ranking.lengths().unwrap_or_default();
     let tried = messages.len();
     let candidates = ranking.finish();
     if !json {
-        let from = messages.first().map_or("", |(side, _)| side.name());
+        let from = messages.first().map_or("", |said| said.from.name());
         let plural = if tried == 1 { "" } else { "s" };
         let all = if *more > 0 { format!(" of {}", tried as u64 + more) } else { String::new() };
         let lengths = match shortest == longest {
@@ -123,7 +125,7 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
         if candidates.is_empty() {
             let _ = writeln!(out, "  no definition fits");
         } else {
-            let _ = writeln!(out, "   score      fits     clean  definition");
+            let _ = writeln!(out, "   score      fits     clean  header  definition");
         }
     }
     let best = candidates.first();
@@ -136,23 +138,21 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
     for Candidate { definition, form, fits, clean, score, notes, .. } in candidates.iter().take(top)
     {
         let taken = packets.opcode(definition.name()).filter(|other| *other != opcode);
-        let sealed = *form == HeaderForm::Integrity;
         if json {
             let notes: BTreeMap<&str, u64> =
                 notes.iter().map(|(kind, count)| (kind.name(), *count)).collect();
             let line = json!({
                 "opcode": opcode, "name": definition.name(), "version": definition.version(),
                 "score": (score * 10.0).round() / 10.0, "messages": tried, "fits": fits,
-                "clean": clean, "integrity": sealed, "mapped": taken, "notes": notes,
+                "clean": clean, "header": form.bytes(), "integrity": *form == HeaderForm::Integrity,
+                "mapped": taken, "notes": notes,
             });
             let _ = writeln!(out, "{line}");
             continue;
         }
         let (fits, clean) = (format!("{fits}/{tried}"), format!("{clean}/{tried}"));
-        let _ = write!(out, "{score:>8.1} {fits:>9} {clean:>9}  {}", definition.title());
-        if sealed {
-            out.push_str(", with counter and checksum");
-        }
+        let (header, title) = (form.bytes(), definition.title());
+        let _ = write!(out, "{score:>8.1} {fits:>9} {clean:>9}  {header:>6}  {title}");
         if let Some(taken) = taken {
             let _ = write!(out, " (the map has it as {taken})");
         }
@@ -168,8 +168,13 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
         Some(best) if tied => {
             format!("# {} = {opcode} # a tie: {}\n", best.definition.name(), ties.join(", "))
         }
-        Some(Candidate { definition, score, .. }) if *score > 0.0 => {
-            format!("{} = {opcode} # score {score:.1}, {tried} messages\n", definition.name())
+        Some(Candidate { definition, score, form, .. }) if *score > 0.0 => {
+            let name = definition.name();
+            let sealed = match form {
+                HeaderForm::Plain => "",
+                HeaderForm::Integrity => ", with counter and checksum",
+            };
+            format!("{name} = {opcode} # score {score:.1}, {tried} messages{sealed}\n")
         }
         Some(Candidate { definition, score, .. }) => {
             format!("# {} = {opcode} # score {score:.1}: nothing fits well\n", definition.name())

@@ -4,6 +4,7 @@ pub(crate) mod account;
 mod keys;
 mod manifest;
 mod sdl;
+mod states;
 mod vault;
 
 use crate::cli::{Common, Uru, UruCommand};
@@ -13,6 +14,9 @@ pub(crate) use vault::fields_of;
 pub(crate) fn run(arguments: &Uru, common: &Common) -> Result<(), Failure> {
     match &arguments.command {
         UruCommand::Account(account) => account::run(account, common),
+        UruCommand::ClearStates { age, with_age, shard } => {
+            states::clear(age, *with_age, shard, common)
+        }
         UruCommand::Keys(keys) => keys::run(keys),
         UruCommand::Kick { who, shard } => account::kick(who, shard, common),
         UruCommand::Manifest(manifest) => manifest::run(manifest, common),

@@ -20,7 +20,7 @@ use crate::output::{Failure, Output, complain, indented, print, printable, write
 pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
     match command {
         UruVault::Tree { node, depth, shard } => {
-            let request = Request::Tree { node: *node, depth: *depth };
+            let request = Request::Tree { node: node.clone(), depth: *depth };
             let tree = ask(&shard.shard, request, Vec::new())?;
             if shard.json { print_lines(&tree) } else { print(&drawn(&tree)) }
         }
