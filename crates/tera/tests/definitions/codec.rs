@@ -140,6 +140,7 @@ impl Message<'_> {
     /// A tape holds what the message does, and is written as the message is; so is one that every
     /// value is put onto.
     fn tape(&self, bytes: &[u8]) -> Outcome {
+        self.told(bytes)?;
         let plan = self.plan;
         let mut message = plan.read(bytes, self.form).map_err(shown)?;
         let mut tape = Tape::new();

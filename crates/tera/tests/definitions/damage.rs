@@ -31,6 +31,7 @@ impl Message<'_> {
                 let read = self.plan.read_into(&damaged, self.form, &mut tape);
                 let same = self.plan.check(&damaged, self.form).is_ok();
                 check(read.is_ok() == same && shown.is_ok() == same, "not all agree")?;
+                self.told(&damaged)?;
                 let again = self.shown(bytes, &mut tree)?;
                 check(again == whole, format!("{wrong} at {at} changes the next message"))?;
                 self.plan.read_into(bytes, self.form, &mut tape).map_err(|it| it.to_string())?;

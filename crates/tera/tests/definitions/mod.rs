@@ -5,6 +5,7 @@
 mod codec;
 mod damage;
 mod text;
+mod told;
 
 pub(crate) use codec::{Message, codec, convert, malformed};
 pub(crate) use text::{deprecated, file_name, map, syntax, system_message};
