@@ -82,6 +82,7 @@ fn tell_elements<'d, 'p>(
     elements: &'d [u8],
     count: usize,
 ) {
+    // Those behind its own are not reached: there is no value for them.
     let fields = plan.fields.get(scope.fields.start as usize..).unwrap_or_default();
     if let Some(scalar) = scope.alike {
         let (stride, single) = (scope.stride as usize, scope.single);

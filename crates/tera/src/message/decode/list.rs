@@ -213,7 +213,7 @@ pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     if S::FIXED && !scope.one_run {
         return None;
     }
-    // Longer ones are longer than any message.
+    // Longer elements are longer than any message; there are none.
     let stride = u16::try_from(scope.stride).ok().filter(|stride| *stride > 0)?;
     let words = place(count) | place(first) << 16;
     let elements = data.get(first..linked(data, words, place(first), stride)? as usize)?;
@@ -268,6 +268,8 @@ fn nested(
 /// Where the last element of a list ends, if the first one stands at the cursor and each names its
 /// own place and that of the next one, which follows at once; the last one names none. The words are
 /// the count, and above it the offset of the first one.
+// Of 32 bits: of two words and a stride of 16 bits nothing overflows. A place above 16 bits, which a
+// link cannot name, is behind the end of every message.
 #[inline(always)]
 pub(super) fn linked(data: &[u8], words: u32, cursor: u32, stride: u16) -> Option<u32> {
     let (count, mut here, stride) = (words & 0xffff, words >> 16, u32::from(stride));
@@ -296,8 +298,7 @@ fn links(data: &[u8], at: u32) -> Option<u32> {
     Some(u32::from_le_bytes(*links))
 }
 
-/// A place in a message, which has at most 65,535 bytes: at the largest number there is nothing.
-// Of 32 bits: what is added to it does not overflow.
+/// A place in a message, which has at most 65,535 bytes, in 32 bits.
 #[inline(always)]
 pub(super) fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX / 2)
