@@ -103,7 +103,7 @@ mod tests {
             in_our_words(&error.render().to_string())
         };
         for (words, wanted) in [
-            (&["uru", "vault", "tree", "Ann"][..], "'Ann' for '[NODE]': wanted a whole number\n"),
+            (&["uru", "vault", "show", "Ann"][..], "'Ann' for '<NODE>': wanted a whole number\n"),
             (&["dissect", "x", "--stream", ""], "wanted a whole number, found nothing\n"),
             (&["dissect", "x", "--stream", "99999999999999999999"], "wanted a smaller number\n"),
             (&["serve", "mxo", "--reach", "far"], "'far' for '--reach <UNITS>': wanted a number\n"),
