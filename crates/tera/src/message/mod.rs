@@ -28,7 +28,6 @@ mod decode;
 mod encode;
 mod fault;
 pub mod json;
-mod lazy;
 mod oddity;
 mod pairs;
 mod sample;
@@ -38,17 +37,18 @@ mod tape;
 mod trace;
 pub mod typed;
 mod value;
+mod view;
 mod visit;
 
 use worldwire_core::{Reader, Result, Trace};
 
 pub use bounds::MOST_READINGS;
 pub use fault::Fault;
-pub use lazy::{Item, ListView, RecordView, View};
 pub use oddity::{NoteKind, Oddities, Oddity};
 pub use scalar::ScalarValue;
 pub use tape::{Datum, Tape, TapeList, TapeRecord};
 pub use value::Value;
+pub use view::{Item, ListView, RecordView, View};
 pub use visit::{Part, Visit};
 
 use crate::schema::plan::Plan;

@@ -18,26 +18,37 @@ pub(super) const MOST_SCALAR: usize = 12;
 /// What it is follows from the [type](Self::scalar) of the field. Who knows what it has to be asks
 /// for that: [`signed`](Self::signed), [`number`](Self::number). As a [`Value`](Self::to_value) it
 /// can be matched.
-// No enumeration: words alone stay in registers on their way to whoever looks at them.
+// No enumeration, and two words without parts: so it stays in registers on its way to whoever looks
+// at it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ScalarValue {
-    scalar: Scalar,
-    /// The last four bytes of twelve.
-    high: u32,
     low: u64,
+    /// The last four bytes of twelve, and above them the type.
+    rest: u64,
 }
 
 impl ScalarValue {
     /// Zero.
     pub(super) const fn zero(scalar: Scalar) -> Self {
-        Self { scalar, high: 0, low: 0 }
+        Self::new(scalar, 0, 0)
+    }
+
+    #[inline]
+    const fn new(scalar: Scalar, low: u64, high: u32) -> Self {
+        Self { low, rest: high as u64 | (scalar as u64) << 32 }
+    }
+
+    #[inline]
+    const fn high(self) -> u32 {
+        low32(self.rest)
     }
 
     /// The type of the field.
     #[inline]
     #[must_use]
     pub const fn scalar(self) -> Scalar {
-        self.scalar
+        // The remainder is the number itself.
+        Scalar::ALL[(self.rest >> 32) as usize % Scalar::ALL.len()]
     }
 
     /// The bytes as a little-endian number; of the twelve of `vec3` and `vec3fa` the first eight.
@@ -51,7 +62,7 @@ impl ScalarValue {
     #[inline]
     #[must_use]
     pub const fn bool(self) -> Option<bool> {
-        match self.scalar {
+        match self.scalar() {
             Scalar::Bool => Some(self.low != 0),
             _ => None,
         }
@@ -61,7 +72,7 @@ impl ScalarValue {
     #[inline]
     #[must_use]
     pub const fn signed(self) -> Option<i64> {
-        Some(match self.scalar {
+        Some(match self.scalar() {
             Scalar::Bool => (self.low != 0) as i64,
             Scalar::Int16 => low16(self.low).cast_signed() as i64,
             Scalar::Int32 => low32(self.low).cast_signed() as i64,
@@ -77,7 +88,7 @@ impl ScalarValue {
     #[inline]
     #[must_use]
     pub const fn unsigned(self) -> Option<u64> {
-        match (self.scalar, self.signed()) {
+        match (self.scalar(), self.signed()) {
             (Scalar::Uint64, _) => Some(self.low),
             (_, Some(number)) if number >= 0 => Some(number.cast_unsigned()),
             _ => None,
@@ -88,7 +99,7 @@ impl ScalarValue {
     #[inline]
     #[must_use]
     pub fn number(self) -> Option<f64> {
-        match self.scalar {
+        match self.scalar() {
             Scalar::Float => Some(f32::from_bits(low32(self.low)).into()),
             Scalar::Double => Some(f64::from_bits(self.low)),
             Scalar::Angle => self.angle().map(Angle::radians),
@@ -100,7 +111,7 @@ impl ScalarValue {
     #[inline]
     #[must_use]
     pub const fn angle(self) -> Option<Angle> {
-        match self.scalar {
+        match self.scalar() {
             Scalar::Angle => Some(Angle(low16(self.low).cast_signed())),
             _ => None,
         }
@@ -110,15 +121,15 @@ impl ScalarValue {
     #[inline]
     #[must_use]
     pub fn vec3(self) -> Option<[f32; 3]> {
-        matches!(self.scalar, Scalar::Vec3 | Scalar::Vec3fa)
-            .then(|| [low32(self.low), low32(self.low >> 32), self.high].map(f32::from_bits))
+        matches!(self.scalar(), Scalar::Vec3 | Scalar::Vec3fa)
+            .then(|| [low32(self.low), low32(self.low >> 32), self.high()].map(f32::from_bits))
     }
 
     /// `skillid` and `skillid32`, taken apart.
     #[inline]
     #[must_use]
     pub const fn skill(self) -> Option<Skill> {
-        match self.scalar {
+        match self.scalar() {
             Scalar::SkillId => Some(Skill::from_raw(self.low, SkillForm::Wide)),
             Scalar::SkillId32 => Some(Skill::from_raw(self.low, SkillForm::Narrow)),
             _ => None,
@@ -130,7 +141,7 @@ impl ScalarValue {
     #[inline(always)]
     #[must_use]
     pub fn to_value(self) -> Value<'static> {
-        match self.scalar {
+        match self.scalar() {
             Scalar::Bool => Value::Bool(self.low != 0),
             Scalar::Byte | Scalar::Uint16 | Scalar::Uint32 | Scalar::Uint64 => {
                 Value::Unsigned(self.low)
@@ -191,11 +202,8 @@ pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
         return with_scalar(scalar, data, |value| value);
     };
     let (low, high) = MASKS[scalar as usize];
-    Some(ScalarValue {
-        scalar,
-        high: u32::from_le_bytes(*rest) & high,
-        low: u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]) & low,
-    })
+    let first = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+    Some(ScalarValue::new(scalar, first & low, u32::from_le_bytes(*rest) & high))
 }
 
 /// Does something once for each type: whoever is told a value knows what it is, and from the
@@ -227,7 +235,7 @@ impl ScalarValue {
     /// A value of at most eight bytes.
     #[inline(always)]
     fn of(scalar: Scalar, low: impl Into<u64>) -> Self {
-        Self { scalar, high: 0, low: low.into() }
+        Self::new(scalar, low.into(), 0)
     }
 
     /// A value of twelve bytes.
@@ -235,7 +243,7 @@ impl ScalarValue {
     fn of_twelve(scalar: Scalar, bytes: [u8; MOST_SCALAR]) -> Self {
         let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
         let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        Self { scalar, high: u32::from_le_bytes(rest), low }
+        Self::new(scalar, low, u32::from_le_bytes(rest))
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Field {
     pub(crate) twin: Option<u32>,
     /// Its index in the record around.
     pub(crate) slot: u32,
+    /// Its index in the plan's list.
+    pub(crate) index: u32,
     /// Of a text, bytes or an array: which of those in its scope it is.
     pub(crate) body: u32,
 }

@@ -230,6 +230,14 @@ pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     Some(elements)
 }
 
+/// Whether so many elements stand one behind the other from the first one on, and lead nowhere else.
+#[inline]
+pub(crate) fn in_order(data: &[u8], scope: &Scope, count: usize, first: usize) -> bool {
+    let words = place(count) | place(first) << 16;
+    let stride = u16::try_from(scope.stride).unwrap_or_default();
+    stride > 0 && linked(data, words, place(first), stride).is_some()
+}
+
 /// Where a list ends whose elements stand one behind the other from its first one on, each in front
 /// of its own lists, and lead nowhere else, with nothing odd in them. The bodies of its elements are
 /// lists of plain ones.

@@ -15,6 +15,7 @@ use super::oddity::{NoteKind, Oddities};
 use super::{HeaderForm, Integrity};
 use crate::schema::plan::{FieldKind, Fixed, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
+pub(crate) use list::in_order;
 use list::{Extent, List};
 pub(crate) use sink::{Leaf, Silent, Sink};
 
@@ -113,20 +114,22 @@ pub(crate) fn segment(
     }
 }
 
-/// Checks a list and all that its elements lead to; `words` are where its count and offset stand.
+/// Checks a list of so many elements, the first at an offset, which stands at `link`, and all that
+/// they lead to.
 #[cold]
 pub(crate) fn check_list(
     plan: &Plan,
     data: &[u8],
     floor: usize,
-    words: (usize, usize),
+    (count, first, link): (usize, usize, usize),
     scope: u32,
 ) -> Result<()> {
     let mut run = Run::new(plan, data, floor);
     run.quiet = true;
-    let (count, first) = (run.word(words.0)?, run.word(words.1)?);
-    let list = List { count, first, link: words.1, number: None };
-    run.array(&mut Silent, Leaf { plan, field: 0, body: 0 }, scope, list, data.len()).map(drop)
+    let list = List { count, first, link, number: None };
+    // Where it should begin is not of interest here.
+    let cursor = if first < floor { data.len() } else { first };
+    run.array(&mut Silent, Leaf { plan, field: 0, body: 0 }, scope, list, cursor).map(drop)
 }
 
 struct Run<'d, 'n> {

@@ -504,7 +504,8 @@ impl Compiler<'_> {
             Body::Row(record) => FieldKind::Row(starts[record].clone()),
         };
         let twin = draft.twin.map(|twin| places[twin]);
-        Field { name: draft.name.clone(), kind, twin, slot: draft.slot, body: 0 }
+        let (name, index) = (draft.name.clone(), places[id]);
+        Field { name, kind, twin, slot: draft.slot, index, body: 0 }
     }
 }
 

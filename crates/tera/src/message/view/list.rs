@@ -1,0 +1,256 @@
+//! Lists, read in place.
+
+use worldwire_core::{Error, Result};
+
+use super::place::Place;
+use super::{Item, RecordView, View, narrow};
+use crate::message::bounds::{Budget, Chain};
+use crate::message::decode::{check_list, in_order};
+use crate::message::fault::Fault;
+use crate::schema::plan::{Field, FieldKind, LINKS};
+
+/// The elements of an array, or the values of a row, seen through a [`View`].
+#[derive(Clone, Copy, Debug)]
+pub struct ListView<'v, 'd>(
+    /// The field of an array or row.
+    RecordView<'v, 'd>,
+);
+
+impl<'v, 'd> ListView<'v, 'd> {
+    /// Of a field whose words can be read.
+    #[inline]
+    pub(super) fn of(field: RecordView<'v, 'd>) -> Self {
+        Self(field)
+    }
+
+    #[inline]
+    fn kind(&self) -> Option<&'v FieldKind> {
+        Some(self.0.view.plan.field(self.0.place.field()?).kind())
+    }
+
+    /// How many elements there should be.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self.kind() {
+            Some(FieldKind::Array { count, offset, .. }) => self.0.words(*count, *offset).0.into(),
+            Some(FieldKind::Row(fields)) => fields.len(),
+            _ => 0,
+        }
+    }
+
+    /// Whether there are none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements. After an error, which is given once, there are no more.
+    #[inline]
+    #[must_use]
+    pub fn iter(&self) -> Elements<'v, 'd> {
+        let RecordView { view, place } = self.0;
+        let plan = view.plan;
+        let elements = Elements {
+            view,
+            place,
+            fields: &[],
+            kind: Kind::Row,
+            in_order: place.is_whole(),
+            left: 0,
+            count: 0,
+            at: 0,
+            link: 0,
+            odd: None,
+        };
+        match self.kind() {
+            Some(FieldKind::Array { count, offset, scope, .. }) => {
+                let (count, first, link) = self.0.words(*count, *offset);
+                let inner = plan.scope(*scope);
+                Elements {
+                    place: Place::new(*scope, first.into(), place.is_whole()),
+                    fields: plan.fields_of(&inner.fields),
+                    kind: if inner.single { Kind::Values } else { Kind::Records },
+                    left: count,
+                    count,
+                    at: first,
+                    link,
+                    ..elements
+                }
+            }
+            Some(FieldKind::Row(fields)) => Elements {
+                fields: plan.fields_of(fields),
+                left: narrow(fields.len()),
+                count: narrow(fields.len()),
+                in_order: true,
+                ..elements
+            },
+            _ => elements,
+        }
+    }
+}
+
+impl<'v, 'd> IntoIterator for ListView<'v, 'd> {
+    type Item = Result<Item<'v, 'd>>;
+    type IntoIter = Elements<'v, 'd>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'v, 'd> {
+        self.iter()
+    }
+}
+
+/// The elements of a [`ListView`].
+#[derive(Clone, Debug)]
+pub struct Elements<'v, 'd> {
+    view: &'v View<'d, 'v>,
+    /// The scope of an element; of a row the one that it stands in, and where that begins.
+    place: Place,
+    /// Of an element, or of the row.
+    fields: &'v [Field],
+    kind: Kind,
+    /// Whether the links were checked: nothing is left to do but to follow them.
+    in_order: bool,
+    left: u16,
+    count: u16,
+    at: u16,
+    /// Where the offset of the first one stands.
+    link: u16,
+    /// Of a list that is not in order.
+    odd: Option<Odd>,
+}
+
+/// What the elements of a list are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Records,
+    /// Each is the one field of its scope.
+    Values,
+    /// They are fields that stand side by side.
+    Row,
+}
+
+/// How far the links of a list were followed.
+#[derive(Clone, Copy, Debug)]
+struct Odd {
+    /// Where the offset of the next element stands.
+    link: usize,
+    chain: Chain,
+    /// Elements may overlap.
+    budget: Budget,
+}
+
+impl<'v, 'd> Elements<'v, 'd> {
+    /// Goes on to the next element; gives its record.
+    #[inline(always)]
+    fn step(&mut self) -> Option<Result<RecordView<'v, 'd>>> {
+        let left = self.left.checked_sub(1)?;
+        if !self.in_order
+            && let Err(error) = self.look()
+        {
+            return Some(Err(error));
+        }
+        self.left = left;
+        let view = self.view;
+        if self.kind == Kind::Row {
+            return Some(Ok(RecordView { view, place: self.place }));
+        }
+        let at = usize::from(self.at);
+        // It was looked at before.
+        self.at = match view.data.get(at + 2..at + LINKS) {
+            Some(&[low, high]) => u16::from_le_bytes([low, high]),
+            _ => 0,
+        };
+        Some(Ok(RecordView { view, place: self.place.moved(at + LINKS) }))
+    }
+
+    /// How many elements were given.
+    #[inline]
+    fn index(&self) -> usize {
+        usize::from(self.count - self.left)
+    }
+
+    /// Looks at the links of an element that are not known to be in order.
+    #[inline(never)]
+    fn look(&mut self) -> Result<()> {
+        let index = self.index();
+        self.follow(index).map_err(|error| self.ended(error, index))
+    }
+
+    #[cold]
+    fn ended(&mut self, error: Error, index: usize) -> Error {
+        self.left = 0;
+        error.inside_item(index)
+    }
+
+    fn follow(&mut self, index: usize) -> Result<()> {
+        let View { plan, data, floor, .. } = *self.view;
+        let (at, count, scope) = (self.at.into(), self.count.into(), self.place.scope());
+        let element = plan.scope(scope);
+        if index == 0 {
+            if element.has_bodies {
+                check_list(plan, data, floor, (count, at, self.link.into()), scope)?;
+                // With the lists in it.
+                self.place = Place::new(scope, at, true);
+                self.in_order = true;
+            } else {
+                self.in_order = at >= floor && in_order(data, element, count, at);
+            }
+            if self.in_order {
+                return Ok(());
+            }
+        }
+        let Odd { link, chain, budget } = self.odd.get_or_insert_with(|| Odd {
+            link: self.link.into(),
+            chain: Chain::new(),
+            budget: Budget::of(data.len()),
+        });
+        if at == 0 {
+            return Err(Fault::ArrayChainShort.malformed(*link, format!("{index} of {count}")));
+        }
+        if index > 0 {
+            chain.follow(at, *link)?;
+        }
+        self.view.check(at, *link)?;
+        let here = self.view.word(at)?;
+        if here != at {
+            return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
+        }
+        let next = self.view.word(at + 2)?;
+        if index + 1 == count && next != 0 {
+            let found = format!("one at {next} behind {count} elements");
+            return Err(Fault::ArrayChainLong.malformed(at + 2, found));
+        }
+        let start = at + LINKS;
+        self.view.need(start, element.size)?;
+        budget.spend(element.cost as usize, start)?;
+        *link = at + 2;
+        Ok(())
+    }
+
+    /// What the record of an element holds.
+    #[inline(always)]
+    fn element(&mut self, record: RecordView<'v, 'd>) -> Result<Item<'v, 'd>> {
+        let index = self.index() - 1;
+        let field = match self.kind {
+            Kind::Records => return Ok(Item::Record(record)),
+            Kind::Values => self.fields.first(),
+            Kind::Row => self.fields.get(index),
+        };
+        let Some(field) = field else { return Ok(Item::Record(record)) };
+        record.item(field).map_err(|error| self.ended(error, index))
+    }
+}
+
+impl<'v, 'd> Iterator for Elements<'v, 'd> {
+    type Item = Result<Item<'v, 'd>>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(match self.step()? {
+            Ok(record) => self.element(record),
+            Err(error) => Err(error),
+        })
+    }
+}

@@ -1,0 +1,404 @@
+//! Single fields, read in place.
+
+mod list;
+mod place;
+
+use core::ops::Range;
+use core::slice;
+
+use worldwire_core::{Error, Result};
+
+use super::bounds;
+use super::decode::{floor, segment};
+use super::fault::Fault;
+use super::oddity::Oddities;
+use super::scalar::{ScalarValue, read_scalar};
+use super::visit::{Visit, VisitSink};
+use super::{HeaderForm, read_front, run_fields};
+use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
+use crate::types::text::text_length;
+use crate::types::{Scalar, TextView};
+use place::Place;
+
+pub use list::ListView;
+
+/// A message whose fields are read when somebody asks, without copying.
+///
+/// Its length and the fixed part of every record are checked when the view of it is made, an offset
+/// when it is followed: nothing that is asked can lead outside the message. What nobody asks for
+/// nobody checks; [`Plan::check`] does that for the whole message. A list whose elements have texts,
+/// bytes or lists is checked as a whole when its first element is read: elements may share those,
+/// and nothing else would bound what walking through all of them takes.
+///
+/// To find a field of fixed size behind a body of variable length, which few definitions have, the
+/// bodies before it are read.
+///
+/// ```
+/// # use worldwire_tera::message::{HeaderForm, Item, View};
+/// # use worldwire_tera::schema::{Definition, FileName, ParseOptions};
+/// # let file = FileName::parse("S_GREETING.1.def").unwrap();
+/// # let text = "string name\nint32 level\n";
+/// # let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+/// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
+/// let view = View::new(definition.plan(), &message, HeaderForm::Plain)?;
+/// let Some(Item::Text(name)) = view.fields().get("name")? else { panic!("no name") };
+/// assert_eq!(name.to_string(), "E");
+/// # Ok::<(), worldwire_core::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct View<'d, 'p> {
+    plan: &'p Plan,
+    data: &'d [u8],
+    floor: usize,
+    start: usize,
+    /// Whether all that it leads to was checked.
+    whole: bool,
+}
+
+/// The fields of a message, element or object, seen through a [`View`].
+// Two words, as all that an item can be: so it stays in registers on its way to whoever looks at it.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordView<'v, 'd> {
+    view: &'v View<'d, 'v>,
+    place: Place,
+}
+
+/// A field that was read.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'v, 'd> {
+    /// A value of fixed size.
+    Scalar(ScalarValue),
+    /// A text.
+    Text(TextView<'d>),
+    /// Bytes.
+    Bytes(&'d [u8]),
+    /// An array or row.
+    List(ListView<'v, 'd>),
+    /// An object or element.
+    Record(RecordView<'v, 'd>),
+}
+
+impl<'d, 'p> View<'d, 'p> {
+    /// Checks the length of a message and the fixed part of its root.
+    ///
+    /// # Errors
+    /// Malformed, when they are wrong.
+    #[inline]
+    pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
+        read_front(message, form)?;
+        let (floor, start) = (floor(plan, form), form.bytes());
+        let view = Self { plan, data: message, floor, start, whole: false };
+        view.need(start, plan.scope(plan.root).size)?;
+        Ok(view)
+    }
+
+    /// Checks a whole message, and gives the view of it together with what is odd. Nothing that is
+    /// asked of this view can fail, and no list is checked once more.
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    #[inline]
+    pub fn checked(
+        plan: &'p Plan,
+        message: &'d [u8],
+        form: HeaderForm,
+    ) -> Result<(Self, Oddities)> {
+        let notes = plan.check(message, form)?;
+        let (floor, start) = (floor(plan, form), form.bytes());
+        Ok((Self { plan, data: message, floor, start, whole: true }, notes))
+    }
+
+    /// Tells a visitor every field, which takes less than asking for one after the other, and checks
+    /// the whole message. See [`Plan::visit`].
+    ///
+    /// # Errors
+    /// As [`Plan::decode`].
+    pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Oddities> {
+        let integrity = self.start == HeaderForm::Integrity.bytes();
+        let form = if integrity { HeaderForm::Integrity } else { HeaderForm::Plain };
+        Ok(run_fields(self.plan, self.data, form, &mut VisitSink(visitor))?.notes)
+    }
+
+    /// The fields of the message.
+    #[inline]
+    #[must_use]
+    pub fn fields(&self) -> RecordView<'_, 'd> {
+        RecordView { view: self, place: Place::new(self.plan.root, self.start, self.whole) }
+    }
+
+    #[inline]
+    fn need(&self, start: usize, size: u32) -> Result<()> {
+        if start + size as usize <= self.data.len() {
+            return Ok(());
+        }
+        let found = format!("{} of {size} bytes", self.data.len().saturating_sub(start));
+        Err(Fault::Truncated.malformed(start, found))
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> Result<usize> {
+        bounds::word(self.data, at)
+    }
+
+    #[inline]
+    fn check(&self, at: usize, place: usize) -> Result<()> {
+        bounds::check_offset(self.data, self.floor, at, place)
+    }
+}
+
+impl<'v, 'd> RecordView<'v, 'd> {
+    /// The field of a name; `None` when the definition has none.
+    ///
+    /// # Errors
+    /// Malformed, when the field leads outside the message.
+    #[inline]
+    pub fn get(&self, name: &str) -> Result<Option<Item<'v, 'd>>> {
+        match self.slot(name) {
+            Some(slot) => self.at(slot),
+            None => Ok(None),
+        }
+    }
+
+    /// The place of a name in the record, for [`Self::at`].
+    #[inline]
+    #[must_use]
+    pub fn slot(&self, name: &str) -> Option<usize> {
+        self.fields().iter().position(|field| field.name() == name)
+    }
+
+    /// The field of a place in the record; `None` when the definition has none.
+    ///
+    /// # Errors
+    /// Malformed, when the field leads outside the message.
+    #[inline]
+    pub fn at(&self, slot: usize) -> Result<Option<Item<'v, 'd>>> {
+        match self.fields().get(slot) {
+            Some(field) => self.item(field).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// All fields with their names.
+    #[inline]
+    #[must_use]
+    pub fn iter(&self) -> Fields<'v, 'd> {
+        Fields { record: *self, fields: self.fields().iter() }
+    }
+
+    #[inline]
+    fn fields(&self) -> &'v [Field] {
+        self.view.plan.fields_of(self.range())
+    }
+
+    /// Where its fields are in the plan's list.
+    #[inline]
+    fn range(&self) -> &'v Range<u32> {
+        let plan = self.view.plan;
+        let field = self.place.field().map(|field| plan.field(field).kind());
+        match field {
+            Some(FieldKind::Object(fields) | FieldKind::Row(fields)) => fields,
+            _ => &plan.scope(self.place.scope()).fields,
+        }
+    }
+
+    #[inline(always)]
+    fn item(&self, field: &'v Field) -> Result<Item<'v, 'd>> {
+        match self.scalar(field) {
+            Some(value) => Ok(Item::Scalar(value)),
+            None => self.body(field),
+        }
+    }
+
+    /// Reads a field of fixed size in the first segment of its scope. Most fields are, and it takes
+    /// few steps.
+    #[inline(always)]
+    fn scalar(&self, field: &Field) -> Option<ScalarValue> {
+        match field.kind() {
+            FieldKind::Scalar { scalar, spot: Spot { segment: 0, offset } } => {
+                let bytes = self.view.data.get(self.place.start() + usize::from(*offset)..)?;
+                read_scalar(*scalar, bytes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads any other field, and puts its name to an error.
+    // Inlined, with errors and pieces in registers: of what is put together in memory in one place
+    // and taken out in another, parts are waited for.
+    #[inline(always)]
+    fn body(&self, field: &'v Field) -> Result<Item<'v, 'd>> {
+        let Self { view, place } = *self;
+        let inner = Self { view, place: place.of(field.index) };
+        let error = match field.kind() {
+            FieldKind::Object(_) => return Ok(Item::Record(inner)),
+            FieldKind::Row(_) => return Ok(Item::List(ListView::of(inner))),
+            // Those of the first segment are there.
+            FieldKind::Array {
+                count: Spot { segment: 0, .. },
+                offset: Spot { segment: 0, .. },
+                ..
+            } => return Ok(Item::List(ListView::of(inner))),
+            FieldKind::Array { count, offset, .. } => match self.far_words(*count, *offset) {
+                Ok(_) => return Ok(Item::List(ListView::of(inner))),
+                Err(error) => error,
+            },
+            FieldKind::Text { place } => match self.text(*place) {
+                Ok(text) => return Ok(Item::Text(TextView::new(text.of(view.data)))),
+                Err(error) => error,
+            },
+            FieldKind::Bytes { offset, count } => match self.bytes(*count, *offset) {
+                Ok(bytes) => return Ok(Item::Bytes(bytes.of(view.data))),
+                Err(error) => error,
+            },
+            FieldKind::Scalar { scalar, spot } => match self.far_scalar(*scalar, *spot) {
+                Ok(value) => return Ok(Item::Scalar(value)),
+                Err(error) => error,
+            },
+        };
+        Err(named(error, field))
+    }
+
+    /// Where a spot of its scope is.
+    #[inline]
+    fn at_spot(&self, spot: Spot) -> Result<usize> {
+        let begin = match spot.segment {
+            0 => self.place.start(),
+            further => self.segment(further)?,
+        };
+        Ok(begin + usize::from(spot.offset))
+    }
+
+    #[cold]
+    fn segment(&self, further: u16) -> Result<usize> {
+        let View { plan, data, floor, .. } = *self.view;
+        segment(plan, data, floor, self.place.scope(), self.place.start(), further)
+    }
+
+    #[cold]
+    fn far_scalar(&self, scalar: Scalar, spot: Spot) -> Result<ScalarValue> {
+        let at = self.at_spot(spot)?;
+        let value = read_scalar(scalar, self.view.data.get(at..).unwrap_or_default());
+        value.ok_or_else(|| Fault::Truncated.malformed(at, "its end"))
+    }
+
+    #[inline(never)]
+    fn text(&self, place: TextPlace) -> Result<Piece> {
+        let view = self.view;
+        let begin = match place {
+            TextPlace::Offset(offset) => {
+                let place = self.at_spot(offset)?;
+                let at = view.word(place)?;
+                view.check(at, place)?;
+                at
+            }
+            TextPlace::Here(spot) => self.at_spot(spot)?,
+        };
+        let rest = view.data.get(begin..).unwrap_or_default();
+        let Some(length) = text_length(rest) else {
+            let found = format!("{} bytes", rest.len());
+            return Err(Fault::UnterminatedString.malformed(begin, found));
+        };
+        Ok(Piece::new(begin, length))
+    }
+
+    #[inline(never)]
+    fn bytes(&self, count: Spot, offset: Spot) -> Result<Piece> {
+        let view = self.view;
+        let (count, place) = (self.at_spot(count)?, self.at_spot(offset)?);
+        let length = view.word(count)?;
+        if length == 0 {
+            return Ok(Piece::new(0, 0));
+        }
+        let begin = view.word(place)?;
+        if begin != view.data.len() {
+            view.check(begin, place)?;
+        }
+        if begin + length > view.data.len() {
+            let found = format!("{length} bytes at {begin} of {}", view.data.len());
+            return Err(Fault::BytesOutOfRange.malformed(count, found));
+        }
+        Ok(Piece::new(begin, length))
+    }
+
+    /// The count of an array and the offset of its first element, and where that stands.
+    #[inline]
+    fn words(&self, count: Spot, offset: Spot) -> (u16, u16, u16) {
+        if count.segment != 0 || offset.segment != 0 {
+            return self.far_words(count, offset).unwrap_or_default();
+        }
+        let word = |at: usize| match self.view.data.get(at..at + 2) {
+            Some(&[low, high]) => u16::from_le_bytes([low, high]),
+            _ => 0,
+        };
+        let start = self.place.start();
+        let link = start + usize::from(offset.offset);
+        (word(start + usize::from(count.offset)), word(link), narrow(link))
+    }
+
+    #[cold]
+    fn far_words(&self, count: Spot, offset: Spot) -> Result<(u16, u16, u16)> {
+        let (count, link) = (self.at_spot(count)?, self.at_spot(offset)?);
+        let (count, first) = (self.view.word(count)?, self.view.word(link)?);
+        Ok((narrow(count), narrow(first), narrow(link)))
+    }
+}
+
+/// Where a text is, or bytes.
+// Of 16 bits each: beside an error it still goes into two registers.
+#[derive(Clone, Copy)]
+struct Piece {
+    at: u16,
+    length: u16,
+}
+
+impl Piece {
+    #[inline]
+    fn new(at: usize, length: usize) -> Self {
+        Self { at: narrow(at), length: narrow(length) }
+    }
+
+    #[inline]
+    fn of(self, data: &[u8]) -> &[u8] {
+        let (at, length) = (usize::from(self.at), usize::from(self.length));
+        data.get(at..at + length).unwrap_or_default()
+    }
+}
+
+/// Puts the name of a field to an error; an element has none, and gets its index instead.
+#[cold]
+fn named(error: Error, field: &Field) -> Error {
+    match field.name() {
+        "" => error,
+        name => error.inside(name),
+    }
+}
+
+/// The fields of a [`RecordView`] with their names.
+#[derive(Clone, Debug)]
+pub struct Fields<'v, 'd> {
+    record: RecordView<'v, 'd>,
+    fields: slice::Iter<'v, Field>,
+}
+
+impl<'v, 'd> Iterator for Fields<'v, 'd> {
+    type Item = (&'v str, Result<Item<'v, 'd>>);
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.fields.next()?;
+        Some((field.name(), self.record.item(field)))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.fields.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Fields<'_, '_> {}
+
+/// A place in a message, which has at most 65,535 bytes: at the largest number there is nothing.
+#[inline]
+fn narrow(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
