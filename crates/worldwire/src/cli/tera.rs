@@ -1,5 +1,6 @@
 //! The command line of `worldwire tera`.
 
+use std::num::{IntErrorKind, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -220,6 +221,7 @@ pub(crate) enum TeraDef {
     /// Identify an unknown opcode by trying every definition on its messages
     #[command(after_help = "Examples:
   worldwire tera def rank 51042 --from samples/tera-login.pcapng --data samples/tera
+  worldwire tera def rank 0xc762 --from samples/tera-login.pcapng --data samples/tera
   worldwire tera def rank --from new-build.pcapng --data tera-data --top 3
 
 Without an opcode, all opcodes without a name are tried. The documentation of worldwire_tera::rank
@@ -229,7 +231,8 @@ explains the score.")]
 
 #[derive(Debug, Args)]
 pub(crate) struct TeraRank {
-    /// The opcode; by default all opcodes without a name
+    /// The opcode, decimal or 0x...; by default all opcodes without a name
+    #[arg(value_parser = opcode)]
     pub(crate) opcode: Option<u16>,
     /// The capture
     #[arg(long, value_name = "CAPTURE")]
@@ -250,8 +253,8 @@ pub(crate) struct TeraRank {
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
     /// How many definitions to show per opcode
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    pub(crate) top: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "10")]
+    pub(crate) top: NonZeroUsize,
     /// Write one JSON object per definition
     #[arg(long)]
     pub(crate) json: bool,
@@ -266,7 +269,7 @@ pub(crate) enum TeraMap {
     Show {
         /// A map as lines or JSON, or a data.json
         file: PathBuf,
-        /// Show only these names and numbers
+        /// Show only these names and numbers, decimal or 0x...
         entries: Vec<String>,
         /// The revision whose map to read from a data.json
         #[arg(long, value_name = "NUMBER")]
@@ -340,4 +343,16 @@ pub(crate) enum TeraMapForm {
     Plain,
     /// One JSON object
     Json,
+}
+
+/// Reads an opcode, in decimal digits or in hexadecimal ones behind `0x`.
+fn opcode(text: &str) -> Result<u16, &'static str> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|error| match error.kind() {
+        IntErrorKind::PosOverflow => "wanted an opcode of at most 65535, 0xffff",
+        _ => "wanted an opcode such as 51042 or 0xc762",
+    })
 }
