@@ -296,7 +296,10 @@ pub(crate) enum TeraMap {
       --data tera-data -o protocol.387486.map
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their place in
-the conversation. What is not sure stands in the map as a comment.")]
+the conversation. What is not sure stands in the map as a comment. There, ? stands where a name belongs:
+no name of the old map is left for the opcode, or none fits. Names that the old map lacks are not
+proposed; comments at the end have the commands (tera def rank) that try every definition on such
+opcodes.")]
     Carry {
         /// A capture of the old build
         #[arg(long, value_name = "CAPTURE")]
