@@ -28,7 +28,8 @@ pub(crate) enum TeraCommand {
 
 The list holds the names of the lists given with --data for the build, and the messages that were
 found to have counter and checksum without one: those whose counter rises from one message to the
-next.")]
+next. Opcodes that the map does not name cannot stand in it: they are reported, with the command that
+identifies them, and the exit code is 1.")]
     Integrity {
         /// The capture
         capture: PathBuf,
