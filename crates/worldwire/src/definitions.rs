@@ -164,6 +164,11 @@ pub(crate) fn options(data: &Data) -> String {
     options
 }
 
+/// The options that choose versions of definitions, each behind a blank.
+pub(crate) fn pins(data: &Data) -> String {
+    data.pin.iter().map(|pin| format!(" --pin {}.{}", pin.name, pin.version)).collect()
+}
+
 /// A path as a shell takes it.
 pub(crate) fn shell(path: &Path) -> String {
     let path = path.display().to_string();
