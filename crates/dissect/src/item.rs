@@ -104,6 +104,12 @@ pub trait Message: fmt::Debug {
         None
     }
 
+    /// Whether it is bytes for want of a definition that users have to give, and none of any version
+    /// was given.
+    fn lacks_definition(&self) -> bool {
+        false
+    }
+
     /// Appends members of the line of JSON that encoding it needs beside name and fields:
     /// `,"version":3`.
     fn push_members(&self, line: &mut String) {
@@ -343,6 +349,13 @@ impl<'i> Item<'i> {
             ItemBody::Message(message) => message.advice(),
             ItemBody::Note(_) | ItemBody::Wire(_) => None,
         }
+    }
+
+    /// Whether it is bytes for want of a definition that users have to give, and none of any version
+    /// was given.
+    #[must_use]
+    pub fn lacks_definition(&self) -> bool {
+        self.message().is_some_and(Message::lacks_definition)
     }
 
     /// The note, if it is one.

@@ -17,7 +17,7 @@ use worldwire_server::store::{
 use worldwire_server::uru::ClearError;
 use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
-use worldwire_uru::vault::{NodeType, VaultNode};
+use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
 /// What becomes of a commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -366,7 +366,7 @@ async fn who_does_not_listen_is_ended_and_nobody_waits_for_it() {
     assert!(ann.fetch(info).await.is_ok());
 }
 
-/// However many states an age has, all of them are removed or none.
+/// However many states an age has, all of them are removed or none, and so is its own.
 #[tokio::test(start_paused = true)]
 async fn the_states_of_an_age_are_cleared_in_one_commit() {
     const KIND: NodeType = NodeType(0x7577_0001);
@@ -392,16 +392,29 @@ async fn the_states_of_an_age_are_cleared_in_one_commit() {
     }
     before.close().await;
     let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();
+    let below = vault.tree(Some(city), 3).await.unwrap();
+    let own = below.iter().find(|line| line.kind == "SDL").unwrap().id;
+    let blob_1 = Some(Blob::new(vec![1, 2, 3]));
+    vault.set(own, VaultNode { blob_1, ..VaultNode::default() }).await.unwrap();
     let left =
         || memory.rows(|it| matches!(it, Change::PutNode(row) if row.kind == KIND.0).then_some(()));
+    let stored = memory.rows.lock().unwrap().clone();
     memory.next(Fault::Refused);
     let refused = vault.clear_states(city, true).await;
     assert_eq!(refused, Err(ClearError::Vault(NetError::InternalError)));
+    assert!(*memory.rows.lock().unwrap() == stored, "a commit that failed changed something");
     assert_eq!(left().len(), 703);
+    // Whoever opens the same database next finds it whole.
+    drop(vault);
+    let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();
+    let problems = vault.check().await.unwrap();
+    assert!(problems.iter().all(|finding| !finding.problem), "{problems:?}");
     let commits = *memory.commits.lock().unwrap();
-    assert_eq!(vault.clear_states(city, true).await.unwrap().states, 700);
+    let cleared = vault.clear_states(city, true).await.unwrap();
+    assert_eq!((cleared.states, cleared.own_state), (700, true));
     assert_eq!((left().len(), *memory.commits.lock().unwrap()), (3, commits + 1));
-    assert_eq!(vault.clear_states(city, true).await.unwrap().states, 0);
+    let again = vault.clear_states(city, true).await.unwrap();
+    assert_eq!((again.states, again.own_state), (0, false));
     let unknown = vault.clear_states(5, true).await;
     assert_eq!(unknown, Err(ClearError::Vault(NetError::VaultNodeNotFound)));
     vault.close().await;

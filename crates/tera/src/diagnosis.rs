@@ -9,8 +9,10 @@ use worldwire_core::Side;
 
 use crate::file::{Deprecated, NameList};
 use crate::frame::Header;
+use crate::integrity;
 use crate::message::{HeaderForm, NoteKind, Oddities};
 use crate::packet::{Packets, Seal, Seals};
+use crate::rank::Ranking;
 use crate::schema::diff::{Change, diff};
 use crate::schema::{Definition, Patch};
 
@@ -41,6 +43,8 @@ struct Seen {
     kept: Vec<(bool, Box<[u8]>)>,
     /// How the first message of a conversation was counted that may have counter and checksum.
     held: BTreeMap<u64, Counted>,
+    /// Some of a client's messages without a name, with their conversations, in their order.
+    unnamed: Vec<(u64, Box<[u8]>)>,
 }
 
 /// How a message was counted that does not fit.
@@ -153,9 +157,15 @@ impl Diagnosis {
             error: None,
             kept: Vec::new(),
             held: BTreeMap::new(),
+            unnamed: Vec::new(),
         });
         seen.count += 1;
-        let Some(packet) = self.packets.get(opcode) else { return };
+        let Some(packet) = self.packets.get(opcode) else {
+            if from == Side::Client && seen.unnamed.len() < MOST_KEPT {
+                seen.unnamed.push((conversation, message.into()));
+            }
+            return;
+        };
         let Some(definition) = packet.definition else { return };
         let seals = self.seals.entry(conversation).or_default();
         let seal = seals.look(&self.packets, from, message);
@@ -255,6 +265,23 @@ impl Diagnosis {
         self.names(Seals::perhaps)
     }
 
+    /// The opcodes without a name whose messages have counter and checksum, and how many messages
+    /// there are: their counter rises, and what [fits](crate::rank) them best does so behind the
+    /// longer header. No list can hold them before they have names.
+    #[must_use]
+    pub fn unnamed(&self) -> Vec<(u16, u64)> {
+        let counting = self.opcodes.iter().filter(|(_, seen)| counts(&seen.unnamed));
+        let sealed = counting.filter(|(_, seen)| {
+            let mut ranking = Ranking::of(&self.packets);
+            for (conversation, message) in &seen.unnamed {
+                ranking.push(*conversation, Side::Client, message);
+            }
+            let best = ranking.finish().into_iter().next();
+            best.is_some_and(|best| best.form == HeaderForm::Integrity && best.score > 0.0)
+        });
+        sealed.map(|(opcode, seen)| (*opcode, seen.count)).collect()
+    }
+
     /// The names of opcodes that were found in any conversation.
     fn names<'s, I: Iterator<Item = u16>>(&'s self, of: impl Fn(&'s Seals) -> I) -> NameList {
         let opcodes = self.seals.values().flat_map(of);
@@ -303,6 +330,21 @@ impl Seen {
         };
         self.kept.retain(|(odd, message)| !odd || !fits(message));
     }
+}
+
+/// Whether what may be the counters of messages rises in every conversation, and in one of them at
+/// least once.
+fn counts(messages: &[(u64, Box<[u8]>)]) -> bool {
+    let mut last = BTreeMap::new();
+    let mut rises = false;
+    for (conversation, message) in messages {
+        let Some((counter, _)) = integrity::header(message) else { return false };
+        match last.insert(*conversation, counter) {
+            Some(before) if before >= counter => return false,
+            before => rises |= before.is_some(),
+        }
+    }
+    rises
 }
 
 /// Whether a message looks as if it had another layout.
@@ -410,5 +452,30 @@ mod tests {
         let none = Packets::new(&library, Known { revision: Some(8), ..Known::default() });
         let findings = Diagnosis::new(Arc::new(none)).findings(&library.deprecated);
         assert_eq!(findings, [Finding::NoMap { revision: Some(8) }]);
+    }
+    /// With the longer header they fit a definition, and they are counted.
+    #[test]
+    fn what_counts_without_a_name_is_found_by_its_opcode() {
+        let library = Library {
+            definitions: Set::load([("C_A.1.def", "string s\n")], ParseOptions::default()),
+            ..Library::default()
+        };
+        let unnamed = |patch: u16, messages: &[(u64, u16, u8)]| {
+            let known = Known { patch: Some(Patch::major(patch)), ..Known::default() };
+            let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
+            for (conversation, opcode, counter) in messages {
+                let [low, high] = opcode.to_le_bytes();
+                let message =
+                    [18, 0, low, high, *counter, 0, 0, 0, 9, 9, 9, 9, 14, 0, b'E', 0, 0, 0];
+                diagnosis.look(*conversation, Side::Client, &message);
+            }
+            diagnosis.unnamed()
+        };
+        let messages = [(0, 7, 1), (0, 8, 1), (1, 7, 1), (0, 7, 2), (0, 8, 1), (0, 9, 1)];
+        assert_eq!(unnamed(98, &messages), [(7, 3)]);
+        // The clients of this build do not count.
+        assert_eq!(unnamed(91, &messages), []);
+        // Once in each conversation, nothing counts.
+        assert_eq!(unnamed(98, &[(0, 7, 1), (1, 7, 1)]), []);
     }
 }

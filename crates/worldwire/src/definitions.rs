@@ -164,12 +164,25 @@ pub(crate) fn options(data: &Data) -> String {
     options
 }
 
+/// The options that choose versions of definitions, each behind a blank.
+pub(crate) fn pins(data: &Data) -> String {
+    data.pin.iter().map(|pin| format!(" --pin {}.{}", pin.name, pin.version)).collect()
+}
+
 /// A path as a shell takes it.
 pub(crate) fn shell(path: &Path) -> String {
     let path = path.display().to_string();
     let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=~".contains(c);
     if !path.is_empty() && path.chars().all(plain) && !path.starts_with('~') {
         path
+    } else if path.contains(char::is_control) {
+        // A command is one line.
+        let escaped = path.chars().map(|c| match c {
+            '\'' | '\\' => format!("\\{c}"),
+            c if c.is_control() => c.to_string().bytes().map(|it| format!("\\x{it:02x}")).collect(),
+            c => c.to_string(),
+        });
+        format!("$'{}'", escaped.collect::<String>())
     } else {
         format!("'{}'", path.replace('\'', "'\\''"))
     }
@@ -184,5 +197,6 @@ mod tests {
         assert_eq!(shell(Path::new("a/b-1.pcap")), "a/b-1.pcap");
         assert_eq!(shell(Path::new("my captures/it's.pcap")), "'my captures/it'\\''s.pcap'");
         assert_eq!(shell(Path::new("~x")), "'~x'");
+        assert_eq!(shell(Path::new("a\nit's\\\u{85}")), "$'a\\x0ait\\'s\\\\\\xc2\\x85'");
     }
 }

@@ -1,4 +1,4 @@
-//! The examples of `--help`, as people copy them.
+//! The examples of `--help`, and commands that results suggest, as people copy them.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -60,4 +60,51 @@ fn examples_with_samples_can_be_pasted() {
         };
         assert!(is_fine, "{example}: {outcome:?}");
     }
+}
+
+/// What is suggested for opcodes that a map leaves open, and what `dissect` and `tera integrity` say.
+#[test]
+fn suggested_commands_can_be_pasted() {
+    let home = tempfile::tempdir().unwrap();
+    let samples =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").canonicalize().unwrap();
+    symlink(samples.join("tera"), home.path().join("all data")).unwrap();
+    symlink(samples.join("tera/definitions"), home.path().join("no map")).unwrap();
+    symlink(samples.join("tera-login.pcapng"), home.path().join("it's new.pcapng")).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_worldwire")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let shell = |line: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(home.path()).env("PATH", &path);
+        let output = shell.stdin(Stdio::null()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr))
+    };
+    let behind = |text: &str, words: &str| {
+        let line = text.lines().find(|line| line.contains(words));
+        let line = line.unwrap_or_else(|| panic!("{words}: {text}"));
+        line[line.find(words).unwrap()..].to_owned()
+    };
+
+    let map = "'all data/map/protocol.999001.map'";
+    let carry = format!(
+        "worldwire tera map carry --old \"it's new.pcapng\" --old-map {map} --new \"it's new.pcapng\" \
+         --data 'all data'"
+    );
+    let rank = behind(&shell(&carry).0, "worldwire tera def rank ");
+    let (ranked, _) = shell(&rank);
+    assert!(ranked.contains(" S_PARTY_MEMBER_LIST.1"), "{rank}: {ranked}");
+
+    let (_, said) = shell("worldwire tera integrity \"it's new.pcapng\" --data 'no map'");
+    let rank = behind(&said, "worldwire tera def rank ");
+    let (ranked, _) = shell(&rank);
+    assert!(ranked.contains("   12  C_START_SKILL.1"), "{rank}: {ranked}");
+
+    let dissect = "worldwire dissect \"it's new.pcapng\" --data 'all data' --brief";
+    let (_, said) = shell(dissect);
+    let doctor = behind(&said, "worldwire doctor ");
+    let (found, _) = shell(&doctor);
+    assert!(found.contains("write S_WEATHER_INFO.1.def"), "{doctor}: {found}");
+    // A program that reads JSON has no use for it.
+    assert_eq!(shell(&dissect.replace("brief", "json")).1, "1 conversation, 20 messages\n");
 }

@@ -19,9 +19,14 @@ impl Drop for Running {
 
 /// Starts a shard, stops it when it runs, and returns what it printed: results, and the rest.
 fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (String, String) {
+    run(&["uru", "--listen", listen, folder.to_str().unwrap()], "-INT", meanwhile)
+}
+
+/// Starts a server, and stops it by a signal when it runs.
+fn run(words: &[&str], signal: &str, meanwhile: impl FnOnce()) -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
-    command.args(["serve", "uru", "--listen", listen, "--status", "127.0.0.1:0"]);
-    command.arg(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.arg("serve").args(words).args(["--status", "127.0.0.1:0"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
     let mut errors = BufReader::new(running.0.stderr.take().unwrap());
     let mut said = String::new();
@@ -30,8 +35,9 @@ fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (Str
     }
     meanwhile();
     let id = running.0.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-    assert!(running.0.wait().unwrap().success());
+    assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    errors.read_to_string(&mut said).unwrap();
+    assert!(running.0.wait().unwrap().success(), "{said}");
     let mut printed = String::new();
     running.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
     (printed, said)
@@ -99,4 +105,21 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("shard.toml: line 1: "), "{said}");
+}
+
+#[test]
+fn every_server_stops_when_it_is_asked_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    for (family, wanted) in [
+        ("uru", "the shard has stopped"),
+        ("ki", "the login server has stopped"),
+        ("mxo", "the world has stopped"),
+    ] {
+        let home = folder.path().join(family);
+        let mut words = vec![family, "--listen", "127.0.0.1:0"];
+        // A world of MxO has no folder.
+        words.extend(home.to_str().filter(|_| family != "mxo"));
+        let (_, said) = run(&words, "-TERM", || ());
+        assert!(said.contains(wanted), "{family}: {said}");
+    }
 }

@@ -82,13 +82,23 @@ fn everything(folder: &Path) {
     assert!(code == 1 && err.ends_with(": no player or age is called \"Yeesha\"\n"), "{err}");
     let (code, out, err) = run(&["clear-states", "city", "--with-age"], "");
     assert_eq!((code, &*out), (0, ""));
-    assert!(err.ends_with("): 0 states of objects cleared\n"), "{err}");
+    let wanted = "): 0 states of objects cleared; there was no state of the age itself\n";
+    assert!(err.ends_with(wanted), "{err}");
+    let (code, _, err) = run(&["clear-states", "city"], "");
+    assert!(code == 0 && err.ends_with("): 0 states of objects cleared\n"), "{err}");
     let cleared = done(&["clear-states", "city", "--json"], "");
     assert!(cleared.contains("\"filename\":\"city\"") && cleared.contains("\"states\":0"));
     let (code, _, err) = run(&["clear-states", "Yeesha"], "");
     assert!(code == 1 && err.ends_with(": no age is called \"Yeesha\"\n"), "{err}");
+    let (code, _, err) = run(&["clear-states", "10002"], "");
+    let wanted = ": 10002 is a node of type Folder (GlobalInbox), not an age\n";
+    assert!(code == 1 && err.ends_with(wanted), "{err}");
+    let (code, _, err) = run(&["clear-states", "7"], "");
+    assert!(code == 1 && err.ends_with(": no age is called \"7\"\n"), "{err}");
     let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
     let city = city.trim();
+    // The number of an AgeInfo stands for its age.
+    assert_eq!(done(&["clear-states", city, "--json"], ""), cleared);
     done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");
     let shown = done(&["vault", "show", city], "");
     assert!(shown.contains("\nString64_5: 1\n") && shown.contains("\nInt32_1: 3\n"), "{shown}");

@@ -292,6 +292,14 @@ impl Message for TeraMessage<'_> {
         )))
     }
 
+    fn lacks_definition(&self) -> bool {
+        let Unit::Message { opcode } = self.received.unit else { return false };
+        let packet = self.packets.get(opcode);
+        packet.is_none_or(|packet| {
+            packet.definition.is_none() && self.packets.versions(packet.name).is_empty()
+        })
+    }
+
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
         Some(self.packets)
     }

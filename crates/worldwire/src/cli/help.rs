@@ -80,6 +80,7 @@ fn in_our_words(text: &str) -> String {
         ("cannot parse integer from empty string", "wanted a whole number, found nothing"),
         ("number too large to fit in target type", "wanted a smaller number"),
         ("number too small to fit in target type", "wanted a larger number"),
+        ("number would be zero for non-zero type", "wanted at least 1"),
         ("invalid float literal", "wanted a number"),
         ("cannot parse float from empty string", "wanted a number, found nothing"),
     ];
@@ -106,6 +107,14 @@ mod tests {
             (&["uru", "vault", "show", "Ann"][..], "'Ann' for '<NODE>': wanted a whole number\n"),
             (&["dissect", "x", "--stream", ""], "wanted a whole number, found nothing\n"),
             (&["dissect", "x", "--stream", "99999999999999999999"], "wanted a smaller number\n"),
+            (
+                &["tera", "def", "rank", "--top", "0"],
+                "'0' for '--top <NUMBER>': wanted at least 1\n",
+            ),
+            (
+                &["tera", "def", "rank", "0x10000"],
+                "'0x10000' for '[OPCODE]': wanted an opcode of at most 65535, 0xffff\n",
+            ),
             (&["serve", "mxo", "--reach", "far"], "'far' for '--reach <UNITS>': wanted a number\n"),
         ] {
             let said = said(words);

@@ -126,9 +126,10 @@ tcpdump captures, so whoever may run that may run this; give what tcpdump takes 
   worldwire encode uru.vault-node node.json -o node.bin
   worldwire dissect game.pcapng --keys keys.toml --json | worldwire encode --lines --hex")]
     Encode(Encode),
-    /// List all codecs, or the messages, classes and fields of one codec
+    /// List all codecs or those of a family, or the messages, classes and fields of one codec
     #[command(after_help = "Examples:
   worldwire codecs
+  worldwire codecs tera
   worldwire codecs uru.auth
   worldwire codecs uru.net-message plNetMsgVoice")]
     Codecs(Codecs),
@@ -505,7 +506,7 @@ pub(crate) struct Encode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Codecs {
-    /// Show the messages and fields of this codec, or list its classes
+    /// Show the messages and fields of this codec, or list its classes; for a family, list its codecs
     pub(crate) name: Option<String>,
     /// Show the fields of this message or class of the codec only, by name or number
     pub(crate) entry: Option<String>,

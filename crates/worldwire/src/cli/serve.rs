@@ -21,7 +21,7 @@ pub(crate) enum ServeCommand {
     #[command(after_help = "\
 The first start makes the folder with its keys, database and shard.toml, and prints the lines that a
 client's server.ini needs. What the options say is written to shard.toml then; later they hold for
-one run. Ctrl-C stops the shard.
+one run. Ctrl-C or SIGTERM stops the shard.
 
 Examples:
   worldwire serve uru
@@ -30,8 +30,8 @@ Examples:
     /// Run a login server of Wizard101 and Pirate101 (sessions, accounts, characters, queue)
     #[command(after_help = "\
 The first start makes the folder with its key, database and ki.toml. What the options say is written to
-ki.toml then; later they hold for one run. Ctrl-C stops the server, and SIGUSR1 makes all sessions
-stale.
+ki.toml then; later they hold for one run. Ctrl-C or SIGTERM stops the server, and SIGUSR1 makes all
+sessions stale.
 
 Examples:
   worldwire serve ki
@@ -43,7 +43,7 @@ Examples:
 The world has the objects of a scene: doors that open and close, people who walk. Clients see what is
 near them and walk. docs/mxo-world.md describes scenes. There is no login: who knows the session's id
 and key is let in. On this machine the key is one that everybody knows; elsewhere give one, or let one
-be made with --key random. Ctrl-C stops the world.
+be made with --key random. Ctrl-C or SIGTERM stops the world.
 
 Examples:
   worldwire serve mxo

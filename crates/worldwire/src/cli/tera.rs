@@ -1,5 +1,6 @@
 //! The command line of `worldwire tera`.
 
+use std::num::{IntErrorKind, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -27,7 +28,8 @@ pub(crate) enum TeraCommand {
 
 The list holds the names of the lists given with --data for the build, and the messages that were
 found to have counter and checksum without one: those whose counter rises from one message to the
-next.")]
+next. Opcodes that the map does not name cannot stand in it: they are reported, with the command that
+identifies them, and the exit code is 1.")]
     Integrity {
         /// The capture
         capture: PathBuf,
@@ -220,6 +222,7 @@ pub(crate) enum TeraDef {
     /// Identify an unknown opcode by trying every definition on its messages
     #[command(after_help = "Examples:
   worldwire tera def rank 51042 --from samples/tera-login.pcapng --data samples/tera
+  worldwire tera def rank 0xc762 --from samples/tera-login.pcapng --data samples/tera
   worldwire tera def rank --from new-build.pcapng --data tera-data --top 3
 
 Without an opcode, all opcodes without a name are tried. The documentation of worldwire_tera::rank
@@ -229,7 +232,8 @@ explains the score.")]
 
 #[derive(Debug, Args)]
 pub(crate) struct TeraRank {
-    /// The opcode; by default all opcodes without a name
+    /// The opcode, decimal or 0x...; by default all opcodes without a name
+    #[arg(value_parser = opcode)]
     pub(crate) opcode: Option<u16>,
     /// The capture
     #[arg(long, value_name = "CAPTURE")]
@@ -250,8 +254,8 @@ pub(crate) struct TeraRank {
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
     /// How many definitions to show per opcode
-    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
-    pub(crate) top: usize,
+    #[arg(long, value_name = "NUMBER", default_value = "10")]
+    pub(crate) top: NonZeroUsize,
     /// Write one JSON object per definition
     #[arg(long)]
     pub(crate) json: bool,
@@ -266,7 +270,7 @@ pub(crate) enum TeraMap {
     Show {
         /// A map as lines or JSON, or a data.json
         file: PathBuf,
-        /// Show only these names and numbers
+        /// Show only these names and numbers, decimal or 0x...
         entries: Vec<String>,
         /// The revision whose map to read from a data.json
         #[arg(long, value_name = "NUMBER")]
@@ -293,7 +297,10 @@ pub(crate) enum TeraMap {
       --data tera-data -o protocol.387486.map
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their place in
-the conversation. What is not sure stands in the map as a comment.")]
+the conversation. What is not sure stands in the map as a comment. There, ? stands where a name belongs:
+no name of the old map is left for the opcode, or none fits. Names that the old map lacks are not
+proposed; comments at the end have the commands (tera def rank) that try every definition on such
+opcodes.")]
     Carry {
         /// A capture of the old build
         #[arg(long, value_name = "CAPTURE")]
@@ -340,4 +347,16 @@ pub(crate) enum TeraMapForm {
     Plain,
     /// One JSON object
     Json,
+}
+
+/// Reads an opcode, in decimal digits or in hexadecimal ones behind `0x`.
+fn opcode(text: &str) -> Result<u16, &'static str> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|error| match error.kind() {
+        IntErrorKind::PosOverflow => "wanted an opcode of at most 65535, 0xffff",
+        _ => "wanted an opcode such as 51042 or 0xc762",
+    })
 }

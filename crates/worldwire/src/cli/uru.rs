@@ -26,7 +26,8 @@ pub(crate) enum UruCommand {
   worldwire uru clear-states 10031 --with-age
   worldwire uru clear-states 3cf36d8a-a5d2-4a0e-9fb6-71a2b0e5d1c8 --shard /srv/uru")]
     ClearStates {
-        /// The age: a name that only one instance has, the number of its node, or the instance
+        /// The age: a name that only one instance has, the number of its Age or AgeInfo node, or the
+        /// instance
         #[arg(value_name = "AGE|INSTANCE")]
         age: String,
         /// Clear the state of the age itself, too

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use worldwire_core::{FieldInfo, MessageInfo, nearest};
-use worldwire_dissect::{ClassRow, Codec};
+use worldwire_dissect::{ClassRow, Codec, Families};
 
 use crate::cli::{Codecs, Common};
 use crate::output::{Failure, print};
@@ -12,10 +12,14 @@ use crate::output::{Failure, print};
 pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
     let mut out = String::new();
     match &arguments.name {
-        None => {
-            for codec in Codec::all() {
-                let _ = writeln!(out, "{:<18} {}", codec.name, codec.about);
+        None => list_codecs(Codec::all(), &mut out),
+        Some(name) if let Ok(family) = Families::standard().named(name) => {
+            if arguments.entry.is_some() {
+                let problem = format!("{name} is a family: wanted one of its codecs, such as ");
+                let first = family.codecs().first().map_or("", |codec| codec.name);
+                return Err(Failure::Run(problem + first));
             }
+            list_codecs(family.codecs().iter(), &mut out);
         }
         Some(name) => {
             let codec = Codec::named(name).map_err(|error| Failure::Run(error.to_string()))?;
@@ -36,6 +40,13 @@ pub(crate) fn run(arguments: &Codecs, _: &Common) -> Result<(), Failure> {
         }
     }
     print(&out)
+}
+
+/// A line for each codec.
+fn list_codecs<'c>(codecs: impl Iterator<Item = &'c Codec>, out: &mut String) {
+    for codec in codecs {
+        let _ = writeln!(out, "{:<18} {}", codec.name, codec.about);
+    }
 }
 
 /// Describes the messages or classes of a name; a class also by its number.

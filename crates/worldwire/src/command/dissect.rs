@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use worldwire_core::json::{self, Style};
 use worldwire_core::text::TextStyle;
@@ -17,9 +18,9 @@ use super::capture::{self, Told};
 use super::packets;
 use super::secrets::key_file;
 use super::time::{Times, delta};
-use crate::cli::{Common, Dissect, TimeForm};
+use crate::cli::{Capture, Common, Dissect, TimeForm};
 use crate::definitions;
-use crate::output::{Failure, Output, say};
+use crate::output::{Failure, Output, counted, say};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     capture::start_threads(arguments.threads);
@@ -40,7 +41,13 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     let mut output = Output::open(&arguments.target)?;
     // What would show more, and of how many messages.
     let advice: Mutex<BTreeMap<Cow<'static, str>, u64>> = Mutex::default();
+    // Messages that nobody gave a definition for. A program that reads JSON sees that in each line.
+    let undefined = AtomicU64::new(0);
+    let counts = !matches!(format, Format::Json(_));
     let advise = |item: &Item<'_>| {
+        if counts && item.lacks_definition() {
+            undefined.fetch_add(1, Ordering::Relaxed);
+        }
         if let Some(text) = item.advice()
             && let Ok(mut advice) = advice.lock()
         {
@@ -104,8 +111,31 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
         for (text, messages) in advice.into_inner().unwrap_or_default() {
             say(format_args!("{messages} message{} {text}", if messages == 1 { "" } else { "s" }));
         }
+        let undefined = undefined.into_inner();
+        if undefined > 0 {
+            let (count, command) = (counted(undefined, "message"), doctor(&arguments.capture));
+            say(format_args!("{count} without a definition; what to do: {command}"));
+        }
     }
     if clean && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The command that looks for what is missing in the same capture.
+fn doctor(capture: &Capture) -> String {
+    // What came another way than from a file is there only if it was kept.
+    let file = match &capture.tcpdump {
+        Some(tcpdump) => tcpdump.write.as_deref(),
+        None => Some(&*capture.file).filter(|file| *file != Path::new("-")),
+    };
+    let file = file.map_or_else(|| "CAPTURE".to_owned(), definitions::shell);
+    let mut command = format!("worldwire doctor {file}");
+    for file in &capture.keys {
+        command += &format!(" --keys {}", definitions::shell(file));
+    }
+    for family in &capture.families {
+        command += &format!(" --as {family}");
+    }
+    command + &definitions::options(&capture.data) + &definitions::pins(&capture.data)
 }
 
 /// So many kinds of advice are given.
@@ -282,9 +312,7 @@ fn cut(
                 output.write(if is_json { line.as_bytes() } else { bytes })?;
                 if let Some(decode) = codec(line, families).filter(|_| !is_json) {
                     let data = &reading.arguments.capture.data;
-                    let pins =
-                        data.pin.iter().map(|pin| format!(" --pin {}.{}", pin.name, pin.version));
-                    let decode = decode + &definitions::options(data) + &pins.collect::<String>();
+                    let decode = decode + &definitions::options(data) + &definitions::pins(data);
                     reading.common.note("dissect", &format!("`worldwire {decode}` reads it"));
                 }
                 found = true;
@@ -397,5 +425,37 @@ impl Dissect {
     /// The number of the message that is to be cut out.
     fn message(&self) -> Option<u64> {
         self.message.or_else(|| self.first.then_some(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::doctor;
+    use crate::cli::{Capture, Data, Tcpdump};
+
+    #[test]
+    fn a_doctor_sees_what_was_kept() {
+        let data =
+            Data { paths: vec!["my data".into()], revision: Some(7), patch: None, pin: Vec::new() };
+        let mut capture = Capture {
+            file: PathBuf::from("a.pcap"),
+            keys: vec!["keys.toml".into()],
+            data,
+            families: vec!["7801=tera".to_owned()],
+            is_growing: false,
+            tcpdump: None,
+        };
+        let rest = " --keys keys.toml --as 7801=tera --data 'my data' --revision 7";
+        assert_eq!(doctor(&capture), format!("worldwire doctor a.pcap{rest}"));
+        capture.file = PathBuf::from("-");
+        assert_eq!(doctor(&capture), format!("worldwire doctor CAPTURE{rest}"));
+        for (write, wanted) in [(None, "CAPTURE"), (Some("b.pcapng".into()), "b.pcapng")] {
+            let filter = Vec::new();
+            let tcpdump = Tcpdump { interface: "eth0".into(), filter, write, force: false };
+            capture.tcpdump = Some(tcpdump);
+            assert_eq!(doctor(&capture), format!("worldwire doctor {wanted}{rest}"));
+        }
     }
 }

@@ -78,7 +78,7 @@ pub enum Request {
     },
     /// Removes the states of the objects of an age in which nobody is.
     ClearStates {
-        /// The number of its Age node, its instance, or a name that only one age has.
+        /// The number of its Age or AgeInfo node, its instance, or a name that only one age has.
         age: String,
         /// The state of the age itself, too.
         #[serde(default)]
@@ -324,6 +324,11 @@ pub async fn perform(
         }
         Request::ClearStates { age, own_state } => {
             let found = vault.ages_called(&age).await.map_err(said)?;
+            if let (true, Ok(id)) = (found.is_empty(), age.parse())
+                && let Some(what) = described(vault, id).await
+            {
+                return Err(format!("{id} is {what}, not an age"));
+            }
             let node = the_only(&age, "age", found)?;
             let cleared =
                 vault.clear_states(node, own_state).await.map_err(|error| match error {
@@ -402,6 +407,19 @@ pub async fn perform(
             Ok(vec![json!({ "nodes": nodes })])
         }
     }
+}
+
+/// What a node is, if it exists: `a player (Ann)`.
+async fn described(vault: &Vault, id: u32) -> Option<String> {
+    let TreeLine { kind, title, .. } = vault.tree(Some(id), 0).await.ok()?.into_iter().next()?;
+    let mut what = match &*kind {
+        "Player" => "a player".to_owned(),
+        kind => format!("a node of type {kind}"),
+    };
+    if !title.is_empty() {
+        what = format!("{what} ({title})");
+    }
+    Some(what)
 }
 
 /// The only node that a name means.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use worldwire_core::Side;
 use worldwire_dissect::{Definitions, Item, Scratch, Sink, TeraDefinitions};
-use worldwire_tera::carry::{Carry, format};
+use worldwire_tera::carry::{Carried, Carry, format};
 use worldwire_tera::file::MapName;
 use worldwire_tera::file::library::Known;
 use worldwire_tera::packet::Packets;
@@ -13,7 +13,8 @@ use worldwire_tera::schema::Patch;
 
 use super::map;
 use crate::cli::{Capture, Common, Data, Target};
-use crate::output::{Failure, complain, shown, write_all};
+use crate::definitions::{options, shell};
+use crate::output::{Failure, complain, printable, shown, write_all};
 use crate::{command, definitions};
 
 /// What is carried over, and with what.
@@ -77,7 +78,12 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
         }
         clean &= good;
     }
-    let carried = carry.finish();
+    write_all(target, written(&carry.finish(), &printable(&name), of).as_bytes())?;
+    if clean { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The map, with what its comments mean and what to do about opcodes that stay open.
+fn written(carried: &[Carried], name: &str, of: &Of<'_>) -> String {
     let sure = carried.iter().filter(|one| one.is_sure).count();
     let mut text = String::new();
     let _ = writeln!(
@@ -85,9 +91,26 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
         "# {sure} of {} opcodes, carried over from {name}; the others are not sure.",
         carried.len()
     );
-    text.push_str(&format(&carried));
-    write_all(target, text.as_bytes())?;
-    if clean { Ok(()) } else { Err(Failure::Input) }
+    let mut open = carried.iter().filter(|one| one.name.is_none()).peekable();
+    if open.peek().is_none() {
+        text.push_str(&format(carried));
+        return text;
+    }
+    let _ = writeln!(
+        text,
+        "# ? stands for a name: no name of {name} is left for the opcode, or none fits. It may be one \
+         that\n# {name} lacks; such names are not proposed. The commands at the end try them."
+    );
+    text.push_str(&format(carried));
+    text.push_str(
+        "\n# Try every definition on the opcodes with ?; the same works for those that are not sure.\n",
+    );
+    let data = Data { paths: of.data.to_vec(), revision: None, patch: of.patch, pin: Vec::new() };
+    let rest = format!("--from {}{}", shell(of.new), options(&data));
+    for Carried { opcode, .. } in open {
+        let _ = writeln!(text, "# worldwire tera def rank {opcode} {rest}");
+    }
+    text
 }
 
 /// Reads a capture without keys; true when it had no problems of its own.
@@ -108,4 +131,39 @@ pub(super) fn capture<S: Sink>(
         tcpdump: None,
     };
     Ok(command::capture::read(&capture, common, definitions, show, write)?.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_tera::file::{CodeMap, MapKind};
+
+    use super::*;
+
+    #[test]
+    fn a_map_reads_back_whatever_files_are_called() {
+        let carried = |opcode, name: Option<&str>| Carried {
+            opcode,
+            from: Side::Server,
+            messages: 1,
+            name: name.map(Box::from),
+            is_sure: name.is_some(),
+            confidence: 0.99,
+            second: None,
+        };
+        let (one, open) = (carried(5, Some("S_A")), carried(6, None));
+        let data = [PathBuf::from("a\nS_B = 6")];
+        let patch = Some(Patch::major(98));
+        let of =
+            Of { old: "o".as_ref(), old_map: "m".as_ref(), new: "n".as_ref(), data: &data, patch };
+        let text = written(&[one.clone(), open], "m", &of);
+        let (head, _) = text.split_once("\nS_A = 5").unwrap();
+        assert!(head.contains("# ? stands for a name: no name of m is left"), "{text}");
+        let end = "\n# worldwire tera def rank 6 --from n --data $'a\\x0aS_B = 6' --patch 98\n";
+        assert!(text.ends_with(end), "{text}");
+        let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", &text);
+        assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 5)]);
+        assert!(problems.is_empty(), "{problems:?}");
+        // Where nothing stays open, nothing is said of it.
+        assert!(!written(&[one], "m", &of).contains('?'));
+    }
 }

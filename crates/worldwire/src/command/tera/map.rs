@@ -26,9 +26,9 @@ pub(super) fn show(
     entries.sort_by_key(|entry| (entry.1, entry.0));
     let mut missing = false;
     for word in wanted {
-        let known = match word.parse::<u32>() {
-            Ok(code) => map.name(code).is_some(),
-            Err(_) => map.code(word).is_some(),
+        let known = match code_of(word) {
+            Some(code) => map.name(code).is_some(),
+            None => map.code(word).is_some(),
         };
         if !known {
             missing = true;
@@ -39,7 +39,7 @@ pub(super) fn show(
     }
     let mut out = String::new();
     for (name, code) in entries {
-        let is_wanted = |word: &String| *word == name || word.parse() == Ok(code);
+        let is_wanted = |word: &String| *word == name || code_of(word) == Some(code);
         if !wanted.is_empty() && !wanted.iter().any(is_wanted) {
             continue;
         }
@@ -51,6 +51,14 @@ pub(super) fn show(
     }
     print(&out)?;
     if clean && !missing { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// A code, in decimal digits or in hexadecimal ones behind `0x`.
+fn code_of(word: &str) -> Option<u32> {
+    match word.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => word.parse().ok(),
+    }
 }
 
 pub(super) fn convert(

@@ -17,7 +17,7 @@ use super::carry::Said;
 use crate::cli::{Capture, Common, Data, Target, TeraRank};
 use crate::command::capture;
 use crate::definitions;
-use crate::output::{Failure, complain, print, write_all};
+use crate::output::{Failure, Place, complain, counted, print, write_all};
 
 /// Scores that are as good as the same.
 const SAME: f64 = 0.05;
@@ -33,6 +33,11 @@ struct Found {
 
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
     let TeraRank { opcode, from, data, revision, patch, write, force, top, json } = arguments;
+    let target = write.clone().map(|file| Target { output: Some(file), force: *force });
+    if let Some(target) = &target {
+        // Before the work is done, and its results are shown.
+        Place::of(target)?;
+    }
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
     let definitions = definitions::load(&data, common)?;
     let mut found: BTreeMap<u16, Found> = BTreeMap::new();
@@ -90,14 +95,13 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         .par_iter()
         .map(|(opcode, found)| {
             let mut out = String::new();
-            let line = one(*opcode, found, *top, *json, &mut out);
+            let line = one(*opcode, found, top.get(), *json, &mut out);
             (out, line)
         })
         .unzip();
     let separator = if *json { "" } else { "\n" };
     print(&parts.join(separator))?;
-    if let Some(file) = write {
-        let target = Target { output: Some(file.clone()), force: *force };
+    if let Some(target) = target {
         write_all(&target, lines.concat().as_bytes())?;
     }
     if clean { Ok(()) } else { Err(Failure::Input) }
@@ -138,12 +142,13 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
     for Candidate { definition, form, fits, clean, score, notes, .. } in candidates.iter().take(top)
     {
         let taken = packets.opcode(definition.name()).filter(|other| *other != opcode);
+        let score = tenths(*score);
         if json {
             let notes: BTreeMap<&str, u64> =
                 notes.iter().map(|(kind, count)| (kind.name(), *count)).collect();
             let line = json!({
                 "opcode": opcode, "name": definition.name(), "version": definition.version(),
-                "score": (score * 10.0).round() / 10.0, "messages": tried, "fits": fits,
+                "score": score, "messages": tried, "fits": fits,
                 "clean": clean, "header": form.bytes(), "integrity": *form == HeaderForm::Integrity,
                 "mapped": taken, "notes": notes,
             });
@@ -168,17 +173,40 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
         Some(best) if tied => {
             format!("# {} = {opcode} # a tie: {}\n", best.definition.name(), ties.join(", "))
         }
-        Some(Candidate { definition, score, form, .. }) if *score > 0.0 => {
-            let name = definition.name();
+        Some(Candidate { definition, score, form, .. }) => {
+            let (name, score) = (definition.name(), tenths(*score));
+            if score <= 0.0 {
+                return format!("# {name} = {opcode} # score {score:.1}: nothing fits well\n");
+            }
             let sealed = match form {
                 HeaderForm::Plain => "",
                 HeaderForm::Integrity => ", with counter and checksum",
             };
-            format!("{name} = {opcode} # score {score:.1}, {tried} messages{sealed}\n")
-        }
-        Some(Candidate { definition, score, .. }) => {
-            format!("# {} = {opcode} # score {score:.1}: nothing fits well\n", definition.name())
+            let messages = counted(tried, "message");
+            format!("{name} = {opcode} # score {score:.1}, {messages}{sealed}\n")
         }
         None => format!("# {opcode}: no definition fits\n"),
+    }
+}
+
+/// A score as it is shown, the same in text and JSON: with one digit, and no zero below zero.
+fn tenths(score: f64) -> f64 {
+    (score * 10.0).round() / 10.0 + 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::tenths;
+
+    #[test]
+    fn a_score_is_the_same_in_text_and_json() {
+        for (score, wanted) in
+            [(0.25, "0.3"), (-0.25, "-0.3"), (55.45, "55.5"), (-0.04, "0.0"), (12.0, "12.0")]
+        {
+            let shown = tenths(score);
+            assert_eq!((&*format!("{shown:.1}"), &*json!(shown).to_string()), (wanted, wanted));
+        }
     }
 }

@@ -18,7 +18,11 @@ pub(crate) fn clear(
     let cleared = ask(&shard.shard, request, Vec::new())?;
     for one in &cleared {
         let count = one["states"].as_u64().unwrap_or_default();
-        let own = if one["ownState"] == true { ", and that of the age" } else { "" };
+        let own = match (with_age, one["ownState"] == true) {
+            (true, true) => ", and that of the age",
+            (true, false) => "; there was no state of the age itself",
+            (false, _) => "",
+        };
         let plural = if count == 1 { "" } else { "s" };
         let text = format!("{count} state{plural} of objects cleared{own}");
         common.note(&title(one), &text);
