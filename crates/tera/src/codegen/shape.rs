@@ -128,7 +128,7 @@ impl<'p> Shapes<'p> {
             };
             let shape = self.shape(index, &type_name, &path, taken);
             // A copy and the last one stand in the same record; but not always with one type.
-            let last = field.twin.map(|twin| plan.field(twin));
+            let last = field.twin().map(|twin| plan.field(twin));
             let last = last.filter(|last| match (field.kind(), last.kind()) {
                 (FieldKind::Scalar { scalar, .. }, FieldKind::Scalar { scalar: last, .. }) => {
                     scalar == last

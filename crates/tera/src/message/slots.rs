@@ -42,7 +42,7 @@ impl<'v> Slots<'v> {
 
     #[cold]
     fn of_twin(self, plan: &Plan, field: u32) -> &'v Value<'v> {
-        let twin = plan.field(field).twin.map(|twin| plan.field(twin).slot as usize);
+        let twin = plan.field(field).twin().map(|twin| plan.field(twin).slot as usize);
         twin.and_then(|slot| self.0.get(slot)).unwrap_or(&ABSENT)
     }
 }

@@ -82,11 +82,12 @@ fn tell_elements<'d, 'p>(
     elements: &'d [u8],
     count: usize,
 ) {
-    // Those behind its own are not reached: there is no value for them.
-    let fields = plan.fields.get(scope.fields.start as usize..).unwrap_or_default();
+    let fields = plan.fields_of(&scope.fields);
     if let Some(scalar) = scope.alike {
-        let (stride, single) = (scope.stride as usize, scope.single);
-        return tell_alike(scalar, AlikeElements { visitor, fields, elements, stride, single });
+        return tell_alike(
+            scalar,
+            AlikeElements { visitor, fields, elements, single: scope.single },
+        );
     }
     let run = plan.run_of(scope);
     let fixed = elements.get(LINKS..).unwrap_or_default();
@@ -115,26 +116,54 @@ fn tell_run<'d, 'p>(
     tell(visitor, run, plan.fields_of_run(run), data, 0);
 }
 
-/// Elements whose fields have one type.
+/// Elements whose fields have one type and stand one behind the other, with nothing else.
 struct AlikeElements<'v, 'd, 'p, V> {
     visitor: &'v mut V,
     fields: &'p [Field],
     elements: &'d [u8],
-    stride: usize,
     single: bool,
 }
 
 impl<'d, 'p, V: Visit<'d, 'p>> Alike for AlikeElements<'_, 'd, 'p, V> {
     #[inline(always)]
     fn tell<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue) {
-        let Self { visitor, fields, mut elements, stride, single } = self;
-        // They have at least their links.
-        while let Some((element, behind)) = elements.split_at_checked(stride.max(LINKS)) {
+        // Most have few fields. Where their number is known there is no loop over them.
+        match self.fields {
+            [a] => self.each::<1, BYTES>(&[a], read),
+            [a, b] => self.each::<2, BYTES>(&[a, b], read),
+            [a, b, c] => self.each::<3, BYTES>(&[a, b, c], read),
+            fields => {
+                let stride = LINKS + fields.len() * BYTES;
+                self.all(stride, fields, read);
+            }
+        }
+    }
+}
+
+impl<'d, 'p, V: Visit<'d, 'p>> AlikeElements<'_, 'd, 'p, V> {
+    #[inline(always)]
+    fn each<const FIELDS: usize, const BYTES: usize>(
+        self,
+        fields: &[&'p Field; FIELDS],
+        read: impl Fn([u8; BYTES]) -> ScalarValue,
+    ) {
+        self.all(LINKS + FIELDS * BYTES, fields.iter().copied(), read);
+    }
+
+    #[inline(always)]
+    fn all<const BYTES: usize>(
+        self,
+        stride: usize,
+        fields: impl IntoIterator<Item = &'p Field> + Clone,
+        read: impl Fn([u8; BYTES]) -> ScalarValue,
+    ) {
+        let Self { visitor, mut elements, single, .. } = self;
+        while let Some((element, behind)) = elements.split_at_checked(stride) {
             let values = element.get(LINKS..).unwrap_or_default().as_chunks().0;
             if !single {
                 visitor.enter("", Part::Record);
             }
-            for (bytes, field) in values.iter().zip(fields) {
+            for (bytes, field) in values.iter().zip(fields.clone()) {
                 visitor.scalar(field.name(), read(*bytes));
             }
             if !single {

@@ -61,13 +61,13 @@ pub struct Plan {
 pub struct Field {
     pub(crate) name: Box<str>,
     pub(crate) kind: FieldKind,
-    /// For an earlier copy of a repeated field: the index of the last one, which it takes its value
-    /// from when it has none of its own.
-    pub(crate) twin: Option<u32>,
-    /// Its index in the record around.
-    pub(crate) slot: u32,
     /// Its index in the plan's list.
     pub(crate) index: u32,
+    /// For an earlier copy of a repeated field: the index of the last one, which it takes its value
+    /// from when it has none of its own. For any other its own.
+    pub(crate) last: u32,
+    /// Its index in the record around.
+    pub(crate) slot: u32,
     /// Of a text, bytes or an array: which of those in its scope it is.
     pub(crate) body: u32,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Scope {
     pub(crate) run: Range<u32>,
     /// Whether they are.
     pub(crate) one_run: bool,
-    /// The type of all of them, if it is one, and they stand one behind the other.
+    /// The type of all of them, if it is one, and they stand one behind the other, with nothing else.
     pub(crate) alike: Option<Scalar>,
     pub(crate) loose_flat: bool,
     /// Whether it has bodies, all of them arrays of plain elements in the first segment, and counts
@@ -255,7 +255,12 @@ impl Field {
     /// Whether it is an earlier copy of a field that stands more than once.
     #[must_use]
     pub fn is_copy(&self) -> bool {
-        self.twin.is_some()
+        self.twin().is_some()
+    }
+
+    /// For an earlier copy, the index of the last one.
+    pub(crate) fn twin(&self) -> Option<u32> {
+        (self.last != self.index).then_some(self.last)
     }
 }
 

@@ -464,7 +464,7 @@ impl Compiler<'_> {
                     _ => 0,
                 },
                 one_run: run.is_some(),
-                alike: run.as_ref().and_then(|run| steps.alike(run)),
+                alike: run.as_ref().and_then(|run| steps.alike(run, scope.size)),
                 run: run.unwrap_or(0..0),
                 fields: starts[*record].clone(),
                 bodies,
@@ -503,9 +503,9 @@ impl Compiler<'_> {
             Body::Object(record) => FieldKind::Object(starts[record].clone()),
             Body::Row(record) => FieldKind::Row(starts[record].clone()),
         };
-        let twin = draft.twin.map(|twin| places[twin]);
         let (name, index) = (draft.name.clone(), places[id]);
-        Field { name, kind, twin, slot: draft.slot, index, body: 0 }
+        let last = draft.twin.map_or(index, |twin| places[twin]);
+        Field { name, kind, index, last, slot: draft.slot, body: 0 }
     }
 }
 

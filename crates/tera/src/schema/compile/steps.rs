@@ -97,14 +97,16 @@ impl Steps<'_> {
         range(start, self.ops.len())
     }
 
-    /// The type of all fields of a run, if it is one, and they stand one behind the other.
-    pub(super) fn alike(&self, run: &Range<u32>) -> Option<Scalar> {
+    /// The type of all fields of a run, if it is one, and they stand one behind the other and fill so
+    /// many bytes.
+    pub(super) fn alike(&self, run: &Range<u32>, size: u32) -> Option<Scalar> {
         let run = self.fixed.get(run.start as usize..run.end as usize)?;
         let scalar = run.first()?.scalar;
         let alike = |(index, fixed): (usize, &Fixed)| {
             fixed.scalar == scalar && usize::from(fixed.offset) == index * scalar.size()
         };
-        run.iter().enumerate().all(alike).then_some(scalar)
+        let full = run.len() * scalar.size() == size as usize;
+        (full && run.iter().enumerate().all(alike)).then_some(scalar)
     }
 
     /// Adds the places of the truth values among some steps.
