@@ -150,8 +150,8 @@ pub(crate) struct Scope {
     /// The type of all of them, if it is one, and they stand one behind the other, with nothing else.
     pub(crate) alike: Option<Scalar>,
     pub(crate) loose_flat: bool,
-    /// Whether it has bodies, all of them arrays of plain elements in the first segment, and counts
-    /// as the bytes that it has.
+    /// Whether it has bodies, all of them texts and arrays of plain elements in the first segment,
+    /// and counts as the bytes that it has.
     pub(crate) nested: bool,
     /// Whether it has texts, bytes, lists or further segments, which scopes may share.
     pub(crate) has_bodies: bool,

@@ -179,7 +179,7 @@ fn plain_lists<'d, 'n, S: Sink<'d, 'n>>(
 
 /// A word of the first segment of a scope, which is all there.
 #[inline]
-fn word(head: &[u8], spot: Spot) -> usize {
+pub(super) fn word(head: &[u8], spot: Spot) -> usize {
     let at = usize::from(spot.offset);
     match head.get(at..at + 2) {
         Some(&[low, high]) => usize::from(u16::from_le_bytes([low, high])),

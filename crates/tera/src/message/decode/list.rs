@@ -2,13 +2,14 @@
 
 use worldwire_core::Result;
 
-use super::flat::words;
+use super::flat::{word, words};
 use super::{Leaf, Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
 use crate::message::oddity::NoteKind;
 use crate::message::pairs;
-use crate::schema::plan::{LINKS, Op, Plan, Scope};
+use crate::schema::plan::{LINKS, Op, Plan, Scope, TextPlace};
+use crate::types::text::text_length;
 
 /// What the words of a list say.
 #[derive(Clone, Copy)]
@@ -239,8 +240,8 @@ pub(crate) fn in_order(data: &[u8], scope: &Scope, count: usize, first: usize) -
 }
 
 /// Where a list ends whose elements stand one behind the other from its first one on, each in front
-/// of its own lists, and lead nowhere else, with nothing odd in them. The bodies of its elements are
-/// lists of plain ones.
+/// of its own texts and lists, and lead nowhere else, with nothing odd in them. The lists of its
+/// elements are of plain ones.
 #[inline(never)]
 fn nested(
     plan: &Plan,
@@ -248,7 +249,7 @@ fn nested(
     scope: &Scope,
     (count, first): (usize, usize),
 ) -> Option<usize> {
-    let lists = plan.steps(&scope.loose);
+    let bodies = plan.steps(&scope.loose);
     let mut at = place(first);
     for left in (0..count).rev() {
         let start = at as usize + LINKS;
@@ -257,11 +258,21 @@ fn nested(
             return None;
         }
         let mut cursor = at + scope.size + place(LINKS);
-        for list in lists {
-            let &Op::Array { count, plain, .. } = list else { return None };
-            let words = words(head, count);
-            if words != 0 {
-                cursor = linked(data, words, cursor, plain)?;
+        for body in bodies {
+            match *body {
+                Op::Array { count, plain, .. } => {
+                    let words = words(head, count);
+                    if words != 0 {
+                        cursor = linked(data, words, cursor, plain)?;
+                    }
+                }
+                Op::Text { place: TextPlace::Offset(spot), .. }
+                    if word(head, spot) == cursor as usize =>
+                {
+                    let rest = data.get(cursor as usize..)?;
+                    cursor += place(text_length(rest)?) + 2;
+                }
+                _ => return None,
             }
         }
         let next = if left > 0 { cursor } else { 0 };

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::{index, range};
-use crate::schema::plan::{Field, Fixed, LINKS, Op, Scope, Spot};
+use crate::schema::plan::{Field, Fixed, LINKS, Op, Scope, Spot, TextPlace};
 use crate::types::Scalar;
 
 /// Gives the texts, bytes and arrays of a scope their numbers; gives how many there are.
@@ -20,7 +20,7 @@ pub(super) fn number(wire: &[Op], fields: &mut [Field]) -> u32 {
     bodies
 }
 
-/// Finds the arrays whose elements are plain, and the scopes that have no other bodies.
+/// Finds the arrays whose elements are plain, and the scopes that have no bodies but those and texts.
 pub(super) fn mark_plain(ops: &mut [Op], scopes: &mut [Scope]) {
     for op in &mut *ops {
         if let Op::Array { count, offset, scope, plain, .. } = op
@@ -35,7 +35,12 @@ pub(super) fn mark_plain(ops: &mut [Op], scopes: &mut [Scope]) {
     }
     for scope in scopes {
         let bodies = ops.get(scope.loose.start as usize..scope.loose.end as usize);
-        let is_plain = |op: &Op| matches!(op, Op::Array { plain: 1.., .. });
+        let is_plain = |op: &Op| {
+            matches!(
+                op,
+                Op::Array { plain: 1.., .. } | Op::Text { place: TextPlace::Offset(_), .. }
+            )
+        };
         scope.nested = scope.loose_flat
             && scope.cost == scope.size + index(LINKS)
             && bodies.is_some_and(|bodies| !bodies.is_empty() && bodies.iter().all(is_plain));
