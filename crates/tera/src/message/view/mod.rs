@@ -33,6 +33,8 @@ pub use list::ListView;
 /// To find a field of fixed size behind a body of variable length, which few definitions have, the
 /// bodies before it are read.
 ///
+/// Records and lists are borrowed from the view; texts and bytes from the message, and may outlive it.
+///
 /// ```
 /// # use worldwire_tera::message::{HeaderForm, Item, View};
 /// # use worldwire_tera::schema::{Definition, FileName, ParseOptions};

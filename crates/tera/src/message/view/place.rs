@@ -58,3 +58,23 @@ impl Place {
         self.0 & WHOLE != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_touch_each_other() {
+        for (scope, start, whole, field) in
+            [(0, 0, false, 0), (65_537, 65_535, true, 65_535), (1, 4, true, 0), (9, 12, false, 7)]
+        {
+            let place = Place::new(scope, start, whole);
+            assert_eq!((place.scope(), place.start(), place.field()), (scope, start, None));
+            let inner = place.of(field);
+            assert_eq!((inner.scope(), inner.start(), inner.field()), (scope, start, Some(field)));
+            let moved = inner.moved(99);
+            assert_eq!((moved.scope(), moved.start(), moved.field()), (scope, 99, Some(field)));
+            assert!([place, inner, moved].iter().all(|place| place.is_whole() == whole));
+        }
+    }
+}
