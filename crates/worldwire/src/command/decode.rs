@@ -4,7 +4,6 @@ use std::path::Path;
 
 use worldwire_core::json::Style;
 use worldwire_core::text::{TextStyle, write_tree};
-use worldwire_core::value::parse_hex;
 use worldwire_core::{Limits, Side};
 use worldwire_dissect::{Codec, CodecOptions, catch_defect};
 
@@ -15,12 +14,7 @@ use crate::{definitions, input};
 pub(crate) fn run(arguments: &Decode, common: &Common) -> Result<(), Failure> {
     let codec = Codec::named(&arguments.codec).map_err(|error| Failure::Run(error.to_string()))?;
     let (data, subject) = match (&arguments.hex, &arguments.file) {
-        (Some(hex), _) => {
-            let data = parse_hex(hex).ok_or_else(|| {
-                Failure::Run("--hex: wanted an even number of hexadecimal digits".into())
-            })?;
-            (data, "--hex".to_owned())
-        }
+        (Some(digits), _) => (input::hex(digits)?, "--hex".to_owned()),
         (None, Some(path)) => (input::read(path)?, path.display().to_string()),
         (None, None) => (input::read(Path::new("-"))?, "standard input".to_owned()),
     };

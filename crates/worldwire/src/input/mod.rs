@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use worldwire_capture::{CaptureReader, Record, SecretsKind};
 use worldwire_core::Limits;
+use worldwire_core::value::parse_hex;
 use worldwire_dissect::Keys;
 
 use crate::output::{Failure, complain, shown};
@@ -23,6 +24,23 @@ pub(crate) fn title(path: &Path) -> String {
         Some("-") => "standard input".to_owned(),
         _ => shown(path),
     }
+}
+
+/// The bytes that follow `--hex`.
+pub(crate) fn hex(digits: &str) -> Result<Vec<u8>, Failure> {
+    parse_hex(digits).ok_or_else(|| {
+        let other =
+            digits.chars().enumerate().find(|(_, c)| !c.is_whitespace() && !c.is_ascii_hexdigit());
+        Failure::Run(match other {
+            Some((index, other)) => {
+                format!(
+                    "--hex: wanted hexadecimal digits, found {other:?} as character {}",
+                    index + 1
+                )
+            }
+            None => "--hex: wanted an even number of hexadecimal digits".to_owned(),
+        })
+    })
 }
 
 /// Opens a file, or standard input for `-`.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use worldwire_core::Severity;
 use worldwire_core::json::Style;
-use worldwire_core::value::parse_hex;
 use worldwire_ki::message::Fit;
 use worldwire_ki::schema::{Message, Mode, Protocol, Protocols};
 
@@ -177,9 +176,7 @@ fn fit(
 ) -> Result<(), Failure> {
     let message = named(protocols, name)?;
     let payload = match hex {
-        Some(hex) => parse_hex(hex).ok_or_else(|| {
-            Failure::Run("--hex: wanted an even number of hexadecimal digits".into())
-        })?,
+        Some(digits) => input::hex(digits)?,
         None => input::read(file.unwrap_or_else(|| Path::new("-")))?,
     };
     let fit = message.fit(&payload);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 use worldwire_core::Limits;
-use worldwire_core::value::parse_hex;
 use worldwire_ki::object::{
     COMPACT, CoreTable, FLAG_NAMES, HUMAN_READABLE, MAGIC, Object, ObjectCodec, ObjectOptions,
     STATEFUL, ZLIB,
@@ -20,7 +19,7 @@ use crate::command::ki::loader::Loader;
 use crate::command::memory::Memory;
 use crate::command::work;
 use crate::output::{Failure, complain, counted, print, printable, say};
-use crate::types;
+use crate::{input, types};
 
 /// A way of reading that works.
 struct Way {
@@ -33,10 +32,8 @@ pub(super) fn run(arguments: &KiOpGuess, common: &Common) -> Result<(), Failure>
     let hints = stream::hints(&arguments.hints)?;
     stream::tell_unknown(&hints, &classes, common);
     let guess = Guess { classes: &classes, core: hints.core(), json: arguments.json };
-    if let Some(hex) = &arguments.hex {
-        let wanted = "--hex: wanted an even number of hexadecimal digits";
-        let bytes = parse_hex(hex).ok_or_else(|| Failure::Run(wanted.to_owned()))?;
-        return guess.one("--hex", &bytes);
+    if let Some(digits) = &arguments.hex {
+        return guess.one("--hex", &input::hex(digits)?);
     }
     let standard_input = [PathBuf::from("-")];
     let paths: &[PathBuf] = match &arguments.inputs[..] {
