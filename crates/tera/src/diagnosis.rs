@@ -1,6 +1,7 @@
 //! Why messages of a build could not be decoded: opcodes without a name, names without a
 //! definition, definitions of another patch.
 
+use core::cmp::Reverse;
 use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,6 +47,9 @@ struct Seen {
     /// Some of a client's messages without a name, with their conversations, in their order.
     unnamed: Vec<(u64, Box<[u8]>)>,
 }
+
+/// How many opcodes without a name are tried. Maps of builds name some 100 of clients.
+const MOST_UNNAMED: usize = 512;
 
 /// How a message was counted that does not fit.
 #[derive(Clone, Copy, Debug)]
@@ -267,11 +271,16 @@ impl Diagnosis {
 
     /// The opcodes without a name whose messages have counter and checksum, and how many messages
     /// there are: their counter rises, and what [fits](crate::rank) them best does so behind the
-    /// longer header. No list can hold them before they have names.
+    /// longer header. No list can hold them before they have names. Of very many opcodes those with the
+    /// most messages are tried.
     #[must_use]
     pub fn unnamed(&self) -> Vec<(u16, u64)> {
         let counting = self.opcodes.iter().filter(|(_, seen)| counts(&seen.unnamed));
-        let sealed = counting.filter(|(_, seen)| {
+        let mut counting: Vec<(&u16, &Seen)> = counting.collect();
+        counting.sort_by_key(|(opcode, seen)| (Reverse(seen.count), **opcode));
+        counting.truncate(MOST_UNNAMED);
+        counting.sort_by_key(|(opcode, _)| **opcode);
+        let sealed = counting.into_iter().filter(|(_, seen)| {
             let mut ranking = Ranking::of(&self.packets);
             for (conversation, message) in &seen.unnamed {
                 ranking.push(*conversation, Side::Client, message);

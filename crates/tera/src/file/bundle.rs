@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use super::map::is_name;
 use super::{CodeMap, Deprecated, bad_value, parse_json};
-use crate::schema::parse::MOST_NAME;
 use crate::schema::{ParseOptions, Problem, Set};
 
 /// What a `data.json` holds.
@@ -42,7 +42,7 @@ impl Bundle {
         for (revision, map) in part("maps").into_iter().flatten() {
             let pairs = map.as_object().into_iter().flatten().map(|(name, code)| {
                 let code = code.as_u64().and_then(|code| u16::try_from(code).ok());
-                (name.len() <= MOST_NAME).then_some((name, u32::from(code?)))
+                is_name(name).then_some((name, u32::from(code?)))
             });
             match (revision.parse(), pairs.collect::<Option<Vec<_>>>()) {
                 (Ok(number), Some(pairs)) => {

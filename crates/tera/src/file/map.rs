@@ -202,6 +202,11 @@ struct Bad {
     help: &'static str,
 }
 
+/// Whether a text may be a name: of characters that can be seen, and that stand in no other's place.
+pub(super) fn is_name(text: &str) -> bool {
+    (1..=MOST_NAME).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
     let malformed = |message: String| Bad {
         kind: ProblemKind::MalformedLine,
@@ -219,6 +224,9 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
             "the name has {} bytes, wanted at most {MOST_NAME}",
             name.len()
         )));
+    }
+    if !is_name(name) {
+        return Err(malformed(format!("{} is no name", quoted(name))));
     }
     let rest = rest.trim_start_matches(is_space);
     let code = rest.strip_prefix('=').unwrap_or(rest).trim_start_matches(is_space);
@@ -256,6 +264,16 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names are shown as they are.
+    #[test]
+    fn names_cannot_hide_anything() {
+        let text = "S_A 1\nS_\u{1b}[31mB 2\nS_C\0 3\nS_\u{202e}D 4\n";
+        let (map, problems) = CodeMap::parse(MapKind::Protocol, "protocol.1.map", text);
+        assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 1)]);
+        let kinds: Vec<_> = problems.iter().map(|problem| problem.kind.name()).collect();
+        assert_eq!(kinds, ["malformed_line"; 3]);
+    }
 
     #[test]
     fn a_map_is_written_as_it_is_read() {

@@ -160,6 +160,23 @@ pub(super) struct Built {
     pub(super) problems: Vec<Problem>,
     /// The files it includes, directly or not.
     pub(super) includes: Vec<Box<str>>,
+    /// Whether it was left out because the set is too large.
+    pub(super) no_room: bool,
+}
+
+impl Built {
+    /// How many lines and fields there are.
+    pub(super) fn size(&self) -> usize {
+        self.definition.as_ref().map_or(0, |made| made.lines.len() + made.plan.fields.len())
+    }
+
+    /// Of a file for which a set has no room, by what there is too much of.
+    pub(super) fn without_room(file: &str, what: &str, most: usize) -> Self {
+        let message = format!("with it there are more than {most} {what}");
+        let diagnostic = Source::new(file, "").error(0..0, message);
+        let problems = vec![Problem { kind: ProblemKind::TooLarge, diagnostic }];
+        Self { problems, no_room: true, ..Self::default() }
+    }
 }
 
 /// The lines of a file with those of included files in their places, and where they come from.
@@ -294,7 +311,7 @@ pub(super) fn build<'f>(
         plan,
         since: text.since,
     });
-    Built { definition, problems: lines.problems, includes }
+    Built { definition, problems: lines.problems, includes, no_room: false }
 }
 
 #[cfg(test)]

@@ -18,6 +18,10 @@ const PROGRAMS: [(&str, &str); 1] = [(
      array crystals\n- uint32 slot\n- uint32 id\n",
 )];
 
+/// Lines and fields of all definitions of a set together, with includes, rows and elements written
+/// out. Real sets have some 50,000: a few short files can ask for as much memory as there is.
+const MOST_OF_SET: usize = 1 << 20;
+
 /// A file of a set.
 #[derive(Clone, Debug)]
 struct Entry {
@@ -121,20 +125,32 @@ impl Set {
         let marks =
             self.entries.values().fold(Marks::default(), |marks, entry| marks.or(entry.text.marks));
         let of_set = self.options.dialect.or_else(|| marks.of_set());
-        let mut fresh = HashMap::new();
-        for (name, entry) in &self.entries {
-            let dialect = of_set.unwrap_or_else(|| entry.text.marks.of_file());
-            // A file that was missing may have come.
-            let touched = changed.contains(name)
+        let dialect_of = |entry: &Entry| of_set.unwrap_or_else(|| entry.text.marks.of_file());
+        // A file that was missing may have come, and one may have gone and made room.
+        let is_touched = |name: &str, entry: &Entry| {
+            changed.contains(name)
+                || entry.built.no_room
                 || entry.built.includes.iter().any(|include| changed.contains(include))
                 || entry.text.includes().any(|include| changed.contains(include))
-                || dialect != entry.dialect;
+                || dialect_of(entry) != entry.dialect
+        };
+        let (touched, kept): (Vec<_>, Vec<_>) =
+            self.entries.iter().partition(|(name, entry)| is_touched(name, entry));
+        let kept = kept.iter().map(|(_, entry)| entry.built.size()).sum();
+        let mut room = MOST_OF_SET.saturating_sub(kept);
+        let mut fresh = HashMap::new();
+        for (name, entry) in touched {
             let Ok(file) = &entry.name else { continue };
-            if touched {
-                let find = |wanted: &str| self.entries.get(wanted).map(|entry| &entry.text);
-                let built = build(file, &entry.text, dialect, &self.options, &find);
-                fresh.insert(name.clone(), (built, dialect));
-            }
+            let find = |wanted: &str| self.entries.get(wanted).map(|entry| &entry.text);
+            let dialect = dialect_of(entry);
+            // Once there is no room nothing is built any more: that takes long, too.
+            let built = (room > 0).then(|| build(file, &entry.text, dialect, &self.options, &find));
+            let left = built.as_ref().and_then(|built| room.checked_sub(built.size()));
+            room = left.unwrap_or_default();
+            let built = built.filter(|_| left.is_some()).unwrap_or_else(|| {
+                Built::without_room(name, "lines and fields of all definitions", MOST_OF_SET)
+            });
+            fresh.insert(name.clone(), (built, dialect));
         }
         update.compiled = fresh.len();
         for (name, (built, dialect)) in fresh {
@@ -301,6 +317,21 @@ mod tests {
 
     fn kinds(set: &Set) -> Vec<&'static str> {
         set.problems().map(|problem| problem.kind.name()).collect()
+    }
+
+    /// A short row has as many fields as it says, in each file.
+    #[test]
+    fn a_set_has_room_for_so_many_fields() {
+        let file = |number: usize| (format!("S_A.{number}.def"), "byte[60000] a\n");
+        let mut set = Set::load((10..30).map(file), ParseOptions::default());
+        let refused = kinds(&set);
+        assert_eq!((set.definitions().count(), refused.len()), (17, 3));
+        assert!(refused.iter().all(|kind| *kind == "too_large"), "{refused:?}");
+        let problem = set.problems().next().unwrap().to_string();
+        assert!(problem.starts_with("S_A.27.def:1:1: error: with it there are more"), "{problem}");
+        // Where files went there is room for others.
+        set.update((20..30).map(file));
+        assert_eq!((set.definitions().count(), set.problems().count()), (10, 0));
     }
 
     #[test]
