@@ -47,7 +47,7 @@ impl Said {
 }
 
 pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), Failure> {
-    let (map, mut clean) = map::read(of.old_map, None)?;
+    let (map, mut clean) = map::read_only(of.old_map)?;
     let definitions = definitions::load_from(of.data, common)?;
     let mut library = definitions.part::<TeraDefinitions>().library().clone();
     let name = of.old_map.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

@@ -12,6 +12,7 @@ use worldwire_tera::schema::Problem;
 
 use super::folder;
 use crate::cli::{Target, TeraMapForm};
+use crate::definitions::shell;
 use crate::output::{Failure, complain, print, write_all};
 use crate::report;
 
@@ -81,7 +82,7 @@ pub(super) fn convert(
 }
 
 pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
-    let ((old, old_clean), (new, new_clean)) = (read(old, None)?, read(new, None)?);
+    let ((old, old_clean), (new, new_clean)) = (read_only(old)?, read_only(new)?);
     let names: BTreeSet<&str> = old.iter().chain(new.iter()).map(|(name, _)| name).collect();
     let mut out = String::new();
     for name in names {
@@ -102,8 +103,32 @@ pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
     if old_clean && new_clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Reads a map in any form; what is wrong with it is reported. False when parts were left out.
-pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
+/// Reads a map in any form, where no option tells which of several is meant: it has to be alone in its
+/// file. What is wrong with it is reported. False when parts were left out.
+pub(super) fn read_only(file: &Path) -> Result<(CodeMap, bool), Failure> {
+    read_choosing(file, None, |revisions| {
+        let path = shell(file);
+        format!(
+            "wanted a file with one map, found those of {}; this writes one of them: worldwire tera map \
+             convert {path} --revision NUMBER --to map -o protocol.NUMBER.map",
+            revisions.join(", ")
+        )
+    })
+}
+
+/// The same, where `--revision` tells which of several is meant.
+fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
+    read_choosing(file, revision, |revisions| {
+        format!("wanted --revision with one of {}", revisions.join(", "))
+    })
+}
+
+/// The same; `help` says how to choose.
+fn read_choosing(
+    file: &Path,
+    revision: Option<u32>,
+    help: impl Fn(&[String]) -> String,
+) -> Result<(CodeMap, bool), Failure> {
     let (text, _) = folder::read(file)?;
     let path = file.display().to_string();
     let told = |problems: Vec<Problem>| {
@@ -135,10 +160,7 @@ pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool)
     match chosen {
         Some(map) => Ok((map, clean)),
         None if revisions.is_empty() => Err(Failure::Input),
-        None => Err(Failure::Run(format!(
-            "{path}: wanted --revision with one of {}",
-            revisions.join(", ")
-        ))),
+        None => Err(Failure::Run(format!("{path}: {}", help(&revisions)))),
     }
 }
 

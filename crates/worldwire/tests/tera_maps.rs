@@ -1,0 +1,71 @@
+//! Maps of opcodes: those that commands do not take, and those that nobody finds.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
+}
+
+/// A folder with the capture of TERA, and all that belongs to it.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(sample("tera-login.pcapng"), folder.path().join("a.pcapng")).unwrap();
+    for part in ["definitions", "map", "integrity"] {
+        fs::create_dir_all(folder.path().join("data").join(part)).unwrap();
+        for file in fs::read_dir(sample("tera").join(part)).unwrap() {
+            let file = file.unwrap();
+            let copy = folder.path().join("data").join(part).join(file.file_name());
+            fs::copy(file.path(), copy).unwrap();
+        }
+    }
+    folder
+}
+
+/// Standard output, standard error, exit code.
+fn run(folder: &TempDir, arguments: &str) -> (String, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.current_dir(folder.path()).args(arguments.split(' '));
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+/// Carries a map over from a capture to the same one.
+fn carry(folder: &TempDir, old_map: &str, rest: &str) -> (String, String, i32) {
+    let data = "--data data/definitions";
+    let of = format!("--old a.pcapng --old-map {old_map} --new a.pcapng {data}{rest}");
+    run(folder, &format!("tera map carry {of}"))
+}
+
+#[test]
+fn one_of_several_maps_is_written_to_a_file_first() {
+    let folder = folder();
+    let maps = r#"{"maps": {"7": {"S_CHAT": 1}, "8": {"S_CHAT": 2}}}"#;
+    fs::write(folder.path().join("data.json"), maps).unwrap();
+    fs::write(folder.path().join("x.map"), "S_CHAT = 2\n").unwrap();
+    for (out, said, code) in
+        [run(&folder, "tera map diff data.json x.map"), carry(&folder, "data.json", "")]
+    {
+        assert_eq!((&*out, code), ("", 2), "{said}");
+        assert!(
+            said.contains("data.json: wanted a file with one map, found those of 7, 8"),
+            "{said}"
+        );
+        // What it says works, and then so does the command.
+        let convert = said.trim_end().rsplit("worldwire ").next().unwrap();
+        let convert = convert.replace("NUMBER", "7");
+        assert_eq!(run(&folder, &convert), (String::new(), String::new(), 0), "{convert}");
+        let diff = run(&folder, "tera map diff protocol.7.map x.map");
+        assert_eq!(diff, ("S_CHAT 1 -> 2\n".to_owned(), String::new(), 0));
+        fs::remove_file(folder.path().join("protocol.7.map")).unwrap();
+    }
+    // Where there is such an option, it is still asked for.
+    let (_, said, code) = run(&folder, "tera map show data.json");
+    assert_eq!((&*said, code), ("worldwire: data.json: wanted --revision with one of 7, 8\n", 2));
+}
