@@ -69,3 +69,38 @@ fn one_of_several_maps_is_written_to_a_file_first() {
     let (_, said, code) = run(&folder, "tera map show data.json");
     assert_eq!((&*said, code), ("worldwire: data.json: wanted --revision with one of 7, 8\n", 2));
 }
+
+#[test]
+fn a_map_of_another_build_carries_nothing_over() {
+    let folder = folder();
+    for name in ["protocol.385363.map", "protocol.999001.map", "old.map"] {
+        // What is the same in every build proves nothing.
+        let map = "C_CHECK_VERSION = 19900\nS_CHECK_VERSION = 19901\nS_CHAT = 1\n";
+        fs::write(folder.path().join(name), map).unwrap();
+    }
+    for (name, wanted) in [
+        ("protocol.385363.map", "the map is of revision 385363, the client of 999001"),
+        ("protocol.999001.map", "both are of revision 999001; check what is in the map"),
+        ("old.map", "check that it is of revision 999001, that of the client"),
+    ] {
+        let wanted =
+            format!("worldwire: a.pcapng: none of its 10 opcodes is in {name}: {wanted}\n");
+        let result = carry(&folder, name, " -o new.map");
+        assert_eq!(result, (String::new(), wanted, 1));
+        assert!(!folder.path().join("new.map").exists());
+    }
+}
+
+#[test]
+fn a_map_of_system_messages_is_no_map_of_opcodes() {
+    let folder = folder();
+    let map = folder.path().join("data/map/sysmsg.98.map");
+    // Also where its name does not tell.
+    fs::copy(map, folder.path().join("old.map")).unwrap();
+    for name in ["data/map/sysmsg.98.map", "old.map"] {
+        let wanted =
+            format!("worldwire: {name}: wanted a map of opcodes, found one of system messages\n");
+        assert_eq!(carry(&folder, name, " -o new.map"), (String::new(), wanted, 2));
+        assert!(!folder.path().join("new.map").exists());
+    }
+}

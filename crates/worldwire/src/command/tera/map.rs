@@ -7,13 +7,14 @@ use std::path::Path;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::json;
 use worldwire_core::nearest;
+use worldwire_tera::file::library::sender;
 use worldwire_tera::file::{Bundle, CodeMap, MapKind, MapName};
 use worldwire_tera::schema::Problem;
 
 use super::folder;
 use crate::cli::{Target, TeraMapForm};
 use crate::definitions::shell;
-use crate::output::{Failure, complain, print, write_all};
+use crate::output::{Failure, complain, print, shown, write_all};
 use crate::report;
 
 pub(super) fn show(
@@ -162,6 +163,20 @@ fn read_choosing(
         None if revisions.is_empty() => Err(Failure::Input),
         None => Err(Failure::Run(format!("{path}: {}", help(&revisions)))),
     }
+}
+
+/// Refuses a map of system messages: by the name of its file, or where no name is that of a message.
+pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
+    let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let kind = MapName::parse(&name).map(|name| name.kind);
+    let is_message = |(name, _): (&str, u32)| sender(name).is_some();
+    if kind == Some(MapKind::SystemMessages) || (!map.is_empty() && !map.iter().any(is_message)) {
+        let file = shown(file);
+        return Err(Failure::Run(format!(
+            "{file}: wanted a map of opcodes, found one of system messages"
+        )));
+    }
+    Ok(())
 }
 
 /// The members of a JSON object of numbers, with those that stand there more than once.
