@@ -104,3 +104,40 @@ fn a_map_of_system_messages_is_no_map_of_opcodes() {
         assert!(!folder.path().join("new.map").exists());
     }
 }
+
+#[test]
+fn a_new_map_has_a_name_to_be_found_by() {
+    let folder = folder();
+    let told = "--data finds a map by its name: call it protocol.999001.map\n";
+    let rank = "tera def rank 51042 --from a.pcapng --data data/definitions --write";
+    let old = "data/map/protocol.999001.map";
+    for write in ["rank.map", "rank.txt"] {
+        let (_, said, code) = run(&folder, &format!("{rank} {write}"));
+        assert_eq!((said, code), (format!("worldwire: {write}: {told}"), 0));
+        // Whoever does not listen is told again.
+        let (_, said, code) =
+            run(&folder, &format!("dissect a.pcapng --data data/definitions --data {write}"));
+        let wanted = format!(
+            "worldwire: {write}: wanted definitions of messages, found none; maps of TERA are found \
+             by the names of their files: protocol.REVISION.map, with the revision of the client, \
+             and sysmsg.PATCH.map for system messages\n"
+        );
+        assert_eq!((said, code), (wanted, 2));
+    }
+    // The number of another build is no better than none.
+    for write in ["carry.map", "protocol.7.map"] {
+        let (_, said, code) = carry(&folder, old, &format!(" -o {write}"));
+        assert_eq!((said, code), (format!("worldwire: {write}: {told}"), 0));
+    }
+    let write = "protocol.999001.map";
+    assert_eq!(run(&folder, &format!("{rank} {write}")).1, "");
+    let (_, said, code) =
+        run(&folder, &format!("dissect a.pcapng --data data/definitions --data {write} --quiet"));
+    assert_eq!((&*said, code), ("", 0));
+    fs::remove_file(folder.path().join(write)).unwrap();
+    assert_eq!(carry(&folder, old, &format!(" -o {write}")).1, "");
+    // What is no map at all is not taken for one.
+    fs::write(folder.path().join("notes.txt"), "nothing of TERA\n").unwrap();
+    let (_, said, _) = run(&folder, "dissect a.pcapng --data notes.txt");
+    assert_eq!(said, "worldwire: notes.txt: wanted definitions of messages, found none\n");
+}

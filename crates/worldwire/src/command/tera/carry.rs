@@ -113,6 +113,7 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
     let known = Known { revision: Some(revision), patch: of.patch, ..Known::default() };
     let packets = Packets::new(&library, known);
     let mut carry = Carry::new(&packets);
+    let mut revision = None;
     for (file, is_old) in [(of.old, true), (of.new, false)] {
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Said>| {
             out.extend(Said::of(item));
@@ -139,8 +140,11 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
             return Err(Failure::Input);
         }
         clean &= good;
+        // In the end that of the new build.
+        revision = build.revision;
     }
     write_all(target, written(&carry.finish(), &printable(&name), of).as_bytes())?;
+    map::tell_name(target, revision, common);
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 

@@ -12,7 +12,7 @@ use worldwire_tera::file::{Bundle, CodeMap, MapKind, MapName};
 use worldwire_tera::schema::Problem;
 
 use super::folder;
-use crate::cli::{Target, TeraMapForm};
+use crate::cli::{Common, Target, TeraMapForm};
 use crate::definitions::shell;
 use crate::output::{Failure, complain, print, shown, write_all};
 use crate::report;
@@ -177,6 +177,22 @@ pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
         )));
     }
     Ok(())
+}
+
+/// Says how the file of a new map is to be called, if `--data` would not find it for its build.
+pub(super) fn tell_name(target: &Target, revision: Option<u32>, common: &Common) {
+    let Some(file) = target.output.as_deref().filter(|file| file.is_file()) else { return };
+    let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let name = MapName::parse(&name).filter(|name| name.kind == MapKind::Protocol);
+    let of: Option<u32> = name.and_then(|name| name.version.parse().ok());
+    if of.is_some() && (revision.is_none() || of == revision) {
+        return;
+    }
+    let wanted = match revision {
+        Some(revision) => format!("protocol.{revision}.map"),
+        None => "protocol.REVISION.map, with the revision of the client".to_owned(),
+    };
+    common.note(&shown(file), &format!("--data finds a map by its name: call it {wanted}"));
 }
 
 /// The members of a JSON object of numbers, with those that stand there more than once.
