@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use worldwire_core::{Diagnostic, Limits, Severity};
 use worldwire_dissect::{Definitions, KiObjects, MxoObjects, TeraDefinitions};
 use worldwire_ki::schema::Protocols;
-use worldwire_tera::file::library::Known;
+use worldwire_tera::file::library::{Known, sender};
+use worldwire_tera::file::{CodeMap, MapKind, text};
+use worldwire_tera::schema::Problem;
 
 use crate::cli::{Common, Data};
 use crate::command::ki::inside;
@@ -92,7 +94,8 @@ fn add_kind(
             if has_lists || has_tables {
                 continue;
             }
-            let message = format!("{}: wanted {kind}, found none", path.display());
+            let help = help_on_maps(path).unwrap_or_default();
+            let message = format!("{}: wanted {kind}, found none{help}", path.display());
             return Err(Failure::Run(message));
         };
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
@@ -123,6 +126,24 @@ fn add_kind(
         report::diagnostics(&objects.warnings(&definitions.part::<Protocols>()));
     }
     Ok(())
+}
+
+/// What to do with a file that is a map of TERA, and not called as one.
+fn help_on_maps(path: &Path) -> Option<&'static str> {
+    if !path.is_file() {
+        return None;
+    }
+    let is_named = path.extension().is_some_and(|end| end == "map");
+    let is_map = || {
+        let (text, _) = text::read(read(path).ok()?).ok()?;
+        let (map, problems) = CodeMap::parse(MapKind::Protocol, "", &text);
+        let is_message = |(name, _): (&str, u32)| sender(name).is_some();
+        Some(map.iter().any(is_message) && !problems.iter().any(Problem::is_error))
+    };
+    (is_named || is_map()?).then_some(
+        "; maps of TERA are found by the names of their files: protocol.REVISION.map, with the \
+         revision of the client, and sysmsg.PATCH.map for system messages",
+    )
 }
 
 /// The message XML in an archive of KI, which mostly has other files.

@@ -49,5 +49,7 @@ fn main() -> ExitCode {
             output::say(format_args!("worldwire: {}", lines.join("\n")));
             ExitCode::from(2)
         }
+        // 128 and the number of a signal.
+        Err(Failure::Interrupted(code)) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
     }
 }

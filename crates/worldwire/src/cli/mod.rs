@@ -35,7 +35,7 @@ pub(crate) use wad::*;
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Results go to standard output, everything else to standard error.\n\
-                  Exit codes: 0 fine, 1 the input had problems, 2 could not run.\n\n\
+                  Exit codes: 0 fine, 1 the input had problems, 2 could not run, 130 interrupted.\n\n\
                   Example:\n  worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml"
 )]
 pub(crate) struct Cli {

@@ -247,7 +247,8 @@ pub(crate) struct TeraRank {
     /// The version of the game, such as 92.04, if no revisions.json has it
     #[arg(long, value_name = "VERSION")]
     pub(crate) patch: Option<Patch>,
-    /// Write a map with the best name of each opcode to this file; ties are left as comments
+    /// Write a map with the best name of each opcode to this file; ties are left as comments. --data
+    /// finds it by its name, protocol.REVISION.map
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
     /// Overwrite that file
@@ -295,6 +296,8 @@ pub(crate) enum TeraMap {
     #[command(after_help = "Examples:
   worldwire tera map carry --old old.pcap --old-map protocol.385363.map --new new.pcap \\
       --data tera-data -o protocol.387486.map
+
+The map is found with --data by its name: protocol.REVISION.map, with the revision of the new client.
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their place in
 the conversation. What is not sure stands in the map as a comment. There, ? stands where a name belongs:

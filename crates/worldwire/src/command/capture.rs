@@ -17,7 +17,8 @@ use crate::output::{Failure, complain};
 /// of the capture and as soon as there are packets. True when the input had no problems of its own
 /// (those of conversations are counted in the dissection).
 ///
-/// Ctrl-C ends the input: the rest goes on as if the capture were over.
+/// Ctrl-C ends a live capture: the rest goes on as if that were over. A file that was not read to its
+/// end is an error, [`Failure::Interrupted`]: what there is to say of a whole capture would be wrong.
 pub(crate) fn read<S: Sink>(
     arguments: &Capture,
     common: &Common,
@@ -95,8 +96,14 @@ pub(crate) fn read_telling<S: Sink>(
         if !out.is_empty() {
             write(&out)?;
         }
-        if let Filled::End(fault) = filled {
-            break fault;
+        match filled {
+            Filled::More => {}
+            Filled::End(fault) => break fault,
+            Filled::Interrupted(code) => {
+                progress.finish_and_clear();
+                complain(&subject, "interrupted: the capture was not read to its end");
+                return Err(Failure::Interrupted(code));
+            }
         }
         filled = match next {
             Filled::More if !dissection.is_pending() => {

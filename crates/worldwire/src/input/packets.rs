@@ -2,8 +2,7 @@
 
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use indicatif::ProgressBar;
@@ -34,6 +33,9 @@ pub(crate) enum Filled {
     More,
     /// The capture is over. The fault is reported when it ended in the middle.
     End(Option<CaptureError>),
+    /// A signal came before the end of a file, with this exit code. One that ends a live capture is
+    /// its [`Self::End`]: nothing else ends it.
+    Interrupted(i32),
 }
 
 /// Why a capture cannot be read at all.
@@ -89,9 +91,11 @@ impl Packets {
 /// The packets of a capture file, handed over where they stand in the reader's buffer.
 struct Stored {
     capture: CaptureReader<Box<dyn Read + Send>>,
-    /// Whether the user asked for the end.
-    interrupted: Arc<AtomicBool>,
-    _interruption: Interruption,
+    /// The exit code of the signal that came.
+    signal: Arc<OnceLock<i32>>,
+    /// Gone at the end of the file: what is made of all packets is not half a result, and who has
+    /// enough of that ends the program.
+    interruption: Option<Interruption>,
 }
 
 impl Stored {
@@ -99,15 +103,16 @@ impl Stored {
         let input = super::open(path).map_err(Refusal::Failed)?;
         let input: Box<dyn Read + Send> =
             if progress.is_hidden() { input } else { Box::new(progress.wrap_read(input)) };
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&interrupted);
-        let _interruption = Interruption::ask_first(move || asked.store(true, Ordering::SeqCst));
+        let (interruption, signal) = Interruption::keep_first();
         let capture = CaptureReader::new(input, limits).map_err(Refusal::NoCapture)?;
-        Ok(Self { capture, interrupted, _interruption })
+        Ok(Self { capture, signal, interruption: Some(interruption) })
     }
 
     fn fill(&mut self, push: &mut impl FnMut(&Packet<'_>) -> bool) -> Filled {
-        while !self.interrupted.load(Ordering::Relaxed) {
+        let fault = loop {
+            if let Some(code) = self.signal.get() {
+                return Filled::Interrupted(*code);
+            }
             let capture = &mut self.capture;
             match catch_defect(move || capture.next()) {
                 Ok(Ok(Some(Record::Packet(packet)))) => {
@@ -116,14 +121,16 @@ impl Stored {
                     }
                 }
                 Ok(Ok(Some(_))) => {}
-                Ok(Ok(None)) => return Filled::End(None),
-                Ok(Err(error)) => return Filled::End(Some(error)),
+                Ok(Ok(None)) => break None,
+                Ok(Err(error)) => break Some(error),
                 Err(defect) => {
                     let source = io::Error::other(defect.report("the capture file", &[]));
-                    return Filled::End(Some(CaptureError::Read { offset: 0, source }));
+                    break Some(CaptureError::Read { offset: 0, source });
                 }
             }
-        }
-        Filled::End(None)
+        };
+        self.interruption = None;
+        // One that came before that has nobody else to be heard by.
+        self.signal.get().map_or(Filled::End(fault), |code| Filled::Interrupted(*code))
     }
 }

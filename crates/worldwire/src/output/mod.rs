@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Pipe,
     /// The command could not run, and this is why.
     Run(String),
+    /// A signal came before all of the input was read; that was said. This is its exit code.
+    Interrupted(i32),
 }
 
 impl Failure {

@@ -1,23 +1,36 @@
 //! Signals that end the program.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::stages::settle_all;
 use super::whole::{hold_still, remove_unfinished};
 
-/// What the first signal does instead of ending the program.
-static FIRST: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+/// What the first signal does instead of ending the program. It takes the exit code of that signal.
+type First = Box<dyn FnOnce(i32) + Send>;
 
-/// As long as this lives, the first signal ends the input rather than the program; the second one
-/// ends the program.
+static FIRST: Mutex<Option<First>> = Mutex::new(None);
+
+/// As long as this lives, the first signal is for whoever asked for it; the second one ends the
+/// program.
 #[derive(Debug)]
 pub(crate) struct Interruption(());
 
 impl Interruption {
     /// Chooses what the first signal does: something short. One at a time; the last one counts.
     pub(crate) fn ask_first(act: impl FnOnce() + Send + 'static) -> Self {
-        *first() = Some(Box::new(act));
+        *first() = Some(Box::new(|_| act()));
         Self(())
+    }
+
+    /// Keeps the exit code of the first signal, for who ends the program with it when that is safe.
+    pub(crate) fn keep_first() -> (Self, Arc<OnceLock<i32>>) {
+        let code = Arc::new(OnceLock::new());
+        let kept = Arc::clone(&code);
+        *first() = Some(Box::new(move |code| {
+            // It is heard once.
+            let _ = kept.set(code);
+        }));
+        (Self(()), code)
     }
 }
 
@@ -27,7 +40,7 @@ impl Drop for Interruption {
     }
 }
 
-fn first() -> std::sync::MutexGuard<'static, Option<Box<dyn FnOnce() + Send>>> {
+fn first() -> std::sync::MutexGuard<'static, Option<First>> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -35,7 +48,7 @@ fn first() -> std::sync::MutexGuard<'static, Option<Box<dyn FnOnce() + Send>>> {
 fn interrupted(code: i32) {
     let act = first().take();
     match act {
-        Some(act) => act(),
+        Some(act) => act(code),
         None => give_up(code),
     }
 }
@@ -90,7 +103,7 @@ fn tell(text: &[u8]) {
 }
 
 /// Ctrl-C, a closed terminal and a polite kill leave no half-written file behind. The exit code is
-/// 128 and the number of the signal, as shells have it; unless the signal ended the input only, see
+/// 128 and the number of the signal, as shells have it; unless the signal was asked for, see
 /// [`Interruption`].
 ///
 /// So does a mapped file that somebody shortens meanwhile, with the exit code 2.
@@ -132,8 +145,8 @@ fn ignored() -> Option<u64> {
     u64::from_str_radix(ignored.trim(), 16).ok()
 }
 
-/// Ctrl-C leaves no half-written file behind. The exit code is 130, unless it ended the input only,
-/// see [`Interruption`].
+/// Ctrl-C leaves no half-written file behind. The exit code is 130, unless it was asked for, see
+/// [`Interruption`].
 #[cfg(not(unix))]
 pub(crate) fn clean_up_when_interrupted() {
     // Without a handler the default action ends the program, which is nearly as good.

@@ -1,20 +1,22 @@
 //! `worldwire tera map carry`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use worldwire_core::Side;
 use worldwire_dissect::{Definitions, Item, Scratch, Sink, TeraDefinitions};
 use worldwire_tera::carry::{Carried, Carry, format};
-use worldwire_tera::file::MapName;
-use worldwire_tera::file::library::Known;
+use worldwire_tera::file::library::{CheckVersion, Known};
+use worldwire_tera::file::{CodeMap, MapName};
+use worldwire_tera::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, Header};
 use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::Patch;
 
 use super::map;
 use crate::cli::{Capture, Common, Data, Target};
 use crate::definitions::{options, shell};
-use crate::output::{Failure, complain, printable, shown, write_all};
+use crate::output::{Failure, complain, counted, printable, shown, write_all};
 use crate::{command, definitions};
 
 /// What is carried over, and with what.
@@ -46,24 +48,81 @@ impl Said {
     }
 }
 
+/// What a capture says of its build.
+#[derive(Default)]
+struct Build {
+    /// How many messages there are.
+    messages: u64,
+    /// The opcodes that are not the same in every build.
+    opcodes: BTreeSet<u16>,
+    /// The revision that a client names first.
+    revision: Option<u32>,
+}
+
+impl Build {
+    fn push(&mut self, Said { from, bytes, .. }: &Said) {
+        self.messages += 1;
+        match Header::peek(bytes) {
+            Ok(Some(Header { opcode: CHECK_VERSION, .. })) if *from == Side::Client => {
+                let names = || CheckVersion::decode(bytes).ok()?.protocol;
+                self.revision = self.revision.or_else(names);
+            }
+            Ok(Some(Header { opcode: CHECK_VERSION | CHECK_VERSION_ANSWER, .. })) => {}
+            Ok(Some(Header { opcode, .. })) => drop(self.opcodes.insert(opcode)),
+            _ => {}
+        }
+    }
+
+    /// Why a map of this name cannot be that of the build, if it has none of its opcodes.
+    fn other_than(&self, map: &CodeMap, name: &str, of_map: Option<u32>) -> Option<String> {
+        let is_there = |opcode: &u16| map.name(u32::from(*opcode)).is_some();
+        if self.opcodes.is_empty() || self.opcodes.iter().any(is_there) {
+            return None;
+        }
+        let check = match (of_map, self.revision) {
+            (Some(map), Some(client)) if map != client => {
+                format!("the map is of revision {map}, the client of {client}")
+            }
+            (Some(_), Some(client)) => {
+                format!("both are of revision {client}; check what is in the map")
+            }
+            (None, Some(client)) => {
+                format!("check that it is of revision {client}, that of the client")
+            }
+            (Some(map), None) => {
+                format!(
+                    "check that the client is of revision {map}, which the capture does not say"
+                )
+            }
+            (None, None) => "check that it is of the build of the client".to_owned(),
+        };
+        let opcodes = counted(self.opcodes.len(), "opcode");
+        Some(format!("none of its {opcodes} is in {name}: {check}"))
+    }
+}
+
 pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), Failure> {
-    let (map, mut clean) = map::read(of.old_map, None)?;
+    let (map, mut clean) = map::read_only(of.old_map)?;
+    map::wants_opcodes(of.old_map, &map)?;
     let definitions = definitions::load_from(of.data, common)?;
     let mut library = definitions.part::<TeraDefinitions>().library().clone();
     let name = of.old_map.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let revision = MapName::parse(&name).and_then(|name| name.version.parse().ok()).unwrap_or(0);
-    library.opcodes.insert(revision, map);
+    let of_map = MapName::parse(&name).and_then(|name| name.version.parse().ok());
+    let revision = of_map.unwrap_or(0);
+    library.opcodes.insert(revision, map.clone());
     let known = Known { revision: Some(revision), patch: of.patch, ..Known::default() };
     let packets = Packets::new(&library, known);
     let mut carry = Carry::new(&packets);
+    let mut revision = None;
     for (file, is_old) in [(of.old, true), (of.new, false)] {
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Said>| {
             out.extend(Said::of(item));
         };
-        let mut count = 0_u64;
+        let mut build = Build::default();
         let good = capture(file, common, definitions.clone(), show, |said: &Vec<Said>| {
-            for Said { stream, from, bytes } in said {
-                count += 1;
+            for said in said {
+                build.push(said);
+                let Said { stream, from, bytes } = said;
                 if is_old {
                     carry.push_old(*stream, *from, bytes);
                 } else {
@@ -72,13 +131,20 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
             }
             Ok(())
         })?;
-        if count == 0 {
+        if build.messages == 0 {
             complain(&shown(file), "holds no messages of TERA");
             return Err(Failure::Input);
         }
+        if is_old && let Some(problem) = build.other_than(&map, &name, of_map) {
+            complain(&shown(file), &problem);
+            return Err(Failure::Input);
+        }
         clean &= good;
+        // In the end that of the new build.
+        revision = build.revision;
     }
     write_all(target, written(&carry.finish(), &printable(&name), of).as_bytes())?;
+    map::tell_name(target, revision, common);
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 

@@ -7,12 +7,14 @@ use std::path::Path;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::json;
 use worldwire_core::nearest;
+use worldwire_tera::file::library::sender;
 use worldwire_tera::file::{Bundle, CodeMap, MapKind, MapName};
 use worldwire_tera::schema::Problem;
 
 use super::folder;
-use crate::cli::{Target, TeraMapForm};
-use crate::output::{Failure, complain, print, write_all};
+use crate::cli::{Common, Target, TeraMapForm};
+use crate::definitions::shell;
+use crate::output::{Failure, complain, print, shown, write_all};
 use crate::report;
 
 pub(super) fn show(
@@ -81,7 +83,7 @@ pub(super) fn convert(
 }
 
 pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
-    let ((old, old_clean), (new, new_clean)) = (read(old, None)?, read(new, None)?);
+    let ((old, old_clean), (new, new_clean)) = (read_only(old)?, read_only(new)?);
     let names: BTreeSet<&str> = old.iter().chain(new.iter()).map(|(name, _)| name).collect();
     let mut out = String::new();
     for name in names {
@@ -102,8 +104,32 @@ pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
     if old_clean && new_clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Reads a map in any form; what is wrong with it is reported. False when parts were left out.
-pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
+/// Reads a map in any form, where no option tells which of several is meant: it has to be alone in its
+/// file. What is wrong with it is reported. False when parts were left out.
+pub(super) fn read_only(file: &Path) -> Result<(CodeMap, bool), Failure> {
+    read_choosing(file, None, |revisions| {
+        let path = shell(file);
+        format!(
+            "wanted a file with one map, found those of {}; this writes one of them: worldwire tera map \
+             convert {path} --revision NUMBER --to map -o protocol.NUMBER.map",
+            revisions.join(", ")
+        )
+    })
+}
+
+/// The same, where `--revision` tells which of several is meant.
+fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
+    read_choosing(file, revision, |revisions| {
+        format!("wanted --revision with one of {}", revisions.join(", "))
+    })
+}
+
+/// The same; `help` says how to choose.
+fn read_choosing(
+    file: &Path,
+    revision: Option<u32>,
+    help: impl Fn(&[String]) -> String,
+) -> Result<(CodeMap, bool), Failure> {
     let (text, _) = folder::read(file)?;
     let path = file.display().to_string();
     let told = |problems: Vec<Problem>| {
@@ -135,11 +161,38 @@ pub(super) fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool)
     match chosen {
         Some(map) => Ok((map, clean)),
         None if revisions.is_empty() => Err(Failure::Input),
-        None => Err(Failure::Run(format!(
-            "{path}: wanted --revision with one of {}",
-            revisions.join(", ")
-        ))),
+        None => Err(Failure::Run(format!("{path}: {}", help(&revisions)))),
     }
+}
+
+/// Refuses a map of system messages: by the name of its file, or where no name is that of a message.
+pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
+    let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let kind = MapName::parse(&name).map(|name| name.kind);
+    let is_message = |(name, _): (&str, u32)| sender(name).is_some();
+    if kind == Some(MapKind::SystemMessages) || (!map.is_empty() && !map.iter().any(is_message)) {
+        let file = shown(file);
+        return Err(Failure::Run(format!(
+            "{file}: wanted a map of opcodes, found one of system messages"
+        )));
+    }
+    Ok(())
+}
+
+/// Says how the file of a new map is to be called, if `--data` would not find it for its build.
+pub(super) fn tell_name(target: &Target, revision: Option<u32>, common: &Common) {
+    let Some(file) = target.output.as_deref().filter(|file| file.is_file()) else { return };
+    let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let name = MapName::parse(&name).filter(|name| name.kind == MapKind::Protocol);
+    let of: Option<u32> = name.and_then(|name| name.version.parse().ok());
+    if of.is_some() && (revision.is_none() || of == revision) {
+        return;
+    }
+    let wanted = match revision {
+        Some(revision) => format!("protocol.{revision}.map"),
+        None => "protocol.REVISION.map, with the revision of the client".to_owned(),
+    };
+    common.note(&shown(file), &format!("--data finds a map by its name: call it {wanted}"));
 }
 
 /// The members of a JSON object of numbers, with those that stand there more than once.

@@ -14,6 +14,7 @@ use worldwire_tera::packet::Packets;
 use worldwire_tera::rank::{Candidate, Ranking};
 
 use super::carry::Said;
+use super::map;
 use crate::cli::{Capture, Common, Data, Target, TeraRank};
 use crate::command::capture;
 use crate::definitions;
@@ -103,6 +104,10 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     print(&parts.join(separator))?;
     if let Some(target) = target {
         write_all(&target, lines.concat().as_bytes())?;
+        let mut revisions = found.iter().map(|(_, found)| found.packets.known().revision);
+        let first = revisions.next().flatten();
+        // Of several builds, nobody knows which one is meant.
+        map::tell_name(&target, first.filter(|_| revisions.all(|other| other == first)), common);
     }
     if clean { Ok(()) } else { Err(Failure::Input) }
 }

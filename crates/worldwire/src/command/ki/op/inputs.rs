@@ -363,7 +363,7 @@ fn fault(path: &Path, failure: Failure) -> String {
             let subject = format!("{}: ", shown(path));
             message.strip_prefix(&subject).unwrap_or(&message).to_owned()
         }
-        Failure::Input | Failure::Pipe => "cannot be read".to_owned(),
+        Failure::Input | Failure::Pipe | Failure::Interrupted(_) => "cannot be read".to_owned(),
     }
 }
 
