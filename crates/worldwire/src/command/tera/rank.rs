@@ -1,5 +1,6 @@
 //! `worldwire tera def rank`.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -18,12 +19,15 @@ use super::map;
 use crate::cli::{Capture, Common, Data, Target, TeraRank};
 use crate::command::capture;
 use crate::definitions;
-use crate::output::{Failure, Place, complain, counted, print, write_all};
+use crate::output::{Failure, Place, complain, counted, print, shown, write_all};
 
 /// Scores that are as good as the same.
 const SAME: f64 = 0.05;
 /// Messages of one opcode that are tried; more would not tell more.
 const MOST_MESSAGES: usize = 1000;
+
+/// Opcodes that are tried when none is given.
+const MOST_OPCODES: usize = 2_048;
 
 /// The messages of an opcode, in the order of the capture, and the build that they are of.
 struct Found {
@@ -91,7 +95,15 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         complain(&from.display().to_string(), &message);
         return Err(Failure::Input);
     }
-    let found: Vec<(u16, Found)> = found.into_iter().collect();
+    let mut found: Vec<(u16, Found)> = found.into_iter().collect();
+    let count = |found: &Found| found.messages.len() as u64 + found.more;
+    if let more @ 1.. = keep_most(&mut found, MOST_OPCODES, count) {
+        let message = format!(
+            "only the {MOST_OPCODES} opcodes with the most messages are tried; give each of the \
+             other {more} by its number"
+        );
+        complain(&shown(from), &message);
+    }
     let (parts, lines): (Vec<String>, Vec<String>) = found
         .par_iter()
         .map(|(opcode, found)| {
@@ -110,6 +122,17 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         map::tell_name(&target, first.filter(|_| revisions.all(|other| other == first)), common);
     }
     if clean { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// Keeps so many with the most messages, in their order; gives how many others there were.
+fn keep_most<F>(found: &mut Vec<(u16, F)>, most: usize, count: impl Fn(&F) -> u64) -> usize {
+    let more = found.len().saturating_sub(most);
+    if more > 0 {
+        found.sort_by_key(|(_, found)| Reverse(count(found)));
+        found.truncate(most);
+        found.sort_by_key(|(opcode, _)| *opcode);
+    }
+    more
 }
 
 /// Writes what fits an opcode; gives its line of a map.
@@ -203,7 +226,15 @@ fn tenths(score: f64) -> f64 {
 mod tests {
     use serde_json::json;
 
-    use super::tenths;
+    use super::{keep_most, tenths};
+
+    #[test]
+    fn of_very_many_opcodes_those_with_the_most_messages_are_tried() {
+        let mut found = vec![(1, 5), (2, 9), (3, 5), (4, 1)];
+        assert_eq!(keep_most(&mut found, 4, |count| *count), 0);
+        assert_eq!(keep_most(&mut found, 2, |count| *count), 2);
+        assert_eq!(found, [(1, 5), (2, 9)]);
+    }
 
     #[test]
     fn a_score_is_the_same_in_text_and_json() {
