@@ -187,9 +187,12 @@ impl TeraDefinitions {
         let mut fresh = Vec::new();
         for (path, bytes) in files {
             let name = file_name(&path);
-            let Ok((text, is_latin)) = text::read(bytes) else {
-                said.push(Source::new(&path, "").error(0..0, "wanted UTF-8 text"));
-                continue;
+            let (text, is_latin) = match text::read(bytes) {
+                Ok(read) => read,
+                Err(error) => {
+                    said.push(Source::new(&path, "").error(0..0, error.to_string()));
+                    continue;
+                }
             };
             if is_latin {
                 said.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));

@@ -160,7 +160,12 @@ mod tests {
             Of { old: "o".as_ref(), old_map: "m".as_ref(), new: "n".as_ref(), data: &data, patch };
         let text = written(&[one.clone(), open], "m", &of);
         let (head, _) = text.split_once("\nS_A = 5").unwrap();
-        assert!(head.contains("# ? stands for a name. Only names of m that the old capture has messages of are\n"), "{text}");
+        assert!(
+            head.contains(
+                "# ? stands for a name. Only names of m that the old capture has messages of are\n"
+            ),
+            "{text}"
+        );
         let end = "\n# worldwire tera def rank 6 --from n --data $'a\\x0aS_B = 6' --patch 98\n";
         assert!(text.ends_with(end), "{text}");
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", &text);
@@ -170,6 +175,8 @@ mod tests {
         let text = written(&[one], "m", &of);
         assert!(!text.contains('?'), "{text}");
         // What the percentage means is said in any case.
-        assert!(text.contains("The percentage says how far ahead a name is. It does not decide alone"));
+        assert!(
+            text.contains("The percentage says how far ahead a name is. It does not decide alone")
+        );
     }
 }
