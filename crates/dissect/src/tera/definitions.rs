@@ -187,9 +187,12 @@ impl TeraDefinitions {
         let mut fresh = Vec::new();
         for (path, bytes) in files {
             let name = file_name(&path);
-            let Ok((text, is_latin)) = text::read(bytes) else {
-                said.push(Source::new(&path, "").error(0..0, "wanted UTF-8 text"));
-                continue;
+            let (text, is_latin) = match text::read(bytes) {
+                Ok(read) => read,
+                Err(error) => {
+                    said.push(Source::new(&path, "").error(0..0, error.to_string()));
+                    continue;
+                }
             };
             if is_latin {
                 said.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
@@ -207,6 +210,7 @@ impl TeraDefinitions {
             } else if let Some(parsed) = MapName::parse(name) {
                 let (map, problems) = CodeMap::parse(parsed.kind, &path, &text);
                 said.extend(said_of(problems));
+                said.extend(self.replaced(name, &path));
                 if !self.library.add_map(name, map) {
                     let message =
                         "the file name of an opcode map needs a revision: protocol.387486.map";
@@ -227,6 +231,9 @@ impl TeraDefinitions {
             } else {
                 let (bundle, problems) = Bundle::parse(&path, &text);
                 said.extend(said_of(problems));
+                for revision in bundle.maps.keys() {
+                    said.extend(self.replaced(&format!("protocol.{revision}.map"), &path));
+                }
                 self.library.opcodes.extend(bundle.maps);
                 self.library.deprecated = bundle.deprecated;
                 for (name, text) in bundle.files {
@@ -244,6 +251,15 @@ impl TeraDefinitions {
         }
         self.forget();
         said
+    }
+
+    /// Notes where a map is from. A build has one map, so an earlier one from elsewhere is told.
+    fn replaced(&mut self, name: &str, path: &str) -> Option<Diagnostic> {
+        let other = self.paths.insert(name.to_owned(), path.to_owned());
+        let other = other.filter(|other| other != path)?;
+        let message =
+            format!("there is another {name}: {other}; this one counts, and no name of the other");
+        Some(Source::new(path, "").warning(0..0, message))
     }
 
     fn forget(&mut self) {
@@ -320,6 +336,27 @@ mod tests {
             "{said:?}"
         );
         assert_eq!(tera.library().definitions.newest("S_A").map(|it| it.plan().least()), Some(8));
+    }
+
+    #[test]
+    fn a_second_map_of_a_build_is_told() {
+        let mut tera = TeraDefinitions::default();
+        let mut said = |path: &str, text: &str| -> Vec<String> {
+            let said = tera.add(vec![(path.to_owned(), text.into())]);
+            said.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
+        // Read again, as with --watch; and of another build.
+        assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
+        assert_eq!(said("b/protocol.8.map", "S_A = 5\n"), [""; 0]);
+        let second = said("b/protocol.7.map", "S_B = 6\n").concat();
+        let told = "b/protocol.7.map:1:1: warning: there is another protocol.7.map: \
+                    a/protocol.7.map; this one counts";
+        assert!(second.contains(told), "{second}");
+        let third = said("c/data.json", r#"{"maps": {"7": {"S_C": 7}}}"#).concat();
+        assert!(third.contains("c/data.json") && third.contains("b/protocol.7.map"), "{third}");
+        assert_eq!(tera.packets(Some(7)).opcode("S_B"), None);
+        assert_eq!(tera.packets(Some(7)).opcode("S_C"), Some(7));
     }
 
     #[test]

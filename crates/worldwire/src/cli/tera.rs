@@ -300,10 +300,10 @@ pub(crate) enum TeraMap {
 The map is found with --data by its name: protocol.REVISION.map, with the revision of the new client.
 
 Opcodes are matched by how well definitions fit, by the shape of their messages, and by their place in
-the conversation. What is not sure stands in the map as a comment. There, ? stands where a name belongs:
-no name of the old map is left for the opcode, or none fits. Names that the old map lacks are not
-proposed; comments at the end have the commands (tera def rank) that try every definition on such
-opcodes.")]
+the conversation. Each line of the map says how far ahead the name is; that does not decide alone whether
+it is sure. What is not sure is a comment. There, ? stands where a name belongs. Only names that the old
+capture has messages of are proposed: none of them is left for the opcode, or none fits. Comments at the
+end have the commands (tera def rank) that try every definition on such opcodes.")]
     Carry {
         /// A capture of the old build
         #[arg(long, value_name = "CAPTURE")]

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::output::{Failure, complain, shown, unfinished};
+use crate::output::{Failure, complain, reason, shown, unfinished};
 
 /// The most files and folders in a folder. Links may lead to the same folders over and over, along
 /// ever more ways, without any that leads back.
@@ -13,20 +14,27 @@ const MOST_FOUND: usize = 1 << 21;
 const MOST_LINKS: usize = 1 << 14;
 
 /// A file, or all files of a folder and the folders in it, in the order of their names. Links are
-/// followed; what is passed over is reported: loops, what an interrupted run of this program left, and
-/// what is no file, such as a FIFO that would wait for somebody.
+/// followed; what is passed over is reported: loops, links that lead nowhere, what an interrupted run
+/// of this program left, and what is no file, such as a FIFO that would wait for somebody.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = found(path, &complain)?;
     files.retain(|(file, is_regular)| {
-        // Where a link leads is looked at.
-        let is_other = !is_regular && fs::metadata(file).is_ok_and(|about| !about.is_file());
-        if is_other {
-            complain(&shown(file), "is not a regular file; skipped");
+        if *is_regular {
+            return true;
         }
-        !is_other
+        // Where a link leads is looked at. What may not be looked at is an error of who reads it.
+        let why = match fs::metadata(file) {
+            Ok(about) if !about.is_file() => "is not a regular file; skipped".to_owned(),
+            Err(error) if error.kind() != ErrorKind::PermissionDenied => {
+                format!("links to no file ({}); skipped", reason(&error))
+            }
+            _ => return true,
+        };
+        complain(&shown(file), &why);
+        false
     });
     Ok(files.into_iter().map(|(file, _)| file).collect())
 }

@@ -154,7 +154,9 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "# {sure} of {} opcodes, carried over from {name}; the others are not sure.",
+        "# {sure} of {} opcodes, carried over from {name}; the others are not sure.\n\
+         # The percentage says how far ahead a name is. It does not decide alone: a match is not sure either\n\
+         # when it rests on others that are not, or could be exchanged with another.",
         carried.len()
     );
     let mut open = carried.iter().filter(|one| one.name.is_none()).peekable();
@@ -164,8 +166,9 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>) -> String {
     }
     let _ = writeln!(
         text,
-        "# ? stands for a name: no name of {name} is left for the opcode, or none fits. It may be one \
-         that\n# {name} lacks; such names are not proposed. The commands at the end try them."
+        "# ? stands for a name. Only names of {name} that the old capture has messages of are\n\
+         # proposed, and none of them is left for the opcode, or none fits. The commands at the end try all \
+         definitions."
     );
     text.push_str(&format(carried));
     text.push_str(
@@ -223,13 +226,23 @@ mod tests {
             Of { old: "o".as_ref(), old_map: "m".as_ref(), new: "n".as_ref(), data: &data, patch };
         let text = written(&[one.clone(), open], "m", &of);
         let (head, _) = text.split_once("\nS_A = 5").unwrap();
-        assert!(head.contains("# ? stands for a name: no name of m is left"), "{text}");
+        assert!(
+            head.contains(
+                "# ? stands for a name. Only names of m that the old capture has messages of are\n"
+            ),
+            "{text}"
+        );
         let end = "\n# worldwire tera def rank 6 --from n --data $'a\\x0aS_B = 6' --patch 98\n";
         assert!(text.ends_with(end), "{text}");
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", &text);
         assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 5)]);
         assert!(problems.is_empty(), "{problems:?}");
         // Where nothing stays open, nothing is said of it.
-        assert!(!written(&[one], "m", &of).contains('?'));
+        let text = written(&[one], "m", &of);
+        assert!(!text.contains('?'), "{text}");
+        // What the percentage means is said in any case.
+        assert!(
+            text.contains("The percentage says how far ahead a name is. It does not decide alone")
+        );
     }
 }

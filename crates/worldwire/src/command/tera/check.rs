@@ -84,8 +84,11 @@ fn tell(set: &Set, of_files: (usize, usize), json: bool, common: &Common) -> Res
     let errors = errors + of_files.1;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let (files, good, names) = (set.files(), set.definitions().count(), set.names().count());
-    let dialect =
-        set.dialect().map_or_else(|| "several dialects".to_owned(), |one| format!("dialect {one}"));
+    let dialect = match set.dialect() {
+        Some(one) => format!("dialect {one}"),
+        None if files == 0 => "no dialect".to_owned(),
+        None => "several dialects".to_owned(),
+    };
     let _ = writeln!(
         out,
         "{files} file{}, {good} definition{} of {names} message{}, {dialect}: {warnings} warning{}, \

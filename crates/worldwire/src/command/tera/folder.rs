@@ -31,7 +31,15 @@ pub(super) fn texts(paths: &[PathBuf]) -> Result<Texts, Failure> {
             one_set(path, &files)?;
         }
         for file in files {
-            let (text, is_latin) = read(&file)?;
+            let (text, is_latin) = match read(&file) {
+                Ok(read) => read,
+                // The others are read all the same.
+                Err(Failure::Input) => {
+                    texts.errors += 1;
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
             texts.warnings += usize::from(is_latin);
             let name = name(&file);
             if name.ends_with(".json") {
@@ -59,8 +67,8 @@ pub(super) fn texts(paths: &[PathBuf]) -> Result<Texts, Failure> {
 
 /// The text of a file, and whether it is taken as Latin-1, which is said then.
 pub(super) fn read(file: &Path) -> Result<(String, bool), Failure> {
-    let (text, is_latin) = text::read(input::read(file)?).map_err(|at| {
-        complain(&shown(file), &format!("at byte {at}: wanted UTF-8 text"));
+    let (text, is_latin) = text::read(input::read(file)?).map_err(|error| {
+        complain(&shown(file), &error.to_string());
         Failure::Input
     })?;
     if is_latin {

@@ -9,11 +9,14 @@
 //!   to the byte,
 //! * *order*: where in the conversation they are, and what stands before and behind them.
 //!
-//! A match is sure when no other name for the opcode, and no other opcode for the name, comes near.
-//! The others are what looks best, no more.
+//! A match is sure when no other name for the opcode, and no other opcode for the name, comes near,
+//! when exchanging it with another match would clearly be worse, and when all of that holds without
+//! what stands beside it and is not sure itself. The others are what looks best, no more.
 //!
 //! The weights are chosen, not measured. They tell made-up builds apart, whose opcodes are shuffled
 //! and some of whose layouts are changed; real pairs of captures were not at hand.
+
+mod sure;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -36,16 +39,12 @@ const MOST_KEPT: usize = 32;
 const MOST_IN_ORDER: usize = 65_536;
 /// How often the order is looked at again, with what was matched in the meantime.
 const ROUNDS: usize = 6;
-/// How far the second best has to be behind a match that is sure.
-const CLEAR: f64 = 2.0;
 /// What a definition weighs that does not read the messages, or would show half of them odd.
 const UNREAD: f64 = -4.0;
 /// What a name without a definition weighs: nobody knows.
 const UNDEFINED: f64 = -1.5;
 /// What messages before, and what messages behind weigh that are the same in both builds.
 const AROUND: f64 = 3.0;
-/// What a match that is sure has at least.
-const ENOUGH: f64 = 1.5;
 
 /// Matches the opcodes of a new build with the names of an old one.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ pub struct Carried {
     /// The name that fits best; nothing when every name fits another opcode better, or when 2,048
     /// others have more messages.
     pub name: Option<Box<str>>,
-    /// Whether nothing else comes near.
+    /// Whether nothing else comes near, and no doubt about another opcode is one about this.
     pub is_sure: bool,
     /// How far ahead the name is of all others, from 0 to 1.
     pub confidence: f64,
@@ -144,28 +143,34 @@ impl<'p> Carry<'p> {
             }
         }
         let neighbours = [self.old.neighbours(), self.new.neighbours()];
-        let mut scores = base.clone();
-        let mut matched = assign(&scores);
-        for _ in 0..ROUNDS {
-            // What the opcodes around are called as far as is known.
+        // The scores when the opcodes around are called as these are matched.
+        let scores_by = |matched: &Matched| {
             let known: HashMap<u16, u16> = matched
                 .iter()
                 .filter_map(|(new, old)| Some((news.get(*new)?.0, olds.get(*old)?.0)))
                 .collect();
-            for ((new, row), (opcode, _)) in scores.iter_mut().zip(&base).zip(&news) {
-                for ((score, base), (old, ..)) in new.iter_mut().zip(row).zip(&olds) {
+            let mut scores = base.clone();
+            for (row, (opcode, _)) in scores.iter_mut().zip(&news) {
+                for (score, (old, ..)) in row.iter_mut().zip(&olds) {
                     let (old, new) = (neighbours[0].get(old), neighbours[1].get(opcode));
                     let side =
                         |at: usize| alike(old.map(|two| &two[at]), new.map(|two| &two[at]), &known);
-                    *score = base + AROUND * (side(0) + side(1));
+                    *score += AROUND * (side(0) + side(1));
                 }
             }
+            scores
+        };
+        let mut scores = base.clone();
+        let mut matched = assign(&scores);
+        for _ in 0..ROUNDS {
+            scores = scores_by(&matched);
             let again = assign(&scores);
             if again == matched {
                 break;
             }
             matched = again;
         }
+        let sure = sure::sure(&scores, &matched, scores_by);
         let found: BTreeMap<u16, Carried> = news
             .iter()
             .enumerate()
@@ -176,18 +181,12 @@ impl<'p> Carry<'p> {
                 let others = (0..olds.len()).filter(|old| Some(*old) != chosen);
                 let second = others.max_by(|a, b| score(*a).total_cmp(&score(*b)));
                 let second = second.filter(|old| score(*old).is_finite());
-                let margin = chosen.map_or(0.0, |old| {
-                    let column = scores.iter().enumerate().filter(|(other, _)| *other != new);
-                    let rivals = column.filter_map(|(_, row)| row.get(old).copied());
-                    let rival = rivals.fold(f64::NEG_INFINITY, f64::max);
-                    score(old) - rival.max(second.map_or(f64::NEG_INFINITY, score))
-                });
-                let is_sure = margin >= CLEAR && chosen.is_some_and(|old| score(old) >= ENOUGH);
+                let margin = chosen.map_or(0.0, |old| sure::margin(&scores, new, old));
                 let named = |old: usize| olds.get(old).map(|(_, name, _)| Box::from(*name));
                 let carried = Carried {
                     name: chosen.and_then(named),
-                    is_sure,
-                    confidence: (1.0 - (-margin.max(0.0) / CLEAR).exp()).min(0.99),
+                    is_sure: sure.contains_key(&new),
+                    confidence: (1.0 - (-margin.max(0.0) / sure::CLEAR).exp()).min(0.99),
                     second: second.and_then(named),
                     ..Carried::unknown(*opcode, of)
                 };
@@ -250,6 +249,9 @@ pub fn format(carried: &[Carried]) -> String {
     }
     out
 }
+
+/// Opcodes of the new build and the names they are matched with, both by their place.
+type Matched = BTreeMap<usize, usize>;
 
 /// What stands before and behind an opcode, and how often of all times.
 type Neighbours = HashMap<u16, [BTreeMap<u16, f64>; 2]>;
@@ -395,7 +397,7 @@ fn alike(
 }
 
 /// Matches rows with columns, the best pairs first; each at most once.
-fn assign(scores: &[Vec<f64>]) -> BTreeMap<usize, usize> {
+fn assign(scores: &[Vec<f64>]) -> Matched {
     let pairs = scores.iter().enumerate().flat_map(|(row, scores)| {
         scores.iter().enumerate().map(move |(column, score)| (*score, row, column))
     });
