@@ -462,6 +462,7 @@ mod tests {
         let findings = Diagnosis::new(Arc::new(none)).findings(&library.deprecated);
         assert_eq!(findings, [Finding::NoMap { revision: Some(8) }]);
     }
+
     /// With the longer header they fit a definition, and they are counted.
     #[test]
     fn what_counts_without_a_name_is_found_by_its_opcode() {

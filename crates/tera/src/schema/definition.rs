@@ -170,9 +170,10 @@ impl Built {
         self.definition.as_ref().map_or(0, |made| made.lines.len() + made.plan.fields.len())
     }
 
-    /// Of a file for which a set has no room, by what there is too much of.
-    pub(super) fn without_room(file: &str, what: &str, most: usize) -> Self {
-        let message = format!("with it there are more than {most} {what}");
+    /// Of a file for which a set of so many lines and fields has no room.
+    pub(super) fn without_room(file: &str, most: usize) -> Self {
+        let message =
+            format!("with it there are more than {most} lines and fields of all definitions");
         let diagnostic = Source::new(file, "").error(0..0, message);
         let problems = vec![Problem { kind: ProblemKind::TooLarge, diagnostic }];
         Self { problems, no_room: true, ..Self::default() }

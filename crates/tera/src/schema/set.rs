@@ -19,7 +19,8 @@ const PROGRAMS: [(&str, &str); 1] = [(
 )];
 
 /// Lines and fields of all definitions of a set together, with includes, rows and elements written
-/// out. Real sets have some 50,000: a few short files can ask for as much memory as there is.
+/// out. The largest known set has 7,887 lines; a few short files can ask for as much memory as there
+/// is.
 const MOST_OF_SET: usize = 1 << 20;
 
 /// A file of a set.
@@ -147,9 +148,8 @@ impl Set {
             let built = (room > 0).then(|| build(file, &entry.text, dialect, &self.options, &find));
             let left = built.as_ref().and_then(|built| room.checked_sub(built.size()));
             room = left.unwrap_or_default();
-            let built = built.filter(|_| left.is_some()).unwrap_or_else(|| {
-                Built::without_room(name, "lines and fields of all definitions", MOST_OF_SET)
-            });
+            let built = built.filter(|_| left.is_some());
+            let built = built.unwrap_or_else(|| Built::without_room(name, MOST_OF_SET));
             fresh.insert(name.clone(), (built, dialect));
         }
         update.compiled = fresh.len();
