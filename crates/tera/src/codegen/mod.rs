@@ -110,7 +110,7 @@ fn message(name: &str, version: u32, shapes: &Shapes<'_>, out: &mut String) {
             let _ = writeln!(out, "\nimpl<'d> Typed<'d> for {}{lifetime} {{", one.name);
             let _ = writeln!(out, "    const NAME: &'static str = {};", quoted(name));
             let _ = writeln!(out, "    const VERSION: u32 = {version};");
-            let _ = writeln!(out, "    const WORDS: usize = {};\n", shapes.plan.words());
+            let _ = writeln!(out, "    const WORDS: usize = {};\n", shapes.plan.words);
             read::of_struct(shapes, index, "", out);
             write::of_scope(shapes, shapes.plan.root, "", out);
             out.push('\n');

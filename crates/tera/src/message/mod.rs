@@ -57,7 +57,7 @@ use trace::TraceSink;
 use value::ValueSink;
 use visit::VisitSink;
 
-pub(crate) use decode::{Leaf, Sink, fields as run_fields, front as read_front};
+pub(crate) use decode::{Leaf, Sink, check_front, fields as run_fields, front as read_front};
 
 /// Which header a message has. Every offset in it counts from the header's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -190,7 +190,7 @@ impl Plan {
         form: HeaderForm,
         visitor: &mut impl Visit<'d, 'p>,
     ) -> Result<Oddities> {
-        read_front(message, form)?;
+        check_front(message, form)?;
         Ok(run_fields(self, message, form, &mut VisitSink(visitor))?.notes)
     }
 
@@ -199,7 +199,7 @@ impl Plan {
     /// # Errors
     /// As [`Plan::decode`].
     pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Oddities> {
-        read_front(message, form)?;
+        check_front(message, form)?;
         Ok(run_fields(self, message, form, &mut Silent)?.notes)
     }
 

@@ -50,7 +50,11 @@ pub struct Plan {
     pub(crate) fixed: Vec<Fixed>,
     /// Where the truth values of all scopes stand.
     pub(crate) bools: Vec<Spot>,
+    /// Which scope each field stands in.
+    pub(crate) around: Vec<u32>,
     pub(crate) root: u32,
+    /// Bytes behind the header of a message that no offset may lead to.
+    pub(crate) words: u32,
     pub(crate) placement: Placement,
     /// Whether elements of lists stand in pairs, by a number in them.
     pub(crate) pairs: bool,
@@ -305,15 +309,6 @@ impl Plan {
         !steps.iter().any(|op| matches!(op, Op::Text { .. } | Op::Bytes { .. } | Op::Array { .. }))
     }
 
-    /// Bytes behind the header of a message that no offset may lead to.
-    #[inline]
-    pub(crate) fn words(&self) -> usize {
-        let root = self.scope(self.root);
-        // Words may stand behind a body, where a definition says so; the first body may then begin
-        // before as many words as there are.
-        root.size.min(2 * root.words) as usize
-    }
-
     #[inline]
     pub(crate) fn scope(&self, index: u32) -> &Scope {
         // Indices are only made from existing scopes.
@@ -324,6 +319,11 @@ impl Plan {
     pub(crate) fn field(&self, index: u32) -> &Field {
         // Indices are only made from existing fields.
         &self.fields[index as usize]
+    }
+
+    /// The scope that a field stands in, by the field's index.
+    pub(crate) fn scope_around(&self, field: usize) -> u32 {
+        self.around.get(field).copied().unwrap_or(self.root)
     }
 
     /// Where the truth values of a scope stand.

@@ -7,7 +7,7 @@ mod sink;
 
 use core::ops::Range;
 
-use worldwire_core::Result;
+use worldwire_core::{Error, Result};
 
 use super::bounds::{self, Budget};
 use super::fault::Fault;
@@ -36,22 +36,41 @@ pub(crate) struct Rest {
 
 /// Reads the header of a message that is all there, and nothing behind it.
 pub(crate) fn front(data: &[u8], form: HeaderForm) -> Result<Front> {
-    let short = || Fault::Truncated.malformed(0, format!("{} bytes in all", data.len()));
-    let [a, b, c, d, rest @ ..] = data else { return Err(short()) };
-    let length = usize::from(u16::from_le_bytes([*a, *b]));
-    if length != data.len() {
-        let found = format!("{length} for {} bytes", data.len());
-        return Err(Fault::LengthMismatch.malformed(0, found).inside("length"));
-    }
+    check_front(data, form)?;
+    let [_, _, c, d, rest @ ..] = data else { return Err(wrong_front(data)) };
     let integrity = match (form, rest.first_chunk::<8>()) {
-        (HeaderForm::Plain, _) => None,
-        (HeaderForm::Integrity, None) => return Err(short()),
         (HeaderForm::Integrity, Some(&[a, b, c, d, e, f, g, h])) => Some(Integrity {
             counter: u32::from_le_bytes([a, b, c, d]),
             checksum: u32::from_le_bytes([e, f, g, h]),
         }),
+        _ => None,
     };
     Ok(Front { opcode: u16::from_le_bytes([*c, *d]), integrity })
+}
+
+/// Checks that a message has a header and is as long as that says.
+#[inline]
+pub(crate) fn check_front(data: &[u8], form: HeaderForm) -> Result<()> {
+    match data {
+        [a, b, ..]
+            if data.len() >= form.bytes()
+                && usize::from(u16::from_le_bytes([*a, *b])) == data.len() =>
+        {
+            Ok(())
+        }
+        _ => Err(wrong_front(data)),
+    }
+}
+
+#[cold]
+fn wrong_front(data: &[u8]) -> Error {
+    match data {
+        [a, b, _, _, ..] if usize::from(u16::from_le_bytes([*a, *b])) != data.len() => {
+            let found = format!("{} for {} bytes", u16::from_le_bytes([*a, *b]), data.len());
+            Fault::LengthMismatch.malformed(0, found).inside("length")
+        }
+        _ => Fault::Truncated.malformed(0, format!("{} bytes in all", data.len())),
+    }
 }
 
 /// Reads the fields of a message whose header was read.
@@ -79,16 +98,14 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
 fn is_plain(plan: &Plan, data: &[u8], form: HeaderForm) -> bool {
     let root = plan.scope(plan.root);
     let fields = data.get(form.bytes()..).unwrap_or_default();
-    root.loose.is_empty()
-        && fields.len() == root.size as usize
-        && root.cost as usize <= Budget::of(data.len()).left()
-        && plan.bools_hold(root, fields)
+    // Those that lead nowhere else and count as the bytes that they have.
+    root.stride != 0 && fields.len() == root.size as usize && plan.bools_hold(root, fields)
 }
 
 /// The first byte that an offset may lead to.
 #[inline]
 pub(crate) fn floor(plan: &Plan, form: HeaderForm) -> usize {
-    form.bytes() + plan.words()
+    form.bytes() + plan.words as usize
 }
 
 /// Where a further segment of a scope begins: behind all bodies before it, which are read for that.

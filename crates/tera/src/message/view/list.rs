@@ -25,7 +25,7 @@ impl<'v, 'd> ListView<'v, 'd> {
 
     #[inline]
     fn kind(&self) -> Option<&'v FieldKind> {
-        Some(self.0.view.plan.field(self.0.place.field()?).kind())
+        self.0.view.plan.fields.get(self.0.place.from()).map(Field::kind)
     }
 
     /// How many elements there should be.
@@ -55,6 +55,7 @@ impl<'v, 'd> ListView<'v, 'd> {
         let elements = Elements {
             view,
             place,
+            scope: 0,
             fields: &[],
             kind: Kind::Row,
             in_order: place.is_whole(),
@@ -69,7 +70,8 @@ impl<'v, 'd> ListView<'v, 'd> {
                 let (count, first, link) = self.0.words(*count, *offset);
                 let inner = plan.scope(*scope);
                 Elements {
-                    place: Place::new(*scope, first.into(), place.is_whole()),
+                    place: Place::new(&inner.fields, first.into(), place.is_whole()),
+                    scope: *scope,
                     fields: plan.fields_of(&inner.fields),
                     kind: if inner.single { Kind::Values } else { Kind::Records },
                     left: count,
@@ -105,8 +107,10 @@ impl<'v, 'd> IntoIterator for ListView<'v, 'd> {
 #[derive(Clone, Debug)]
 pub struct Elements<'v, 'd> {
     view: &'v View<'d, 'v>,
-    /// The scope of an element; of a row the one that it stands in, and where that begins.
+    /// The fields of an element; of a row itself, and where the scope that it stands in begins.
     place: Place,
+    /// The scope of an element.
+    scope: u32,
     /// Of an element, or of the row.
     fields: &'v [Field],
     kind: Kind,
@@ -185,14 +189,15 @@ impl<'v, 'd> Elements<'v, 'd> {
     }
 
     fn follow(&mut self, index: usize) -> Result<()> {
-        let View { plan, data, floor, .. } = *self.view;
-        let (at, count, scope) = (self.at.into(), self.count.into(), self.place.scope());
+        let View { plan, data, .. } = *self.view;
+        let (at, count, scope) = (self.at.into(), self.count.into(), self.scope);
+        let floor = self.view.floor();
         let element = plan.scope(scope);
         if index == 0 {
             if element.has_bodies {
                 check_list(plan, data, floor, (count, at, self.link.into()), scope)?;
                 // With the lists in it.
-                self.place = Place::new(scope, at, true);
+                self.place = Place::new(&element.fields, at, true);
                 self.in_order = true;
             } else {
                 self.in_order = at >= floor && in_order(data, element, count, at);

@@ -3,18 +3,17 @@
 mod list;
 mod place;
 
-use core::ops::Range;
 use core::slice;
 
 use worldwire_core::{Error, Result};
 
 use super::bounds;
-use super::decode::{floor, segment};
+use super::decode::segment;
 use super::fault::Fault;
 use super::oddity::Oddities;
 use super::scalar::{ScalarValue, read_scalar};
 use super::visit::{Visit, VisitSink};
-use super::{HeaderForm, read_front, run_fields};
+use super::{HeaderForm, check_front, run_fields};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::text::text_length;
 use crate::types::{Scalar, TextView};
@@ -51,10 +50,8 @@ pub use list::ListView;
 pub struct View<'d, 'p> {
     plan: &'p Plan,
     data: &'d [u8],
-    floor: usize,
-    start: usize,
-    /// Whether all that it leads to was checked.
-    whole: bool,
+    /// Its fields, and whether all of it was checked.
+    root: Place,
 }
 
 /// The fields of a message, element or object, seen through a [`View`].
@@ -87,10 +84,10 @@ impl<'d, 'p> View<'d, 'p> {
     /// Malformed, when they are wrong.
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
-        read_front(message, form)?;
-        let (floor, start) = (floor(plan, form), form.bytes());
-        let view = Self { plan, data: message, floor, start, whole: false };
-        view.need(start, plan.scope(plan.root).size)?;
+        check_front(message, form)?;
+        let (root, start) = (plan.scope(plan.root), form.bytes());
+        let view = Self { plan, data: message, root: Place::new(&root.fields, start, false) };
+        view.need(start, root.size)?;
         Ok(view)
     }
 
@@ -106,8 +103,8 @@ impl<'d, 'p> View<'d, 'p> {
         form: HeaderForm,
     ) -> Result<(Self, Oddities)> {
         let notes = plan.check(message, form)?;
-        let (floor, start) = (floor(plan, form), form.bytes());
-        Ok((Self { plan, data: message, floor, start, whole: true }, notes))
+        let fields = &plan.scope(plan.root).fields;
+        Ok((Self { plan, data: message, root: Place::new(fields, form.bytes(), true) }, notes))
     }
 
     /// Tells a visitor every field, which takes less than asking for one after the other, and checks
@@ -116,7 +113,7 @@ impl<'d, 'p> View<'d, 'p> {
     /// # Errors
     /// As [`Plan::decode`].
     pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Oddities> {
-        let integrity = self.start == HeaderForm::Integrity.bytes();
+        let integrity = self.root.start() == HeaderForm::Integrity.bytes();
         let form = if integrity { HeaderForm::Integrity } else { HeaderForm::Plain };
         Ok(run_fields(self.plan, self.data, form, &mut VisitSink(visitor))?.notes)
     }
@@ -125,7 +122,13 @@ impl<'d, 'p> View<'d, 'p> {
     #[inline]
     #[must_use]
     pub fn fields(&self) -> RecordView<'_, 'd> {
-        RecordView { view: self, place: Place::new(self.plan.root, self.start, self.whole) }
+        RecordView { view: self, place: self.root }
+    }
+
+    /// The first byte that an offset may lead to.
+    #[inline]
+    fn floor(&self) -> usize {
+        self.root.start() + self.plan.words as usize
     }
 
     #[inline]
@@ -144,7 +147,7 @@ impl<'d, 'p> View<'d, 'p> {
 
     #[inline]
     fn check(&self, at: usize, place: usize) -> Result<()> {
-        bounds::check_offset(self.data, self.floor, at, place)
+        bounds::check_offset(self.data, self.floor(), at, place)
     }
 }
 
@@ -172,9 +175,12 @@ impl<'v, 'd> RecordView<'v, 'd> {
     ///
     /// # Errors
     /// Malformed, when the field leads outside the message.
-    #[inline]
+    #[inline(always)]
     pub fn at(&self, slot: usize) -> Result<Option<Item<'v, 'd>>> {
-        match self.fields().get(slot) {
+        if slot >= self.place.count() {
+            return Ok(None);
+        }
+        match self.view.plan.fields.get(self.place.from() + slot) {
             Some(field) => self.item(field).map(Some),
             None => Ok(None),
         }
@@ -189,18 +195,8 @@ impl<'v, 'd> RecordView<'v, 'd> {
 
     #[inline]
     fn fields(&self) -> &'v [Field] {
-        self.view.plan.fields_of(self.range())
-    }
-
-    /// Where its fields are in the plan's list.
-    #[inline]
-    fn range(&self) -> &'v Range<u32> {
-        let plan = self.view.plan;
-        let field = self.place.field().map(|field| plan.field(field).kind());
-        match field {
-            Some(FieldKind::Object(fields) | FieldKind::Row(fields)) => fields,
-            _ => &plan.scope(self.place.scope()).fields,
-        }
+        let (from, count) = (self.place.from(), self.place.count());
+        self.view.plan.fields.get(from..from + count).unwrap_or_default()
     }
 
     #[inline(always)]
@@ -230,18 +226,20 @@ impl<'v, 'd> RecordView<'v, 'd> {
     #[inline(always)]
     fn body(&self, field: &'v Field) -> Result<Item<'v, 'd>> {
         let Self { view, place } = *self;
-        let inner = Self { view, place: place.of(field.index) };
+        let list = || Ok(Item::List(ListView::of(Self { view, place: place.of_one(field.index) })));
         let error = match field.kind() {
-            FieldKind::Object(_) => return Ok(Item::Record(inner)),
-            FieldKind::Row(_) => return Ok(Item::List(ListView::of(inner))),
+            FieldKind::Object(inner) => {
+                return Ok(Item::Record(Self { view, place: place.of(inner) }));
+            }
+            FieldKind::Row(_) => return list(),
             // Those of the first segment are there.
             FieldKind::Array {
                 count: Spot { segment: 0, .. },
                 offset: Spot { segment: 0, .. },
                 ..
-            } => return Ok(Item::List(ListView::of(inner))),
+            } => return list(),
             FieldKind::Array { count, offset, .. } => match self.far_words(*count, *offset) {
-                Ok(_) => return Ok(Item::List(ListView::of(inner))),
+                Ok(_) => return list(),
                 Err(error) => error,
             },
             FieldKind::Text { place } => match self.text(*place) {
@@ -272,8 +270,10 @@ impl<'v, 'd> RecordView<'v, 'd> {
 
     #[cold]
     fn segment(&self, further: u16) -> Result<usize> {
-        let View { plan, data, floor, .. } = *self.view;
-        segment(plan, data, floor, self.place.scope(), self.place.start(), further)
+        let View { plan, data, .. } = *self.view;
+        // It has the field that is asked for.
+        let scope = plan.scope_around(self.place.from());
+        segment(plan, data, self.view.floor(), scope, self.place.start(), further)
     }
 
     #[cold]

@@ -1,56 +1,67 @@
 //! Where the parts of a view are.
 
-/// Where a record or list is: its scope, where that begins, and of objects, rows and arrays the field.
+use core::ops::Range;
+
+/// Where a record or list is: where its scope begins, and which fields it has. A list has one, that
+/// of the array or row.
 // In one word: what is read is moved about, and parts of a word would go through memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place(u64);
 
-/// Where it begins: a message has at most 65,535 bytes.
+/// Where its scope begins: a message has at most 65,535 bytes.
 const START: u64 = 0xffff;
-/// Where in the word the field is, or all ones for none. There are at most 65,536 in a definition, and
-/// as many scopes and the root.
-const FIELD: u32 = 16;
-/// Where the scope is.
-const SCOPE: u32 = 40;
+/// Where in the word the first field is. A definition has at most 65,536.
+const FROM: u32 = 16;
+/// Where the number of fields is.
+const COUNT: u32 = 40;
 /// Whether all that it leads to was checked.
 const WHOLE: u64 = 1 << 63;
-/// As wide as a field is.
-const NONE: u64 = 0xff_ffff;
+/// As many fields as there can be.
+const MOST: u64 = 0x1_ffff;
 
 impl Place {
-    /// A scope that begins at a place; whether all that it leads to was checked.
+    /// So many fields, of a scope that begins at a place; whether all that it leads to was checked.
     #[inline]
-    pub(super) fn new(scope: u32, start: usize, whole: bool) -> Self {
+    pub(super) fn new(fields: &Range<u32>, start: usize, whole: bool) -> Self {
         let whole = if whole { WHOLE } else { 0 };
-        Self(start as u64 & START | NONE << FIELD | u64::from(scope) << SCOPE | whole)
+        Self(start as u64 & START | whole).of(fields)
     }
 
-    /// A field of the scope.
+    /// Fields of the same scope.
     #[inline]
-    pub(super) fn of(self, field: u32) -> Self {
-        Self(self.0 & !(NONE << FIELD) | (u64::from(field) & NONE) << FIELD)
+    pub(super) fn of(self, fields: &Range<u32>) -> Self {
+        let (from, count) = (u64::from(fields.start), fields.len() as u64);
+        Self(self.0 & (START | WHOLE) | (from & MOST) << FROM | (count & MOST) << COUNT)
     }
 
-    /// The same scope at another place.
+    /// One field of the same scope.
+    #[inline]
+    pub(super) fn of_one(self, field: u32) -> Self {
+        Self(self.0 & (START | WHOLE) | (u64::from(field) & MOST) << FROM | 1 << COUNT)
+    }
+
+    /// The same fields of a scope at another place.
     #[inline]
     pub(super) fn moved(self, start: usize) -> Self {
         Self(self.0 & !START | start as u64 & START)
     }
 
+    /// Where its scope begins.
     #[inline]
     pub(super) fn start(self) -> usize {
         (self.0 & START) as usize
     }
 
+    /// The index of the first field.
     #[inline]
-    pub(super) fn scope(self) -> u32 {
-        (self.0 >> SCOPE & 0x7f_ffff) as u32
+    pub(super) fn from(self) -> usize {
+        (self.0 >> FROM & MOST) as usize
     }
 
+    /// How many fields it has.
     #[inline]
-    pub(super) fn field(self) -> Option<u32> {
-        let field = self.0 >> FIELD & NONE;
-        (field != NONE).then_some(field as u32)
+    pub(super) fn count(self) -> usize {
+        (self.0 >> COUNT & MOST) as usize
     }
 
     #[inline]
@@ -65,16 +76,21 @@ mod tests {
 
     #[test]
     fn parts_do_not_touch_each_other() {
-        for (scope, start, whole, field) in
-            [(0, 0, false, 0), (65_537, 65_535, true, 65_535), (1, 4, true, 0), (9, 12, false, 7)]
+        let parts = |place: Place| (place.start(), place.from(), place.count());
+        for (start, whole, from, count) in
+            [(0, false, 0, 0), (65_535, true, 65_536, 0), (4, true, 0, 65_536), (12, false, 7, 9)]
         {
-            let place = Place::new(scope, start, whole);
-            assert_eq!((place.scope(), place.start(), place.field()), (scope, start, None));
-            let inner = place.of(field);
-            assert_eq!((inner.scope(), inner.start(), inner.field()), (scope, start, Some(field)));
-            let moved = inner.moved(99);
-            assert_eq!((moved.scope(), moved.start(), moved.field()), (scope, 99, Some(field)));
-            assert!([place, inner, moved].iter().all(|place| place.is_whole() == whole));
+            let range = from..from + count;
+            let (from, count) = (from as usize, count as usize);
+            let place = Place::new(&range, start, whole);
+            assert_eq!(parts(place), (start, from, count));
+            let moved = place.moved(99);
+            assert_eq!(parts(moved), (99, from, count));
+            let others = moved.of(&(65_000..65_001));
+            assert_eq!(parts(others), (99, 65_000, 1));
+            let one = others.of_one(65_535);
+            assert_eq!(parts(one), (99, 65_535, 1));
+            assert!([place, moved, others, one].iter().all(|place| place.is_whole() == whole));
         }
     }
 }

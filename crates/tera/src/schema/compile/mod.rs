@@ -478,7 +478,12 @@ impl Compiler<'_> {
         let Steps { mut ops, bools, .. } = steps;
         mark_plain(&mut ops, &mut scopes);
         let Self { fixed, placement, pairs, .. } = self;
-        Plan { fields, scopes, ops, fixed, bools, root, placement, pairs }
+        let around = scopes_around(&scopes, &fields);
+        let top = &scopes[root as usize];
+        // Words may stand behind a body, where a definition says so; the first body may then begin
+        // before as many words as there are.
+        let words = top.size.min(2 * top.words);
+        Plan { fields, scopes, ops, fixed, bools, around, root, words, placement, pairs }
     }
 
     fn final_field(&self, id: usize, starts: &[Range<u32>], places: &[u32]) -> Field {
@@ -507,6 +512,23 @@ impl Compiler<'_> {
         let last = draft.twin.map_or(index, |twin| places[twin]);
         Field { name, kind, index, last, slot: draft.slot, body: 0 }
     }
+}
+
+/// The scope that each field stands in.
+fn scopes_around(scopes: &[Scope], fields: &[Field]) -> Vec<u32> {
+    let mut around = vec![0; fields.len()];
+    for (scope, number) in scopes.iter().zip(0..) {
+        let mut open = vec![scope.fields.clone()];
+        while let Some(range) = open.pop() {
+            let range = range.start as usize..range.end as usize;
+            around[range.clone()].fill(number);
+            open.extend(fields[range].iter().filter_map(|field| match field.kind() {
+                FieldKind::Object(inner) | FieldKind::Row(inner) => Some(inner.clone()),
+                _ => None,
+            }));
+        }
+    }
+    around
 }
 
 /// A field that is to be added.
