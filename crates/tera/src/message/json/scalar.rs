@@ -1,219 +1,17 @@
-//! JSON to values: the inverse of showing a decoded tree as JSON.
-//!
-//! | type | JSON |
-//! | --- | --- |
-//! | `bool` | `true`, `false`, or a number |
-//! | whole numbers | a number, or a string that holds one |
-//! | `float`, `double` | a number; `"NaN"`, `"Infinity"`, `"-Infinity"`, `"-0"`, `"0x7fc00001"` |
-//! | `angle` | radians |
-//! | `vec3` | `{"x": 1.0, "y": 2.0, "z": 3.0}` |
-//! | `vec3fa` | the same in radians; a component that is no whole number of units `{"units": 0.5}` |
-//! | `skillid` | `{"type": 1, "npc": false, "huntingZoneId": 0, "id": 1101, "reserved": 0}`, a bare id, or `"A500:1101"` |
-//! | `customize` | an object of its eight looks, or one number |
-//! | `string` | a string; `{"$hex": ...}` with UTF-16LE where it is not valid Unicode |
-//! | `bytes` | `{"$hex": "00ff"}` |
-//! | `array`, rows | an array |
-//! | `object` | an object |
-//!
-//! A field that is missing is zero or empty. Besides its fields a message has these keys, all of
-//! them optional:
-//!
-//! | key | |
-//! | --- | --- |
-//! | `$integrity` | counter and checksum of the header |
-//! | `$notes` | what was odd; not read |
-//! | `$system` | what earlier versions showed beside a system message; not read |
-//! | `$trailing` | bytes behind the last body; written again |
-//! | `$original` | the whole message, when its fields alone would encode to other bytes; written as it is as long as the fields are still the same |
+//! JSON to values of fixed size.
 
-use core::ops::Range;
+use core::ops::RangeInclusive;
 
-use worldwire_core::json::{self, Given, Json, Number};
-use worldwire_core::{Error, Result, nearest};
+use worldwire_core::json::{self, Json, Number};
+use worldwire_core::{Error, Result};
 
-use super::fault::Fault;
-use super::value::Value;
-use super::{Head, HeaderForm, Integrity, Leniency};
-use crate::schema::plan::{Field, FieldKind, Plan, Scope};
+use crate::message::Leniency;
+use crate::message::fault::Fault;
+use crate::message::value::Value;
 use crate::types::angle::component_units;
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::skill::PartTooBig;
-use crate::types::{Angle, Scalar, Skill, SkillForm, Text};
-
-/// The keys of a message that are no fields.
-const EXTRAS: [&str; 5] = ["$integrity", "$notes", "$system", "$trailing", "$original"];
-
-impl Plan {
-    /// Reads the fields of a message.
-    ///
-    /// # Errors
-    /// Value, with the path of the field.
-    pub fn value_from_json(&self, json: &Json, leniency: Leniency) -> Result<Value<'static>> {
-        self.value_from(json.into(), leniency)
-    }
-
-    fn value_from(&self, json: Given<'_>, leniency: Leniency) -> Result<Value<'static>> {
-        let reader = FromJson { plan: self, leniency, given: json };
-        reader.record(&self.scope(self.root).fields, json.json(), &EXTRAS)
-    }
-
-    /// Appends the message that a JSON text describes to `out`. Fields that were opened need what
-    /// [`Given`] knows.
-    ///
-    /// # Errors
-    /// Value, with the path of the field; `out` is as it was then.
-    pub fn encode_json<'j>(
-        &self,
-        opcode: u16,
-        form: HeaderForm,
-        json: impl Into<Given<'j>>,
-        leniency: Leniency,
-        out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let json = json.into();
-        let fields = self.value_from(json, leniency)?;
-        let extra = |key: &str| json.get(key).filter(|value| !value.is_null());
-        let integrity = match form {
-            HeaderForm::Plain => None,
-            HeaderForm::Integrity => Some(integrity(extra("$integrity"))?),
-        };
-        let head = Head { opcode, integrity };
-        let start = out.len();
-        self.encode_with(head, &fields, leniency, out)?;
-        if let Some(original) = extra("$original") {
-            let original = json::bytes(original).map_err(|error| error.inside("$original"))?;
-            // It counts as long as it says the same, but for its opcode and its header.
-            let mut again = Vec::new();
-            let same = self.read(&original, form).is_ok_and(|read| {
-                let canonical = self.encode_with(head, read.fields(), leniency, &mut again);
-                canonical.is_ok() && out.get(start..) == Some(&again)
-            });
-            if same {
-                out.truncate(start);
-                out.extend_from_slice(&original);
-                super::rewrite_head(head, out.get_mut(start..).unwrap_or_default());
-                return Ok(());
-            }
-        }
-        if let Some(trailing) = extra("$trailing") {
-            let outcome = json::bytes(trailing)
-                .map_err(|error| error.inside("$trailing"))
-                .and_then(|bytes| super::append_trailing(&bytes, start, out));
-            if let Err(error) = outcome {
-                out.truncate(start);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-}
-
-fn integrity(json: Option<&Json>) -> Result<Integrity> {
-    let part = |key: &str| match json.and_then(|json| json.get(key)) {
-        None => Ok(0),
-        Some(number) => json::integer(number, Scalar::Uint32.wanted())
-            .map_err(|error| error.inside(key).inside("$integrity")),
-    };
-    Ok(Integrity { counter: part("counter")?, checksum: part("checksum")? })
-}
-
-struct FromJson<'p> {
-    plan: &'p Plan,
-    leniency: Leniency,
-    /// What it takes to encode fields that were opened.
-    given: Given<'p>,
-}
-
-impl FromJson<'_> {
-    fn record(&self, range: &Range<u32>, json: &Json, extras: &[&str]) -> Result<Value<'static>> {
-        let Json::Object(object) = json else {
-            return match json {
-                Json::Null => Ok(Value::Absent),
-                _ => Err(json::expected("an object", json)),
-            };
-        };
-        let fields = self.plan.fields_of(range);
-        let mut known = 0;
-        let mut values = Vec::with_capacity(fields.len());
-        for field in fields {
-            let Some(json) = object.get(field.name()) else {
-                values.push(Value::Absent);
-                continue;
-            };
-            known += 1;
-            let value = self.field(field, json);
-            values.push(value.map_err(|error| error.inside(field.name()))?);
-        }
-        if known < object.len() && self.leniency == Leniency::Strict {
-            let names = || fields.iter().map(Field::name);
-            let extra = object
-                .keys()
-                .find(|key| !extras.contains(key) && !names().any(|name| name == *key));
-            if let Some(extra) = extra {
-                let error = Error::value("a known field", format!("\"{extra}\""));
-                return Err(match nearest(extra, names()) {
-                    Some(name) => error.hint(format!("did you mean \"{name}\"?")),
-                    None => error,
-                });
-            }
-        }
-        Ok(Value::Record(values))
-    }
-
-    fn field(&self, field: &Field, json: &Json) -> Result<Value<'static>> {
-        if json.is_null() {
-            return Ok(Value::Absent);
-        }
-        match field.kind() {
-            FieldKind::Scalar { scalar, .. } => scalar_from_json(*scalar, json, self.leniency),
-            FieldKind::Text { .. } => {
-                let units = self.given.field(field.name(), json).blob(|json| {
-                    json::text(json, |text| {
-                        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
-                    })
-                })?;
-                if units.len() % 2 == 1 {
-                    return Err(json::expected("whole UTF-16 units", json));
-                }
-                Ok(Value::Text(Text::from_bytes(units)))
-            }
-            FieldKind::Bytes { .. } => json::bytes(json).map(|bytes| Value::Bytes(bytes.into())),
-            FieldKind::Array { scope, .. } => {
-                let scope = self.plan.scope(*scope);
-                let Json::Array(items) = json else {
-                    return Err(json::expected("an array", json));
-                };
-                let item = |(index, item): (usize, &Json)| {
-                    self.element(scope, item).map_err(|error| error.inside_item(index))
-                };
-                Ok(Value::List(items.iter().enumerate().map(item).collect::<Result<_>>()?))
-            }
-            FieldKind::Object(range) => self.record(range, json, &[]),
-            FieldKind::Row(range) => {
-                let fields = self.plan.fields_of(range);
-                let items = json.as_array().filter(|items| items.len() <= fields.len());
-                let Some(items) = items else {
-                    let wanted = format!("an array of {} values", fields.len());
-                    return Err(json::expected(wanted, json));
-                };
-                let values = fields.iter().zip(items).enumerate().map(|(index, (field, item))| {
-                    self.field(field, item).map_err(|error| error.inside_item(index))
-                });
-                Ok(Value::List(values.collect::<Result<_>>()?))
-            }
-        }
-    }
-
-    fn element(&self, scope: &Scope, json: &Json) -> Result<Value<'static>> {
-        if !scope.single {
-            return self.record(&scope.fields, json, &[]);
-        }
-        match self.plan.fields_of(&scope.fields).first() {
-            Some(field) => self.field(field, json),
-            None => Ok(Value::Absent),
-        }
-    }
-}
+use crate::types::{Angle, Scalar, Skill, SkillForm};
 
 /// Reads a value of fixed size.
 pub(crate) fn scalar_from_json(
@@ -222,27 +20,10 @@ pub(crate) fn scalar_from_json(
     leniency: Leniency,
 ) -> Result<Value<'static>> {
     let wanted = scalar.wanted();
-    let whole = |low: i128, high: i128| -> Result<i128> {
-        let number: i128 = match json {
-            Json::Number(number) if leniency == Leniency::Lenient || is_whole(number) => {
-                truncated(number)
-            }
-            _ => json::integer(json, wanted)?,
-        };
-        if leniency == Leniency::Lenient || (low..=high).contains(&number) {
-            Ok(number)
-        } else {
-            Err(json::expected(wanted, json).hint(Fault::ValueOutOfRange.name()))
-        }
-    };
-    // Checked just before, or to be wrapped.
-    let low_half = |number: i128| {
-        let [a, b, c, d, e, f, g, h, ..] = number.to_le_bytes();
-        u64::from_le_bytes([a, b, c, d, e, f, g, h])
-    };
-    let unsigned = |most: u64| whole(0, most.into()).map(low_half);
+    let unsigned = |most: u64| whole(json, 0..=most.into(), wanted, leniency).map(low64);
     let signed = |low: i64, high: i64| {
-        whole(low.into(), high.into()).map(|number| low_half(number).cast_signed())
+        let number = whole(json, low.into()..=high.into(), wanted, leniency);
+        number.map(|number| low64(number).cast_signed())
     };
     Ok(match scalar {
         Scalar::Bool => match json {
@@ -266,14 +47,16 @@ pub(crate) fn scalar_from_json(
             let angle = Angle::from_radians(radians);
             Value::Angle(angle.ok_or_else(|| json::expected(wanted, json))?)
         }
-        Scalar::Vec3 => Value::Vec3(three(json, wanted, |json| float(json, leniency))?),
-        Scalar::Vec3fa => Value::Vec3fa(three(json, wanted, |json| match json.get("units") {
-            Some(units) => float(units, leniency).map_err(|error| error.inside("units")),
-            None => match double(json)? {
-                radians if radians.is_finite() => Ok(component_units(radians)),
-                _ => Err(json::expected(Scalar::Angle.wanted(), json)),
-            },
-        })?),
+        Scalar::Vec3 => Value::Vec3(three(json, (wanted, leniency), |json| float(json, leniency))?),
+        Scalar::Vec3fa => {
+            Value::Vec3fa(three(json, (wanted, leniency), |json| match json.get("units") {
+                Some(units) => float(units, leniency).map_err(|error| error.inside("units")),
+                None => match double(json)? {
+                    radians if radians.is_finite() => Ok(component_units(radians)),
+                    _ => Err(json::expected(Scalar::Angle.wanted(), json)),
+                },
+            })?)
+        }
         Scalar::SkillId => Value::Skill(skill(json, SkillForm::Wide, leniency)?),
         Scalar::SkillId32 => Value::Skill(skill(json, SkillForm::Narrow, leniency)?),
         Scalar::Customize => match json {
@@ -281,16 +64,58 @@ pub(crate) fn scalar_from_json(
                 let mut looks = [0; 8];
                 for (look, name) in looks.iter_mut().zip(CUSTOMIZE) {
                     if let Some(number) = json.get(name) {
-                        *look = json::integer(number, Scalar::Byte.wanted())
-                            .map_err(|error| error.inside(name))?;
+                        let byte = Scalar::Byte.wanted();
+                        let number = whole(number, 0..=u8::MAX.into(), byte, leniency);
+                        *look = low8(number.map_err(|error| error.inside(name))?);
                     }
                 }
-                no_others(json, &CUSTOMIZE)?;
+                no_others(json, &CUSTOMIZE, leniency)?;
                 Value::Customize(looks)
             }
-            _ => Value::Customize(json::integer::<u64>(json, wanted)?.to_le_bytes()),
+            _ => Value::Customize(unsigned(u64::MAX)?.to_le_bytes()),
         },
     })
+}
+
+/// A whole number of a range; leniently any number, without what stands behind its point.
+pub(super) fn whole(
+    json: &Json,
+    range: RangeInclusive<i128>,
+    wanted: &'static str,
+    leniency: Leniency,
+) -> Result<i128> {
+    let number = match json {
+        Json::Number(number) if leniency == Leniency::Lenient || is_whole(number) => {
+            truncated(number)
+        }
+        _ => json::integer(json, wanted)?,
+    };
+    if leniency == Leniency::Lenient || range.contains(&number) {
+        Ok(number)
+    } else {
+        Err(json::expected(wanted, json).hint(Fault::ValueOutOfRange.name()))
+    }
+}
+
+/// The low bytes of a number that was checked, or is to be wrapped.
+fn low64(number: i128) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = number.to_le_bytes();
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
+
+pub(super) fn low32(number: i128) -> u32 {
+    let [a, b, c, d, ..] = number.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+fn low16(number: i128) -> u16 {
+    let [a, b, ..] = number.to_le_bytes();
+    u16::from_le_bytes([a, b])
+}
+
+fn low8(number: i128) -> u8 {
+    let [a, ..] = number.to_le_bytes();
+    a
 }
 
 /// Whether a number such as `1.0` or `1e3` is a whole one, exactly.
@@ -310,23 +135,27 @@ fn truncated(number: &Number) -> i128 {
 /// Three components, each 0 when it is missing.
 fn three(
     json: &Json,
-    wanted: &'static str,
+    (wanted, leniency): (&'static str, Leniency),
     read: impl Fn(&Json) -> Result<f32>,
 ) -> Result<[f32; 3]> {
     if !json.is_object() {
         return Err(json::expected(wanted, json));
     }
+    no_others(json, &["x", "y", "z"], leniency)?;
     let mut numbers = [0.0; 3];
     for (number, name) in numbers.iter_mut().zip(["x", "y", "z"]) {
         if let Some(json) = json.get(name) {
             *number = read(json).map_err(|error| error.inside(name))?;
         }
     }
-    no_others(json, &["x", "y", "z"])?;
     Ok(numbers)
 }
 
-fn no_others(json: &Json, known: &[&'static str]) -> Result<()> {
+/// Refuses parts that are not known; leniently they are passed over.
+fn no_others(json: &Json, known: &[&'static str], leniency: Leniency) -> Result<()> {
+    if leniency == Leniency::Lenient {
+        return Ok(());
+    }
     let keys = json.as_object().into_iter().flat_map(|object| object.keys());
     match keys.into_iter().find(|key| !known.contains(key)) {
         None => Ok(()),
@@ -339,13 +168,17 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     let wanted = Scalar::SkillId.wanted();
     let skill = match json {
         Json::Object(parts) => {
-            let part = |name: &'static str, most: &'static str| match parts.get(name) {
-                None => Ok(0_u32),
-                Some(number) => json::integer(number, most).map_err(|error| error.inside(name)),
+            let part = |name: &'static str, most: u32, wanted: &'static str| {
+                let part = parts
+                    .get(name)
+                    .map_or(Ok(0), |number| whole(number, 0..=u32::MAX.into(), wanted, leniency));
+                let part = part.map_err(|error| error.inside(name))?;
+                // One that is too big for its type is too big for the skill.
+                Ok(if leniency == Leniency::Lenient { part } else { part.min(most.into()) })
             };
-            no_others(json, &PARTS)?;
+            no_others(json, &PARTS, leniency)?;
             Skill {
-                reserved: part("reserved", "a whole number from 0 to 2147483647")?,
+                reserved: low32(part("reserved", u32::MAX, "a whole number from 0 to 2147483647")?),
                 npc: match parts.get("npc") {
                     None => false,
                     Some(npc) => {
@@ -353,18 +186,20 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
                         value.map_err(|error| error.inside("npc"))? == Value::Bool(true)
                     }
                 },
-                kind: u8::try_from(part("type", "a whole number from 0 to 15")?).unwrap_or(u8::MAX),
-                zone: u16::try_from(part("huntingZoneId", "a whole number from 0 to 4095")?)
-                    .unwrap_or(u16::MAX),
-                id: part("id", "a whole number from 0 to 268435455")?,
+                kind: low8(part("type", u8::MAX.into(), "a whole number from 0 to 15")?),
+                zone: low16(part(
+                    "huntingZoneId",
+                    u16::MAX.into(),
+                    "a whole number from 0 to 4095",
+                )?),
+                id: low32(part("id", u32::MAX, "a whole number from 0 to 268435455")?),
             }
         }
         Json::String(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.parse().map_err(|_| json::expected("a skill such as A1101 or A500:1101", json))?
         }
         Json::Number(number) if leniency == Leniency::Lenient => {
-            let [a, b, c, d, ..] = truncated(number).to_le_bytes();
-            Skill::action(u32::from_le_bytes([a, b, c, d]))
+            Skill::action(low32(truncated(number)))
         }
         _ => Skill::action(json::integer(json, wanted)?),
     };
@@ -436,6 +271,7 @@ fn plain(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::HeaderForm;
     use crate::schema::{Definition, FileName, ParseOptions};
     use worldwire_core::json::{Style, json};
     use worldwire_core::testing::render;
@@ -558,5 +394,21 @@ mod tests {
         let wanted =
             [21, 0, 1, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 5, 0, 0, 4, 1, 0, 1, 0x44];
         assert_eq!(encode(Leniency::Lenient).unwrap(), wanted);
+    }
+
+    #[test]
+    fn lenient_parts_wrap() {
+        let text = "customize a\ncustomize b\nskillid32 c\n";
+        let json = json!({
+            "a": { "unk": 257, "skinColor": -1, "faceStyle": 2.75, "beard": 3 }, "b": -1,
+            "c": { "type": 300, "npc": true, "huntingZoneId": 70_001, "id": 4_294_967_301_u64 },
+        });
+        assert!(encoded(text, json.clone(), Leniency::Strict).is_err());
+        let wanted = [
+            1, 0xff, 2, 0, 0, 0, 0, 0, // bytes
+            0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, // eight of them
+            5, 0, 0, 0x70, // type 12 and no zone
+        ];
+        assert_eq!(encoded(text, json, Leniency::Lenient).unwrap(), wanted);
     }
 }
