@@ -1,30 +1,25 @@
 //! The one decoder: runs a plan over the bytes of a message and tells a [`Sink`] what it finds.
 
 mod flat;
+mod front;
 mod list;
 mod path;
 mod sink;
 
 use core::ops::Range;
 
-use worldwire_core::{Error, Result};
+use worldwire_core::Result;
 
+use super::HeaderForm;
 use super::bounds::{self, Budget};
 use super::fault::Fault;
 use super::oddity::{NoteKind, Oddities};
-use super::{HeaderForm, Integrity};
 use crate::schema::plan::{FieldKind, Fixed, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
+pub(crate) use front::{check_front, front};
 pub(crate) use list::in_order;
 use list::{Extent, List};
 pub(crate) use sink::{Leaf, Silent, Sink};
-
-/// What stands in front of the fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Front {
-    pub(crate) opcode: u16,
-    pub(crate) integrity: Option<Integrity>,
-}
 
 /// What is left when the fields are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,45 +27,6 @@ pub(crate) struct Rest {
     pub(crate) notes: Oddities,
     /// The end of the furthest body.
     pub(crate) end: usize,
-}
-
-/// Reads the header of a message that is all there, and nothing behind it.
-pub(crate) fn front(data: &[u8], form: HeaderForm) -> Result<Front> {
-    check_front(data, form)?;
-    let [_, _, c, d, rest @ ..] = data else { return Err(wrong_front(data)) };
-    let integrity = match (form, rest.first_chunk::<8>()) {
-        (HeaderForm::Integrity, Some(&[a, b, c, d, e, f, g, h])) => Some(Integrity {
-            counter: u32::from_le_bytes([a, b, c, d]),
-            checksum: u32::from_le_bytes([e, f, g, h]),
-        }),
-        _ => None,
-    };
-    Ok(Front { opcode: u16::from_le_bytes([*c, *d]), integrity })
-}
-
-/// Checks that a message has a header and is as long as that says.
-#[inline]
-pub(crate) fn check_front(data: &[u8], form: HeaderForm) -> Result<()> {
-    match data {
-        [a, b, ..]
-            if data.len() >= form.bytes()
-                && usize::from(u16::from_le_bytes([*a, *b])) == data.len() =>
-        {
-            Ok(())
-        }
-        _ => Err(wrong_front(data)),
-    }
-}
-
-#[cold]
-fn wrong_front(data: &[u8]) -> Error {
-    match data {
-        [a, b, _, _, ..] if usize::from(u16::from_le_bytes([*a, *b])) != data.len() => {
-            let found = format!("{} for {} bytes", u16::from_le_bytes([*a, *b]), data.len());
-            Fault::LengthMismatch.malformed(0, found).inside("length")
-        }
-        _ => Fault::Truncated.malformed(0, format!("{} bytes in all", data.len())),
-    }
 }
 
 /// Reads the fields of a message whose header was read.
