@@ -1,5 +1,6 @@
 //! Which definition a message has: everything that is loaded, and how to choose from it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use worldwire_core::{Result, Side};
@@ -97,7 +98,8 @@ impl Library {
         }
     }
 
-    /// The choices for a build.
+    /// The choices for a build. Where layouts depend on the patch, the definitions are compiled for
+    /// the build's, which takes as long as to load them.
     #[must_use]
     pub fn build(&self, known: Known) -> Build<'_> {
         let revision = known.revision.and_then(|number| self.revisions.get(number));
@@ -112,10 +114,16 @@ impl Library {
         let integrity = patch.and_then(|patch| {
             self.integrity.range(..=patch.major).next_back().map(|(_, names)| names)
         });
-        Build { library: self, known, patch, opcodes, system_messages, integrity }
+        let definitions = match patch {
+            Some(patch) => self.definitions.at(patch),
+            None => Cow::Borrowed(&self.definitions),
+        };
+        let deprecated = &self.deprecated;
+        Build { definitions, deprecated, known, patch, opcodes, system_messages, integrity }
     }
 
-    /// The choices for the build of a client, by its first message.
+    /// The choices for the build of a client, by its first message. Who has to read all its messages
+    /// by their opcodes makes [`Packets`](crate::packet::Packets::of_client) of them.
     ///
     /// # Errors
     /// Malformed, when the message is not `C_CHECK_VERSION`.
@@ -128,7 +136,9 @@ impl Library {
 /// A library as one build of the client sees it.
 #[derive(Clone, Debug)]
 pub struct Build<'l> {
-    library: &'l Library,
+    /// As they are at its patch.
+    definitions: Cow<'l, Set>,
+    deprecated: &'l Deprecated,
     known: Known,
     patch: Option<Patch>,
     opcodes: Option<&'l CodeMap>,
@@ -137,10 +147,22 @@ pub struct Build<'l> {
 }
 
 impl<'l> Build<'l> {
+    /// What was said in front of every choice.
+    #[must_use]
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
     /// The version of the game, if it is known.
     #[must_use]
     pub fn patch(&self) -> Option<Patch> {
         self.patch
+    }
+
+    /// The definitions, as they are at its patch.
+    #[must_use]
+    pub fn definitions(&self) -> &Set {
+        &self.definitions
     }
 
     /// The map of opcodes, if there is one.
@@ -179,24 +201,24 @@ impl<'l> Build<'l> {
     /// The definition to read a message with: the pinned version; else of those that may be read at
     /// the patch the largest that does not say that it is for later ones; else the largest.
     #[must_use]
-    pub fn definition(&self, name: &str) -> Option<&'l Definition> {
+    pub fn definition(&self, name: &str) -> Option<&Definition> {
         self.choose(name, false)
     }
 
     /// The definition to write a message with.
     #[must_use]
-    pub fn definition_to_write(&self, name: &str) -> Option<&'l Definition> {
+    pub fn definition_to_write(&self, name: &str) -> Option<&Definition> {
         self.choose(name, true)
     }
 
-    fn choose(&self, name: &str, write: bool) -> Option<&'l Definition> {
-        let set = &self.library.definitions;
+    fn choose(&self, name: &str, write: bool) -> Option<&Definition> {
+        let set = self.definitions();
         if let Some(version) = self.known.pins.get(name) {
             return set.get(name, *version);
         }
         let Some(patch) = self.patch.map(|patch| patch.major) else { return set.newest(name) };
-        let rules = &self.library.deprecated;
-        let good = |definition: &&'l Definition| {
+        let rules = self.deprecated;
+        let good = |definition: &&Definition| {
             let version = definition.version();
             if write {
                 rules.may_write(name, version, patch)
@@ -205,7 +227,7 @@ impl<'l> Build<'l> {
             }
         };
         let early =
-            |definition: &&'l Definition| definition.since().is_none_or(|since| since <= patch);
+            |definition: &&Definition| definition.since().is_none_or(|since| since <= patch);
         let newest = set.versions(name).rev().filter(good).find(early);
         newest.or_else(|| set.versions(name).rev().find(good))
     }
@@ -233,6 +255,7 @@ pub fn sender(name: &str) -> Option<Side> {
 mod tests {
     use super::*;
     use crate::file::Rule;
+    use crate::schema::Dialect;
 
     fn library() -> Library {
         let files = [
@@ -296,6 +319,29 @@ mod tests {
         let known = Known { revision: Some(7), ..Known::default() };
         let build = library.build(known);
         assert_eq!(build.system_messages().and_then(|map| map.name(1)), Some("SMT_B"));
+    }
+
+    #[test]
+    fn a_build_has_the_layouts_of_its_patch() {
+        let files = [("S_A.1.def", "int32 a\nint32 b ^90\n"), ("S_B.1.def", "int32 a\n")];
+        let mut library = Library {
+            definitions: Set::load(files, ParseOptions::default()),
+            ..Library::default()
+        };
+        let least = |library: &Library, name: &str, patch: Option<u16>| {
+            let build = library.build(Known { patch: patch.map(Patch::major), ..Known::default() });
+            build.definition(name).map(|definition| definition.plan().least())
+        };
+        assert_eq!(least(&library, "S_A", None), Some(8));
+        assert_eq!(least(&library, "S_A", Some(90)), Some(8));
+        assert_eq!(least(&library, "S_A", Some(89)), Some(4));
+        assert_eq!(least(&library, "S_B", Some(89)), Some(4));
+        // Skills were narrow before patch 74; no line says so.
+        let skill = [("S_C.1.def", "skillid a\n")];
+        let options = ParseOptions { dialect: Some(Dialect::Proto), ..ParseOptions::default() };
+        library.definitions = Set::load(skill, options);
+        assert_eq!(least(&library, "S_C", Some(74)), Some(8));
+        assert_eq!(least(&library, "S_C", Some(73)), Some(4));
     }
 
     #[test]

@@ -83,20 +83,12 @@ pub struct Packet<'p> {
 }
 
 impl Packets {
-    /// Makes the choices of a library for a build. Where fields exist in some patches only, the
-    /// definitions are compiled for the build's.
+    /// Makes the choices of a [library for a build](Library::build).
     #[must_use]
     pub fn new(library: &Library, known: Known) -> Self {
-        let build = library.build(known.clone());
+        let build = library.build(known);
         let patch = build.patch();
-        let set = &library.definitions;
-        let fitting = match patch {
-            Some(patch) if set.options().patch != Some(patch) && !set.boundaries().is_empty() => {
-                Some(set.with(ParseOptions { patch: Some(patch), ..set.options().clone() }))
-            }
-            _ => None,
-        };
-        let set = fitting.as_ref().unwrap_or(set);
+        let set = build.definitions();
         let mut definitions: Vec<Definition> = set.definitions().cloned().collect();
         definitions.extend(built_in(set));
         definitions.sort_by(|a, b| (a.name(), a.version()).cmp(&(b.name(), b.version())));
@@ -136,7 +128,17 @@ impl Packets {
         let system = build.system_messages().into_iter().flat_map(CodeMap::iter);
         let system = Names::from_pairs(system.map(|(name, code)| (i64::from(code), name.into())));
         let has_map = build.opcodes().is_some();
+        let known = build.known().clone();
         Self { known, patch, has_map, names, system, by_opcode, definitions, deprecated }
+    }
+
+    /// The messages of the build of a client, by its first message.
+    ///
+    /// # Errors
+    /// Malformed, when the message is not `C_CHECK_VERSION`.
+    pub fn of_client(library: &Library, check_version: &[u8]) -> Result<Self> {
+        let revision = CheckVersion::decode(check_version)?.protocol;
+        Ok(Self::new(library, Known { revision, ..Known::default() }))
     }
 
     /// What was said in front of every choice.

@@ -1,5 +1,6 @@
 //! The definitions of a folder.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use worldwire_core::Source;
@@ -276,6 +277,19 @@ impl Set {
         set.compile(&all, &mut Update::default());
         set.arrange();
         set
+    }
+
+    /// The set as it is at a patch; compiled anew only where some layout depends on it.
+    #[must_use]
+    pub fn at(&self, patch: Patch) -> Cow<'_, Self> {
+        // Those of 2020 have narrow skills in early patches.
+        let is_proto = |entry: &Entry| entry.dialect == Dialect::Proto;
+        let depends = self.entries.values().any(is_proto) || !self.boundaries().is_empty();
+        if depends && self.options.patch != Some(patch) {
+            Cow::Owned(self.with(ParseOptions { patch: Some(patch), ..self.options.clone() }))
+        } else {
+            Cow::Borrowed(self)
+        }
     }
 
     /// The patches at which some field begins or ceases to exist, growing.
