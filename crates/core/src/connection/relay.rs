@@ -41,6 +41,9 @@ pub trait Relay: Sender {
     /// Sends a message of the relay's own to a side, behind what was forwarded to it so far. It is
     /// a whole message of the family, plain, as the other side would send it.
     ///
+    /// The piece that was received last has not gone on yet, decided about or not: the message goes
+    /// in front of it. One that is to follow a piece is injected at the next event.
+    ///
     /// # Errors
     /// Value, when this is no relay, setup is not complete, the connection is closed, or the bytes
     /// are not one whole message; a limit, when too much is queued.

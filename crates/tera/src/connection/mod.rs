@@ -55,8 +55,7 @@ pub use relay::RelayConfig;
 pub use sender::Sender;
 
 use crate::crypt::exchange::{Exchange, Key, Keys, Session, Variant};
-use crate::integrity::Signer;
-use sender::Role;
+use sender::{Role, Signing};
 use stream::{HELLO, Phase, Stream};
 
 /// A connection in one of four roles.
@@ -85,7 +84,8 @@ impl Connection {
     #[must_use]
     pub fn client(config: Arc<Config>, keys: [Key; 2], now: Duration) -> Self {
         let (bounds, step_time) = (config.bounds, config.step_time);
-        let mut connection = Self::new(Role::Client(config, Signer::default()), bounds, now);
+        let signing = Box::new(Signing::new(&config));
+        let mut connection = Self::new(Role::Client(config, signing), bounds, now);
         connection.keys.of[Side::Client.index()] = keys.into();
         connection.sender.timers.start(Timer::Setup, step_time);
         connection

@@ -23,7 +23,8 @@ pub struct RelayConfig {
     /// an observer. Default: none.
     pub variant: Option<Variant>,
     /// The opcodes of the client messages that carry counter and checksum; see
-    /// [`integrity`](crate::integrity). Default: none.
+    /// [`integrity`](crate::integrity). Whoever learns them later says so with
+    /// [`set_integrity`](Sender::set_integrity). Default: none.
     pub integrity: HashSet<u16>,
     /// How much may be queued for each side.
     pub bounds: Bounds,
@@ -46,6 +47,8 @@ impl Default for RelayConfig {
 #[derive(Debug)]
 pub(super) struct Relaying {
     config: Arc<RelayConfig>,
+    /// The messages of the client that carry counter and checksum.
+    integrity: HashSet<u16>,
     resigner: Resigner,
     pub(super) forwarding: Forwarding<Unread>,
 }
@@ -60,13 +63,21 @@ impl Relaying {
         self.resigner.set_seed(iv);
     }
 
+    pub(super) fn set_integrity(&mut self, opcodes: HashSet<u16>) {
+        self.integrity = opcodes;
+    }
+
+    /// Whether a message of a side carries counter and checksum.
+    fn signs(&self, side: Side, message: &[u8]) -> bool {
+        side == Side::Client && signs(&self.integrity, message)
+    }
+
     /// What goes on of a message, with counter and checksum as the server expects them.
     fn outcome(&mut self, side: Side, original: &[u8], decision: Decision) -> Option<Vec<u8>> {
-        let signs = |message: &[u8]| side == Side::Client && self.config.signs(message);
-        let was_signed = signs(original);
+        let was_signed = self.signs(side, original);
         match decision {
             Decision::Instead(mut bytes) if bytes != original => {
-                let is_signed = signs(&bytes);
+                let is_signed = self.signs(side, &bytes);
                 if was_signed && is_signed && opcode(original) == opcode(&bytes) {
                     self.resigner.change(original, &mut bytes);
                     return Some(bytes);
@@ -96,21 +107,13 @@ impl Relaying {
     }
 }
 
-impl RelayConfig {
-    /// Whether a message of the client carries counter and checksum.
-    fn signs(&self, message: &[u8]) -> bool {
-        signs(&self.integrity, message)
+/// Checks that bytes are exactly one message of a side.
+fn check(integrity: &HashSet<u16>, side: Side, message: &[u8]) -> Result<()> {
+    Header::whole(message).map_err(|error| Error::value("one whole message", error.to_string()))?;
+    if side == Side::Client && signs(integrity, message) {
+        check_signed(message)?;
     }
-
-    /// Checks that bytes are exactly one message of a side.
-    fn check(&self, side: Side, message: &[u8]) -> Result<()> {
-        Header::whole(message)
-            .map_err(|error| Error::value("one whole message", error.to_string()))?;
-        if side == Side::Client && self.signs(message) {
-            check_signed(message)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn opcode(message: &[u8]) -> Option<u16> {
@@ -128,7 +131,7 @@ impl Connection {
     /// Some client messages carry a [counter and a checksum](crate::integrity). Behind a message
     /// that was dropped, added or changed, the relay counts and signs those of the same opcode
     /// again, as far as they differ; all others pass untouched. It has to be told which messages
-    /// they are ([`RelayConfig::integrity`]) and the seed
+    /// they are ([`RelayConfig::integrity`], [`set_integrity`](Sender::set_integrity)) and the seed
     /// ([`set_integrity_seed`](Sender::set_integrity_seed)).
     ///
     /// A piece goes on when there is room for it in the queue to the other side. Until then the
@@ -144,6 +147,7 @@ impl Connection {
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
         let relaying = Relaying {
+            integrity: config.integrity.clone(),
             config,
             resigner: Resigner::default(),
             forwarding: Forwarding::new(bounds.queued_bytes),
@@ -245,9 +249,9 @@ impl Relay for Sender {
     fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
         self.closing.check_open()?;
         let relay = relaying(&mut self.role)?;
-        let Relaying { config, forwarding, .. } = relay;
+        let Relaying { integrity, forwarding, .. } = relay;
         forwarding.decide(decision, |piece| match (piece.unit, decision) {
-            (Unit::Message { .. }, Forward::Instead(bytes)) => config.check(piece.side, bytes),
+            (Unit::Message { .. }, Forward::Instead(bytes)) => check(integrity, piece.side, bytes),
             (Unit::Message { .. }, _) => Ok(()),
             _ => Err(Error::value("hello or a key that goes on unchanged", "another decision")),
         })
@@ -260,7 +264,7 @@ impl Relay for Sender {
         self.closing.check_open()?;
         let side = to.other();
         let relay = relaying(&mut self.role)?;
-        relay.config.check(side, message)?;
+        check(&relay.integrity, side, message)?;
         if !self.is_established {
             return Err(Error::value("a connection whose setup is complete", "one in setup"));
         }
@@ -270,7 +274,7 @@ impl Relay for Sender {
         let lane = &mut self.lanes[to.index()];
         relay.forwarding.check_room(to, lane, message.len())?;
         let mut message = message.to_vec();
-        if side == Side::Client && relay.config.signs(&message) {
+        if relay.signs(side, &message) {
             relay.resigner.add(&mut message);
         }
         lane.push(message);

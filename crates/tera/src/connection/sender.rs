@@ -1,5 +1,6 @@
 //! The half of a connection that sends.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use worldwire_core::connection::{
@@ -29,12 +30,26 @@ pub struct Sender {
 /// Who a connection is.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// With the counters of what it sends.
-    Client(Arc<Config>, Signer),
+    Client(Arc<Config>, Box<Signing>),
     Server(Arc<Config>),
     /// The variant, if it is known.
     Observer(Option<Variant>),
     Relay(Box<Relaying>),
+}
+
+/// What a client counts and signs.
+#[derive(Debug)]
+pub(super) struct Signing {
+    /// The messages that it does so in.
+    opcodes: HashSet<u16>,
+    signer: Signer,
+}
+
+impl Signing {
+    /// As a client is configured.
+    pub(super) fn new(config: &Config) -> Self {
+        Self { opcodes: config.integrity.clone(), signer: Signer::default() }
+    }
 }
 
 impl Role {
@@ -45,6 +60,12 @@ impl Role {
             Self::Server(_) => Some(Side::Server),
             Self::Observer(_) | Self::Relay(_) => None,
         }
+    }
+
+    /// Nothing that a server or an observer does has to be signed.
+    fn signs_nothing(&self) -> Error {
+        let found = if matches!(self, Self::Server(_)) { "a server" } else { "an observer" };
+        Error::value("a client or a relay", found)
     }
 
     /// What a client or a server was configured with.
@@ -72,10 +93,25 @@ impl Sender {
     /// Value, when this is a server or an observer.
     pub fn set_integrity_seed(&mut self, iv: u32) -> Result<()> {
         match &mut self.role {
-            Role::Client(_, signer) => signer.iv = Some(iv),
+            Role::Client(_, signing) => signing.signer.iv = Some(iv),
             Role::Relay(relay) => relay.set_seed(iv),
-            Role::Server(_) => return Err(Error::value("a client or a relay", "a server")),
-            Role::Observer(_) => return Err(Error::value("a client or a relay", "an observer")),
+            other => return Err(other.signs_nothing()),
+        }
+        Ok(())
+    }
+
+    /// Clients and relays: the opcodes of the messages of the client that carry counter and
+    /// checksum, from here on in place of [those of the configuration](Config::integrity). A relay
+    /// learns from the client's first message which build it is, and so which messages these are;
+    /// [`Packets::integrity`](crate::packet::Packets::integrity) tells them.
+    ///
+    /// # Errors
+    /// Value, when this is a server or an observer.
+    pub fn set_integrity(&mut self, opcodes: HashSet<u16>) -> Result<()> {
+        match &mut self.role {
+            Role::Client(_, signing) => signing.opcodes = opcodes,
+            Role::Relay(relay) => relay.set_integrity(opcodes),
+            other => return Err(other.signs_nothing()),
         }
         Ok(())
     }
@@ -110,7 +146,7 @@ impl Sends for Sender {
     type Message<'m> = [u8];
 
     /// Queues a message, whole, with its header. A client fills in counter and checksum of those
-    /// that [have them](Config::integrity).
+    /// that have them; see [`Config::integrity`].
     fn send(&mut self, message: &[u8]) -> Result<()> {
         let to = match &self.role {
             Role::Client(..) => Side::Server,
@@ -123,11 +159,11 @@ impl Sends for Sender {
         let lane = &mut self.lanes[to.index()];
         lane.out.check_room(message.len())?;
         let mut message = message.to_vec();
-        if let Role::Client(config, signer) = &mut self.role
-            && signs(&config.integrity, &message)
+        if let Role::Client(_, signing) = &mut self.role
+            && signs(&signing.opcodes, &message)
         {
             check_signed(&message)?;
-            signer.sign(&mut message);
+            signing.signer.sign(&mut message);
         }
         match self.is_established {
             true => lane.push(message),

@@ -32,7 +32,7 @@ mod encode;
 mod seals;
 mod system;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use worldwire_core::opener::Subject;
 use worldwire_core::{Form, Names, Reader, Result, Side, Trace, Value};
@@ -219,6 +219,13 @@ impl Packets {
         self.by_opcode.values().filter(sealed).map(|entry| &*entry.name)
     }
 
+    /// The opcodes of these messages, for [connections](crate::connection::Config::integrity).
+    #[must_use]
+    pub fn integrity(&self) -> HashSet<u16> {
+        let sealed = self.by_opcode.iter().filter(|(_, entry)| entry.form == HeaderForm::Integrity);
+        sealed.map(|(opcode, _)| *opcode).collect()
+    }
+
     /// What is known of an opcode.
     #[inline]
     #[must_use]
@@ -374,6 +381,7 @@ mod tests {
         let message = [12, 0, 5, 0, 1, 0, 0, 0, 2, 0, 0, 0];
         let expected = r#"{"length":12,"opcode":"S_A","version":2,"fields":{"a":1,"b":2}}"#;
         assert_eq!(json(&packets, &message), expected);
+        assert_eq!(packets.integrity(), HashSet::from([6]));
         // The field of patch 90 is not there yet; counter and checksum are.
         let message = [18, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 14, 0, b'x', 0, 0, 0];
         let text = json(&packets, &message);

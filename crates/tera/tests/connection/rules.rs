@@ -82,13 +82,24 @@ fn a_client_counts_and_signs_what_it_sends() {
     pair.client.sender().set_integrity_seed(77).unwrap();
     pair.client.send(&sealed).unwrap();
     hear(&mut pair);
-    let counts: Vec<_> = heard.iter().map(|bytes| header(bytes).unwrap()).collect();
+    // A list that is known later takes the place of the first one.
+    pair.client.sender().set_integrity(HashSet::from([8])).unwrap();
+    pair.client.send(&sealed).unwrap();
+    pair.client.send(&plain).unwrap();
+    hear(&mut pair);
+    let counts: Vec<_> = heard[..3].iter().map(|bytes| header(bytes).unwrap()).collect();
     let [(1, 0), (u32::MAX, u32::MAX), (2, _)] = counts[..] else { panic!("{counts:?}") };
     assert_eq!(verify(&heard[2], 77), Verdict::Right);
     assert_eq!(heard[1], plain);
+    assert_eq!(heard[3], sealed);
+    assert_eq!((header(&heard[4]).unwrap().0, verify(&heard[4], 77)), (1, Verdict::Right));
     for mut other in [server(Variant::From45), Connection::observer(None)] {
-        let error = other.sender().set_integrity_seed(77).unwrap_err().to_string();
-        assert!(error.starts_with("wanted a client or a relay, found a"), "{error}");
+        for outcome in
+            [other.sender().set_integrity_seed(77), other.sender().set_integrity(HashSet::new())]
+        {
+            let error = outcome.unwrap_err().to_string();
+            assert!(error.starts_with("wanted a client or a relay, found a"), "{error}");
+        }
     }
 }
 
