@@ -4,8 +4,8 @@ use std::mem::take;
 
 use worldwire_core::json::Style;
 use worldwire_core::testing::render;
-use worldwire_core::{Reader, Tree};
-use worldwire_tera::message::{HeaderForm, MOST_READINGS, Tape};
+use worldwire_core::{Error, Reader, Tree};
+use worldwire_tera::message::{Fault, HeaderForm, Item, MOST_READINGS, RecordView, Tape, View};
 
 use super::codec::Message;
 use super::{Outcome, check};
@@ -32,6 +32,7 @@ impl Message<'_> {
                 let same = self.plan.check(&damaged, self.form).is_ok();
                 check(read.is_ok() == same && shown.is_ok() == same, "not all agree")?;
                 self.told(&damaged)?;
+                self.walked(&damaged)?;
                 let again = self.shown(bytes, &mut tree)?;
                 check(again == whole, format!("{wrong} at {at} changes the next message"))?;
                 self.plan.read_into(bytes, self.form, &mut tape).map_err(|it| it.to_string())?;
@@ -41,6 +42,23 @@ impl Message<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Who walks a view finds an error in the same place as who reads the message, if it is the same.
+    fn walked(&self, bytes: &[u8]) -> Outcome {
+        let Err(wanted) = self.plan.read(bytes, self.form) else { return Ok(()) };
+        let walked = View::new(self.plan, bytes, self.form).and_then(|view| walk(view.fields()));
+        let Err(found) = walked else { return Ok(()) };
+        let fault = |error: &Error| (Fault::of(error), error.offset());
+        if fault(&found) != fault(&wanted) {
+            return Ok(());
+        }
+        let same = match Fault::of(&found) {
+            // Fields of fixed size are read together, and looked at one by one.
+            Some(Fault::Truncated) => found.path_text().starts_with(&wanted.path_text()),
+            _ => found.to_string() == wanted.to_string(),
+        };
+        check(same, format!("wanted {wanted}, the view has {found}"))
     }
 
     /// A message as JSON, or its error; in both cases its tree is rendered, and not larger than its
@@ -57,5 +75,21 @@ impl Message<'_> {
         *kept = tree.recycle();
         few?;
         outcome.map(|_| text).map_err(|error| error.to_string())
+    }
+}
+
+/// Looks at all fields up to the first error, and puts the names around to it.
+fn walk(fields: RecordView<'_, '_>) -> Result<(), Error> {
+    fields.iter().try_for_each(|(name, item)| look(name, item?))
+}
+
+fn look(name: &str, item: Item<'_, '_>) -> Result<(), Error> {
+    let around = |error: Error| if name.is_empty() { error } else { error.inside(name) };
+    match item {
+        Item::Record(fields) => walk(fields).map_err(around),
+        Item::List(list) => list.iter().enumerate().try_for_each(|(index, item)| {
+            look("", item?).map_err(|error| around(error.inside_item(index)))
+        }),
+        _ => Ok(()),
     }
 }

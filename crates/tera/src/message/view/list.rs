@@ -3,7 +3,7 @@
 use worldwire_core::{Error, Result};
 
 use super::place::Place;
-use super::{Item, RecordView, View, narrow};
+use super::{Item, RecordView, View, named, narrow};
 use crate::message::bounds::{Budget, Chain};
 use crate::message::decode::{check_list, in_order};
 use crate::message::fault::Fault;
@@ -23,16 +23,17 @@ impl<'v, 'd> ListView<'v, 'd> {
         Self(field)
     }
 
+    /// The array or row.
     #[inline]
-    fn kind(&self) -> Option<&'v FieldKind> {
-        self.0.view.plan.fields.get(self.0.place.from()).map(Field::kind)
+    fn field(&self) -> Option<&'v Field> {
+        self.0.view.plan.fields.get(self.0.place.from())
     }
 
     /// How many elements there should be.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        match self.kind() {
+        match self.field().map(Field::kind) {
             Some(FieldKind::Array { count, offset, .. }) => self.0.words(*count, *offset).0.into(),
             Some(FieldKind::Row(fields)) => fields.len(),
             _ => 0,
@@ -51,9 +52,10 @@ impl<'v, 'd> ListView<'v, 'd> {
     #[must_use]
     pub fn iter(&self) -> Elements<'v, 'd> {
         let RecordView { view, place } = self.0;
-        let plan = view.plan;
+        let (plan, list) = (view.plan, self.field());
         let elements = Elements {
             view,
+            list,
             place,
             scope: 0,
             fields: &[],
@@ -65,7 +67,7 @@ impl<'v, 'd> ListView<'v, 'd> {
             link: 0,
             odd: None,
         };
-        match self.kind() {
+        match list.map(Field::kind) {
             Some(FieldKind::Array { count, offset, scope, .. }) => {
                 let (count, first, link) = self.0.words(*count, *offset);
                 let inner = plan.scope(*scope);
@@ -107,6 +109,8 @@ impl<'v, 'd> IntoIterator for ListView<'v, 'd> {
 #[derive(Clone, Debug)]
 pub struct Elements<'v, 'd> {
     view: &'v View<'d, 'v>,
+    /// The array or row.
+    list: Option<&'v Field>,
     /// The fields of an element; of a row itself, and where the scope that it stands in begins.
     place: Place,
     /// The scope of an element.
@@ -178,24 +182,27 @@ impl<'v, 'd> Elements<'v, 'd> {
     /// Looks at the links of an element that are not known to be in order.
     #[inline(never)]
     fn look(&mut self) -> Result<()> {
-        let index = self.index();
-        self.follow(index).map_err(|error| self.ended(error, index))
+        self.follow().map_err(|error| self.ended(error))
     }
 
+    /// There are no more elements; an error gets the name of the list.
     #[cold]
-    fn ended(&mut self, error: Error, index: usize) -> Error {
+    fn ended(&mut self, error: Error) -> Error {
         self.left = 0;
-        error.inside_item(index)
+        match self.list {
+            Some(field) => named(error, field),
+            None => error,
+        }
     }
 
-    fn follow(&mut self, index: usize) -> Result<()> {
+    fn follow(&mut self) -> Result<()> {
         let View { plan, data, .. } = *self.view;
-        let (at, count, scope) = (self.at.into(), self.count.into(), self.scope);
-        let floor = self.view.floor();
-        let element = plan.scope(scope);
+        let (at, count, index) = (self.at.into(), self.count.into(), self.index());
+        let element = plan.scope(self.scope);
         if index == 0 {
+            let floor = self.view.floor();
             if element.has_bodies {
-                check_list(plan, data, floor, (count, at, self.link.into()), scope)?;
+                check_list(plan, data, floor, (count, at, self.link.into()), self.scope)?;
                 // With the lists in it.
                 self.place = Place::new(&element.fields, at, true);
                 self.in_order = true;
@@ -206,6 +213,18 @@ impl<'v, 'd> Elements<'v, 'd> {
                 return Ok(());
             }
         }
+        let next = self.odd_links(at, index).map_err(|error| error.inside_item(index))?;
+        if index + 1 == count && next != 0 {
+            let found = format!("one at {next} behind {count} elements");
+            return Err(Fault::ArrayChainLong.malformed(at + 2, found));
+        }
+        Ok(())
+    }
+
+    /// Checks the place of an element and what it says of itself; gives where the next one is.
+    fn odd_links(&mut self, at: usize, index: usize) -> Result<usize> {
+        let View { plan, data, .. } = *self.view;
+        let (count, element) = (self.count, plan.scope(self.scope));
         let Odd { link, chain, budget } = self.odd.get_or_insert_with(|| Odd {
             link: self.link.into(),
             chain: Chain::new(),
@@ -223,15 +242,11 @@ impl<'v, 'd> Elements<'v, 'd> {
             return Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")));
         }
         let next = self.view.word(at + 2)?;
-        if index + 1 == count && next != 0 {
-            let found = format!("one at {next} behind {count} elements");
-            return Err(Fault::ArrayChainLong.malformed(at + 2, found));
-        }
         let start = at + LINKS;
         self.view.need(start, element.size)?;
         budget.spend(element.cost as usize, start)?;
         *link = at + 2;
-        Ok(())
+        Ok(next)
     }
 
     /// What the record of an element holds.
@@ -244,7 +259,7 @@ impl<'v, 'd> Elements<'v, 'd> {
             Kind::Row => self.fields.get(index),
         };
         let Some(field) = field else { return Ok(Item::Record(record)) };
-        record.item(field).map_err(|error| self.ended(error, index))
+        record.item(field).map_err(|error| self.ended(error.inside_item(index)))
     }
 }
 

@@ -34,6 +34,8 @@ pub use list::ListView;
 ///
 /// Records and lists are borrowed from the view; texts and bytes from the message, and may outlive it.
 ///
+/// An error names the field and what is in it, from the record on that was asked: `members[3].name`.
+///
 /// ```
 /// # use worldwire_tera::message::{HeaderForm, Item, View};
 /// # use worldwire_tera::schema::{Definition, FileName, ParseOptions};
@@ -366,7 +368,7 @@ impl Piece {
     }
 }
 
-/// Puts the name of a field to an error; an element has none, and gets its index instead.
+/// Puts the name of a field to an error; elements of lists have none, and get their index.
 #[cold]
 fn named(error: Error, field: &Field) -> Error {
     match field.name() {
