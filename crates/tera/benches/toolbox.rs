@@ -364,12 +364,12 @@ impl Sum {
         }
     }
 
-    fn view(&mut self, fields: RecordView<'_, '_>) {
+    fn view(&mut self, fields: RecordView<'_, '_, '_>) {
         fields.iter().for_each(|(_, item)| self.item(item.unwrap()));
     }
 
     /// Uses the value of a field, or how long it is.
-    fn glance(&mut self, item: Option<Item<'_, '_>>) {
+    fn glance(&mut self, item: Option<Item<'_, '_, '_>>) {
         match item {
             Some(Item::Scalar(value)) => self.one(value),
             Some(Item::Text(text)) => self.add(text.as_bytes().len() as u64),
@@ -379,7 +379,7 @@ impl Sum {
         }
     }
 
-    fn item(&mut self, item: Item<'_, '_>) {
+    fn item(&mut self, item: Item<'_, '_, '_>) {
         match item {
             Item::Record(fields) => self.view(fields),
             Item::List(list) => list.iter().for_each(|item| self.item(item.unwrap())),

@@ -46,11 +46,11 @@ fn refused(definition: &Definition, data: &[u8]) -> (Error, usize) {
 }
 
 /// Looks at everything in place, up to the first error.
-fn walk(view: RecordView<'_, '_>, seen: &mut usize) -> Result<(), Error> {
+fn walk(view: RecordView<'_, '_, '_>, seen: &mut usize) -> Result<(), Error> {
     view.iter().try_for_each(|(_, item)| look(item?, seen))
 }
 
-fn look(item: Item<'_, '_>, seen: &mut usize) -> Result<(), Error> {
+fn look(item: Item<'_, '_, '_>, seen: &mut usize) -> Result<(), Error> {
     *seen += 1;
     assert!(*seen < 1 << 18, "no end");
     match item {

@@ -65,7 +65,7 @@ impl CheckVersion {
         if let Some(Item::List(versions)) = view.fields().get("version")? {
             for version in versions {
                 let Item::Record(version) = version? else { continue };
-                let number = |item: Option<Item<'_, '_>>| match item {
+                let number = |item: Option<Item<'_, '_, '_>>| match item {
                     Some(Item::Scalar(number)) => u32::try_from(number.signed()?).ok(),
                     _ => None,
                 };

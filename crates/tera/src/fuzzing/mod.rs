@@ -141,13 +141,13 @@ fn message(data: &[u8]) {
 const MOST_NODES_A_BYTE: usize = 2 * crate::message::MOST_READINGS;
 
 /// Looks at every field in place; `good` when the whole message can be read.
-fn record(view: RecordView<'_, '_>, good: bool) {
+fn record(view: RecordView<'_, '_, '_>, good: bool) {
     for (_, inner) in view.iter() {
         item(inner, good);
     }
 }
 
-fn item(found: worldwire_core::Result<Item<'_, '_>>, good: bool) {
+fn item(found: worldwire_core::Result<Item<'_, '_, '_>>, good: bool) {
     match found {
         Ok(Item::Record(view)) => record(view, good),
         Ok(Item::List(list)) => list.iter().for_each(|element| item(element, good)),

@@ -43,7 +43,8 @@ pub enum Value<'d> {
     Bytes(Cow<'d, [u8]>),
     /// The elements of an array or row.
     List(Vec<Self>),
-    /// The fields of an object, an element or a message; fewer than there are is fine.
+    /// The fields of an object, an element or a message. Where there are fewer the others are zero or
+    /// empty; more than the plan has are not written.
     Record(Vec<Self>),
 }
 
@@ -160,7 +161,9 @@ impl Plan {
     /// Puts a value at a path. Records on the way are made; elements of lists have to exist, but
     /// one behind the last is added. Whether the value fits the field is found when it is written.
     ///
-    /// Gives `false`, and changes nothing, when the path leads nowhere.
+    /// Gives `false`, and changes nothing, when the path leads nowhere. [`Tape::set`](super::Tape::set)
+    /// says why.
+    #[must_use = "a path that leads nowhere changes nothing"]
     pub fn set<'d>(&self, value: &mut Value<'d>, path: &str, new: Value<'d>) -> bool {
         let mut place = value;
         let mut shape = Shape::Record(&self.scope(self.root).fields);

@@ -180,7 +180,7 @@ impl Message<'_> {
 }
 
 /// A viewed item in the way in which values are shown.
-fn render(item: Item<'_, '_>) -> String {
+fn render(item: Item<'_, '_, '_>) -> String {
     match item {
         Item::Scalar(value) => format!("{value:?}"),
         Item::Text(text) => format!("Text({text:?})"),

@@ -79,11 +79,11 @@ impl Message<'_> {
 }
 
 /// Looks at all fields up to the first error, and puts the names around to it.
-fn walk(fields: RecordView<'_, '_>) -> Result<(), Error> {
+fn walk(fields: RecordView<'_, '_, '_>) -> Result<(), Error> {
     fields.iter().try_for_each(|(name, item)| look(name, item?))
 }
 
-fn look(name: &str, item: Item<'_, '_>) -> Result<(), Error> {
+fn look(name: &str, item: Item<'_, '_, '_>) -> Result<(), Error> {
     let around = |error: Error| if name.is_empty() { error } else { error.inside(name) };
     match item {
         Item::Record(fields) => walk(fields).map_err(around),

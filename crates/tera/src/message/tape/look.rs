@@ -1,5 +1,6 @@
 //! Looking at the fields of a tape.
 
+use core::fmt;
 use core::ops::Range;
 use std::borrow::Cow;
 
@@ -11,7 +12,7 @@ use crate::schema::plan::{Field, FieldKind, Plan, Scope, Spot};
 use crate::types::TextView;
 
 /// The fields of a message on a [`Tape`], of an element or of an object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct TapeRecord<'t, 'p> {
     plan: &'p Plan,
     scope: &'p Scope,
@@ -22,7 +23,7 @@ pub struct TapeRecord<'t, 'p> {
 }
 
 /// The elements of an array on a [`Tape`], or the values of a row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct TapeList<'t, 'p> {
     record: TapeRecord<'t, 'p>,
     /// Of an array how many elements there are, the first of which `record` is; of a row nothing,
@@ -60,7 +61,8 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
         self.at(self.slot(name)?)
     }
 
-    /// The place of a name in the record, for [`Self::at`].
+    /// The place of a name in the record, for [`Self::at`]: that of the field in [`Plan::fields`],
+    /// [`Plan::element`] or [`Plan::fields_of`], and so the same in all messages of a definition.
     #[must_use]
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.plan.fields_of(self.fields).iter().position(|field| field.name() == name)
@@ -88,7 +90,7 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
     }
 
     /// All fields with their names.
-    pub fn iter(&self) -> impl Iterator<Item = (&'p str, Datum<'t, 'p>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&'p str, Datum<'t, 'p>)> + use<'t, 'p> {
         let record = *self;
         let fields = self.plan.fields_of(self.fields).iter();
         fields.map(move |field| (field.name(), record.datum(field)))
@@ -167,7 +169,7 @@ impl<'t, 'p> TapeList<'t, 'p> {
     }
 
     /// The elements.
-    pub fn iter(&self) -> impl Iterator<Item = Datum<'t, 'p>> {
+    pub fn iter(&self) -> impl Iterator<Item = Datum<'t, 'p>> + use<'t, 'p> {
         let list = *self;
         (0..self.len()).map_while(move |index| list.get(index))
     }
@@ -178,6 +180,20 @@ impl<'t, 'p> TapeList<'t, 'p> {
         let Block { tape, block } = self.record.block;
         let block = Block { tape, block: block + index * width(self.record.scope) };
         TapeRecord { block, start: block.start(self.record.scope, 0), ..self.record }
+    }
+}
+
+/// As its fields.
+impl fmt::Debug for TapeRecord<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+/// As its elements.
+impl fmt::Debug for TapeList<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Lists, read in place.
 
+use core::fmt;
+
 use worldwire_core::{Error, Result};
 
 use super::place::Place;
@@ -10,22 +12,22 @@ use crate::message::fault::Fault;
 use crate::schema::plan::{Field, FieldKind, LINKS};
 
 /// The elements of an array, or the values of a row, seen through a [`View`].
-#[derive(Clone, Copy, Debug)]
-pub struct ListView<'v, 'd>(
+#[derive(Clone, Copy)]
+pub struct ListView<'v, 'd, 'p>(
     /// The field of an array or row.
-    RecordView<'v, 'd>,
+    RecordView<'v, 'd, 'p>,
 );
 
-impl<'v, 'd> ListView<'v, 'd> {
+impl<'v, 'd, 'p> ListView<'v, 'd, 'p> {
     /// Of a field whose words can be read.
     #[inline]
-    pub(super) fn of(field: RecordView<'v, 'd>) -> Self {
+    pub(super) fn of(field: RecordView<'v, 'd, 'p>) -> Self {
         Self(field)
     }
 
     /// The array or row.
     #[inline]
-    fn field(&self) -> Option<&'v Field> {
+    fn field(&self) -> Option<&'p Field> {
         self.0.view.plan.fields.get(self.0.place.from())
     }
 
@@ -47,10 +49,24 @@ impl<'v, 'd> ListView<'v, 'd> {
         self.len() == 0
     }
 
+    /// An element; `None` when there are not so many. Those before it are read.
+    ///
+    /// # Errors
+    /// Malformed, when one of them leads outside the message.
+    pub fn get(&self, index: usize) -> Result<Option<Item<'v, 'd, 'p>>> {
+        let mut elements = self.iter();
+        for _ in 0..index {
+            if elements.next().transpose()?.is_none() {
+                break;
+            }
+        }
+        elements.next().transpose()
+    }
+
     /// The elements. After an error, which is given once, there are no more.
     #[inline]
     #[must_use]
-    pub fn iter(&self) -> Elements<'v, 'd> {
+    pub fn iter(&self) -> Elements<'v, 'd, 'p> {
         let RecordView { view, place } = self.0;
         let (plan, list) = (view.plan, self.field());
         let elements = Elements {
@@ -95,28 +111,52 @@ impl<'v, 'd> ListView<'v, 'd> {
     }
 }
 
-impl<'v, 'd> IntoIterator for ListView<'v, 'd> {
-    type Item = Result<Item<'v, 'd>>;
-    type IntoIter = Elements<'v, 'd>;
+impl<'v, 'd, 'p> IntoIterator for ListView<'v, 'd, 'p> {
+    type Item = Result<Item<'v, 'd, 'p>>;
+    type IntoIter = Elements<'v, 'd, 'p>;
 
     #[inline]
-    fn into_iter(self) -> Elements<'v, 'd> {
+    fn into_iter(self) -> Elements<'v, 'd, 'p> {
         self.iter()
     }
 }
 
+impl<'v, 'd, 'p> IntoIterator for &ListView<'v, 'd, 'p> {
+    type Item = Result<Item<'v, 'd, 'p>>;
+    type IntoIter = Elements<'v, 'd, 'p>;
+
+    #[inline]
+    fn into_iter(self) -> Elements<'v, 'd, 'p> {
+        self.iter()
+    }
+}
+
+/// As its elements.
+impl fmt::Debug for ListView<'_, '_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().fmt(f)
+    }
+}
+
+/// As those that are left.
+impl fmt::Debug for Elements<'_, '_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
 /// The elements of a [`ListView`].
-#[derive(Clone, Debug)]
-pub struct Elements<'v, 'd> {
-    view: &'v View<'d, 'v>,
+#[derive(Clone)]
+pub struct Elements<'v, 'd, 'p> {
+    view: &'v View<'d, 'p>,
     /// The array or row.
-    list: Option<&'v Field>,
+    list: Option<&'p Field>,
     /// The fields of an element; of a row itself, and where the scope that it stands in begins.
     place: Place,
     /// The scope of an element.
     scope: u32,
     /// Of an element, or of the row.
-    fields: &'v [Field],
+    fields: &'p [Field],
     kind: Kind,
     /// Whether the links were checked: nothing is left to do but to follow them.
     in_order: bool,
@@ -149,10 +189,10 @@ struct Odd {
     budget: Budget,
 }
 
-impl<'v, 'd> Elements<'v, 'd> {
+impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
     /// Goes on to the next element; gives its record.
     #[inline(always)]
-    fn step(&mut self) -> Option<Result<RecordView<'v, 'd>>> {
+    fn step(&mut self) -> Option<Result<RecordView<'v, 'd, 'p>>> {
         let left = self.left.checked_sub(1)?;
         if !self.in_order
             && let Err(error) = self.look()
@@ -251,7 +291,7 @@ impl<'v, 'd> Elements<'v, 'd> {
 
     /// What the record of an element holds.
     #[inline(always)]
-    fn element(&mut self, record: RecordView<'v, 'd>) -> Result<Item<'v, 'd>> {
+    fn element(&mut self, record: RecordView<'v, 'd, 'p>) -> Result<Item<'v, 'd, 'p>> {
         let index = self.index() - 1;
         let field = match self.kind {
             Kind::Records => return Ok(Item::Record(record)),
@@ -263,8 +303,8 @@ impl<'v, 'd> Elements<'v, 'd> {
     }
 }
 
-impl<'v, 'd> Iterator for Elements<'v, 'd> {
-    type Item = Result<Item<'v, 'd>>;
+impl<'v, 'd, 'p> Iterator for Elements<'v, 'd, 'p> {
+    type Item = Result<Item<'v, 'd, 'p>>;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {

@@ -3,7 +3,7 @@
 mod list;
 mod place;
 
-use core::slice;
+use core::{fmt, slice};
 
 use worldwire_core::{Error, Result};
 
@@ -12,6 +12,7 @@ use super::decode::segment;
 use super::fault::Fault;
 use super::oddity::Oddities;
 use super::scalar::{ScalarValue, read_scalar};
+use super::value::{Step, path_steps};
 use super::visit::{Visit, VisitSink};
 use super::{HeaderForm, check_front, run_fields};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
@@ -32,7 +33,8 @@ pub use list::ListView;
 /// To find a field of fixed size behind a body of variable length, which few definitions have, the
 /// bodies before it are read.
 ///
-/// Records and lists are borrowed from the view; texts and bytes from the message, and may outlive it.
+/// Records and lists are borrowed from the view (`'v`); texts and bytes from the message (`'d`), names
+/// from the plan (`'p`), and both may outlive it.
 ///
 /// An error names the field and what is in it, from the record on that was asked: `members[3].name`.
 ///
@@ -48,7 +50,7 @@ pub use list::ListView;
 /// assert_eq!(name.to_string(), "E");
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct View<'d, 'p> {
     plan: &'p Plan,
     data: &'d [u8],
@@ -58,15 +60,15 @@ pub struct View<'d, 'p> {
 
 /// The fields of a message, element or object, seen through a [`View`].
 // Two words, as all that an item can be: so it stays in registers on its way to whoever looks at it.
-#[derive(Clone, Copy, Debug)]
-pub struct RecordView<'v, 'd> {
-    view: &'v View<'d, 'v>,
+#[derive(Clone, Copy)]
+pub struct RecordView<'v, 'd, 'p> {
+    view: &'v View<'d, 'p>,
     place: Place,
 }
 
 /// A field that was read.
 #[derive(Clone, Copy, Debug)]
-pub enum Item<'v, 'd> {
+pub enum Item<'v, 'd, 'p> {
     /// A value of fixed size.
     Scalar(ScalarValue),
     /// A text.
@@ -74,9 +76,9 @@ pub enum Item<'v, 'd> {
     /// Bytes.
     Bytes(&'d [u8]),
     /// An array or row.
-    List(ListView<'v, 'd>),
+    List(ListView<'v, 'd, 'p>),
     /// An object or element.
-    Record(RecordView<'v, 'd>),
+    Record(RecordView<'v, 'd, 'p>),
 }
 
 impl<'d, 'p> View<'d, 'p> {
@@ -123,7 +125,7 @@ impl<'d, 'p> View<'d, 'p> {
     /// The fields of the message.
     #[inline]
     #[must_use]
-    pub fn fields(&self) -> RecordView<'_, 'd> {
+    pub fn fields(&self) -> RecordView<'_, 'd, 'p> {
         RecordView { view: self, place: self.root }
     }
 
@@ -153,20 +155,40 @@ impl<'d, 'p> View<'d, 'p> {
     }
 }
 
-impl<'v, 'd> RecordView<'v, 'd> {
+impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
     /// The field of a name; `None` when the definition has none.
     ///
     /// # Errors
     /// Malformed, when the field leads outside the message.
     #[inline]
-    pub fn get(&self, name: &str) -> Result<Option<Item<'v, 'd>>> {
+    pub fn get(&self, name: &str) -> Result<Option<Item<'v, 'd, 'p>>> {
         match self.slot(name) {
             Some(slot) => self.at(slot),
             None => Ok(None),
         }
     }
 
-    /// The place of a name in the record, for [`Self::at`].
+    /// The field at a path of names and indices: `members[2].name`. To find an element, those before
+    /// it are read.
+    ///
+    /// # Errors
+    /// Malformed, when something on the way leads outside the message.
+    pub fn find(&self, path: &str) -> Result<Option<Item<'v, 'd, 'p>>> {
+        let mut found = Item::Record(*self);
+        for step in path_steps(path) {
+            let next = match (found, step) {
+                (Item::Record(record), Some(Step::Name(name))) => record.get(name)?,
+                (Item::List(list), Some(Step::Index(index))) => list.get(index)?,
+                _ => None,
+            };
+            let Some(next) = next else { return Ok(None) };
+            found = next;
+        }
+        Ok(Some(found))
+    }
+
+    /// The place of a name in the record, for [`Self::at`]: that of the field in [`Plan::fields`],
+    /// [`Plan::element`] or [`Plan::fields_of`], and so the same in all messages of a definition.
     #[inline]
     #[must_use]
     pub fn slot(&self, name: &str) -> Option<usize> {
@@ -178,7 +200,7 @@ impl<'v, 'd> RecordView<'v, 'd> {
     /// # Errors
     /// Malformed, when the field leads outside the message.
     #[inline(always)]
-    pub fn at(&self, slot: usize) -> Result<Option<Item<'v, 'd>>> {
+    pub fn at(&self, slot: usize) -> Result<Option<Item<'v, 'd, 'p>>> {
         if slot >= self.place.count() {
             return Ok(None);
         }
@@ -191,18 +213,18 @@ impl<'v, 'd> RecordView<'v, 'd> {
     /// All fields with their names.
     #[inline]
     #[must_use]
-    pub fn iter(&self) -> Fields<'v, 'd> {
+    pub fn iter(&self) -> Fields<'v, 'd, 'p> {
         Fields { record: *self, fields: self.fields().iter() }
     }
 
     #[inline]
-    fn fields(&self) -> &'v [Field] {
+    fn fields(&self) -> &'p [Field] {
         let (from, count) = (self.place.from(), self.place.count());
         self.view.plan.fields.get(from..from + count).unwrap_or_default()
     }
 
     #[inline(always)]
-    fn item(&self, field: &'v Field) -> Result<Item<'v, 'd>> {
+    fn item(&self, field: &'p Field) -> Result<Item<'v, 'd, 'p>> {
         match self.scalar(field) {
             Some(value) => Ok(Item::Scalar(value)),
             None => self.body(field),
@@ -226,7 +248,7 @@ impl<'v, 'd> RecordView<'v, 'd> {
     // Inlined, with errors and pieces in registers: of what is put together in memory in one place
     // and taken out in another, parts are waited for.
     #[inline(always)]
-    fn body(&self, field: &'v Field) -> Result<Item<'v, 'd>> {
+    fn body(&self, field: &'p Field) -> Result<Item<'v, 'd, 'p>> {
         let Self { view, place } = *self;
         let list = || Ok(Item::List(ListView::of(Self { view, place: place.of_one(field.index) })));
         let error = match field.kind() {
@@ -377,15 +399,46 @@ fn named(error: Error, field: &Field) -> Error {
     }
 }
 
-/// The fields of a [`RecordView`] with their names.
-#[derive(Clone, Debug)]
-pub struct Fields<'v, 'd> {
-    record: RecordView<'v, 'd>,
-    fields: slice::Iter<'v, Field>,
+impl<'v, 'd, 'p> IntoIterator for RecordView<'v, 'd, 'p> {
+    type Item = (&'p str, Result<Item<'v, 'd, 'p>>);
+    type IntoIter = Fields<'v, 'd, 'p>;
+
+    #[inline]
+    fn into_iter(self) -> Fields<'v, 'd, 'p> {
+        self.iter()
+    }
 }
 
-impl<'v, 'd> Iterator for Fields<'v, 'd> {
-    type Item = (&'v str, Result<Item<'v, 'd>>);
+/// As its fields.
+impl fmt::Debug for View<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fields().fmt(f)
+    }
+}
+
+/// As its fields.
+impl fmt::Debug for RecordView<'_, '_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().fmt(f)
+    }
+}
+
+/// As those that are left.
+impl fmt::Debug for Fields<'_, '_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.clone()).finish()
+    }
+}
+
+/// The fields of a [`RecordView`] with their names.
+#[derive(Clone)]
+pub struct Fields<'v, 'd, 'p> {
+    record: RecordView<'v, 'd, 'p>,
+    fields: slice::Iter<'p, Field>,
+}
+
+impl<'v, 'd, 'p> Iterator for Fields<'v, 'd, 'p> {
+    type Item = (&'p str, Result<Item<'v, 'd, 'p>>);
 
     #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
@@ -399,10 +452,79 @@ impl<'v, 'd> Iterator for Fields<'v, 'd> {
     }
 }
 
-impl ExactSizeIterator for Fields<'_, '_> {}
+impl ExactSizeIterator for Fields<'_, '_, '_> {}
 
 /// A place in a message, which has at most 65,535 bytes: at the largest number there is nothing.
 #[inline]
 fn narrow(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Definition, FileName, ParseOptions};
+
+    const MESSAGE: &[u8] = &[
+        0x26, 0, 1, 0, 2, 0, 0x0a, 0, 7, 0, // the fixed part
+        0x0a, 0, 0x18, 0, 0x10, 0, b'a', 0, b'b', 0, b'c', 0, 0, 0, // an element
+        0x18, 0, 0, 0, 0x1e, 0, b'd', 0, b'e', 0, b'f', 0, 0, 0, // and the last one
+    ];
+
+    fn definition() -> Definition {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "int16 number\narray list\n- string name\n";
+        Definition::parse(&file, text, &ParseOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn names_and_texts_outlive_the_view() {
+        let definition = definition();
+        let (mut names, mut texts) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let view = View::new(definition.plan(), MESSAGE, HeaderForm::Plain).unwrap();
+            for (name, item) in view.fields() {
+                names.push(name);
+                let Item::List(list) = item.unwrap() else { continue };
+                for element in &list {
+                    let Item::Record(element) = element.unwrap() else { panic!() };
+                    let Some(Item::Text(text)) = element.get("name").unwrap() else { panic!() };
+                    texts.push(text);
+                }
+            }
+        }
+        assert_eq!(names, ["number", "list", "number", "list"]);
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["abc", "def", "abc", "def"]);
+    }
+
+    #[test]
+    fn fields_are_found_by_their_paths() {
+        let definition = definition();
+        let view = View::new(definition.plan(), MESSAGE, HeaderForm::Plain).unwrap();
+        let find = |path: &str| view.fields().find(path).unwrap();
+        assert!(
+            matches!(find("list[1].name"), Some(Item::Text(text)) if text.to_string() == "def")
+        );
+        assert!(matches!(find("number"), Some(Item::Scalar(value)) if value.signed() == Some(7)));
+        for nothing in ["list[2]", "list.name", "number[0]", "lists", "list[x]", "list[0].name.x"] {
+            assert!(find(nothing).is_none(), "{nothing}");
+        }
+        // The last element says that it is another one.
+        let mut damaged = MESSAGE.to_vec();
+        damaged[0x18] = 0x17;
+        let view = View::new(definition.plan(), &damaged, HeaderForm::Plain).unwrap();
+        let error = view.fields().find("list[1].name").unwrap_err().to_string();
+        assert!(error.starts_with("list[1] at byte 24"), "{error}");
+    }
+
+    #[test]
+    fn what_it_holds_is_shown_and_not_its_plan() {
+        let definition = definition();
+        let view = View::new(definition.plan(), MESSAGE, HeaderForm::Plain).unwrap();
+        let wanted = "{\"number\": Ok(Scalar(Signed(7))), \
+                      \"list\": Ok(List([Ok(Record({\"name\": Ok(Text(\"abc\"))})), \
+                      Ok(Record({\"name\": Ok(Text(\"def\"))}))]))}";
+        assert_eq!(format!("{view:?}"), wanted);
+    }
 }
