@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use worldwire_core::Result;
+use worldwire_core::{Result, nearest};
 
 use super::record::{Block, width};
 use super::{Cell, Changed, Tape};
@@ -11,7 +11,7 @@ use crate::message::encode::MOST_BYTES;
 use crate::message::fault::Fault;
 use crate::message::scalar::{MOST_SCALAR, kind_of, write_scalar};
 use crate::message::value::{Step, Value, path_steps};
-use crate::schema::plan::{FieldKind, Op, Plan};
+use crate::schema::plan::{Field, FieldKind, Op, Plan};
 
 static ABSENT: Value<'static> = Value::Absent;
 
@@ -53,9 +53,42 @@ impl Tape {
         let mut place = Place { scope: plan.root, block: 0, field: None };
         for step in path_steps(path) {
             let next = step.and_then(|step| self.step(plan, place, step));
-            place = next.ok_or_else(|| Fault::UnknownField.value(format!("\"{path}\"")))?;
+            place = next.ok_or_else(|| {
+                let why = self.why_not(plan, place, step);
+                Fault::UnknownField.value(format!("\"{path}\" ({why})"))
+            })?;
         }
         Ok(place)
+    }
+
+    /// Why a step of a path leads nowhere.
+    fn why_not(&self, plan: &Plan, place: Place, step: Option<Step<'_>>) -> String {
+        let kind = place.field.map(|field| plan.field(field).kind());
+        let like = |range: &Range<u32>, name: &str| {
+            let names = plan.fields_of(range).iter().map(Field::name);
+            match nearest(name, names) {
+                Some(name) => format!("did you mean \"{name}\"?"),
+                None => format!("there is no \"{name}\""),
+            }
+        };
+        match (kind, step) {
+            (None, Some(Step::Name(name))) => like(&plan.scope(place.scope).fields, name),
+            (Some(FieldKind::Object(fields)), Some(Step::Name(name))) => like(fields, name),
+            (None | Some(FieldKind::Object(_)), _) => "a record has names".to_owned(),
+            (Some(FieldKind::Row(fields)), Some(Step::Index(_))) => {
+                format!("the row has {} values", fields.len())
+            }
+            (Some(FieldKind::Array { .. }), Some(Step::Index(_))) => {
+                match self.cell(self.body(plan, place)).length {
+                    1 => "the list has 1 element".to_owned(),
+                    count => format!("the list has {count} elements"),
+                }
+            }
+            (Some(FieldKind::Row(_) | FieldKind::Array { .. }), _) => {
+                "a list has numbers, as in [0]".to_owned()
+            }
+            _ => "the field has no parts".to_owned(),
+        }
     }
 
     fn step(&self, plan: &Plan, place: Place, step: Step<'_>) -> Option<Place> {
@@ -230,4 +263,43 @@ fn element(plan: &Plan, scope: u32, first: u32, index: usize) -> Place {
 /// onto it comes so far.
 fn position(at: usize) -> Result<u32> {
     u32::try_from(at).map_err(|_| Fault::MessageTooLong.value(format!("{at} bytes on the tape")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::message::{Fault, HeaderForm, Tape, Value};
+    use crate::schema::{Definition, FileName, ParseOptions};
+
+    #[test]
+    fn a_path_that_leads_nowhere_says_why() {
+        let file = FileName::parse("S_A.1.def").unwrap();
+        let text = "int32 level\narray list\n- string name\nobject o\n- byte b\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
+        let plan = definition.plan();
+        let (mut bytes, mut tape) = (Vec::new(), Tape::new());
+        let head = crate::message::Head::plain(1);
+        plan.encode(head, &Value::Absent, &mut bytes).unwrap();
+        plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
+        tape.resize(plan, "list", 2).unwrap();
+        for (path, why) in [
+            ("leve", "did you mean \"level\"?"),
+            ("zzzzzzzz", "there is no \"zzzzzzzz\""),
+            ("o.bb.d", "did you mean \"b\"?"),
+            ("o[0]", "a record has names"),
+            ("[0]", "a record has names"),
+            ("list[2].name", "the list has 2 elements"),
+            ("list[1].nam", "did you mean \"name\"?"),
+            ("list.name", "a list has numbers, as in [0]"),
+            ("list[x]", "a list has numbers, as in [0]"),
+            ("level.x", "the field has no parts"),
+        ] {
+            let error = tape.set(plan, path, &Value::Absent).unwrap_err();
+            assert_eq!(Fault::of(&error), Some(Fault::UnknownField), "{error}");
+            let wanted = format!("found \"{path}\" ({why})");
+            assert!(error.to_string().contains(&wanted), "{error}");
+        }
+        tape.resize(plan, "list", 1).unwrap();
+        let error = tape.set(plan, "list[1]", &Value::Absent).unwrap_err().to_string();
+        assert!(error.contains("the list has 1 element)"), "{error}");
+    }
 }
