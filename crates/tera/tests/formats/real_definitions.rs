@@ -2,18 +2,14 @@
 //! the project: `WORLDWIRE_TERA_DATA` names the folder of the definition sets, and the files of
 //! messages stand in `$WORLDWIRE_VECTORS/tera` or in `real-definition-vectors` of that folder.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(dead_code, reason = "the vectors' tests use the rest")]
-
-mod definitions;
-
 use std::path::{Path, PathBuf};
 
-use definitions::Message;
 use worldwire_core::json::{Json, Object};
 use worldwire_core::value::parse_hex;
 use worldwire_tera::message::{HeaderForm, Leniency};
 use worldwire_tera::schema::{Dialect, ParseOptions, Patch, Set};
+
+use crate::definitions::Message;
 
 /// Each file of messages, with the set that it names the files of.
 const FILES: [(&str, &str, Dialect); 3] = [

@@ -1,7 +1,5 @@
 //! Messages that are made to cost more than their length.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use worldwire_core::json::Style;
 use worldwire_core::testing::render;
 use worldwire_core::{Error, ErrorKind, Reader, Side, Tree};

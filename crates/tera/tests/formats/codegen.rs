@@ -1,7 +1,5 @@
 //! The Rust that is made from definitions compiles, and agrees with the run-time codec.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use proptest::prelude::*;
 use worldwire_core::Sampler;
 use worldwire_tera::message::typed::Typed;
@@ -12,9 +10,9 @@ use worldwire_tera::schema::Definition;
 #[allow(clippy::all, reason = "made, and not for reading")]
 #[allow(dead_code, reason = "nobody needs all of it")]
 #[allow(unreachable_pub, missing_docs, reason = "made for a crate that shows it to others")]
-#[path = "generated/messages.rs"]
+#[path = "../generated/messages.rs"]
 mod generated;
-#[path = "generated/definitions.rs"]
+#[path = "../generated/definitions.rs"]
 mod definitions;
 
 use definitions::definitions;

@@ -1,18 +1,14 @@
 //! What holds for every definition and every message.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod definitions;
-mod made_up;
-
-use definitions::Message;
-use made_up::MadeUp;
 use proptest::prelude::*;
 use worldwire_core::Sampler;
 use worldwire_tera::message::{Head, HeaderForm};
 use worldwire_tera::schema::diff::diff;
 use worldwire_tera::schema::format::canonical;
 use worldwire_tera::schema::{Definition, FileName, ParseOptions, Problem, Set};
+
+use crate::definitions::Message;
+use crate::made_up::{self, MadeUp};
 
 fn parse(made: &MadeUp, text: &str) -> Result<Definition, Vec<Problem>> {
     let options =

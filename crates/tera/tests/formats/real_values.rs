@@ -1,18 +1,15 @@
 //! Made-up values go through every definition that people use, at every patch at which one of them
 //! changes. `$WORLDWIRE_TERA_DATA` names the folder they are in; without it there is nothing to do.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
-mod definitions;
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use definitions::Message;
 use worldwire_core::Sampler;
 use worldwire_tera::file::{CodeMap, Deprecated, MapName, NameList, Revisions};
 use worldwire_tera::message::HeaderForm;
 use worldwire_tera::schema::{ParseOptions, Patch, Problem, Set};
+
+use crate::definitions::Message;
 
 fn data() -> Option<PathBuf> {
     std::env::var_os("WORLDWIRE_TERA_DATA").map(PathBuf::from)
