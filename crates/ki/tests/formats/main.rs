@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod amplification;
+mod benchmarks;
 mod dml_definitions;
 mod dml_properties;
 mod file_properties;
-mod made_up;
 mod object_errors;
 mod object_lenient;
 mod object_limits;
