@@ -9,6 +9,9 @@ pub mod pair;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::json::{Json, Style, write_children};
 use crate::text::{TextStyle, write_tree};
@@ -265,5 +268,84 @@ pub fn fuzz(target: &Target, runs: u64) {
         // Mutations must not grow without end when seeds are joined.
         input.truncate(1 << 16);
         (target.run)(&input);
+    }
+}
+
+/// Names the target of a process that [`each_alone`] starts.
+const ALONE: &str = "WORLDWIRE_FUZZ_ALONE";
+
+/// Gives every target to `run` in a process of its own, so that what it takes of memory is its alone;
+/// as many at a time as there are processors. The processes are the program of the test that calls
+/// this, and run that test, `test`, and no other.
+///
+/// # Panics
+/// When targets fail: with their names, and what they said.
+pub fn each_alone<'t>(
+    test: &str,
+    targets: impl IntoIterator<Item = &'t Target>,
+    run: impl Fn(&Target),
+) {
+    let targets: Vec<&Target> = targets.into_iter().collect();
+    if let Ok(name) = std::env::var(ALONE) {
+        let target = targets.iter().find(|target| target.name == name);
+        return run(target.expect("the name of a target"));
+    }
+    assert!(!targets.is_empty(), "no targets");
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if let Err(said) = alone(test, target.name) {
+                failures.lock().expect("nobody panics").push(format!("{}: {said}", target.name));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let failures = failures.into_inner().expect("nobody panics");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Runs a test for one target; or else what it said.
+fn alone(test: &str, target: &str) -> Result<(), String> {
+    let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
+    command.args(["--exact", test, "--nocapture"]).env(ALONE, target);
+    let output = command.output().map_err(|error| error.to_string())?;
+    let [said, errors] =
+        [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    // A name that no test has is no failure to the program.
+    if output.status.success() && said.contains("1 passed") {
+        return Ok(());
+    }
+    Err(format!("{}\n{said}{errors}", output.status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_that_fail_alone_are_named() {
+        let target = |name| Target { name, run: |_| (), seeds: Vec::new };
+        let targets = ["good", "bad", "worse"].map(target);
+        let test = "testing::tests::targets_that_fail_alone_are_named";
+        let run = |target: &Target| {
+            assert!(std::env::var_os(ALONE).is_some(), "a process of its own");
+            assert_eq!(target.name, "good", "not this one");
+        };
+        if std::env::var_os(ALONE).is_some() {
+            return each_alone(test, &targets, run);
+        }
+        each_alone(test, &targets[..1], run);
+        let said = |test, targets: &[Target]| {
+            let outcome = std::panic::catch_unwind(|| each_alone(test, targets, run));
+            *outcome.expect_err("it fails").downcast::<String>().expect("a text")
+        };
+        let all = said(test, &targets);
+        assert!(all.contains("bad: exit") && all.contains("worse: exit"), "{all}");
+        assert!(!all.contains("good: ") && all.contains("not this one"), "{all}");
+        assert!(said("testing::tests::no_such_test", &targets[..1]).contains("good: exit"));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::alloc::System;
 
-use worldwire_core::testing::{fuzz, fuzz_runs};
+use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_dissect::fuzzing::TARGETS;
 
 /// More memory than this and the program ends.
@@ -14,8 +14,8 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, MOST_BYTES);
 
 #[test]
 fn every_target_keeps_its_promises() {
-    for target in TARGETS {
+    each_alone("every_target_keeps_its_promises", TARGETS, |target| {
         fuzz(target, fuzz_runs());
-    }
-    assert!(MEMORY.allocated() < MOST_BYTES);
+        assert!(MEMORY.allocated() < MOST_BYTES);
+    });
 }

@@ -5,7 +5,7 @@
 
 use std::alloc::System;
 
-use worldwire_core::testing::{fuzz, fuzz_runs};
+use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_ki::fuzzing::targets;
 
 /// What one call may take beyond what is there already; its input has at most 64 KiB.
@@ -18,12 +18,12 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
 #[test]
 fn every_target_keeps_its_promises() {
-    for target in targets() {
+    each_alone("every_target_keeps_its_promises", targets(), |target| {
         let before = MEMORY.allocated();
         // More than this and the program ends.
         MEMORY.set_limit(before + MOST_BYTES + MOST_SEED_BYTES).unwrap();
         fuzz(target, fuzz_runs());
         let left = MEMORY.allocated().saturating_sub(before);
         assert!(left < MOST_SEED_BYTES, "{} leaves {left} bytes behind", target.name);
-    }
+    });
 }

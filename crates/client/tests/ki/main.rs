@@ -5,7 +5,7 @@
 mod attacks;
 mod chaos;
 mod characters;
-#[path = "../../../server/tests/support/database.rs"]
+#[path = "../../../server/tests/data/support/database.rs"]
 mod database;
 mod load;
 #[path = "../support/log.rs"]

@@ -1,0 +1,205 @@
+//! Every line of JSON that a dissection writes encodes to the message it shows.
+
+use worldwire_capture::{CaptureReader, Record};
+use worldwire_core::json::{Style, parse};
+use worldwire_core::{Limits, Side, Tree};
+use worldwire_dissect::{
+    CodecOptions, Definitions, Dissection, Format, Item, Keys, Line, Options, Scratch,
+};
+
+/// A sample: its capture, its keys, its definitions, and the steps of setup that are no messages.
+struct Sample {
+    capture: &'static [u8],
+    keys: &'static str,
+    data: &'static [(&'static str, &'static str)],
+    no_messages: &'static [&'static str],
+}
+
+macro_rules! sample {
+    ($path:literal) => {
+        include_str!(concat!("../../../../samples/", $path))
+    };
+}
+
+const SAMPLES: [Sample; 4] = [
+    Sample {
+        capture: include_bytes!("../../../../samples/uru-login.pcapng"),
+        keys: sample!("uru-keys.toml"),
+        data: &[],
+        no_messages: &[],
+    },
+    Sample {
+        capture: include_bytes!("../../../../samples/ki-login.pcapng"),
+        keys: sample!("ki-keys.toml"),
+        data: &[],
+        no_messages: &["data.empty"],
+    },
+    Sample {
+        capture: include_bytes!("../../../../samples/mxo-world.pcapng"),
+        keys: sample!("mxo-keys.toml"),
+        data: &[],
+        no_messages: &[],
+    },
+    Sample {
+        capture: include_bytes!("../../../../samples/tera-login.pcapng"),
+        keys: sample!("uru-keys.toml"),
+        data: &[
+            ("protocol.999001.map", sample!("tera/map/protocol.999001.map")),
+            ("C_START_SKILL.1.def", sample!("tera/definitions/C_START_SKILL.1.def")),
+            ("S_SPAWN_USER.1.def", sample!("tera/definitions/S_SPAWN_USER.1.def")),
+            ("S_SYSTEM_MESSAGE.1.def", sample!("tera/definitions/S_SYSTEM_MESSAGE.1.def")),
+            ("sysmsg.98.map", sample!("tera/map/sysmsg.98.map")),
+            ("revisions.json", sample!("tera/revisions.json")),
+        ],
+        no_messages: &["handshake.Hello", "handshake.Key"],
+    },
+];
+
+/// A line, with the name, the bytes without the frame, and all bytes of what it shows.
+type Shown = (String, String, Vec<u8>, Vec<u8>);
+
+fn definitions(sample: &Sample) -> Definitions {
+    let mut definitions = Definitions::built_in();
+    if !sample.data.is_empty() {
+        assert_eq!(definitions.add(sample.data.iter().copied()), Some(Vec::new()));
+    }
+    definitions
+}
+
+fn shown(sample: &Sample, style: Style) -> Vec<Shown> {
+    let (keys, limits) = (Keys::parse(sample.keys).unwrap(), Limits::DEFAULT);
+    let options = Options { keys, definitions: definitions(sample), ..Options::default() };
+    let mut dissection = Dissection::new(options);
+    let mut capture = CaptureReader::new(sample.capture, &limits).unwrap();
+    while let Some(record) = capture.next().unwrap() {
+        if let Record::Packet(packet) = record {
+            dissection.push(&packet);
+        }
+    }
+    dissection.end();
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Shown>| {
+        let mut name = String::new();
+        item.push_name(&mut name);
+        let tree = item.tree(Tree::new(), &limits);
+        let mut line = String::new();
+        Format::Json(style).write(item, &name, &tree, &mut line);
+        out.push((line, name, item.body().to_vec(), item.bytes().to_vec()));
+    };
+    let mut out = Vec::new();
+    dissection.run(&show, &mut out, |_| ());
+    out
+}
+
+#[test]
+fn unchanged_lines_give_the_bytes_that_were_read() {
+    for sample in &SAMPLES {
+        let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
+        let limits = Limits::DEFAULT;
+        let options = CodecOptions {
+            from: Side::Client,
+            keys: &keys,
+            definitions: &definitions,
+            limits: &limits,
+        };
+        let mut encoded = 0;
+        for safe in [false, true] {
+            for (text, name, body, whole) in shown(sample, Style { safe }) {
+                let json = parse(&text).unwrap();
+                let Some(line) = Line::parse(&json).unwrap() else {
+                    assert!(whole.is_empty(), "{text}");
+                    continue;
+                };
+                match line.encode(&options).unwrap() {
+                    Some(bytes) => {
+                        assert!(bytes == body || bytes == whole, "{text}: {bytes:02x?}");
+                        encoded += 1;
+                    }
+                    None => assert!(sample.no_messages.contains(&&*name), "{text}"),
+                }
+            }
+        }
+        assert!(encoded > 20, "{encoded}");
+    }
+}
+
+/// A definition that no message fits: each line has the bytes.
+#[test]
+fn what_could_not_be_read_gives_the_bytes_that_were_read() {
+    let mut sample = SAMPLES.into_iter().next_back().unwrap();
+    let long = (0..500).map(|number| format!("int64 a{number}\n")).collect::<String>();
+    let long: &'static str = Box::leak(long.into_boxed_str());
+    sample.data = Box::leak(Box::new([sample.data[0], ("S_SPAWN_USER.9.def", long)]));
+    let (keys, definitions, limits) = (Keys::none(), definitions(&sample), Limits::DEFAULT);
+    let options = CodecOptions {
+        from: Side::Client,
+        keys: &keys,
+        definitions: &definitions,
+        limits: &limits,
+    };
+    let lines = shown(&sample, Style::default());
+    let broken: Vec<_> = lines.iter().filter(|(text, ..)| text.contains(",\"error\":")).collect();
+    assert!(!broken.is_empty());
+    for (text, name, body, _) in broken {
+        assert_eq!(name, "tera.S_SPAWN_USER");
+        let json = parse(text).unwrap();
+        let line = Line::parse(&json).unwrap().unwrap();
+        assert_eq!(line.encode(&options).unwrap().as_deref(), Some(&body[..]));
+    }
+}
+
+#[test]
+fn what_is_no_line_of_a_message_is_named() {
+    let (keys, definitions, limits) = (Keys::none(), Definitions::built_in(), Limits::DEFAULT);
+    let options = CodecOptions {
+        from: Side::Client,
+        keys: &keys,
+        definitions: &definitions,
+        limits: &limits,
+    };
+    let encode = |text: &str| {
+        let json = parse(text).unwrap();
+        Line::parse(&json)
+            .and_then(|line| Ok(line.map(|line| line.encode(&options)).transpose()?.flatten()))
+    };
+    let wrong = |text: &str| encode(text).unwrap_err().to_string();
+    insta::assert_snapshot!(
+        [
+            "[]",
+            "{}",
+            r#"{"name":"auth.PingRequest"}"#,
+            r#"{"name":"auth.PingRequest","from":"both"}"#,
+            r#"{"name":"auth.PingRequest","from":"client"}"#,
+            r#"{"name":"auth.PingRequest","from":"client","fields":{}}"#,
+            r#"{"name":"auth.PingRequest","from":"client","family":"urru","fields":{}}"#,
+            r#"{"name":"auth.PingRequest","from":"client","family":"uru","fields":{}}"#,
+            r#"{"name":"auth.PingRequest","from":"client","family":"uru","fields":{},"error":""}"#,
+            r#"{"name":"vault.Ping","from":"client","family":"uru","fields":{}}"#,
+            r#"{"name":"LOGIN.MSG_NONE","from":"client","family":"ki","fields":{}}"#,
+            r#"{"name":"tera.S_NONE","from":"server","family":"tera","fields":{}}"#,
+            r#"{"name":"game.Objects","from":"server","family":"mxo","fields":{}}"#,
+        ]
+        .map(wrong)
+        .join("\n"),
+        @r#"
+    wanted a line of `dissect --json`, found []
+    wanted a line of `dissect --json`, found no `name`
+    wanted a line of `dissect --json`, found no `from`
+    from: wanted "client" or "server", found "both"
+    wanted a line of `dissect --json`, found no `fields`
+    family: wanted the name of a family, found none
+    family: wanted the name of a family, found "urru"; did you mean "uru"?
+    auth.PingRequest: fields.pingTimeMs: wanted a value, found none
+    auth.PingRequest: error: wanted a whole message, found one that could not be read
+    vault.Ping: wanted a message that can be encoded by itself, found `vault.Ping`
+    ki.dml: order: wanted a message of the loaded definitions, found "LOGIN.MSG_NONE"; give message XML of this revision with --data
+    tera.packet: opcode: wanted a name of the map of opcodes, found "S_NONE"; give definitions (.def) and the map of opcodes with --data
+    mxo.packet: time: wanted a value, found none
+    "#
+    );
+    let note = r#"{"name":"gap","from":"client","family":"uru","fields":{"what":"12 bytes"}}"#;
+    assert_eq!(encode(note), Ok(None));
+    // Who edits a line may leave out where it stood.
+    let ping = r#"{"family":"uru","from":"client","name":"gatekeeper.PingRequest",
+        "fields":{"transId":3,"pingTimeMs":0,"payload":{"$hex":""}}}"#;
+    assert_eq!(encode(ping).unwrap().unwrap().len(), 14);
+}

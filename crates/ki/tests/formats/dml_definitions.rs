@@ -1,0 +1,168 @@
+//! What is said about definitions, and about payloads that do not fit them.
+
+use worldwire_core::json::{Given, Json, json};
+use worldwire_core::opener::{Closer, Opener, Site};
+use worldwire_core::{Reader, Result, Tree, TreeBuilder};
+use worldwire_ki::message::Values;
+use worldwire_ki::schema::{Mode, Protocols, load};
+
+fn said(xml: &str) -> Vec<String> {
+    let loaded = load("Game.xml", xml.as_bytes(), Mode::Lenient);
+    loaded.diagnostics.iter().map(ToString::to_string).collect()
+}
+
+const HEAD: &str = "<A>\n<_ProtocolInfo><RECORD><ServiceID>9</ServiceID><ProtocolType>T</ProtocolType>\
+<ProtocolVersion>1</ProtocolVersion><ProtocolDescription/></RECORD></_ProtocolInfo>\n";
+
+#[test]
+fn quirks_are_warned_of_where_they_stand() {
+    let xml = format!(
+        "{HEAD}<M>\n<RECORD>\n<F TPYE=\"FLT\"/>\n  <K TYPE=\"USHORT\">x</K>\n<GlobalID/>\n\
+         <Q TYPE=\"STRR\"/>\n<N></N>\n</RECORD></M>\n astray\n<E></E>\n</A>"
+    );
+    assert_eq!(
+        said(&xml),
+        [
+            "Game.xml:5:4: warning: attribute TPYE, read as TYPE (write TYPE)",
+            "Game.xml:6:4: warning: \"x\" is not a valid USHRT; the default is 0",
+            "Game.xml:6:6: warning: alias USHORT (USHRT)",
+            "Game.xml:7:2: warning: untyped GlobalID, read as GID (write TYPE=\"GID\")",
+            "Game.xml:8:4: warning: unknown type \"STRR\": Q dropped (did you mean STR?)",
+            "Game.xml:9:2: warning: field without type: N dropped",
+            "Game.xml:11:2: warning: stray text between elements",
+            "Game.xml:12:2: warning: message without RECORD: E is skipped (it takes no order number)",
+        ]
+    );
+}
+
+#[test]
+fn errors_say_what_cannot_stand() {
+    assert_eq!(
+        said("<A><M/></A>"),
+        [
+            "Game.xml:1:1: error: no _ProtocolInfo (a message definition has _ProtocolInfo with ServiceID)"
+        ]
+    );
+    let two = |a: &str, b: &str| {
+        format!("{HEAD}<X><RECORD>{a}</RECORD></X>\n<Y><RECORD>{b}</RECORD></Y></A>")
+    };
+    let one = "<_MsgOrder>1</_MsgOrder>";
+    assert_eq!(
+        said(&two(one, one)),
+        ["Game.xml:4:2: error: Y and X both have order 1 (give one of them another number)"]
+    );
+    assert_eq!(
+        said(&two("", one)),
+        ["Game.xml:4:2: error: Y states order 1, but the order of tags makes it 2 and X 1 \
+          (number all messages or none)"]
+    );
+    let refused = load("a.xml", b"BINd\x07\0\0\0", Mode::Lenient);
+    assert!(refused.diagnostics[0].message().contains("BINd"));
+    let deep = "<A>".repeat(100_000);
+    assert!(load("a.xml", deep.as_bytes(), Mode::Lenient).protocol.is_none());
+}
+
+#[test]
+fn a_later_file_takes_the_place_of_an_earlier_one() {
+    let mut protocols = Protocols::built_in();
+    let xml = format!("{HEAD}<M><RECORD/></M></A>");
+    assert!(protocols.add("a.xml", xml.as_bytes(), Mode::Lenient).is_empty());
+    let said = protocols.add("b.xml", xml.as_bytes(), Mode::Lenient);
+    assert_eq!(said[0].message(), "service 9 replaces the one in a.xml");
+    assert_eq!(protocols.message_named("T.M").map(|m| (m.service, m.order)), Some((9, 1)));
+}
+
+#[test]
+fn a_payload_of_another_revision_is_recognized() {
+    let protocols = Protocols::built_in();
+    let message = protocols.message_named("LOGIN.MSG_USER_VALIDATE_RSP").unwrap();
+    let mut payload = message.payload(&message.defaults()).unwrap();
+    assert_eq!(message.fit(&payload).to_string(), "fits to the last byte");
+    payload.extend([2, 0, b'i', b'd']);
+    assert_eq!(
+        message.fit(&payload).to_string(),
+        "4 bytes too many: fits revision r806919, which appends SupportID"
+    );
+    payload.push(0);
+    assert_eq!(
+        message.fit(&payload).to_string(),
+        "5 bytes too many: the sender's revision has more fields at the end"
+    );
+    payload.truncate(20);
+    assert_eq!(
+        message.fit(&payload).to_string(),
+        "the last fields are missing: Flags; the sender's revision is likely an earlier one"
+    );
+    let error = message.decode(&mut Reader::new(&payload), &mut Values::new());
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "Flags at byte 20: wanted 4 bytes, found 0; a sender of an earlier revision leaves the \
+         last fields out: Flags"
+    );
+    payload.truncate(18);
+    assert_eq!(
+        message.fit(&payload).to_string(),
+        "ends in the middle of PayingUser: it is cut off, or has another layout"
+    );
+}
+
+#[test]
+fn json_of_a_message_is_checked() {
+    let protocols = Protocols::built_in();
+    let message = protocols.message_named("LOGIN.MSG_USER_ADMIT_IND").unwrap();
+    let error = |json| message.from_json(&json).unwrap_err().to_string();
+    assert_eq!(
+        error(json!({"Statu": 1})),
+        "wanted a field of MSG_USER_ADMIT_IND, found \"Statu\"; did you mean \"Status\"?"
+    );
+    assert!(error(json!({"Status": 1u64 << 40})).starts_with("Status: wanted"));
+}
+
+/// Sees every byte but the first, backwards.
+struct Toy;
+
+impl<'n> Opener<'n> for Toy {
+    fn opens(&self, site: Site<'_>, _: &[u8]) -> bool {
+        site.message.name == "MSG_USER_AUTHEN_RSP" && site.field == "Rec1"
+    }
+
+    fn open(&'n self, _: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
+        let start = reader.place();
+        let plain = reader.take(reader.remaining())?.iter().rev().copied().collect();
+        reader.layer("reversed", start, plain, |reader| reader.u16("first").map(drop))
+    }
+}
+
+impl Closer for Toy {
+    fn close(&self, _: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
+        let first = json.get("first").and_then(Json::as_u64).unwrap_or(0).to_le_bytes();
+        Ok(Some(vec![b'a', first[1], first[0]]))
+    }
+}
+
+#[test]
+fn an_opener_shows_what_stands_in_a_string_and_encodes_it() {
+    let protocols = Protocols::built_in();
+    let message = protocols.message_named("LOGIN.MSG_USER_AUTHEN_RSP").unwrap();
+    for (rec1, seen) in [("abc", Some(u64::from(u16::from_le_bytes(*b"cb")))), ("a", None)] {
+        let json = json!({"Rec1": rec1});
+        let values = message.from_json(&json).unwrap();
+        let payload = message.payload(&values).unwrap();
+        let mut reader = Reader::traced("payload", &payload, Tree::new()).opening(&Toy);
+        let mut read = Values::new();
+        message.decode(&mut reader, &mut read).unwrap();
+        assert_eq!(read, values);
+        let tree = reader.finish();
+        assert_eq!(tree.find("Rec1.bytes").unwrap().text().as_deref(), Some(rec1));
+        let first = tree.nodes().find(|node| node.name() == "first");
+        assert_eq!(first.and_then(|node| node.unsigned()), seen);
+        assert_eq!(tree.remarks().len(), usize::from(seen.is_none()));
+        if let Some(seen) = seen {
+            let json = json!({"Rec1": {"bytes": "", "first": seen}});
+            let made = message.from_json(Given::closing(&json, &Toy)).unwrap();
+            assert_eq!(made, values);
+            let error = message.from_json(&json).unwrap_err().to_string();
+            assert!(error.contains("only \"bytes\" of an opened field"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! The vault keeps its promises when the database does not, in virtual time.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep, timeout};
+use worldwire_server::store::{
+    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
+    SettingRow, Store, StoreError,
+};
+use worldwire_server::uru::ClearError;
+use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
+use worldwire_uru::types::{NetError, TermStr, Uuid};
+use worldwire_uru::vault::{Blob, NodeType, VaultNode};
+
+use crate::support::{encoded, key, login, play};
+
+/// What becomes of a commit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// It takes a second, and counts.
+    Slow,
+    /// It is refused.
+    Refused,
+    /// It counts, but its answer is lost.
+    Lost,
+    /// It never ends, and does not count.
+    Hangs,
+    /// Somebody else has written.
+    Overtaken,
+}
+
+/// A database in memory, with faults.
+#[derive(Default)]
+struct Memory {
+    rows: Mutex<Changes>,
+    batch: Mutex<u64>,
+    faults: Mutex<VecDeque<Fault>>,
+    /// How often the number of the last batch is refused.
+    unreachable: Mutex<u32>,
+    commits: Mutex<u32>,
+    /// Whether nodes can be read.
+    unreadable: Mutex<bool>,
+}
+
+impl Memory {
+    fn next(&self, fault: Fault) {
+        self.faults.lock().unwrap().push_back(fault);
+    }
+
+    fn apply(&self, changes: &Changes) {
+        *self.batch.lock().unwrap() += 1;
+        let mut rows = self.rows.lock().unwrap();
+        for (key, change) in changes {
+            let gone = matches!(
+                change,
+                Change::DeleteAccount(_)
+                    | Change::DeleteCharacter(_)
+                    | Change::DeleteNode(_)
+                    | Change::DeleteRef { .. }
+                    | Change::DeleteScore(_)
+            );
+            if gone {
+                rows.remove(key)
+            } else {
+                rows.insert(key.clone(), change.clone())
+            };
+        }
+    }
+
+    fn rows<T>(&self, pick: impl Fn(&Change) -> Option<T>) -> Vec<T> {
+        self.rows.lock().unwrap().values().filter_map(pick).collect()
+    }
+}
+
+fn failure<T>() -> Result<T, StoreError> {
+    Err(StoreError::Damaged("on purpose".to_owned()))
+}
+
+macro_rules! reads {
+    ($($name:ident: $row:ty = $change:ident;)*) => {$(
+        fn $name(&self) -> Pending<'_, Vec<$row>> {
+            Box::pin(async move {
+                Ok(self.rows(|change| match change {
+                    Change::$change(row) => Some(row.clone()),
+                    _ => None,
+                }))
+            })
+        }
+    )*};
+}
+
+impl Ledger for Memory {
+    fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
+        Box::pin(async move {
+            *self.commits.lock().unwrap() += 1;
+            assert_eq!(number, *self.batch.lock().unwrap() + 1);
+            let fault = self.faults.lock().unwrap().pop_front();
+            match fault {
+                None => self.apply(&changes),
+                Some(Fault::Slow) => {
+                    sleep(Duration::from_secs(1)).await;
+                    self.apply(&changes);
+                }
+                Some(Fault::Refused) => return failure(),
+                Some(Fault::Lost) => {
+                    self.apply(&changes);
+                    return failure();
+                }
+                Some(Fault::Hangs) => std::future::pending().await,
+                Some(Fault::Overtaken) => {
+                    *self.batch.lock().unwrap() += 7;
+                    return Err(StoreError::Overtaken { wanted: number - 1, found: number + 6 });
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn batch(&self) -> Pending<'_, u64> {
+        Box::pin(async move {
+            let mut unreachable = self.unreachable.lock().unwrap();
+            if *unreachable > 0 {
+                *unreachable -= 1;
+                return failure();
+            }
+            Ok(*self.batch.lock().unwrap())
+        })
+    }
+
+    reads! {
+        settings: SettingRow = PutSetting;
+        accounts: AccountRow = PutAccount;
+        characters: CharacterRow = PutCharacter;
+    }
+
+    fn close(&self) -> Pending<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl Store for Memory {
+    reads! {
+        refs: RefRow = PutRef;
+        scores: ScoreRow = PutScore;
+    }
+
+    fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>> {
+        Box::pin(async move {
+            let mut nodes = self.rows(|change| match change {
+                Change::PutNode(row) if row.id > id => Some(row.clone()),
+                _ => None,
+            });
+            nodes.truncate(most as usize);
+            Ok(nodes)
+        })
+    }
+
+    fn nodes<'s>(&'s self, ids: &'s [u32]) -> Pending<'s, Vec<NodeRow>> {
+        Box::pin(async move {
+            if *self.unreadable.lock().unwrap() {
+                return failure();
+            }
+            Ok(self.rows(|change| match change {
+                Change::PutNode(row) if ids.contains(&row.id) => Some(row.clone()),
+                _ => None,
+            }))
+        })
+    }
+}
+
+async fn vault(config: VaultConfig) -> (Arc<Memory>, Vault) {
+    let memory = Arc::new(Memory::default());
+    let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config).await.unwrap();
+    (memory, vault)
+}
+
+fn note(title: &str) -> Vec<u8> {
+    encoded(&VaultNode {
+        node_type: Some(NodeType::TextNote),
+        string64_1: Some(TermStr::from(title)),
+        ..VaultNode::default()
+    })
+}
+
+async fn title(vault: &Vault, node: u32) -> String {
+    vault.show(node).await.unwrap()["String64_1"].as_str().unwrap().to_owned()
+}
+
+/// Takes what has come, and waits until nothing comes any more.
+async fn all(notices: &mut Notices) -> Vec<Notice> {
+    let mut told = Vec::new();
+    while let Ok(Some(notice)) = timeout(Duration::from_millis(1), notices.recv()).await {
+        told.push(notice);
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_is_undone_and_what_counts_stands() {
+    let (memory, vault) = vault(VaultConfig::default()).await;
+    let (ann, mut to_ann, _) = play(&vault, "Ann").await;
+    let node = ann.create(note("old")).await.unwrap();
+    // Both are in the neighbourhood: what happens to its list is of interest to both.
+    let hood = vault
+        .find(VaultNode {
+            node_type: Some(NodeType::PlayerInfoList),
+            int32_1: Some(19),
+            ..VaultNode::default()
+        })
+        .await
+        .unwrap();
+    assert!(!hood.is_empty());
+    all(&mut to_ann).await;
+
+    memory.next(Fault::Refused);
+    let refused = ann.save(node, Uuid([1; 16]), note("lost")).await;
+    assert_eq!(refused, Err(NetError::InternalError));
+    assert_eq!(title(&vault, node).await, "old");
+    memory.next(Fault::Refused);
+    let (bob, mut to_bob, b) = {
+        // The whole login of somebody else goes wrong at its first change.
+        assert!(
+            vault.add_account("Bob", "Bob", worldwire_uru::message::AccountFlags(0)).await.is_err()
+        );
+        play(&vault, "Bob").await
+    };
+    assert_eq!(vault.check().await.unwrap().iter().filter(|finding| finding.problem).count(), 0);
+
+    // It counted, though nobody was told: others see it.
+    let page = bob.create(note("page")).await.unwrap();
+    all(&mut to_ann).await;
+    all(&mut to_bob).await;
+    let info =
+        vault.find(VaultNode { uint32_1: Some(b), ..VaultNode::default() }).await.unwrap()[0];
+    memory.next(Fault::Lost);
+    let rename = encoded(&VaultNode { int32_2: Some(1), ..VaultNode::default() });
+    assert_eq!(bob.save(info, Uuid([2; 16]), rename).await, Err(NetError::InternalError));
+    let changed = Notice::NodeChanged { node_id: info, revision_id: Uuid([2; 16]) };
+    assert_eq!(all(&mut to_ann).await, [changed]);
+    assert_eq!(all(&mut to_bob).await, [changed]);
+    assert_eq!(vault.show(info).await.unwrap()["Int32_2"], 1);
+    bob.save(page, Uuid([3; 16]), note("on")).await.unwrap();
+    assert_eq!(title(&vault, page).await, "on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_database_that_does_not_answer_is_asked_again() {
+    let (memory, vault) = vault(VaultConfig::default()).await;
+    let (ann, _notices, _) = play(&vault, "Ann").await;
+    let node = ann.create(note("old")).await.unwrap();
+    memory.next(Fault::Hangs);
+    *memory.unreachable.lock().unwrap() = 4;
+    let start = Instant::now();
+    let lost = ann.save(node, Uuid([1; 16]), note("lost")).await;
+    assert_eq!(lost, Err(NetError::TimeoutOdbc));
+    assert_eq!(start.elapsed(), Duration::from_millis(10_001));
+    // Meanwhile nobody waits.
+    let asked = Instant::now();
+    assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
+    // Whoever comes is told so, too, and need not come again.
+    let (late, mut to_late) = vault.connect().await.unwrap();
+    for _ in 0..100 {
+        vault.connect().await.unwrap();
+    }
+    assert_eq!(late.log_in(login("Ann", "Ann")).await, Err(NetError::TimeoutOdbc));
+    assert!(asked.elapsed() < Duration::from_millis(10));
+    // 50, 100, 200, 400 ms.
+    sleep(Duration::from_millis(700)).await;
+    assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(title(&vault, node).await, "old");
+    // What operators see at /health.
+    assert!(vault.is_failing());
+    ann.save(node, Uuid([1; 16]), note("new")).await.unwrap();
+    assert_eq!(title(&vault, node).await, "new");
+    assert!(!vault.is_failing());
+    late.log_in(login("Ann", "Ann")).await.unwrap();
+    vault.ban_account("Ann", true).await.unwrap();
+    assert!(matches!(all(&mut to_late).await[..], [Notice::KickedOff { .. }]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_together_share_a_commit() {
+    let (memory, vault) = vault(VaultConfig::default()).await;
+    let (ann, mut notices, _) = play(&vault, "Ann").await;
+    let mut nodes = Vec::new();
+    for _ in 0..100 {
+        nodes.push(ann.create(note("old")).await.unwrap());
+    }
+    all(&mut notices).await;
+    memory.next(Fault::Slow);
+    let before = *memory.commits.lock().unwrap();
+    let mut saves = tokio::task::JoinSet::new();
+    for node in &nodes {
+        saves.spawn(ann.save(*node, Uuid([1; 16]), note("new")));
+    }
+    while let Some(saved) = saves.join_next().await {
+        saved.unwrap().unwrap();
+    }
+    let commits = *memory.commits.lock().unwrap() - before;
+    assert!(commits <= 2, "{commits} commits for 100 saves");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_goes_while_the_database_is_gone_is_offline_later() {
+    let (memory, vault) = vault(VaultConfig::default()).await;
+    let (ann, _notices, a) = play(&vault, "Ann").await;
+    let info = VaultNode {
+        node_type: Some(NodeType::PlayerInfo),
+        uint32_1: Some(a),
+        ..VaultNode::default()
+    };
+    let info = vault.find(info).await.unwrap()[0];
+    assert_eq!(vault.show(info).await.unwrap()["Int32_1"], 1);
+    memory.next(Fault::Refused);
+    drop(ann);
+    sleep(Duration::from_secs(1)).await;
+    // With whatever comes next.
+    let (_bob, _to_bob, _) = play(&vault, "Bob").await;
+    assert_eq!(vault.show(info).await.unwrap()["Int32_1"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_shard_on_the_database_ends_this_one() {
+    let (memory, vault) = vault(VaultConfig::default()).await;
+    let (ann, mut notices, _) = play(&vault, "Ann").await;
+    all(&mut notices).await;
+    memory.next(Fault::Overtaken);
+    assert_eq!(ann.create(note("x")).await, Err(NetError::InternalError));
+    assert_eq!(notices.recv().await, None);
+    assert_eq!(ann.create(note("x")).await, Err(NetError::RemoteShutdown));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_listen_is_ended_and_nobody_waits_for_it() {
+    let (memory, vault) =
+        vault(VaultConfig { most_notices: 4, cache_bytes: 1, ..VaultConfig::default() }).await;
+    let (ann, mut to_ann, _) = play(&vault, "Ann").await;
+    let (_bob, mut to_bob, b) = play(&vault, "Bob").await;
+    let info = VaultNode {
+        node_type: Some(NodeType::PlayerInfo),
+        uint32_1: Some(b),
+        ..VaultNode::default()
+    };
+    let info = vault.find(info).await.unwrap()[0];
+    all(&mut to_ann).await;
+    all(&mut to_bob).await;
+    for _ in 0..9 {
+        vault.set(info, VaultNode { int32_2: Some(1), ..VaultNode::default() }).await.unwrap();
+        all(&mut to_ann).await;
+    }
+    for _ in 0..4 {
+        assert!(to_bob.recv().await.is_some());
+    }
+    assert_eq!(to_bob.recv().await, None);
+    // Nothing is kept in memory here; without the database nothing can be read.
+    assert!(ann.fetch(info).await.is_ok());
+    *memory.unreadable.lock().unwrap() = true;
+    assert_eq!(ann.fetch(info).await, Err(NetError::InternalError));
+    *memory.unreadable.lock().unwrap() = false;
+    assert!(ann.fetch(info).await.is_ok());
+}
+
+/// However many states an age has, all of them are removed or none, and so is its own.
+#[tokio::test(start_paused = true)]
+async fn the_states_of_an_age_are_cleared_in_one_commit() {
+    const KIND: NodeType = NodeType(0x7577_0001);
+    let config = || VaultConfig { cache_bytes: 1, ..VaultConfig::default() };
+    let (memory, before) = vault(config()).await;
+    let city = before.ages_called("city").await.unwrap()[0].id;
+    let hood = before.ages_called("Neighborhood").await.unwrap()[0].id;
+    let mut ids = 50_000..;
+    for (age, count) in [(city, 700), (hood, 3)] {
+        let instance = before.clear_states(age, false).await.unwrap().instance;
+        let mut states = Changes::new();
+        for id in ids.by_ref().take(count) {
+            let node = VaultNode {
+                node_id: Some(id),
+                node_type: Some(KIND),
+                uuid_1: Some(instance),
+                ..VaultNode::default()
+            };
+            let row = NodeRow { id, kind: KIND.0, data: encoded(&node).into() };
+            states.insert(Change::PutNode(row.clone()).key(), Change::PutNode(row));
+        }
+        memory.apply(&states);
+    }
+    before.close().await;
+    let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();
+    let below = vault.tree(Some(city), 3).await.unwrap();
+    let own = below.iter().find(|line| line.kind == "SDL").unwrap().id;
+    let blob_1 = Some(Blob::new(vec![1, 2, 3]));
+    vault.set(own, VaultNode { blob_1, ..VaultNode::default() }).await.unwrap();
+    let left =
+        || memory.rows(|it| matches!(it, Change::PutNode(row) if row.kind == KIND.0).then_some(()));
+    let stored = memory.rows.lock().unwrap().clone();
+    memory.next(Fault::Refused);
+    let refused = vault.clear_states(city, true).await;
+    assert_eq!(refused, Err(ClearError::Vault(NetError::InternalError)));
+    assert!(*memory.rows.lock().unwrap() == stored, "a commit that failed changed something");
+    assert_eq!(left().len(), 703);
+    // Whoever opens the same database next finds it whole.
+    drop(vault);
+    let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();
+    let problems = vault.check().await.unwrap();
+    assert!(problems.iter().all(|finding| !finding.problem), "{problems:?}");
+    let commits = *memory.commits.lock().unwrap();
+    let cleared = vault.clear_states(city, true).await.unwrap();
+    assert_eq!((cleared.states, cleared.own_state), (700, true));
+    assert_eq!((left().len(), *memory.commits.lock().unwrap()), (3, commits + 1));
+    let again = vault.clear_states(city, true).await.unwrap();
+    assert_eq!((again.states, again.own_state), (0, false));
+    let unknown = vault.clear_states(5, true).await;
+    assert_eq!(unknown, Err(ClearError::Vault(NetError::VaultNodeNotFound)));
+    vault.close().await;
+}

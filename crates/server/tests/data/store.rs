@@ -1,0 +1,135 @@
+//! The store keeps its promises, over both databases.
+
+use std::sync::Arc;
+
+use worldwire_server::store::{
+    AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow, StoreError,
+};
+
+use crate::support::Database;
+
+fn batch(changes: impl IntoIterator<Item = Change>) -> Arc<Changes> {
+    Arc::new(changes.into_iter().map(|change| (change.key(), change)).collect())
+}
+
+fn node(id: u32, byte: u8) -> NodeRow {
+    NodeRow { id, kind: 22, data: vec![byte; 5].into() }
+}
+
+fn account(number: u8, name: &str) -> AccountRow {
+    AccountRow {
+        id: [number; 16],
+        name: name.to_owned(),
+        folded: name.to_lowercase(),
+        flags: u32::MAX,
+        created: u32::MAX,
+        secret: vec![0, 1, 255],
+    }
+}
+
+#[tokio::test]
+async fn rows_come_back_as_they_went() {
+    for database in Database::all() {
+        let store = database.store().await;
+        let setting = SettingRow { name: "test.a".to_owned(), value: vec![0, 255] };
+        let accounts = [account(1, "Ann"), account(2, "Bob")];
+        let character = CharacterRow {
+            id: u32::MAX,
+            account: [2; 16],
+            name: "Bøb".to_owned(),
+            created: 5,
+            data: vec![1, 0],
+        };
+        let nodes: Vec<_> = (1..=200).map(|id| node(id, 7)).chain([node(u32::MAX, 8)]).collect();
+        let refs = [
+            RefRow { parent: 1, child: 2, owner: 0 },
+            RefRow { parent: 1, child: u32::MAX, owner: u32::MAX },
+        ];
+        let score = ScoreRow {
+            id: 9,
+            owner: u32::MAX,
+            name: "s".to_owned(),
+            kind: 2,
+            value: i32::MIN,
+            created: 3,
+        };
+        let mut changes = vec![
+            Change::PutSetting(setting.clone()),
+            Change::PutCharacter(character.clone()),
+            Change::PutScore(score.clone()),
+        ];
+        changes.extend(accounts.iter().cloned().map(Change::PutAccount));
+        changes.extend(nodes.iter().cloned().map(Change::PutNode));
+        changes.extend(refs.map(Change::PutRef));
+        store.commit(1, batch(changes)).await.unwrap();
+        drop(store);
+
+        let store = database.store().await;
+        assert_eq!(store.batch().await.unwrap(), 1);
+        assert_eq!(store.settings().await.unwrap(), [setting]);
+        assert_eq!(store.accounts().await.unwrap(), accounts);
+        assert_eq!(store.characters().await.unwrap(), [character]);
+        assert_eq!(store.refs().await.unwrap(), refs);
+        assert_eq!(store.scores().await.unwrap(), [score]);
+        assert_eq!(store.nodes_behind(0, 3).await.unwrap(), nodes[..3]);
+        assert_eq!(store.nodes_behind(199, 9).await.unwrap(), nodes[199..]);
+        for wanted in [0, 1, 2, 8, 9, 64, 65, 129] {
+            let ids: Vec<_> = (1..=wanted).chain([300]).collect();
+            let mut found = store.nodes(&ids).await.unwrap();
+            found.sort_by_key(|row| row.id);
+            assert_eq!(found, nodes[..wanted as usize]);
+        }
+        assert_eq!(store.nodes(&[]).await.unwrap(), []);
+        store.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_batch_counts_whole_or_not_at_all() {
+    for database in Database::all() {
+        let store = database.store().await;
+        let rows = [Change::PutNode(node(1, 1)), Change::PutAccount(account(1, "Ann"))];
+        store.commit(1, batch(rows)).await.unwrap();
+
+        // A reference to nowhere, an account of the same name.
+        let nowhere = Change::PutRef(RefRow { parent: 1, child: 2, owner: 0 });
+        let twin = Change::PutAccount(account(2, "ANN"));
+        for bad in [nowhere.clone(), twin.clone()] {
+            let changes = [Change::PutNode(node(1, 2)), Change::PutNode(node(3, 3)), bad];
+            let error = store.commit(2, batch(changes)).await.unwrap_err();
+            assert!(matches!(error, StoreError::Database(_)), "{error}");
+            assert_eq!(store.batch().await.unwrap(), 1);
+            assert_eq!(store.nodes_behind(0, 9).await.unwrap(), [node(1, 1)]);
+        }
+
+        // What comes and goes in one batch may lean on each other in any order.
+        let changes = [nowhere, Change::PutNode(node(2, 2)), Change::DeleteAccount([1; 16]), twin];
+        store.commit(2, batch(changes)).await.unwrap();
+        let gone = [Change::DeleteNode(2), Change::DeleteRef { parent: 1, child: 2 }];
+        store.commit(3, batch(gone)).await.unwrap();
+        assert_eq!(store.refs().await.unwrap(), []);
+        assert_eq!(store.accounts().await.unwrap(), [account(2, "ANN")]);
+    }
+}
+
+#[tokio::test]
+async fn a_second_writer_is_refused() {
+    for database in Database::all() {
+        let (one, two) = (database.store().await, database.store().await);
+        one.commit(1, batch([])).await.unwrap();
+        two.commit(2, batch([])).await.unwrap();
+        let change = Change::PutNode(node(1, 1));
+        let error = one.commit(2, batch([change])).await.unwrap_err();
+        assert!(matches!(error, StoreError::Overtaken { wanted: 1, found: 2 }), "{error}");
+        assert_eq!(one.nodes_behind(0, 9).await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn no_secret_shows() {
+    assert!(!format!("{:?}", account(1, "Ann")).contains("255"));
+    let url = "mysql://ann:hunter2@host/shard";
+    let folder = tempfile::tempdir().unwrap();
+    let error = worldwire_server::store::open(folder.path(), Some(url)).await.err().unwrap();
+    assert!(!format!("{error} {error:?}").contains("hunter2"));
+}

@@ -1,0 +1,115 @@
+//! What holds for every definition and every message.
+
+use proptest::prelude::*;
+use worldwire_core::Sampler;
+use worldwire_tera::message::{Head, HeaderForm};
+use worldwire_tera::schema::diff::diff;
+use worldwire_tera::schema::format::canonical;
+use worldwire_tera::schema::{Definition, FileName, ParseOptions, Problem, Set};
+
+use crate::definitions::Message;
+use crate::made_up::{self, MadeUp};
+
+fn parse(made: &MadeUp, text: &str) -> Result<Definition, Vec<Problem>> {
+    let options =
+        ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
+    Definition::parse(&FileName::parse("S_MADE_UP.1.def").unwrap(), text, &options)
+}
+
+fn definition(made: &MadeUp) -> Definition {
+    let text = made.text();
+    parse(made, &text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
+}
+
+/// So many definitions, or as many as `PROPTEST_CASES` says.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 512;
+    }
+    config
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Bytes and values, JSON, every shorter piece, and every field in place.
+    #[test]
+    fn messages_go_all_the_way_and_back(made in made_up::definitions(), seed: u64) {
+        let definition = definition(&made);
+        let sampler = &mut Sampler::new(seed);
+        for form in [HeaderForm::Plain, HeaderForm::Integrity] {
+            let message = Message { plan: definition.plan(), opcode: 0x1234, form };
+            let value = definition.plan().sample(sampler);
+            message.round_trip(&value).map_err(|why| {
+                TestCaseError::fail(format!("{why}\n{}", made.text()))
+            })?;
+        }
+    }
+
+    /// Whatever a count, offset or link says.
+    #[test]
+    fn one_word_damages_one_message(made in made_up::definitions(), seed: u64) {
+        let definition = definition(&made);
+        let value = definition.plan().sample(&mut Sampler::new(seed));
+        let message = Message { plan: definition.plan(), opcode: 7, form: HeaderForm::Plain };
+        let mut bytes = Vec::new();
+        definition.plan().encode(Head::plain(7), &value, &mut bytes).unwrap();
+        // Each word takes its time: those of short messages are enough.
+        if bytes.len() <= 160 {
+            message.damaged(&bytes).map_err(|why| {
+                TestCaseError::fail(format!("{why}\n{}", made.text()))
+            })?;
+        }
+    }
+
+    /// Links are followed, wherever the bodies stand.
+    #[test]
+    fn order_does_not_matter(made in made_up::definitions(), seed: u64) {
+        let definition = definition(&made);
+        let plan = definition.plan();
+        let sampler = &mut Sampler::new(seed);
+        let value = plan.sample(sampler);
+        let mut canonical = Vec::new();
+        plan.encode(Head::plain(0), &value, &mut canonical).unwrap();
+        let Some(bytes) = made_up::shuffled(plan, &value, sampler) else { return Ok(()) };
+        let read = plan.read(&bytes, HeaderForm::Plain).unwrap();
+        prop_assert_eq!(format!("{:?}", read.fields()), format!("{value:?}"));
+        let mut again = Vec::new();
+        plan.encode(Head::plain(0), read.fields(), &mut again).unwrap();
+        prop_assert_eq!(&again, &canonical);
+        again.clear();
+        read.encode(plan, &mut again).unwrap();
+        prop_assert_eq!(&again, &bytes);
+        // And field by field, in place and by way of JSON.
+        let message = Message { plan, opcode: 0, form: HeaderForm::Plain };
+        message.stays(&bytes).map_err(TestCaseError::fail)?;
+    }
+
+    /// Formatting changes no layout, and a definition does not differ from itself.
+    #[test]
+    fn texts_have_one_form(made in made_up::definitions()) {
+        let text = made.text();
+        let definition = definition(&made);
+        let formatted = canonical("S_MADE_UP.1.def", &text).unwrap();
+        let again = parse(&made, &formatted).unwrap();
+        prop_assert_eq!(again.plan(), definition.plan());
+        prop_assert_eq!(&canonical("S_MADE_UP.1.def", &formatted).unwrap(), &formatted);
+        prop_assert_eq!(diff(definition.lines(), definition.lines()), []);
+    }
+
+    /// A definition is the same alone and in a set, and its set can be read at any patch.
+    #[test]
+    fn sets_hold_what_was_put_in(made in made_up::definitions()) {
+        let text = made.text();
+        let options =
+            ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
+        let set = Set::load([("S_MADE_UP.1.def", &text)], options);
+        let alone = definition(&made);
+        prop_assert_eq!(set.get("S_MADE_UP", 1).unwrap().plan(), alone.plan());
+        for patch in set.boundaries() {
+            let set = set.with(ParseOptions { patch: Some(patch), ..set.options().clone() });
+            prop_assert!(set.get("S_MADE_UP", 1).is_some());
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Clients as a user runs them, against a shard as a user starts it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+
+use serde_json::Value as Json;
+
+/// A shard that ends with the test. The end of its log is kept open for it.
+struct Serving {
+    child: Child,
+    _log: BufReader<ChildStderr>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs words of a command line.
+fn command(folder: &Path, words: &[&str]) -> Command {
+    assert_eq!(words[0], "worldwire");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(&words[1..]).current_dir(folder).env_remove("WORLDWIRE_PASSWORD");
+    command
+}
+
+/// Starts a shard at a port of its own.
+fn serve(folder: &Path, words: &[&str]) -> Serving {
+    // Nobody else gets it so soon after.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = command(folder, words);
+    command.args(["--listen", &format!("127.0.0.1:{port}"), "--status", "127.0.0.1:0"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("Ctrl-C") {
+        assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    Serving { child, _log: errors }
+}
+
+/// Runs a command that is given a password on standard input.
+fn typed(mut command: Command) -> Output {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    // Not every command reads it.
+    let _ = child.stdin.take().unwrap().write_all(b"secret\n");
+    child.wait_with_output().unwrap()
+}
+
+/// What a command printed; it must have succeeded.
+fn good(output: Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs the client against the shard in `shard`, as ann, who types no password.
+fn client(folder: &Path, steps: &str) -> Output {
+    let line = format!("worldwire client uru shard --account ann@example.org {steps}");
+    let words: Vec<_> = line.split(' ').collect();
+    command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap()
+}
+
+/// The words of a line, as a shell takes them apart.
+fn words(line: &str) -> Vec<&str> {
+    line.split('#').next().unwrap().split_whitespace().collect()
+}
+
+/// From nothing to two players who meet.
+#[test]
+fn the_evening_of_the_readme_works() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (_, chapter) = readme.split_once("## A shard in one command\n").unwrap();
+    let recipe = chapter.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<Vec<_>> = recipe.lines().map(words).collect();
+    let [serving, ann, bob, stays, comes] = &lines[..] else { panic!("five lines: {recipe}") };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let _serving = serve(folder, serving);
+    for account in [ann, bob] {
+        good(typed(command(folder, account)));
+    }
+    // A test that fails is not to last.
+    let (last, stays) = stays.split_last().unwrap();
+    assert_eq!(*last, "600");
+    let mut stays = command(folder, &[stays, &["20"]].concat());
+    stays.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::piped());
+    let mut ann = stays.spawn().unwrap();
+    let mut sees = BufReader::new(ann.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(sees.any(|line| line == "AllThere"));
+    let printed =
+        good(command(folder, comes).env("WORLDWIRE_PASSWORD", "secret").output().unwrap());
+    assert!(printed.contains("Came  name Ann"), "{printed}");
+    assert!(printed.ends_with("say: ok\nwalk: ok\n"), "{printed}");
+    // She sees what he does, while it happens.
+    for wanted in
+        ["Came  name Bob", "Avatar  object Male@", "Chat  name Bob", "Moved", "AvatarGone", "Went"]
+    {
+        assert!(sees.any(|line| line.starts_with(wanted)), "{wanted}");
+    }
+    let _ = ann.kill();
+    let _ = ann.wait();
+}
+
+#[test]
+fn the_recipe_of_the_guide_works() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/shard.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let recipe = guide.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let lines: Vec<Vec<_>> = recipe.lines().map(|line| line.split_whitespace().collect()).collect();
+    let [serve_line, account, client_line] = &lines[..] else { panic!("three lines: {recipe}") };
+    let folder = tempfile::tempdir().unwrap();
+    let serving = serve(folder.path(), serve_line);
+    good(typed(command(folder.path(), account)));
+    let mut logs_in = command(folder.path(), client_line);
+    logs_in.arg("--password-file").arg("-");
+    let printed = good(typed(logs_in));
+    assert!(printed.contains("players 0") && printed.starts_with("account "), "{printed}");
+
+    // And everything else that a client does.
+    let folder = folder.path();
+    let files = folder.join("shard/data/files/External");
+    fs::create_dir_all(&files).unwrap();
+    fs::write(files.join("page.prp"), "page ".repeat(20_000)).unwrap();
+    let steps = "login + create-player Ann female + set-player Ann + vault";
+    let printed = good(client(folder, steps));
+    assert!(printed.ends_with("nodes 33  refs 34\n"), "{printed}");
+    assert!(printed.contains("PlayerInfo Ann") && printed.contains("(see above)"), "{printed}");
+    let steps = "--json gatekeeper + build + login + players + download External game + ping";
+    let printed = good(client(folder, steps));
+    let values: Vec<Json> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |step: &str| values.iter().filter(|value| value["step"] == step).collect::<Vec<_>>();
+    assert_eq!(of("build")[0]["build"], 918);
+    assert_eq!(of("gatekeeper")[0]["auth"], "127.0.0.1");
+    assert_eq!(of("players")[0]["name"], "Ann");
+    assert_eq!(of("download")[1]["written"], 1);
+    let page = fs::read_to_string(folder.join("game/page.prp")).unwrap();
+    assert_eq!(page, "page ".repeat(20_000));
+
+    fs::write(folder.join("steps"), "login\nset-player Ann # plays\nfind NodeType=System\n")
+        .unwrap();
+    let printed = good(client(folder, "--script steps"));
+    assert_eq!(printed.lines().last().unwrap().split(' ').next(), Some("id"), "{printed}");
+
+    let steps = "--quiet --json --count 4 --seconds 1 login + ping";
+    let printed = good(client(folder, steps));
+    let rows: Vec<Json> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&rows[0]["of"], &rows[0]["count"]), (&"login".into(), &4.into()));
+    assert!(rows[1]["of"] == "ping" && rows[1]["count"].as_u64() > Some(4), "{printed}");
+    assert!(rows[1]["p50"].as_f64() <= rows[1]["p99"].as_f64(), "{printed}");
+
+    // What fails at once is not tried as often as it can fail.
+    let output = client(folder, "--quiet --count 2 --seconds 1 login + node made");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let failed = said.split_once("node: ").and_then(|(_, rest)| rest.split_once(" failed; "));
+    let failed: u32 = failed.unwrap_or_else(|| panic!("{said}")).0.parse().unwrap();
+    assert!(output.status.code() == Some(1) && (4..=20).contains(&failed), "{said}");
+
+    // Nor are clients there that could not log in.
+    let line = "worldwire client uru shard --account nobody-{} --count 2 --seconds 60 login + ping";
+    let words: Vec<_> = line.split(' ').collect();
+    let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("load: 0 of 2 clients are there, for 0 s"), "{said}");
+    assert!(said.contains("login: 2 failed") && output.status.code() == Some(1), "{said}");
+
+    // An operator throws Ann out, who is told why, and may come back.
+    let waits =
+        "worldwire client uru shard --account ann@example.org login + set-player Ann + wait 60";
+    let words: Vec<_> = waits.split(' ').collect();
+    let mut ann = command(folder, &words);
+    ann.env("WORLDWIRE_PASSWORD", "secret").stdout(Stdio::null()).stderr(Stdio::piped());
+    let ann = ann.spawn().unwrap();
+    let kick = ["worldwire", "uru", "kick", "Ann", "--shard", "shard"];
+    while !command(folder, &kick).output().unwrap().status.success() {}
+    let output = ann.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("kicked off with KickedByCCR (39)"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    good(client(folder, "login + set-player Ann"));
+
+    // Each client has an account, a player and a node of its own.
+    for number in 1..=2 {
+        let name = format!("load-{number}");
+        let words = ["worldwire", "uru", "account", "add", &name, "--shard", "shard"];
+        good(typed(command(folder, &words)));
+    }
+    let steps = "login + create-player Load{} female + set-player Load{} + create-node \
+                 NodeType=TextNote + again + save-node made Text_1=x + node made";
+    let line = format!(
+        "worldwire client uru shard --account load-{{}} --quiet --json --count 2 --seconds 1 {steps}"
+    );
+    let words: Vec<_> = line.split_whitespace().collect();
+    let printed =
+        good(command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap());
+    let rows: Vec<Json> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let row = |name: &str| rows.iter().find(|row| row["of"] == name).unwrap();
+    assert_eq!(
+        (&row("create-node")["count"], &row("create-node")["perSecond"]),
+        (&2.into(), &Json::Null)
+    );
+    assert!(
+        row("save-node")["count"].as_u64() > Some(2) && row("node")["failed"] == 0,
+        "{printed}"
+    );
+
+    // Ages and scores.
+    let zeros = "00000000-0000-0000-0000-000000000000";
+    let steps = format!(
+        "--json login + set-player Ann + init-age Garden {zeros} Mine + create-score player points 1 5 \
+         + scores player points + high-scores 0 3 points + create-node NodeType=TextNote"
+    );
+    let printed = good(client(folder, &steps));
+    let values: Vec<Json> =
+        printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |step: &str| values.iter().find(|value| value["step"] == step).unwrap();
+    let number = |value: &Json| value.as_u64().unwrap();
+    let (info, score) = (number(&of("init-age")["info"]), number(&of("create-score")["id"]));
+    let (player, note) = (number(&of("set-player")["id"]), number(&of("create-node")["id"]));
+    assert_eq!((&of("scores")["value"], &of("high-scores")["value"]), (&5.into(), &5.into()));
+    let steps = format!(
+        "login + set-player Ann + add-points {score} 2 + create-score player more 1 0 \
+         + send-node {note} {player} + set-public {info} no + logout + login + set-player {player} \
+         + scores player points + ping"
+    );
+    let printed = good(client(folder, &steps));
+    assert!(printed.contains("send-node: sent") && printed.contains("logout: ok"), "{printed}");
+    assert!(printed.contains(&format!("id {score}  owner {player}  type 1  value 7")), "{printed}");
+    let output =
+        client(folder, &format!("login + set-player Ann + transfer-points {score} {score} 1"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("ScoreTransferPoints: refused with InvalidParameter"), "{said}");
+    let output = client(folder, &format!("login + set-player Ann + set-points {score} 1"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("ScoreWrongType"));
+
+    // What the shard refuses, and what cannot be done at all.
+    let output = client(folder, "login + set-player Nobody");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        said,
+        "worldwire: set-player: AcctSetPlayerRequest: refused with PlayerNotFound (14)\n"
+    );
+    let mut wrong = command(folder, client_line);
+    let output = wrong.env("WORLDWIRE_PASSWORD", "guess").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("AuthenticationFailed (20)"));
+    drop(serving);
+    let output = client(folder, "login");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("worldwire: cannot connect to the auth server at 127.0.0.1:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn nothing_goes_out_in_plain_by_accident() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("server.ini"), "Server.Auth.Host \"192.0.2.1\"\n").unwrap();
+    let refused = |words: &str, said: &str| {
+        let words: Vec<_> = words.split(' ').collect();
+        let output = command(folder.path(), &words).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr, format!("worldwire: {said}\n"));
+    };
+    refused(
+        "worldwire client uru server.ini build",
+        "server.ini: wanted the auth key, found none; --plain goes on without encryption",
+    );
+    refused(
+        "worldwire client uru server.ini --plain --account ann",
+        "wanted a password (--password-file, or WORLDWIRE_PASSWORD), found none",
+    );
+    refused("worldwire client uru server.ini", "login: wanted --account, found none");
+    refused(
+        "worldwire client uru server.ini logn",
+        "wanted a step, found logn; did you mean login?",
+    );
+    refused("worldwire client uru nowhere build", "nowhere: no such file or directory");
+}

@@ -1,0 +1,139 @@
+//! A signal that comes before all of a capture file was read: what was shown stays, nothing is
+//! concluded from the part that was read, no file is written, and the exit code says it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How often the sample stands in the capture: reading it takes much longer than a signal.
+const TIMES: usize = 6_000;
+/// A program that read so many bytes reads packets, and not what is in front of them.
+const UNDER_WAY: u64 = 200 << 10;
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
+}
+
+/// What came of a program that a signal ended while it read.
+struct Ended {
+    shown: String,
+    said: String,
+}
+
+/// Runs a command over a large capture of TERA, `large.pcapng` in the current folder, and sends it a
+/// signal meanwhile; again if it was done before the signal came.
+fn interrupt(arguments: &[&str], (signal, code): (&str, i32)) -> Ended {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = folder.path().join("large.pcapng");
+    let once = fs::read(sample("tera-login.pcapng")).unwrap();
+    fs::write(&capture, once.repeat(TIMES)).unwrap();
+    std::os::unix::fs::symlink(sample("tera"), folder.path().join("data")).unwrap();
+    let results = tempfile::tempdir().unwrap();
+    let (shown, said) = (results.path().join("shown"), results.path().join("said"));
+    for _ in 0..20 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.current_dir(folder.path()).arg("--quiet").args(arguments).stdin(Stdio::null());
+        command.stdout(File::create(&shown).unwrap()).stderr(File::create(&said).unwrap());
+        let mut child = command.spawn().unwrap();
+        if reads_on(&mut child, &capture) {
+            let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
+            assert!(kill.unwrap().success());
+        }
+        let status = child.wait().unwrap();
+        let ended = Ended {
+            shown: fs::read_to_string(&shown).unwrap(),
+            said: fs::read_to_string(&said).unwrap(),
+        };
+        if status.code() == Some(code) {
+            let left = fs::read_dir(folder.path()).unwrap();
+            let mut left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
+            left.sort();
+            assert_eq!(left, ["data", "large.pcapng"], "{arguments:?}");
+            return ended;
+        }
+        for file in fs::read_dir(folder.path()).unwrap() {
+            let path = file.unwrap().path();
+            if !path.ends_with("data") && !path.ends_with("large.pcapng") {
+                fs::remove_file(path).unwrap();
+            }
+        }
+    }
+    panic!("{arguments:?}: no {signal} ended it with {code}");
+}
+
+/// Waits until a program is in the middle of a file. False when it ended before.
+fn reads_on(child: &mut Child, file: &Path) -> bool {
+    loop {
+        let files = fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten();
+        let is_far = files.flatten().any(|open| {
+            let path = open.path();
+            let about = path.to_string_lossy().replace("/fd/", "/fdinfo/");
+            let about = fs::read_to_string(about).unwrap_or_default();
+            let at = about.lines().find_map(|line| line.strip_prefix("pos:")?.trim().parse().ok());
+            fs::read_link(&path).is_ok_and(|path| path == file)
+                && at.is_some_and(|it: u64| it > UNDER_WAY)
+        });
+        if is_far {
+            return true;
+        }
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+const INTERRUPTED: &str =
+    "worldwire: large.pcapng: interrupted: the capture was not read to its end\n";
+const INT: (&str, i32) = ("-INT", 130);
+
+#[test]
+fn what_was_shown_stays() {
+    for signal in [INT, ("-TERM", 143)] {
+        let Ended { shown, said } = interrupt(&["dissect", "--brief", "large.pcapng"], signal);
+        assert_eq!(said, INTERRUPTED);
+        assert!(shown.lines().count() > 100 && shown.ends_with('\n'), "{shown}");
+    }
+}
+
+#[test]
+fn a_part_of_a_capture_is_not_written_as_a_whole_one() {
+    for name in ["part.pcapng", "part.txt"] {
+        let Ended { shown, said } = interrupt(&["dissect", "large.pcapng", "-o", name], INT);
+        assert_eq!((&*shown, &*said), ("", INTERRUPTED));
+    }
+}
+
+#[test]
+fn nothing_is_concluded_from_a_part() {
+    const CAPTURE: &str = "large.pcapng";
+    for arguments in [
+        // None of the messages that were read matches.
+        &["dissect", CAPTURE, "--first", "--filter", "stream == 99999999"][..],
+        &["stats", CAPTURE],
+        &["doctor", CAPTURE, "--data", "data"],
+        &["follow", CAPTURE, "--stream", "99999999", "-o", "part.txt"],
+        &["secrets", "export", CAPTURE, "-o", "part.toml"],
+        &["tera", "integrity", CAPTURE, "--data", "data", "-o", "part.json"],
+        &["tera", "def", "rank", "--from", CAPTURE, "--data", "data", "--write", "part.map"],
+        &[
+            "tera",
+            "map",
+            "carry",
+            "--old",
+            CAPTURE,
+            "--old-map",
+            "data/map/protocol.999001.map",
+            "--new",
+            CAPTURE,
+            "--data",
+            "data",
+            "-o",
+            "part.map",
+        ],
+    ] {
+        let Ended { shown, said } = interrupt(arguments, INT);
+        assert_eq!((&*shown, &*said), ("", INTERRUPTED), "{arguments:?}");
+    }
+}

@@ -1,0 +1,681 @@
+//! Game objects out of folders and archives, changed, and back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::{TempDir, tempdir};
+use worldwire_ki::file::wad::{BuildOptions, build};
+
+/// A folder with a type list, an object in a file, and a program that runs there.
+struct Home(TempDir);
+
+/// It ended with this code; what it wrote on both outputs.
+#[track_caller]
+fn ends(output: &Output, code: i32) -> (String, String) {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = Self(tempdir().unwrap());
+        for name in ["ki-types.json", "ki-pet.xml"] {
+            let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name);
+            fs::copy(sample, home.at(name)).unwrap();
+        }
+        home
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn put(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.at(name)).unwrap()
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.at(name)).unwrap()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.current_dir(self.0.path()).arg("ki").args(arguments).output().unwrap()
+    }
+
+    /// With the type list.
+    fn typed(&self, arguments: &[&str]) -> Output {
+        self.run(&[arguments, &["--types", "ki-types.json"]].concat())
+    }
+
+    fn archive(&self, name: &str, files: &[(&str, &[u8])]) {
+        self.put(name, build(&BuildOptions::default(), files.iter().copied()).unwrap());
+    }
+}
+
+const ZONE: u64 = 10_903_862_769_591_682_850;
+
+/// A file with an integer that a double does not hold.
+fn character(home: &Home) -> Vec<u8> {
+    home.put("c.json", format!("{{\"$class\":\"class MadeUpCharacter\",\"m_zoneId\":{ZONE}}}"));
+    ends(&home.typed(&["op", "encode", "c.json", "-o", "c.bin", "--force"]), 0);
+    home.bytes("c.bin")
+}
+
+#[test]
+fn integers_that_a_program_rounded_are_refused() {
+    let home = Home::new();
+    let before = character(&home);
+    ends(&home.typed(&["op", "decode", "c.bin", "-o", "wide.json"]), 0);
+    let json = home.text("wide.json");
+    assert!(json.contains("\"exact\":9007199254740993"), "{json}");
+    // What node and jq 1.6 make of it.
+    let rounded = json.replace("9591682850", "9591683000").replace("740993", "740992");
+    home.put("wide.json", &rounded);
+    let (_, err) = ends(&home.typed(&["op", "encode", "wide.json", "-o", "no.bin"]), 1);
+    let wanted = "stream.exact: wanted 9007199254740993, found 9007199254740992";
+    assert!(err.contains(wanted) && err.contains("--json-safe"), "{err}");
+    assert!(!home.at("no.bin").exists());
+    home.put("wide.json", rounded.replace("740992", "740992.0"));
+    ends(&home.typed(&["op", "encode", "wide.json", "-o", "no.bin"]), 1);
+    // As strings nothing happens to them.
+    ends(&home.typed(&["op", "decode", "c.bin", "--json-safe", "-o", "safe.json"]), 0);
+    let json = home.text("safe.json");
+    assert!(json.contains(&format!("\"{ZONE}\"")) && !json.contains("exact"), "{json}");
+    let (_, err) = ends(&home.typed(&["op", "encode", "safe.json", "-o", "safe.bin"]), 0);
+    assert_eq!((home.bytes("safe.bin"), err.as_str()), (before, ""));
+}
+
+#[test]
+fn integers_that_look_rounded_are_told() {
+    let home = Home::new();
+    let rounded = "{\"$class\":\"class MadeUpCharacter\",\"m_zoneId\":10903862769591683000}";
+    home.put("r.json", rounded);
+    let (_, err) = ends(&home.typed(&["op", "encode", "r.json", "-o", "r.bin"]), 0);
+    let wanted = "m_zoneId: 10903862769591683000 looks like an integer that was rounded";
+    assert!(err.contains(wanted), "{err}");
+    // One that came through whole may look like anything.
+    ends(&home.typed(&["op", "decode", "r.bin", "-o", "whole.json"]), 0);
+    let (_, err) = ends(&home.typed(&["op", "encode", "whole.json", "--hex"]), 0);
+    assert_eq!(err, "");
+    character(&home);
+    let (_, err) = ends(&home.typed(&["op", "encode", "c.json", "--hex"]), 0);
+    assert_eq!(err, "");
+}
+
+#[test]
+fn json_is_safe_wherever_it_is_written() {
+    let home = Home::new();
+    home.archive("a.wad", &[("c.xml", &character(&home))]);
+    let safe = format!("\"{ZONE}\"");
+    let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", "json", "--json-safe"];
+    ends(&home.typed(&extract), 0);
+    assert!(home.text("out/c.xml.json").contains(&safe));
+    let cat = ["wad", "cat", "a.wad", "c.xml", "--decode", "json", "--json-safe"];
+    assert!(ends(&home.typed(&cat), 0).0.contains(&safe));
+    let lines = ends(&home.typed(&["op", "decode", "a.wad", "--json-safe"]), 0).0;
+    assert!(lines.starts_with("{\"file\":\"a.wad/c.xml\",") && lines.contains(&safe), "{lines}");
+    let table = format!("Id:GID,Name:STR\n{ZONE},a\n");
+    home.put("t.csv", table);
+    let (json, _) = ends(&home.run(&["dml", "table", "t.csv", "--json-safe"]), 0);
+    assert!(json.contains(&safe), "{json}");
+    home.put("t.json", json.replace(&safe, "10903862769591683000"));
+    let (_, err) = ends(&home.run(&["dml", "table", "t.json"]), 0);
+    assert!(err.contains("10903862769591683000 looks like an integer that was rounded"), "{err}");
+    home.put("t.json", json);
+    assert_eq!(ends(&home.run(&["dml", "table", "t.json"]), 0).1, "");
+}
+
+/// An archive with an object, one that is stored otherwise than we would, and other files.
+fn mixed(home: &Home) {
+    let pet = home.bytes("ki-pet.xml");
+    let text =
+        b"<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";
+    home.archive(
+        "a.wad",
+        &[
+            ("Data/Nyx.xml", &pet),
+            ("Data/Text.xml", text),
+            ("Data/config.json", b"{\"a\": 1}"),
+            ("Data/odd.json", b"{\"object\": 1, \"other\": 2}"),
+            ("Pet", &pet),
+            ("Stone.dds", &[0xff, 0xfe, 0, 1]),
+            ("old", &home.bytes("ki-pet.xml")),
+        ],
+    );
+}
+
+#[test]
+fn an_archive_goes_through_a_folder() {
+    for form in ["json", "xml"] {
+        let home = Home::new();
+        mixed(&home);
+        let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form];
+        let (_, err) = ends(&home.typed(&extract), 0);
+        assert!(err.starts_with("7 files extracted, 3 decoded; "), "{err}");
+        // Nobody changed anything, and no type list is needed to know it.
+        let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad", "--force"];
+        let (out, err) = ends(&home.run(&update), 0);
+        assert!(out.is_empty() && err.starts_with("0 changed, 0 added, 0 removed, 7 unchanged"));
+        assert_eq!(home.bytes("a.wad"), home.bytes("b.wad"));
+        let (out, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 0);
+        assert!(out.is_empty() && !home.at("back").exists(), "{out}");
+        assert!(err.starts_with("0 encoded, 3 unchanged, 4 skipped, 0 failed"), "{err}");
+        let all = ["op", "encode", "out", "-o", "all", "--all"];
+        let (_, err) = ends(&home.typed(&all), 0);
+        assert!(err.starts_with("3 encoded, 4 skipped, 0 failed"), "{err}");
+        assert_eq!(home.bytes("all/Data/Nyx.xml"), home.bytes("ki-pet.xml"));
+        // A change, a new file and a changed other file.
+        let name = match form {
+            "json" => "out/Pet.json",
+            _ => "out/Pet.xml",
+        };
+        home.put(name, home.text(name).replace("Nyx", "Rex"));
+        home.put("out/Stone.dds", [1, 2]);
+        home.put("out/New.txt", "new");
+        let (out, err) = ends(&home.run(&update), 1);
+        assert!(out.is_empty() && err.contains("give the type list with --types"), "{err}");
+        let (out, err) = ends(&home.typed(&[&update[..], &["--remove", "old"]].concat()), 0);
+        assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
+        assert!(err.starts_with("2 changed, 1 added, 1 removed, 4 unchanged; "), "{err}");
+        let (out, _) = ends(&home.run(&["wad", "diff", "a.wad", "b.wad"]), 1);
+        assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
+        let cat = ["wad", "cat", "b.wad", "Pet", "--decode", "json"];
+        assert!(ends(&home.typed(&cat), 0).0.contains("\"m_name\":\"Rex\""));
+        let text = ends(&home.run(&["wad", "cat", "b.wad", "Data/Text.xml"]), 0).0;
+        assert!(text.starts_with("<Objects>"), "text stays text: {text}");
+    }
+}
+
+#[test]
+fn an_object_in_other_words_is_unchanged() {
+    let home = Home::new();
+    mixed(&home);
+    let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", "json", "Data/*"];
+    ends(&home.typed(&extract), 0);
+    let json = home.text("out/Data/Nyx.xml.json");
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    // All keys are sorted by this.
+    let sorted = serde_json::to_string_pretty(&value).unwrap();
+    assert!(sorted.find("m_color").unwrap() < sorted.find("m_name").unwrap(), "{sorted}");
+    home.put("out/Data/Nyx.xml.json", sorted);
+    let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+    assert_eq!(ends(&home.typed(&update), 0).0, "");
+    let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 0);
+    assert!(err.starts_with("0 encoded, 1 unchanged"), "{err}");
+    // JSON of ours with a fault is no other file.
+    home.put("out/Data/Nyx.xml.json", json.replace("m_speed", "m_sped"));
+    let update = ["wad", "update", "a.wad", "--from", "out", "-o", "c.wad"];
+    let (_, err) = ends(&home.typed(&update), 1);
+    assert!(err.contains("did you mean \"m_speed\"?") && !home.at("c.wad").exists(), "{err}");
+}
+
+#[test]
+fn an_object_in_the_place_of_another_is_a_change() {
+    for form in ["json", "xml"] {
+        let home = Home::new();
+        mixed(&home);
+        let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form];
+        ends(&home.typed(&extract), 0);
+        let end = if form == "json" { ".json" } else { "" };
+        let name = |name: &str| format!("out/Data/{name}.xml{end}");
+        home.put(&name("Nyx"), home.text(&name("Nyx")).replace("Nyx", "Rex"));
+        let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+        assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
+        // The folder of one archive goes over another that was changed: the change is undone.
+        let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", form, "--force"];
+        ends(&home.typed(&extract), 0);
+        let update = ["wad", "update", "b.wad", "--from", "out", "-o", "c.wad"];
+        assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
+        let diff = ["wad", "diff", "a.wad", "c.wad"];
+        assert_eq!(ends(&home.run(&diff), 0).0, "");
+        // A copy of an object, which nobody changed since it was extracted.
+        let extract = ["wad", "extract", "b.wad", "-C", "new", "--decode", form];
+        ends(&home.typed(&extract), 0);
+        let nyx = format!("new/Data/Nyx.xml{end}");
+        let copies = ["new/Data/Copy", if form == "json" { "new/Pet" } else { "new/Pet.xml" }];
+        let ends_with =
+            |copy: &str| if copy.ends_with("Copy") { format!(".xml{end}") } else { end.into() };
+        for copy in copies {
+            home.put(&format!("{copy}{}", ends_with(copy)), home.text(&nyx));
+        }
+        let update = ["wad", "update", "b.wad", "--from", "new", "-o", "d.wad"];
+        assert_eq!(ends(&home.typed(&update), 0).0, "+ Data/Copy.xml\n~ Pet\n");
+        let (_, err) = ends(&home.typed(&["op", "encode", "new", "-o", "back"]), 0);
+        assert!(err.starts_with("2 encoded, 2 unchanged"), "{err}");
+    }
+}
+
+#[test]
+fn a_slip_of_the_pen_is_no_new_file() {
+    let home = Home::new();
+    mixed(&home);
+    ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", "json"]), 0);
+    let whole = home.text("out/Pet.json");
+    let wide = format!("\u{feff}{whole}");
+    let wide: Vec<u8> = wide.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let slips: [(&[u8], &str); 5] = [
+        (whole.replace("\"Nyx\",", "\"Nox\"").as_bytes(), "column"),
+        (b"", "EOF"),
+        (&whole.as_bytes()[..whole.len() / 2], "EOF"),
+        (format!("[{whole}]").as_bytes(), "wanted"),
+        (&wide, "UTF-8"),
+    ]
+    .map(|(text, wanted)| (&*Vec::leak(text.to_vec()), wanted));
+    for (text, wanted) in slips {
+        home.put("out/Pet.json", text);
+        let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+        let (out, err) = ends(&home.typed(&update), 1);
+        assert!(out.is_empty() && err.contains(wanted), "{err}");
+        assert!(err.contains("Pet.json") && !home.at("b.wad").exists(), "{err}");
+    }
+    home.put("out/Pet.json", whole.replace("\"Nyx\",", "\"Nox\""));
+    let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 1);
+    assert!(err.contains("Pet.json") && err.contains("2 unchanged, 4 skipped, 1 failed"), "{err}");
+    // Text is not for writing back.
+    ends(&home.typed(&["wad", "extract", "a.wad", "-C", "text", "--decode", "text"]), 0);
+    let update = ["wad", "update", "a.wad", "--from", "text", "-o", "b.wad"];
+    let (_, err) = ends(&home.typed(&update), 1);
+    assert!(err.contains("for reading") && !home.at("b.wad").exists(), "{err}");
+}
+
+#[test]
+fn a_wrong_value_in_xml_is_an_error_too() {
+    let home = Home::new();
+    mixed(&home);
+    ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", "xml"]), 0);
+    let whole = home.text("out/Data/Nyx.xml");
+    for (from, to) in [("1.25", "1,25"), ("m_speed", "m_sped"), ("CHAT", "CHAD")] {
+        home.put("out/Data/Nyx.xml", whole.replace(from, to));
+        let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+        let (out, err) = ends(&home.typed(&update), 1);
+        assert!(out.is_empty() && !home.at("b.wad").exists(), "{out}{err}");
+        let encode = ["op", "encode", "out/Data/Nyx.xml", "-o", "c.bin"];
+        ends(&home.typed(&encode), 1);
+        assert!(!home.at("c.bin").exists());
+    }
+    // Without the comment in front it is still the object that it was.
+    let bare = whole.split_once("-->\n").unwrap().1.replace("Nyx", "Rex");
+    home.put("out/Data/Nyx.xml", bare);
+    let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+    assert_eq!(ends(&home.typed(&update), 0).0, "~ Data/Nyx.xml\n");
+    let cat = ["wad", "cat", "b.wad", "Data/Nyx.xml", "--decode", "json"];
+    assert!(ends(&home.typed(&cat), 0).0.contains("\"m_name\":\"Rex\""));
+}
+
+#[test]
+fn binary_files_back_from_json_count_by_what_they_hold() {
+    let home = Home::new();
+    mixed(&home);
+    ends(&home.typed(&["op", "decode", "a.wad", "-o", "out"]), 0);
+    assert!(!home.text("out/Pet.json").contains("digest"), "all of this is encoded again");
+    let (out, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 0);
+    assert!(out.is_empty() && err.starts_with("3 encoded, 0 skipped, 0 failed"), "{err}");
+    let update = ["wad", "update", "a.wad", "--from", "back", "-o", "b.wad"];
+    assert_eq!(ends(&home.typed(&update), 0).0, "");
+}
+
+#[test]
+fn two_files_do_not_become_one() {
+    let home = Home::new();
+    home.archive("a.wad", &[("Nyx.xml", &home.bytes("ki-pet.xml"))]);
+    ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", "json"]), 0);
+    home.put("out/Nyx.xml", "something else");
+    home.put("out/Nyx.xml.json", home.text("out/Nyx.xml.json").replace("Nyx", "Rex"));
+    let update = ["wad", "update", "a.wad", "--from", "out", "-o", "b.wad"];
+    let (_, err) = ends(&home.typed(&update), 2);
+    assert!(err.contains("would both become Nyx.xml"), "{err}");
+}
+
+#[test]
+fn the_form_is_a_choice_of_its_own() {
+    let home = Home::new();
+    let xml = "<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";
+    home.put("s.xml", xml);
+    let hex = |more: &[&str], code: i32| {
+        let encode = ["op", "encode", "s.xml", "--hex"];
+        ends(&home.typed(&[&encode[..], more].concat()), code)
+    };
+    assert!(hex(&[], 0).0.starts_with("42494e640f000000"));
+    let (out, err) = hex(&["--form", "bind", "--flags", "0x7"], 0);
+    assert!(out.starts_with("42494e6407000000") && err.is_empty(), "{out} {err}");
+    let (out, err) = hex(&["--deep", "--flags", "0x2"], 0);
+    assert!(!out.starts_with("42494e64"), "{out}");
+    assert!(err.contains("written without BINd; --form bind writes a BINd file"), "{err}");
+    let (out, err) = hex(&["--deep", "--flags", "0x2", "--form", "bare"], 0);
+    assert!(!out.starts_with("42494e64") && err.is_empty(), "{err}");
+    let (out, _) = hex(&["--form", "bare"], 1);
+    assert!(out.is_empty(), "a bare stream is shallow, and lacks properties: {out}");
+    // What the text says is changed by what the command line says.
+    ends(&home.typed(&["op", "decode", "ki-pet.xml", "-o", "p.json"]), 0);
+    let (out, _) = ends(&home.typed(&["op", "encode", "p.json", "--flags", "0x7", "--hex"]), 0);
+    assert!(out.starts_with("42494e6407000000"), "{out}");
+    let (out, _) = ends(&home.typed(&["op", "encode", "p.json", "--form", "bare", "--hex"]), 0);
+    assert!(out.starts_with("0f000000"), "{out}");
+    // XML keeps the form that the object had.
+    home.put("p.json", home.text("p.json").replace("\"flags\":15", "\"flags\":7"));
+    ends(&home.typed(&["op", "encode", "p.json", "-o", "p.bin"]), 0);
+    ends(&home.typed(&["op", "decode", "p.bin", "--to", "xml", "-o", "p.xml"]), 0);
+    ends(&home.typed(&["op", "encode", "p.xml", "-o", "again.bin"]), 0);
+    assert_eq!(home.bytes("again.bin"), home.bytes("p.bin"));
+    home.archive("a.wad", &[]);
+    fs::create_dir(home.at("in")).unwrap();
+    ends(&home.run(&["wad", "create", "in", "-o", "b.wad", "--flags", "0x1"]), 0);
+    let (_, err) = ends(&home.run(&["wad", "create", "in", "-o", "c.wad", "--flags", "0x100"]), 2);
+    assert!(err.contains("wanted a number below 256"), "{err}");
+}
+
+#[test]
+fn commands_take_archives() {
+    let home = Home::new();
+    mixed(&home);
+    home.archive("b.wad", &[("Other.xml", &home.bytes("ki-pet.xml"))]);
+    let (_, err) = ends(&home.typed(&["op", "decode", "a.wad", "b.wad", "-o", "out"]), 0);
+    assert!(err.starts_with("4 decoded, 4 skipped, 0 failed; "), "{err}");
+    assert!(home.at("out/Data/Nyx.xml.json").exists() && home.at("out/Other.xml.json").exists());
+    // Each result has a place of its own.
+    home.archive("c.wad", &[("Other.xml", &home.bytes("ki-pet.xml")), ("Stone.dds", b"x")]);
+    let (_, err) = ends(&home.typed(&["op", "decode", "b.wad", "c.wad", "-o", "no"]), 2);
+    assert!(err.contains("b.wad/Other.xml and c.wad/Other.xml would both be written to"), "{err}");
+    home.archive("d.wad", &[("Stone.dds", b"x")]);
+    let (_, err) = ends(&home.typed(&["op", "decode", "a.wad", "d.wad", "-o", "two"]), 0);
+    assert!(err.starts_with("3 decoded, 5 skipped, 0 failed; "), "{err}");
+    let (out, err) = ends(&home.typed(&["op", "guess", "a.wad"]), 0);
+    assert!(out.contains("a.wad/Data/Nyx.xml: class MadeUpPet: a BINd file"), "{out}");
+    assert_eq!(err, "3 objects, 4 skipped, 0 failed\n");
+    let (out, _) = ends(&home.run(&["op", "types", "ki-types.json", "--used-in", "a.wad"]), 0);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2, "{out}");
+    // With the one in text XML.
+    assert!(lines[0].starts_with("        4  1569547039") && lines[0].ends_with("MadeUpSnack"));
+    // An entry with a name that leads elsewhere is not written.
+    let hostile = home.bytes("a.wad");
+    let at = hostile.windows(12).position(|window| window == b"Data/Nyx.xml").unwrap();
+    let mut bytes = hostile;
+    bytes[at..at + 12].copy_from_slice(b"../Nyx12.xml");
+    home.put("h.wad", bytes);
+    let (_, err) = ends(&home.typed(&["op", "decode", "h.wad", "-o", "h/in"]), 1);
+    assert!(err.contains("h.wad/../Nyx12.xml: refused: wanted a path below"), "{err}");
+    assert!(!home.at("h/Nyx12.xml.json").exists() && home.at("h/in/Pet.json").exists());
+}
+
+#[test]
+fn several_archives_at_once() {
+    let home = Home::new();
+    home.archive("a.wad", &[("a.txt", b"a"), ("a.xml", b"<a/>")]);
+    home.archive("b.wad", &[("b.txt", b"bb")]);
+    let (out, _) = ends(&home.run(&["wad", "list", "a.wad", "b.wad", "*.txt"]), 0);
+    assert!(out.starts_with("a.wad:\n") && out.contains("b.wad:\n") && !out.contains("a.xml"));
+    assert!(out.contains(" 1 file, version 2"), "{out}");
+    let (_, err) = ends(&home.run(&["wad", "test", "a.wad", "b.wad"]), 0);
+    assert!(err.contains("2 files, no problems; 5 bytes in ") && err.contains("1 file, no"));
+    let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "b.wad", "-C", "out"]), 0);
+    assert!(err.starts_with("3 files extracted; 7 bytes in "), "{err}");
+    let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "b.wad", "*.dds"]), 2);
+    assert!(err.ends_with("*.dds: matches no file of the archives\n"), "{err}");
+    // What is there stays, and the rest is extracted.
+    fs::remove_file(home.at("out/b.txt")).unwrap();
+    home.put("out/a.txt", "mine");
+    let skip = ["wad", "extract", "a.wad", "b.wad", "-C", "out", "--skip-existing"];
+    let (_, err) = ends(&home.run(&skip), 0);
+    assert!(err.starts_with("1 file extracted, 2 already there; 2 bytes in "), "{err}");
+    assert_eq!(home.text("out/a.txt"), "mine");
+}
+
+#[test]
+fn a_file_of_an_archive_goes_to_standard_output() {
+    let home = Home::new();
+    mixed(&home);
+    let output = home.run(&["wad", "cat", "a.wad", "Stone.dds", "Data/config.json"]);
+    assert_eq!(ends(&home.run(&["wad", "cat", "a.wad", "Data/odd.json"]), 0).1, "");
+    assert_eq!(output.stdout, b"\xff\xfe\0\x01{\"a\": 1}");
+    let (_, err) = ends(&home.run(&["wad", "cat", "a.wad", "nyx.xml"]), 1);
+    assert!(err.contains("no file nyx.xml; did you mean \"Data/Nyx.xml\"?"), "{err}");
+    let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "-C", "-"]), 2);
+    assert!(err.contains("`ki wad cat` writes to standard output"), "{err}");
+    assert!(!home.at("-").exists());
+    let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "-C", "out", "--flags", "2"]), 2);
+    assert!(err.contains("wanted --decode with options about the streams"), "{err}");
+}
+
+#[test]
+fn the_data_of_one_file_is_not_that_of_a_thousand() {
+    let home = Home::new();
+    let content = [7; 64];
+    let names: Vec<String> = (0..3).map(|number| format!("n{number}")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &content[..])).collect();
+    home.archive("a.wad", &files);
+    // All of them have the data of the first.
+    let mut bytes = home.bytes("a.wad");
+    let first: [u8; 4] = bytes[14..18].try_into().unwrap();
+    for entry in 1..3 {
+        let at = 14 + 24 * entry;
+        bytes[at..at + 4].copy_from_slice(&first);
+    }
+    home.put("a.wad", bytes);
+    let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "-C", "out"]), 1);
+    assert!(
+        err.contains("refused: n1: begins inside the data of n0 and 1 more; --allow-overlaps"),
+        "{err}"
+    );
+    assert!(!home.at("out").exists());
+    let allowed = ["wad", "extract", "a.wad", "-C", "out", "--allow-overlaps"];
+    let (_, err) = ends(&home.run(&allowed), 0);
+    assert!(err.contains("warning:") && home.at("out/n2").exists(), "{err}");
+}
+
+#[test]
+fn one_file_goes_into_a_new_directory() {
+    let home = Home::new();
+    ends(&home.typed(&["op", "decode", "ki-pet.xml", "-o", "new/dir/"]), 0);
+    assert!(home.text("new/dir/ki-pet.xml.json").contains("Nyx"));
+    ends(&home.typed(&["op", "encode", "new/dir/ki-pet.xml.json", "-o", "new"]), 0);
+    assert_eq!(home.bytes("new/ki-pet.xml"), home.bytes("ki-pet.xml"));
+}
+
+#[test]
+fn classes_are_searched_by_parts_and_patterns() {
+    let home = Home::new();
+    let types = |word: &str| ends(&home.run(&["op", "types", "ki-types.json", word]), 0).0;
+    assert_eq!(types("made").lines().count(), 3);
+    assert!(types("*pet").ends_with("class MadeUpPet\n") && types("*pet").lines().count() == 1);
+    assert!(types("MadeUpPet").contains("m_name: std::string"), "a name is explained");
+}
+
+#[test]
+fn message_xml_is_read_out_of_an_archive() {
+    let home = Home::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let xml = fs::read(samples.join("ki-messages/MadeUpMessages.xml")).unwrap();
+    let other = b"<Objects></Objects>";
+    let files: [(&str, &[u8]); 3] = [
+        ("Data/Other.xml", other),
+        ("Data/Pet.xml", &home.bytes("ki-pet.xml")),
+        ("MadeUpMessages.xml", &xml),
+    ];
+    home.archive("m.wad", &files);
+    let (out, err) = ends(&home.run(&["dml", "list", "MADEUP", "--data", "m.wad"]), 0);
+    assert!(out.contains("MSG_WEATHER") && err.is_empty(), "{out}{err}");
+    home.archive("none.wad", &files[..2]);
+    let (_, err) = ends(&home.run(&["dml", "list", "--data", "none.wad"]), 2);
+    assert!(err.contains("none.wad: wanted definitions of messages, found none"), "{err}");
+}
+
+#[test]
+fn a_list_of_files_that_was_cut_off_is_no_list_of_files() {
+    let home = Home::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
+    let whole = fs::read(samples.join("ki-files.bin")).unwrap();
+    home.put("whole.bin", &whole);
+    assert_eq!(ends(&home.run(&["dml", "table", "whole.bin"]), 0).1, "");
+    // The last table begins with its count, in front of its head.
+    let name = whole.windows(4).rposition(|window| window == b"Base").unwrap();
+    let head = [2, 1];
+    let at = whole[..name].windows(2).rposition(|window| window == head).unwrap() - 4;
+    home.put("cut.bin", &whole[..at]);
+    let (out, err) = ends(&home.run(&["dml", "table", "cut.bin"]), 1);
+    assert!(out.contains("About"), "what is there is shown: {out}");
+    let wanted = "table Base is missing, though _TableList names it: is the file cut off?";
+    assert!(err.contains(wanted), "{err}");
+}
+
+#[test]
+fn an_object_of_an_unrelated_class_is_told() {
+    let home = Home::new();
+    let snacks = "{\"$class\":\"class MadeUpPet\",\"m_snacks\":[{\"$class\":\"class MadeUpPet\"}]}";
+    home.put("p.json", snacks);
+    let (_, err) = ends(&home.typed(&["op", "encode", "p.json", "-o", "p.bin"]), 0);
+    let wanted = "class MadeUpPet where class MadeUpSnack belongs";
+    assert!(err.contains(&format!("warning: m_snacks: {wanted}")), "{err}");
+    let (_, err) = ends(&home.typed(&["op", "decode", "p.bin", "-o", "again.json"]), 0);
+    assert!(err.contains(wanted), "{err}");
+}
+
+#[test]
+fn bytes_behind_a_message_are_told() {
+    let home = Home::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    let hex = "07140e000100000003000000abcd";
+    let output = command.args(["decode", "ki.dml", "--hex", hex]).output().unwrap();
+    let (out, err) = ends(&output, 0);
+    assert!(out.contains("_trailing: abcd"), "{out}");
+    assert!(err.contains("LOGIN.MSG_USER_ADMIT_IND: 2 bytes too many"), "{err}");
+    drop(home);
+}
+
+/// Files of many gigabytes are holes, so that they take no time and no room.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_does_not_fit_into_an_archive_is_refused_at_once() {
+    let home = Home::new();
+    let large = |name: &str, size: u64| {
+        fs::create_dir_all(home.at("in")).unwrap();
+        let file = fs::File::create(home.at(name)).unwrap();
+        file.set_len(size).is_ok()
+    };
+    if !large("in/a.mp3", 3 << 30) || !large("in/b.mp3", 3 << 30) || !large("in/c", 1) {
+        // This file system has no holes.
+        return;
+    }
+    let (_, err) = ends(&home.run(&["wad", "create", "in", "-o", "a.wad"]), 2);
+    let wanted = "c: wanted an archive whose last file begins below 4 GiB, found 64424509";
+    assert!(err.contains(&wanted[..wanted.len() - 8]), "{err}");
+    assert!(large("in/a.mp3", 5 << 30));
+    let (_, err) = ends(&home.run(&["wad", "create", "in", "-o", "a.wad"]), 2);
+    assert!(err.contains("a.mp3: wanted a file of less than 4 GiB, found 5368709120"), "{err}");
+}
+
+#[test]
+fn large_stored_files_are_copied() {
+    let home = Home::new();
+    let sound: Vec<u8> = (0..9_000_000_u32).map(|at| (at % 251) as u8).collect();
+    home.put("in/a.mp3", &sound);
+    home.put("in/b.txt", "b");
+    ends(&home.run(&["wad", "create", "in", "-o", "a.wad"]), 0);
+    ends(&home.run(&["wad", "test", "a.wad"]), 0);
+    ends(&home.run(&["wad", "extract", "a.wad", "-C", "out"]), 0);
+    assert!(home.bytes("out/a.mp3") == sound && home.text("out/b.txt") == "b");
+}
+
+#[test]
+fn an_order_that_is_lost_is_named() {
+    let home = Home::new();
+    let message = |order: &str| format!("<MSG_A><RECORD>{order}<X TYPE=\"INT\"/></RECORD></MSG_A>");
+    let order = |number: u8| format!("<_MsgOrder>{number}</_MsgOrder>");
+    let check = |first: &str, second: &str| {
+        let info = "<_ProtocolInfo><RECORD><ServiceID>200</ServiceID><ProtocolType>T</ProtocolType>\
+                    <ProtocolVersion>1</ProtocolVersion><ProtocolDescription>d\
+                    </ProtocolDescription></RECORD></_ProtocolInfo>";
+        home.put("m.xml", format!("<T>{info}{}{}</T>", message(first), message(second)));
+        let shown = home.run(&["dml", "list", "T", "--data", "m.xml"]);
+        let (out, err) = ends(&shown, 0);
+        (out, err)
+    };
+    let (out, err) = check(&order(3), &order(5));
+    assert!(out.starts_with("200/3 "), "{out}");
+    assert!(err.contains("duplicate message MSG_A merged, but its order 5 is lost"), "{err}");
+    let (out, err) = check("", &order(5));
+    assert!(out.starts_with("200/5 ") && !err.contains("lost"), "{out}{err}");
+    let (_, err) = check(&order(3), &order(3));
+    assert!(!err.contains("lost"), "{err}");
+}
+
+#[test]
+fn objects_are_found_by_what_they_hold() {
+    let home = Home::new();
+    mixed(&home);
+    home.archive("c.wad", &[("c.xml", &character(&home))]);
+    let find = |filter: &str, more: &[&str]| {
+        let find = ["find", "--where", filter, "a.wad", "c.wad"];
+        ends(&home.typed(&[&find[..], more].concat()), 0)
+    };
+    let (out, err) = find("class MadeUpPet and m_speed > 1", &[]);
+    assert_eq!(
+        out,
+        "a.wad/Data/Nyx.xml  class MadeUpPet  m_speed: 1.25\n\
+         a.wad/Pet  class MadeUpPet  m_speed: 1.25\n\
+         a.wad/old  class MadeUpPet  m_speed: 1.25\n"
+    );
+    assert!(err.starts_with("3 of 5 objects; "), "{err}");
+    // Objects in lists, and objects in text.
+    assert_eq!(find("m_snacks.m_points > 20", &[]).0.lines().count(), 3);
+    let (out, _) = find("MadeUpSnack and m_points == 3", &["--json"]);
+    let wanted = "{\"file\":\"a.wad/Data/Text.xml\",\"class\":\"class MadeUpSnack\",\
+                  \"fields\":{\"m_points\":3}}\n";
+    assert_eq!(out, wanted);
+    let (out, _) = find("*Character and exists(m_zoneId)", &["--json-safe"]);
+    assert!(out.contains(&format!("\"m_zoneId\":\"{ZONE}\"")), "{out}");
+    assert_eq!(find("m_name == \"nobody\"", &[]).0, "");
+    for (filter, wanted) in [
+        ("class MadeUpPett", "no class is called MadeUpPett; did you mean MadeUpPet?"),
+        ("m_points", "no class is called m_points; a property is tested with exists(m_points)"),
+        ("m_sped > 1", "no class has a property m_sped; did you mean m_speed?"),
+        ("m_speed >", "wanted"),
+    ] {
+        let find = ["find", "--where", filter, "a.wad"];
+        let (_, err) = ends(&home.typed(&find), 2);
+        assert!(err.contains(wanted), "{err}");
+    }
+    home.put("f/broken.xml", b"BINd\x07\0\0\0\x01\0\0\0");
+    let (_, err) = ends(&home.typed(&["find", "--where", "class MadeUpPet", "f"]), 1);
+    assert!(err.contains("f/broken.xml: ") && err.contains("0 of 0 objects, 1 failed"), "{err}");
+}
+
+#[test]
+fn ids_are_found_in_type_lists_and_archives() {
+    let home = Home::new();
+    mixed(&home);
+    let run = |more: &[&str], code: i32| ends(&home.run(&[&["string-id"], more].concat()), code);
+    assert_eq!(run(&["--djb2", "m_templateID"], 0).0, "1075255962 m_templateID\n");
+    let property = run(&["--property", "unsigned int", "m_templateID"], 0).0;
+    assert_eq!(property, "1286746870 m_templateID\n");
+    let find = ["--find", "0x4cb232f6", "1569547039", "1075255962"];
+    let (out, err) = run(&find, 1);
+    assert!(out.is_empty() && err.contains("--types or --in"), "{out}{err}");
+    let (out, _) = run(&[&find[..], &["--types", "ki-types.json"]].concat(), 0);
+    assert_eq!(
+        out,
+        "1286746870 class MadeUpSnack.m_templateID: unsigned int  (property)\n\
+         1569547039 class MadeUpSnack\n\
+         1075255962 m_templateID  (djb2)\n"
+    );
+    // Names of files, texts in objects, and lines of text.
+    let ids = run(&["Stone", "Nyx", "roll over", "one two"], 0).0;
+    let ids: Vec<&str> = ids.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let wide: Vec<u8> =
+        "\u{feff}Head\r\none two\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    home.put("words.lang", wide);
+    let inside = ["--in", "a.wad", "words.lang", "--types", "ki-types.json", "--json"];
+    let (out, _) = run(&[&["--find"], &ids[..], &inside].concat(), 0);
+    for (id, text) in ids.iter().zip(["Stone", "Nyx", "roll over", "one two"]) {
+        assert!(out.contains(&format!("{{\"id\":{id},\"text\":\"{text}\"}}")), "{out}");
+    }
+}

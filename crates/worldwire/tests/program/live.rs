@@ -1,0 +1,174 @@
+//! Captures that are still being made: what has come is shown at once, and Ctrl-C ends the input
+//! rather than the program.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+#[cfg(unix)]
+use std::{sync::mpsc, time::Duration};
+
+/// Ends the program, whatever becomes of the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
+}
+
+/// The program over a capture, with the keys of the samples.
+fn worldwire(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(arguments).arg("--keys").arg(sample("uru-keys.toml"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The sample capture, cut in the middle of a packet.
+fn halves() -> (Vec<u8>, Vec<u8>) {
+    let mut first = fs::read(sample("uru-login.pcapng")).unwrap();
+    let rest = first.split_off(first.len() / 2 + 5);
+    (first, rest)
+}
+
+/// What the program prints about the whole sample.
+fn whole(arguments: &[&str]) -> Vec<u8> {
+    let file = sample("uru-login.pcapng");
+    let output = worldwire(arguments).arg(&file).output().unwrap();
+    assert!(output.status.success());
+    output.stdout
+}
+
+#[test]
+fn messages_are_shown_as_they_come() {
+    for threads in ["1", "2"] {
+        let arguments = ["dissect", "--brief", "--threads", threads];
+        let whole = whole(&arguments);
+        let (first, rest) = halves();
+        let mut running = Running(worldwire(&arguments).arg("-").spawn().unwrap());
+        let mut input = running.0.stdin.take().unwrap();
+        let mut output = BufReader::new(running.0.stdout.take().unwrap());
+        input.write_all(&first).unwrap();
+        // Would wait for ever if the program waited for more.
+        let mut shown = Vec::new();
+        while shown.len() < whole.len() / 3 {
+            assert_ne!(output.read_until(b'\n', &mut shown).unwrap(), 0);
+        }
+        input.write_all(&rest).unwrap();
+        drop(input);
+        output.read_to_end(&mut shown).unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), String::from_utf8(whole).unwrap());
+        assert!(running.0.wait().unwrap().success());
+    }
+}
+
+/// The end of a file that grows is not the end of the capture.
+#[cfg(unix)]
+#[test]
+fn a_growing_file_is_waited_for() {
+    let whole = String::from_utf8(whole(&["dissect", "--brief"])).unwrap();
+    let (first, rest) = halves();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("growing.pcapng");
+    fs::write(&path, &first).unwrap();
+    let mut command = worldwire(&["dissect", "--brief", "--follow"]);
+    let mut running = Running(command.arg(&path).spawn().unwrap());
+    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    let mut shown = String::new();
+    while shown.len() < whole.len() / 3 {
+        assert_ne!(output.read_line(&mut shown).unwrap(), 0);
+    }
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(&rest).unwrap();
+    while shown.len() < whole.len() {
+        assert_ne!(output.read_line(&mut shown).unwrap(), 0);
+    }
+    assert_eq!(shown, whole);
+    signal(&running, "-INT");
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+}
+
+/// Sends a signal, as a terminal does for Ctrl-C.
+#[cfg(unix)]
+fn signal(running: &Running, name: &str) {
+    let id = running.0.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_input() {
+    let (first, _) = halves();
+    for name in ["-INT", "-TERM"] {
+        let mut running = Running(worldwire(&["dissect", "--brief", "-"]).spawn().unwrap());
+        let mut input = running.0.stdin.take().unwrap();
+        let mut output = BufReader::new(running.0.stdout.take().unwrap());
+        input.write_all(&first).unwrap();
+        let mut shown = String::new();
+        output.read_line(&mut shown).unwrap();
+        signal(&running, name);
+        output.read_to_string(&mut shown).unwrap();
+        let mut summary = String::new();
+        running.0.stderr.take().unwrap().read_to_string(&mut summary).unwrap();
+        assert_eq!(running.0.wait().unwrap().code(), Some(0), "{summary}");
+        let messages = shown.lines().filter(|line| !line.contains(" > ")).count();
+        assert!(summary.contains(&format!("{messages} messages")), "{messages}: {summary}");
+        drop(input);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_read_of_a_fifo_is_kept_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, result) = (folder.path().join("fifo"), folder.path().join("result"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let (first, _) = halves();
+    for (verb, name) in [("dissect", "-INT"), ("stats", "-TERM"), ("follow", "-INT")] {
+        let _ = fs::remove_file(&result);
+        let mut command = worldwire(&[verb]);
+        command.arg(&fifo);
+        match verb {
+            "dissect" => command.args(["--brief", "-o"]).arg(&result),
+            "follow" => command.args(["--stream", "0", "-o"]).arg(&result),
+            _ => command.stdout(fs::File::create(&result).unwrap()),
+        };
+        let mut running = Running(command.spawn().unwrap());
+        // Opens when the program is there to read.
+        let (path, (sender, opened)) = (fifo.clone(), mpsc::channel());
+        std::thread::spawn(move || sender.send(fs::OpenOptions::new().write(true).open(path)));
+        let mut input = opened.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+        input.write_all(&first).unwrap();
+        signal(&running, name);
+        let code = running.0.wait().unwrap().code();
+        let mut said = String::new();
+        running.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(code, Some(0), "{verb}: {said}");
+        let kept = fs::read_to_string(&result).unwrap();
+        assert!(kept.len() > 200, "{verb}: {kept}");
+        drop(input);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_the_program() {
+    let (first, _) = halves();
+    let mut running = Running(worldwire(&["dissect", "--brief", "-"]).spawn().unwrap());
+    let mut input = running.0.stdin.take().unwrap();
+    input.write_all(&first).unwrap();
+    // Nobody reads the error output either: the program is not made to wait for that.
+    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    signal(&running, "-INT");
+    signal(&running, "-TERM");
+    let code = running.0.wait().unwrap().code();
+    // The second one may come when all is done.
+    assert!(code == Some(143) || code == Some(0), "{code:?}");
+}

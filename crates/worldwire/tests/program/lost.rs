@@ -1,0 +1,209 @@
+//! How much of captures of yours can be read when segments are lost.
+//!
+//! `WORLDWIRE_LOST` names a directory with captures, and a key file (`.toml` or `.ini`) where one is
+//! needed. One segment in a hundred is left out, as they were captured and with what a side said
+//! in a row cut anew at 536, 1448 and 4000 bytes. What comes out has to be what the whole capture
+//! says; the share of the messages that were not hit is printed, and is to be 95 % at least.
+//!
+//! The segments that carry the key exchange stay: without them nothing can be decrypted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddrV4;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use worldwire_capture::{CaptureReader, ClassicWriter, LinkType, Record, SyntheticTcp, Timestamp};
+use worldwire_core::{Limits, Side};
+
+/// What a side of a conversation said, in the order of the capture.
+struct Said {
+    ends: [SocketAddrV4; 2],
+    from: Side,
+    bytes: Vec<u8>,
+}
+
+/// The payload of TCP over IPv4 over Ethernet, by conversation.
+fn said(capture: &Path) -> Vec<Said> {
+    let file = std::fs::read(capture).unwrap();
+    let mut reader = CaptureReader::new(&file[..], &Limits::DEFAULT).unwrap();
+    let (mut all, mut next) = (Vec::new(), BTreeMap::new());
+    while let Some(record) = reader.next().unwrap() {
+        let Record::Packet(packet) = record else { continue };
+        let ip = &packet.data[14..];
+        if ip[0] >> 4 != 4 || ip[9] != 6 {
+            continue;
+        }
+        let length = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+        let tcp = &ip[usize::from(ip[0] & 15) * 4..length];
+        let address = |at: usize| <[u8; 4]>::try_from(&ip[at..at + 4]).unwrap();
+        let port = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);
+        let [from, to] =
+            [(12, 0), (16, 2)].map(|(host, at)| SocketAddrV4::new(address(host).into(), port(at)));
+        let number = u32::from_be_bytes(tcp[4..8].try_into().unwrap());
+        let bytes = &tcp[usize::from(tcp[12] >> 4) * 4..];
+        if tcp[13] & 2 != 0 {
+            next.insert((from, to), number.wrapping_add(1));
+            continue;
+        }
+        // What was sent again is the same.
+        let Some(next) = next.get_mut(&(from, to)).filter(|next| **next == number) else {
+            continue;
+        };
+        *next = next.wrapping_add(u32::try_from(bytes.len()).unwrap());
+        let is_client = from.port() > to.port();
+        let (ends, from) =
+            if is_client { ([from, to], Side::Client) } else { ([to, from], Side::Server) };
+        if !bytes.is_empty() {
+            all.push(Said { ends, from, bytes: bytes.to_vec() });
+        }
+    }
+    all
+}
+
+/// Joins what a side said in a row, and cuts it anew.
+fn cut(all: &[Said], most: usize) -> Vec<Said> {
+    let mut joined: Vec<Said> = Vec::new();
+    let mut last: BTreeMap<[SocketAddrV4; 2], usize> = BTreeMap::new();
+    for Said { ends, from, bytes } in all {
+        match last.get(ends).map(|at| &mut joined[*at]).filter(|said| said.from == *from) {
+            Some(said) => said.bytes.extend(bytes),
+            None => {
+                last.insert(*ends, joined.len());
+                joined.push(Said { ends: *ends, from: *from, bytes: bytes.clone() });
+            }
+        }
+    }
+    let pieces = |said: &Said| {
+        let (ends, from) = (said.ends, said.from);
+        let bytes = said.bytes.chunks(most).map(<[u8]>::to_vec);
+        bytes.map(|bytes| Said { ends, from, bytes }).collect::<Vec<_>>()
+    };
+    joined.iter().flat_map(pieces).collect()
+}
+
+/// A message in a line of JSON: its conversation, sender and place, and everything else it says.
+type Message = ((u64, bool), Range<u64>, String);
+
+/// What the program reads in the segments, without some of them.
+fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Message> {
+    let mut writer = ClassicWriter::new(Vec::new(), LinkType::ETHERNET).unwrap();
+    let mut put = |packets: Vec<Vec<u8>>| {
+        for packet in packets {
+            let length = u32::try_from(packet.len()).unwrap();
+            writer.packet(Timestamp::from_parts(1_700_000_000, 0), &packet, length).unwrap();
+        }
+    };
+    let mut wires: BTreeMap<[SocketAddrV4; 2], SyntheticTcp> = BTreeMap::new();
+    for (index, said) in all.iter().enumerate() {
+        let wire = wires.entry(said.ends).or_insert_with(|| {
+            let [client, server] = said.ends;
+            let mut wire = SyntheticTcp::new(client, server);
+            put(wire.open());
+            wire
+        });
+        let sent = wire.data(said.from, &said.bytes);
+        if !lost.contains(&index) {
+            put(sent);
+        }
+    }
+    wires.values_mut().for_each(|wire| put(wire.close()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lost.pcap");
+    std::fs::write(&file, writer.into_inner()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    let output =
+        command.arg("dissect").arg(&file).args(keys).args(["--json", "-q"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!lost.is_empty())));
+    let out = String::from_utf8(output.stdout).unwrap();
+    let notes = ["opened", "gap", "resync", "warning", "problem"];
+    let message = |line: &str| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let range = line["range"].clone();
+        let place = (line["stream"].as_u64().unwrap(), line["from"] == "client");
+        // Of players the capture tells less, and a message is complete with another packet.
+        let members = line.as_object_mut().unwrap();
+        for key in ["time", "packet", "players", "remarks"] {
+            members.remove(key);
+        }
+        let is_note = notes.iter().any(|note| line["name"] == *note);
+        let range = range[0].as_u64().unwrap()..range[1].as_u64().unwrap();
+        (!is_note).then(|| (place, range, line.to_string()))
+    };
+    out.lines().filter_map(message).collect()
+}
+
+/// How many of the messages that were not hit come out, and how many there are of them.
+fn measure(all: &[Said], keys: &[String]) -> (usize, usize) {
+    let whole = messages(all, &BTreeSet::new(), keys);
+    let known: BTreeSet<&str> = whole.iter().map(|(_, _, line)| &**line).collect();
+    // Where each segment stands, and whether it is among the first of its side.
+    let (mut streams, mut at) = (Vec::new(), BTreeMap::new());
+    let mut places = Vec::new();
+    for Said { ends, from, bytes } in all {
+        if !streams.contains(ends) {
+            streams.push(*ends);
+        }
+        let stream = streams.iter().position(|it| it == ends).unwrap() as u64;
+        let place = (stream, *from == Side::Client);
+        let at = at.entry(place).or_insert(0);
+        places.push((place, *at..*at + bytes.len() as u64));
+        *at += bytes.len() as u64;
+    }
+    /// Bytes of a stream in which there is the key exchange.
+    const SETUP: u64 = 120;
+    let (mut read, mut there) = (0, 0);
+    for phase in (0..100).step_by(7) {
+        let is_lost = |index: &usize| index % 100 == phase && places[*index].1.start >= SETUP;
+        let lost: BTreeSet<usize> = (0..all.len()).filter(is_lost).collect();
+        if lost.is_empty() {
+            continue;
+        }
+        let found = messages(all, &lost, keys);
+        for (_, _, line) in &found {
+            assert!(known.contains(&**line), "made up without {lost:?}: {line}");
+        }
+        let is_hit = |(place, range, _): &&Message| {
+            lost.iter().any(|index| {
+                let (of, gone) = &places[*index];
+                of == place && range.start < gone.end && gone.start < range.end
+            })
+        };
+        let hit = whole.iter().filter(is_hit).count();
+        read += found.len();
+        there += whole.len() - hit;
+    }
+    (read, there)
+}
+
+#[test]
+fn captures_that_lost_segments_are_read() {
+    let Some(folder) = std::env::var_os("WORLDWIRE_LOST").map(PathBuf::from) else {
+        println!("WORLDWIRE_LOST names no folder: nothing to read");
+        return;
+    };
+    let files: Vec<PathBuf> =
+        std::fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).collect();
+    let is = |path: &Path, kinds: &[&str]| {
+        path.extension().is_some_and(|own| kinds.iter().any(|kind| own == *kind))
+    };
+    let keys = files.iter().find(|path| is(path, &["toml", "ini"]));
+    let keys: Vec<String> = keys
+        .map_or_else(Vec::new, |keys| vec!["--keys".to_owned(), keys.to_str().unwrap().to_owned()]);
+    let mut captures: Vec<&PathBuf> =
+        files.iter().filter(|path| is(path, &["pcap", "pcapng"])).collect();
+    captures.sort();
+    assert!(!captures.is_empty(), "no captures in {}", folder.display());
+    for capture in captures {
+        let all = said(capture);
+        let name = capture.file_name().unwrap().to_string_lossy();
+        for most in [None, Some(536), Some(1448), Some(4000)] {
+            let anew = most.map(|most| cut(&all, most));
+            let segments = anew.as_ref().unwrap_or(&all);
+            let (read, there) = measure(segments, &keys);
+            let cut = most.map_or_else(|| "as captured".to_owned(), |most| format!("{most} bytes"));
+            println!("{name}, {cut}, {} segments: {read} of {there} messages", segments.len());
+            assert!(read * 100 >= there * 95, "{name} {cut}: {read} of {there}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The program as a user runs it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod captures;
+#[cfg(unix)]
+mod client;
+mod counted;
+mod evening;
+mod folders;
+#[cfg(unix)]
+mod help;
+#[cfg(target_os = "linux")]
+mod interrupted;
+mod ki_bounds;
+mod ki_edit;
+mod ki_files;
+#[cfg(unix)]
+mod ki_login;
+mod ki_paths;
+mod ki_traffic;
+mod lines;
+mod live;
+mod lost;
+mod mxo;
+#[cfg(unix)]
+mod mxo_world;
+mod objects;
+#[cfg(unix)]
+mod serve;
+mod tables;
+mod tera_maps;
+mod torn;
+mod tshark;
+mod uru_ages;
+mod uru_replay;
+mod uru_shard;
+mod wad;
+mod watch;

@@ -1,0 +1,484 @@
+//! Game objects in folders and archives, and the cache of a type list.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples").join(name)
+}
+
+/// Runs the program; its exit code, and what it says on both streams.
+fn run(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    arguments.iter().for_each(|argument| {
+        command.arg(argument);
+    });
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_folder_goes_to_json_and_back() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [objects, decoded, again] =
+        ["objects", "decoded", "again"].map(|name| folder.path().join(name));
+    let pet = fs::read(sample("ki-pet.xml")).unwrap();
+    fs::create_dir_all(objects.join("Pets/Old")).unwrap();
+    for name in ["Pets/Nyx.xml", "Pets/Old/Nyx.xml"] {
+        fs::write(objects.join(name), &pet).unwrap();
+    }
+    fs::write(objects.join("Readme.txt"), "no object").unwrap();
+    let (code, out, err) =
+        run(&[&"ki", &"op", &"decode", &objects, &"-t", &types, &"-o", &decoded]);
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert!(err.starts_with("2 decoded, 1 skipped, 0 failed; "), "{err}");
+    let json = fs::read_to_string(decoded.join("Pets/Old/Nyx.xml.json")).unwrap();
+    assert!(json.contains("\"m_name\":\"Nyx\""), "{json}");
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &decoded, &"-t", &types, &"-o", &again]);
+    assert!(code == 0 && err.starts_with("2 encoded, 0 skipped, 0 failed; "), "{err}");
+    for name in ["Pets/Nyx.xml", "Pets/Old/Nyx.xml"] {
+        assert_eq!(fs::read(again.join(name)).unwrap(), pet);
+    }
+    // What is there stays.
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &decoded, &"-t", &types, &"-o", &again]);
+    assert!(code == 2 && err.contains("--force overwrites it"), "{err}");
+}
+
+#[test]
+fn an_archive_is_decoded_on_its_way_out() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [files, archive, out] = ["files", "Test.wad", "out"].map(|name| folder.path().join(name));
+    fs::create_dir(&files).unwrap();
+    fs::write(files.join("Nyx.xml"), fs::read(sample("ki-pet.xml")).unwrap()).unwrap();
+    fs::write(files.join("Broken.xml"), b"BINd\x0f\0\0\0\0\x01\0\0\0").unwrap();
+    fs::write(files.join("Readme.txt"), "no object").unwrap();
+    let (code, _, err) = run(&[&"ki", &"wad", &"create", &files, &"-o", &archive]);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = run(&[
+        &"ki",
+        &"wad",
+        &"extract",
+        &archive,
+        &"-C",
+        &out,
+        &"--decode",
+        &"json",
+        &"-t",
+        &types,
+    ]);
+    assert!(code == 1 && err.contains("Broken.xml: object"), "{err}");
+    let json = fs::read_to_string(out.join("Nyx.xml.json")).unwrap();
+    assert!(json.contains("\"m_name\":\"Nyx\""), "{json}");
+    // What cannot be read, and what is no object, is there as it is.
+    assert!(fs::read(out.join("Broken.xml")).unwrap().starts_with(b"BINd"));
+    assert_eq!(fs::read(out.join("Readme.txt")).unwrap(), b"no object");
+    assert!(!out.join("Nyx.xml").exists());
+}
+
+/// Objects of many megabytes are written while they are read.
+#[test]
+fn a_large_object_goes_to_json_and_back() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, file, again] =
+        ["pet.json", "pet.xml", "again.json"].map(|name| folder.path().join(name));
+    // Text that zlib cannot make small.
+    let mut state = 1_u64;
+    let mut word = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        format!("{:016x}", state)
+    };
+    let tricks: Vec<String> = (0..120)
+        .map(|_| format!("\"{}\"", (0..6000).map(|_| word()).collect::<String>()))
+        .collect();
+    let object = format!(
+        "{{\"$class\":\"class MadeUpPet\",\"m_name\":\"Nyx\",\"m_tricks\":[{}]}}",
+        tricks.join(",")
+    );
+    fs::write(&json, &object).unwrap();
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"-o", &file]);
+    assert_eq!(code, 0, "{err}");
+    assert!(fs::metadata(&file).unwrap().len() > 5 << 20);
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"-o", &again]);
+    assert_eq!(code, 0, "{err}");
+    let text = fs::read_to_string(&again).unwrap();
+    assert!(text.starts_with(&format!("{{\"object\":{object},\"stream\":{{")));
+    // Cut off, it leaves no file.
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() - 9]).unwrap();
+    fs::remove_file(&again).unwrap();
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"-o", &again]);
+    assert!(code == 1 && err.contains("zlib"), "{code} {err}");
+    assert!(!again.exists());
+}
+
+#[test]
+fn a_large_type_list_has_a_cache_that_may_be_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let [list, cache] =
+        ["types.json", "types.json.worldwire-cache"].map(|name| folder.path().join(name));
+    let write = |classes: u32| {
+        let class = |number| {
+            let words = "x".repeat(200);
+            format!(
+                "\"class Made{number}{words}\": {{\"bases\": [], \"hash\": {number}, \
+                 \"properties\": {{}}}}"
+            )
+        };
+        let classes: Vec<String> = (1..=classes).map(class).collect();
+        fs::write(&list, format!("{{{}}}", classes.join(","))).unwrap();
+    };
+    let explain = |hash: &str| run(&[&"ki", &"op", &"types", &list, &hash, &"--quiet"]);
+    write(5000);
+    assert_eq!(explain("5000").0, 0);
+    let made = fs::read(&cache).unwrap();
+    // It is read: a cache whose content is not that of the list would not be.
+    let before = fs::metadata(&cache).unwrap().modified().unwrap();
+    assert!(explain("4999").1.contains("class Made4999x"));
+    assert_eq!(fs::metadata(&cache).unwrap().modified().unwrap(), before);
+    // The list changes, the cache breaks, the cache is gone.
+    write(5001);
+    assert!(explain("5001").1.contains("class Made5001x"));
+    assert!(fs::read(&cache).unwrap() != made);
+    fs::write(&cache, &made[..made.len() / 2]).unwrap();
+    assert_eq!(explain("5001").0, 0);
+    fs::remove_file(&cache).unwrap();
+    assert_eq!(explain("5001").0, 0);
+    assert!(cache.exists());
+}
+
+#[test]
+fn an_object_in_a_message_can_be_made_and_changed() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, bytes] = ["message.json", "message.bin"].map(|name| folder.path().join(name));
+    let message = |field: &str| {
+        format!(
+            "{{\"service\":\"LOGIN\",\"order\":\"MSG_CHARACTERINFO\",\"fields\":{{\"CharacterInfo\":{field}}}}}"
+        )
+    };
+    let snack = |points: u32| {
+        format!(
+            "{{\"$class\":\"class MadeUpSnack\",\"m_templateID\":7,\"m_isLiked\":true,\"m_points\":{points}}}"
+        )
+    };
+    let encode = |text: &str| {
+        fs::write(&json, text).unwrap();
+        run(&[&"encode", &"ki.dml", &json, &"--data", &types, &"-o", &bytes, &"--force"])
+    };
+    let decode = || {
+        let (code, out, err) = run(&[&"decode", &"ki.dml", &bytes, &"--data", &types, &"--json"]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        out
+    };
+    // The object alone is enough.
+    let (code, _, err) = encode(&message(&format!("{{\"object\":{}}}", snack(5))));
+    assert_eq!((code, err.as_str()), (0, ""));
+    let first = fs::read(&bytes).unwrap();
+    let told = decode();
+    assert!(told.contains(&format!("\"object\":{}", snack(5))), "{told}");
+    // What was not changed stays; the last bits of the object's last byte say nothing.
+    let mut odd = first.clone();
+    *odd.last_mut().unwrap() |= 0x80;
+    fs::write(&bytes, &odd).unwrap();
+    let told = decode();
+    assert_eq!(encode(&told).0, 0);
+    assert_eq!(fs::read(&bytes).unwrap(), odd);
+    // What was changed is written.
+    assert_eq!(encode(&told.replace("\"m_points\":5", "\"m_points\":6")).0, 0);
+    assert!(decode().contains(&snack(6)));
+    // A value out of range, and an object that nobody can write here.
+    let (code, _, err) = encode(&told.replace("\"m_points\":5", "\"m_points\":32"));
+    assert!(code == 1 && err.contains("CharacterInfo.object.m_points"), "{err}");
+    fs::write(&json, &told).unwrap();
+    let (code, _, err) = run(&[&"encode", &"ki.dml", &json]);
+    assert!(code == 1 && err.contains("give a type list with --data"), "{err}");
+    // There may be none.
+    assert_eq!(encode(&message("{\"object\":null}")).0, 0);
+    assert!(decode().contains("\"object\":null"));
+}
+
+/// The sample as a file whose flags word has not the bit that says there is one.
+fn odd_pet() -> Vec<u8> {
+    let json = "{\"object\":{\"$class\":\"class MadeUpSnack\",\"m_points\":5},\
+                \"stream\":{\"bind\":true,\"flags\":6}}";
+    let types = sample("ki-types.json");
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] = ["a.json", "a.bin"].map(|name| folder.path().join(name));
+    fs::write(&from, json).unwrap();
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &from, &"-t", &types, &"-o", &to]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    fs::read(to).unwrap()
+}
+
+#[test]
+fn files_bring_their_flags_whatever_these_say() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [file, json] = ["pet.bin", "pet.json"].map(|name| folder.path().join(name));
+    let bytes = odd_pet();
+    assert_eq!(&bytes[..8], b"BINd\x06\0\0\0");
+    fs::write(&file, &bytes).unwrap();
+    let (code, out, _) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types]);
+    assert!(code == 0 && out.contains("\"m_points\":5"), "{out}");
+    fs::write(&json, &out).unwrap();
+    let (_, hex, _) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--hex"]);
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex.trim(), digits);
+    // Flags of the command line are none of the file's.
+    let (code, again, _) = run(&[&"ki", &"op", &"decode", &file, &"-t", &types, &"--flags", &"2"]);
+    assert_eq!((code, again), (0, out));
+}
+
+#[test]
+fn no_result_takes_the_place_of_another() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [one, two, out] = ["in/1", "in/2", "out"].map(|name| folder.path().join(name));
+    for folder in [&one, &two] {
+        fs::create_dir_all(folder).unwrap();
+        fs::copy(sample("ki-pet.xml"), folder.join("pet.xml")).unwrap();
+    }
+    let [a, b] = [&one, &two].map(|folder| folder.join("pet.xml"));
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &a, &b, &"-t", &types, &"-o", &out]);
+    assert!(code == 2 && err.contains("both be written to") && !out.exists(), "{err}");
+    // What a pattern finds keeps the folders below the part that is no pattern.
+    let pattern = folder.path().join("in/**/*.xml");
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &pattern, &"-t", &types, &"-o", &out]);
+    assert!(code == 0 && err.starts_with("2 decoded, 0 skipped, 0 failed; "), "{err}");
+    assert!(out.join("1/pet.xml.json").is_file() && out.join("2/pet.xml.json").is_file());
+    fs::copy(out.join("1/pet.xml.json"), out.join("1/pet.xml")).unwrap();
+    let again = folder.path().join("again");
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &out, &"-t", &types, &"-o", &again]);
+    assert!(code == 2 && err.contains("both be written to") && !again.exists(), "{err}");
+}
+
+#[test]
+fn one_bad_input_ends_no_other() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [pet, none, broken, out] =
+        ["pet.xml", "none.xml", "broken.xml", "out"].map(|name| folder.path().join(name));
+    fs::copy(sample("ki-pet.xml"), &pet).unwrap();
+    fs::write(&broken, &odd_pet()[..20]).unwrap();
+    let (code, _, err) =
+        run(&[&"ki", &"op", &"decode", &none, &broken, &pet, &"-t", &types, &"-o", &out]);
+    assert_eq!(code, 1);
+    assert!(err.contains("none.xml: no such file") && err.contains("broken.xml: object"), "{err}");
+    assert!(err.contains("\n1 decoded, 0 skipped, 2 failed; "), "{err}");
+    assert!(out.join("pet.xml.json").is_file());
+    // As text there is what could be read, and what is wrong.
+    let (code, text, _) =
+        run(&[&"ki", &"op", &"decode", &broken, &pet, &"-t", &types, &"--to", &"text"]);
+    assert!(code == 1 && text.contains("wanted") && text.contains("Nyx"), "{text}");
+    let json = out.join("pet.xml.json");
+    let (code, _, err) =
+        run(&[&"ki", &"op", &"encode", &none, &json, &"-t", &types, &"-o", &folder.path()]);
+    assert!(code == 2 && err.contains("pet.xml: already exists"), "{err}");
+}
+
+#[test]
+fn streams_without_a_mark_are_read_where_somebody_says_how() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, blobs] = ["pet.json", "blobs"].map(|name| folder.path().join(name));
+    fs::create_dir(&blobs).unwrap();
+    // A text that has the name of a key of ours.
+    let object = "{\"$class\":\"class MadeUpPet\",\"m_name\":\"\\\"stream\\\"\"}";
+    fs::write(&json, object).unwrap();
+    let blob = blobs.join("1.bin");
+    // A shallow stream has every property, so something has to say what is in them.
+    let (code, _, err) = run(&[&"ki", &"op", &"encode", &json, &"-t", &types, &"--shallow"]);
+    assert!(code == 1 && err.contains("fill in missing properties"), "{err}");
+    let (code, hex, _) = run(&[
+        &"ki",
+        &"op",
+        &"encode",
+        &json,
+        &"-t",
+        &types,
+        &"--shallow",
+        &"--complete",
+        &"--hex",
+    ]);
+    let twice = "{\"object\":{\"$class\":\"A\"},\"object\":{},\"stream\":{}}";
+    fs::write(folder.path().join("twice.json"), twice).unwrap();
+    let wrong = folder.path().join("twice.json");
+    let (_, _, err) = run(&[&"ki", &"op", &"encode", &wrong, &"-t", &types]);
+    assert!(err.contains("duplicate field `object`"), "{err}");
+    let (again, out, _) = run(&[&"ki", &"op", &"guess", &"--hex", &hex.trim(), &"-t", &types]);
+    assert!((code, again) == (0, 0) && out.contains("class MadeUpPet: --shallow"), "{out}");
+    let (code, _, err) =
+        run(&[&"-q", &"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &blob]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (code, out, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types, &"--deep"]);
+    assert!(code == 0 && err.starts_with("1 decoded, 0 skipped, 0 failed; "), "{err}");
+    assert!(out.contains(object), "{out}");
+    let (code, _, err) = run(&[&"ki", &"op", &"decode", &blobs, &"-t", &types]);
+    assert!(code == 0 && err.starts_with("0 decoded, 1 skipped, 0 failed; "), "{err}");
+    // Pairs of the CoreObject form are a user's to know.
+    let [hints, core] = ["hints.toml", "core.bin"].map(|name| folder.path().join(name));
+    fs::write(&hints, "[[ki.core]]\nblock = 7\ntype = 8\nclass = \"class MadeUpPet\"\n").unwrap();
+    let mut bytes = fs::read(&blob).unwrap();
+    bytes.splice(..4, [7, 8, 1, 0, 0, 0]);
+    fs::write(&core, bytes).unwrap();
+    assert_eq!(run(&[&"ki", &"op", &"guess", &core, &"-t", &types]).0, 1);
+    let (code, out, _) = run(&[&"ki", &"op", &"guess", &core, &"-t", &types, &"--hints", &hints]);
+    assert!(code == 0 && out.contains("--deep") && out.contains("--core"), "{out}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_output_that_is_full_is_no_fault_of_the_object() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let [json, pet] = ["pet.json", "pet.bin"].map(|name| folder.path().join(name));
+    let name = "n".repeat(60_000);
+    let trick = format!("\"{name}\"");
+    let tricks = vec![trick.as_str(); 100].join(",");
+    let object = format!("{{\"$class\":\"class MadeUpPet\",\"m_tricks\":[{tricks}]}}");
+    fs::write(&json, object).unwrap();
+    let (code, _, err) =
+        run(&[&"-q", &"ki", &"op", &"encode", &json, &"-t", &types, &"--deep", &"-o", &pet]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(fs::metadata(&pet).unwrap().len() > 4 << 20);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["ki", "op", "decode", "--deep", "-t"]).arg(&types).arg(&pet).stdout(full);
+    let output = command.output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && err.contains("standard output: no space"), "{err}");
+}
+
+#[test]
+fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let [types, hints, json] =
+        ["types.json", "hints.toml", "message.json"].map(|name| folder.path().join(name));
+    // The tag of this class is text, as is all of the object.
+    let list = r#"{"version":2,"classes":{"1915051854":{"name":"class Foo301","bases":[],
+        "hash":1915051854,"properties":{"m_v":{"type":"unsigned int","id":0,"flags":31,
+        "hash":2807682643},"m_w":{"type":"unsigned int","id":1,"flags":31,"hash":2807682644}}}}}"#;
+    fs::write(&types, list).unwrap();
+    fs::write(
+        &hints,
+        "[[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\nfield = \"CharacterInfo\"\n\
+         deep = true\n",
+    )
+    .unwrap();
+    // A deep object may have its properties in any order.
+    let property = |hash: u32, value: u32| {
+        [96_u32, hash, value].iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    let properties = [property(2_807_682_644, 1), property(2_807_682_643, 2)];
+    let size = u32::try_from(32 + 8 * properties.concat().len()).unwrap();
+    let deep = [&1_915_051_854_u32.to_le_bytes()[..], &size.to_le_bytes(), &properties.concat()];
+    let message = |object: &[u8]| {
+        let length = u16::try_from(object.len()).unwrap();
+        let parts = [&(length + 6).to_le_bytes()[..], &length.to_le_bytes(), object];
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        format!("0701{}", hex(&parts.concat()))
+    };
+    let shallow = message(b"N_%rA\0\0\0B\0\0\0");
+    // What should be an object and is none is told.
+    let (code, out, err) =
+        run(&[&"decode", &"ki.dml", &"--hex", &shallow, &"--data", &types, &"--data", &hints]);
+    assert!(code == 0 && !out.contains("Foo301"), "{out}");
+    assert!(err.contains("LOGIN.MSG_CHARACTERINFO.CharacterInfo is shown as bytes"), "{err}");
+    for (digits, data) in [(shallow, vec![&types]), (message(&deep.concat()), vec![&types, &hints])]
+    {
+        let mut decode: Vec<&dyn AsRef<std::ffi::OsStr>> =
+            vec![&"decode", &"ki.dml", &"--json", &"--hex", &digits];
+        let mut encode: Vec<&dyn AsRef<std::ffi::OsStr>> =
+            vec![&"encode", &"ki.dml", &"--hex", &json];
+        for file in &data {
+            decode.extend([&"--data" as &dyn AsRef<std::ffi::OsStr>, *file]);
+            encode.extend([&"--data" as &dyn AsRef<std::ffi::OsStr>, *file]);
+        }
+        let (code, out, err) = run(&decode);
+        assert!(code == 0 && out.contains("\"object\":{\"$class\":\"class Foo301\""), "{out}{err}");
+        fs::write(&json, &out).unwrap();
+        let (code, hex, err) = run(&encode);
+        assert_eq!((code, hex.trim()), (0, &*digits), "{err}");
+        // Of a property that is there twice neither is lost without a word.
+        fs::write(&json, out.replace("\"object\":{", "\"object\":{\"m_v\":1,")).unwrap();
+        let (code, _, err) = run(&encode);
+        assert!(code == 1 && err.contains("the key \"m_v\" occurs twice"), "{err}");
+        // Layers that are not there have nothing to say.
+        fs::write(&json, out.replace("\"object\":", "\"flags\":2,\"object\":")).unwrap();
+        let (code, _, err) = run(&encode);
+        assert!(code == 1 && err.contains("flags"), "{err}");
+    }
+}
+
+#[test]
+fn a_filter_that_finds_a_text_finds_it_with_a_type_list_too() {
+    let (types, capture) = (sample("ki-types.json"), sample("ki-login.pcapng"));
+    let filter = "CharacterInfo contains \"Merle\"";
+    let plain = run(&[&"dissect", &capture, &"--filter", &filter, &"--quiet"]);
+    assert!(plain.0 == 0 && plain.1.contains("MSG_CHARACTERINFO"), "{plain:?}");
+    let data = run(&[&"dissect", &capture, &"--filter", &filter, &"--quiet", &"--data", &types]);
+    assert!(data.0 == 0 && data.1.contains("MSG_CHARACTERINFO"), "{data:?}");
+    let inside = "CharacterInfo.object.m_name contains \"Merle\"";
+    let data = run(&[&"dissect", &capture, &"--filter", &inside, &"--quiet", &"--data", &types]);
+    assert!(data.0 == 0 && data.1.contains("MSG_CHARACTERINFO"), "{data:?}");
+}
+
+#[test]
+fn hints_for_what_is_not_there_are_told() {
+    let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
+    let hints = folder.path().join("hints.toml");
+    let text = "\u{feff}[[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFOO\"\nfield = \"CharacterInfo\"\n\
+                [[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\nfield = \"CharacterInf\"\n\
+                [[ki.core]]\nblock = 1\ntype = 2\nclass = \"MadeUpPett\"\n";
+    fs::write(&hints, text).unwrap();
+    let decode = |data: &[&dyn AsRef<std::ffi::OsStr>]| {
+        let mut all: Vec<&dyn AsRef<std::ffi::OsStr>> =
+            vec![&"decode", &"ki.dml", &"--hex", &"070106000000", &"--data", &hints];
+        all.extend(data);
+        run(&all)
+    };
+    let (code, _, err) = decode(&[&"--data", &types]);
+    assert_eq!(code, 0, "{err}");
+    for told in [
+        "did you mean LOGIN.MSG_CHARACTERINFO?",
+        "the message has no STR field of this name",
+        "did you mean class MadeUpPet?",
+    ] {
+        assert!(err.contains(told), "{told}: {err}");
+    }
+    assert_eq!(decode(&[&"--quiet"]).2, "");
+    // What looks like a hint and is none is told, too.
+    fs::write(&hints, "[ki.object]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\n").unwrap();
+    let (code, _, err) = decode(&[]);
+    assert!(code == 1 && err.contains("two brackets"), "{err}");
+}
+
+#[test]
+fn values_for_each_byte_are_bounded_and_more_are_allowed_when_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let [types, object] = ["types.json", "object"].map(|name| folder.path().join(name));
+    let list = r#"{"class L": {"bases": [], "hash": 8, "properties": {
+        "m_l": {"type": "bool", "id": 0, "flags": 24, "container": "List"}}}}"#;
+    fs::write(&types, list).unwrap();
+    let mut plain = [8, 0, 0, 0, 0x40, 0x9c, 0, 0].to_vec();
+    plain.resize(8 + 5_000, 0);
+    fs::write(&object, worldwire_ki::object::seal_envelope(&plain, true).unwrap()).unwrap();
+    for form in ["json", "xml", "text"] {
+        let decode = |most: &str| {
+            run(&[
+                &"ki",
+                &"op",
+                &"decode",
+                &object,
+                &"-t",
+                &types,
+                &"--envelope",
+                &"--to",
+                &form,
+                &"--values-per-byte",
+                &most,
+            ])
+        };
+        let (code, out, err) = decode("32");
+        let said = format!("{out}{err}");
+        assert!(code == 1 && said.contains("--values-per-byte allows more"), "{said}");
+        let (code, out, err) = decode("10000");
+        assert!(code == 0 && out.len() > 40_000 * 5, "{err}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Servers as a user starts and stops them.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Ends the program, whatever becomes of the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a shard, stops it when it runs, and returns what it printed: results, and the rest.
+fn start_and_stop(folder: &Path, listen: &str, meanwhile: impl FnOnce()) -> (String, String) {
+    run(&["uru", "--listen", listen, folder.to_str().unwrap()], "-INT", meanwhile)
+}
+
+/// Starts a server, and stops it by a signal when it runs.
+fn run(words: &[&str], signal: &str, meanwhile: impl FnOnce()) -> (String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.arg("serve").args(words).args(["--status", "127.0.0.1:0"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    let mut errors = BufReader::new(running.0.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("Ctrl-C") {
+        assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    meanwhile();
+    let id = running.0.id().to_string();
+    assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    errors.read_to_string(&mut said).unwrap();
+    assert!(running.0.wait().unwrap().success(), "{said}");
+    let mut printed = String::new();
+    running.0.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
+    (printed, said)
+}
+
+/// Runs a command on accounts.
+fn account(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.args(["uru", "account"]).args(arguments).arg("--shard").arg(folder);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Not every command reads it.
+    let _ = child.stdin.take().unwrap().write_all(b"secret\n");
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_shard_starts_from_nothing_and_stops_when_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = folder.path().join("shard");
+    // Operators are heard while it runs.
+    let (printed, said) = start_and_stop(&shard, "127.0.0.1:0", || {
+        account(&shard, &["add", "ann@example.org"]);
+        let mut again = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        let output = again.args(["serve", "uru"]).arg(&shard).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("runs here already"));
+    });
+    assert_eq!(account(&shard, &["list"]), "ann@example.org\n");
+    assert!(printed.contains("Server.Auth.N \"") && printed.contains("Server.Status \"http://127"));
+    for part in ["made a shard", "account add", "clients connect to 127.0.0.1:", "/status"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(!said.contains("--public-address"), "{said}");
+    let (printed, said) = start_and_stop(&shard, "0.0.0.0:0", || ());
+    assert_eq!(printed, "");
+    // Nobody said how others reach this machine.
+    assert!(
+        said.contains("clients of other machines are sent to their own: give --public-address")
+    );
+    assert!(!said.contains("made a shard"), "{said}");
+
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    for (option, value, wanted) in [
+        ("--listen", &*taken, format!("cannot listen at {taken}: ")),
+        ("--listen", &*taken, "; --listen chooses another address".to_owned()),
+        (
+            "--public-address",
+            "a b",
+            "'a b' for '--public-address <HOST>': wanted an IPv4".to_owned(),
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        let output = command.args(["serve", "uru", option, value]).arg(&shard).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(&wanted), "{said}");
+    }
+
+    std::fs::write(shard.join("shard.toml"), "listen = 7\n").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    let output = command.args(["serve", "uru"]).arg(&shard).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("shard.toml: line 1: "), "{said}");
+}
+
+#[test]
+fn every_server_stops_when_it_is_asked_to_end() {
+    let folder = tempfile::tempdir().unwrap();
+    for (family, wanted) in [
+        ("uru", "the shard has stopped"),
+        ("ki", "the login server has stopped"),
+        ("mxo", "the world has stopped"),
+    ] {
+        let home = folder.path().join(family);
+        let mut words = vec![family, "--listen", "127.0.0.1:0"];
+        // A world of MxO has no folder.
+        words.extend(home.to_str().filter(|_| family != "mxo"));
+        let (_, said) = run(&words, "-TERM", || ());
+        assert!(said.contains(wanted), "{family}: {said}");
+    }
+}

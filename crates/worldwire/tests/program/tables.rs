@@ -1,0 +1,86 @@
+//! Tables of fields and of conversations.
+
+use std::process::Command;
+
+/// Standard output, standard error, exit code.
+fn run(arguments: &[&str]) -> (String, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+    command.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples"));
+    let output = command.args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+const DISSECT: [&str; 5] = ["dissect", "uru-login.pcapng", "--keys", "uru-keys.toml", "--quiet"];
+
+#[test]
+fn fields_make_a_table() {
+    let table = |arguments: &[&str]| {
+        let (out, err, code) = run(&[&DISSECT[..], arguments].concat());
+        assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}");
+        out
+    };
+    let csv = table(&["--fields", "time,auth.AcctLoginRequest.accountName", "--csv"]);
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("time,auth.AcctLoginRequest.accountName"));
+    let rows: Vec<_> = lines.collect();
+    assert_eq!(rows.len(), 1, "only messages with such a field: {csv}");
+    // As many rows as messages where only what all have is asked for.
+    let all = table(&["--fields", "packet,name,from,srcport"]);
+    let json = table(&["--json"]);
+    let messages = json.lines().filter(|line| !line.contains("\"name\":\"opened\""));
+    assert_eq!(all.lines().count(), 1 + messages.count());
+    assert!(all.starts_with("packet\tname\tfrom\tsrcport\n"), "{all}");
+    // What the columns hold is what the lines say.
+    let one = table(&[
+        "--fields",
+        "date,transId,result",
+        "--csv",
+        "--filter",
+        "*Reply and exists(result)",
+        "--stream",
+        "2",
+    ]);
+    let line = table(&["--json", "--filter", "*Reply and exists(result)", "--stream", "2"]);
+    let line: serde_json::Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    let row: Vec<_> = one.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!(row[1], line["fields"]["transId"].to_string(), "{one}");
+    assert_eq!(row[2], line["fields"]["result"].as_str().unwrap());
+    for (wrong, said) in [
+        ("auth.AcctLoginRequest.acountName", "did you mean `accountName`?"),
+        ("transId ==", "--fields transId ==:"),
+    ] {
+        let (out, err, code) = run(&[&DISSECT[..], &["--fields", wrong]].concat());
+        assert_eq!((out.as_str(), code), ("", 2), "{err}");
+        assert!(err.contains(said), "{err}");
+    }
+}
+
+#[test]
+fn conversations_make_a_table() {
+    let stats = ["stats", "uru-login.pcapng", "--keys", "uru-keys.toml", "--quiet"];
+    let table = |sort: &str| {
+        let (out, err, code) = run(&[&stats[..], &["--conversations", "--sort", sort]].concat());
+        assert_eq!((code, err.as_str()), (0, ""));
+        out
+    };
+    let numbers = |table: &str| -> Vec<u64> {
+        let first = |line: &str| line.split_whitespace().next().unwrap().parse().unwrap();
+        table.lines().skip(1).map(first).collect()
+    };
+    assert_eq!(numbers(&table("number")), [0, 1, 2, 3]);
+    let column = |table: &str, at: usize| -> Vec<f64> {
+        // The ends are three words.
+        let cell = |line: &str| line.split_whitespace().nth(at).unwrap().parse().unwrap();
+        table.lines().skip(1).map(cell).collect()
+    };
+    for (sort, at) in [("duration", 7), ("rate", 8), ("messages", 9)] {
+        let values = column(&table(sort), at);
+        assert!(values.is_sorted_by(|a, b| a >= b), "{sort} {values:?}");
+    }
+    let bytes = table("bytes");
+    let sums: Vec<f64> =
+        column(&bytes, 5).iter().zip(column(&bytes, 6)).map(|(a, b)| a + b).collect();
+    assert!(sums.is_sorted_by(|a, b| a >= b), "{bytes}");
+    assert_eq!(column(&bytes, 9).iter().sum::<f64>(), 59.0);
+}

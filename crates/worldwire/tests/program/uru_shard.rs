@@ -1,0 +1,224 @@
+//! `uru account` and `uru vault` on the folder of a shard, which runs or does not.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use worldwire_server::operators::Listener;
+use worldwire_server::store;
+use worldwire_server::store::lock::{FolderLock, LOCK_FILE};
+use worldwire_server::store::seal::{KEY_FILE, ServerKey};
+use worldwire_server::uru::vault::{Vault, VaultConfig};
+
+/// Runs a command on the shard in a folder: exit code, standard output, standard error.
+fn worldwire(folder: &Path, arguments: &[&str], input: &str) -> (i32, String, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_worldwire"))
+        .arg("uru")
+        .args(arguments)
+        .arg("--shard")
+        .arg(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+async fn open(folder: &Path) -> Vault {
+    let key = ServerKey::load_or_create(&folder.join(KEY_FILE)).unwrap();
+    let store = store::open(folder, None).await.unwrap();
+    Vault::open(store, key, VaultConfig::default()).await.unwrap()
+}
+
+fn everything(folder: &Path) {
+    let run = |arguments: &[&str], input: &str| worldwire(folder, arguments, input);
+    let done = |arguments: &[&str], input: &str| {
+        let (code, out, err) = run(arguments, input);
+        assert_eq!(code, 0, "{arguments:?}: {err}");
+        out
+    };
+    done(&["account", "add", "ann@example.org", "--role", "admin"], "secret\n");
+    let (code, out, err) = run(&["account", "add", "ANN@example.org"], "secret\n");
+    assert_eq!((code, &*out), (1, ""));
+    assert!(err.ends_with(": account \"ANN@example.org\": exists already\n"), "{err}");
+    let (code, _, err) = run(&["account", "add", "bob"], "");
+    let wanted = "worldwire: wanted a password (--password-file, or the first line of standard \
+                  input), found none\n";
+    assert_eq!((code, &*err), (2, wanted));
+    let (code, out, err) = run(&["account", "passwd", "ann@example.org", "--json"], "é\n");
+    assert_eq!(code, 0);
+    assert!(err.contains("H'uru clients cannot log in"), "{err}");
+    assert!(out.contains("\"allClients\":false"), "{out}");
+    done(&["account", "ban", "ann@example.org"], "");
+    assert_eq!(done(&["account", "list"], ""), "ann@example.org  (admin, banned)\n");
+    done(&["account", "ban", "ann@example.org", "--lift"], "");
+    let listed = done(&["account", "list", "--json"], "");
+    assert!(listed.contains("\"banned\":false") && !listed.contains("secret"), "{listed}");
+    let (code, _, err) = run(&["account", "passwd", "ann@example.org"], "0123456789abcdef\n");
+    assert!(code == 0 && err.contains("only the first 15 characters"), "{err}");
+    let kick = |who: &str| {
+        let (code, out, err) = run(&["kick", who], "");
+        assert_eq!((code, &*out), (1, ""));
+        err
+    };
+    assert!(kick("ann@example.org").ends_with(": \"ann@example.org\" is not logged in\n"));
+    assert!(kick("Yeesha").ends_with(": no account or player is called \"Yeesha\"\n"));
+    done(&["account", "delete", "ann@example.org"], "");
+    assert_eq!(done(&["account", "list"], ""), "");
+
+    assert_eq!(
+        done(&["vault", "tree", "--depth", "1"], ""),
+        "10001 System\n  10002 Folder GlobalInbox\n"
+    );
+    let ages = done(&["vault", "tree", "CITY", "--depth", "1"], "");
+    assert!(ages.contains(" Age city\n  "), "{ages}");
+    let (code, _, err) = run(&["vault", "tree", "Yeesha"], "");
+    assert!(code == 1 && err.ends_with(": no player or age is called \"Yeesha\"\n"), "{err}");
+    let (code, out, err) = run(&["clear-states", "city", "--with-age"], "");
+    assert_eq!((code, &*out), (0, ""));
+    let wanted = "): 0 states of objects cleared; there was no state of the age itself\n";
+    assert!(err.ends_with(wanted), "{err}");
+    let (code, _, err) = run(&["clear-states", "city"], "");
+    assert!(code == 0 && err.ends_with("): 0 states of objects cleared\n"), "{err}");
+    let cleared = done(&["clear-states", "city", "--json"], "");
+    assert!(cleared.contains("\"filename\":\"city\"") && cleared.contains("\"states\":0"));
+    let (code, _, err) = run(&["clear-states", "Yeesha"], "");
+    assert!(code == 1 && err.ends_with(": no age is called \"Yeesha\"\n"), "{err}");
+    let (code, _, err) = run(&["clear-states", "10002"], "");
+    let wanted = ": 10002 is a node of type Folder (GlobalInbox), not an age\n";
+    assert!(code == 1 && err.ends_with(wanted), "{err}");
+    let (code, _, err) = run(&["clear-states", "7"], "");
+    assert!(code == 1 && err.ends_with(": no age is called \"7\"\n"), "{err}");
+    let city = done(&["vault", "find", "NodeType=AgeInfo", "String64_2=city"], "");
+    let city = city.trim();
+    // The number of an AgeInfo stands for its age.
+    assert_eq!(done(&["clear-states", city, "--json"], ""), cleared);
+    done(&["vault", "set", city, "String64_5=1", "Int32_1=3"], "");
+    let shown = done(&["vault", "show", city], "");
+    assert!(shown.contains("\nString64_5: 1\n") && shown.contains("\nInt32_1: 3\n"), "{shown}");
+    let (code, _, err) = run(&["vault", "find", "NodeTyp=AgeInfo"], "");
+    let wanted = "worldwire: NodeTyp=AgeInfo: no such field; did you mean NodeType?\n";
+    assert_eq!((code, &*err), (2, wanted));
+    assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
+
+    let dump = done(&["vault", "export"], "");
+    let (code, _, err) = run(&["vault", "import", "-"], &dump);
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(done(&["vault", "export"], ""), dump);
+    let half = &dump[..dump.len() / 2];
+    // Another server's vault moves in, and out again. What it lacks is listed.
+    let moving = "INSERT INTO vault.\"Nodes\" (idx, \"NodeType\") VALUES (1, 24);\n\
+                  INSERT INTO vault.\"NodeRefs\" (\"ParentIdx\", \"ChildIdx\") VALUES (1, 9);";
+    let (code, _, err) = run(&["vault", "import", "--from", "dirtsand", "-"], moving);
+    assert_eq!(code, 0, "{err}");
+    assert!(err.contains("left: the reference from 1 to 9: one is missing\n"), "{err}");
+    assert!(err.contains("1 nodes imported"), "{err}");
+    let (code, _, err) = run(&["vault", "import", "--from", "dirtsand", "-"], "COPY x FROM stdin;");
+    assert_eq!(code, 2);
+    assert!(err.contains("line 1: wanted a dump made with --column-inserts"), "{err}");
+    done(&["vault", "import", "-"], &dump);
+    // And out again.
+    let (code, statements, err) = run(&["vault", "export", "--to", "dirtsand"], "");
+    assert_eq!((code, &*err), (0, ""));
+    let tables = ["INSERT INTO vault.\"Nodes\"", "INSERT INTO game.\"Servers\""];
+    assert!(tables.iter().all(|table| statements.contains(table)), "{statements}");
+    // No other server knows when settings were made.
+    let untimed = |dump: &str| {
+        let lines = dump.lines().filter(|line| !line.contains(":1970733058,"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    done(&["vault", "import", "--from", "dirtsand", "-"], &statements);
+    assert_eq!(untimed(&done(&["vault", "export"], "")), untimed(&dump));
+    let file = folder.join("moulars.db");
+    let path = file.to_str().unwrap();
+    done(&["vault", "export", "--to", "moulars", "-o", path], "");
+    #[cfg(unix)]
+    {
+        let mode = std::fs::metadata(&file).unwrap().permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+    }
+    done(&["vault", "import", "--from", "moulars", path], "");
+    assert_eq!(untimed(&done(&["vault", "export"], "")), untimed(&dump));
+    std::fs::remove_file(&file).unwrap();
+    done(&["vault", "import", "-"], &dump);
+    let (code, _, err) = run(&["vault", "import", "-"], half);
+    assert!(code == 1 && err.starts_with("worldwire: standard input: line "), "{err}");
+    let cut = folder.join("cut.jsonl");
+    std::fs::write(&cut, half).unwrap();
+    let (code, _, err) = run(&["vault", "import", cut.to_str().unwrap(), "--replace"], "");
+    assert!(code == 1 && err.contains("cut.jsonl: line "), "{err}");
+    std::fs::remove_file(&cut).unwrap();
+    assert_eq!(done(&["vault", "export"], ""), dump);
+
+    // What holds for all instances of an age, by the shard's own descriptors.
+    let sdl = folder.join("data/secure/SDL");
+    std::fs::create_dir_all(&sdl).unwrap();
+    let (code, _, err) = run(&["sdl", "set", "city", "gate=true"], "");
+    assert!(code == 2 && err.contains("SDL: wanted descriptors (.sdl files), found none"), "{err}");
+    let text = "STATEDESC city { VERSION 1 VAR BOOL gate[1] VAR INT stage[1] }";
+    std::fs::write(sdl.join("city.sdl"), text).unwrap();
+    done(&["sdl", "set", "city", "gate=true"], "");
+    let settings = || {
+        let node = done(&["vault", "find", "NodeType=1970733058", "String64_2=city"], "");
+        done(&["vault", "show", node.trim()], "")
+    };
+    let gate = settings();
+    done(&["sdl", "set", "CITY", "stage=3"], "");
+    let both = settings();
+    assert!(gate.contains("Blob_1: ") && both != gate && both.contains("03000000"), "{both}");
+    let (code, _, err) = run(&["sdl", "set", "city", "gat=true"], "");
+    assert!(code == 2 && err.contains("gat"), "{err}");
+    let (code, _, err) = run(&["sdl", "set", "citty", "gate=true"], "");
+    assert!(code == 2 && err.contains("did you mean city?"), "{err}");
+    assert_eq!(done(&["vault", "check"], ""), "0 problems\n");
+    // The second round begins without it.
+    std::fs::remove_file(sdl.join("city.sdl")).unwrap();
+}
+
+#[test]
+fn a_shard_that_does_not_run_and_one_that_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (code, _, err) = worldwire(folder, &["account", "list"], "");
+    assert_eq!(code, 2);
+    assert!(
+        err.ends_with("is not the folder of a shard; `worldwire serve uru` makes one\n"),
+        "{err}"
+    );
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { open(folder).await.close().await });
+    everything(folder);
+    runtime.block_on(async {
+        let lock = FolderLock::take(folder).unwrap().unwrap();
+        let vault = open(folder).await;
+        let listener = tokio::spawn(Listener::bind(folder, vault.clone()).unwrap().run());
+        let folder = folder.to_owned();
+        tokio::task::spawn_blocking(move || everything(&folder)).await.unwrap();
+        listener.abort();
+        vault.close().await;
+        drop(lock);
+    });
+}
+
+#[test]
+fn a_folder_that_cannot_be_locked_is_no_shard_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in [KEY_FILE, "ki.toml"] {
+        std::fs::write(folder.path().join(file), "").unwrap();
+    }
+    // As for somebody who may not write there.
+    std::fs::create_dir(folder.path().join(LOCK_FILE)).unwrap();
+    for (family, option) in [("uru", "--shard"), ("ki", "--server")] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
+        command.args([family, "account", "list", option]).arg(folder.path());
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let names = said.contains("server.lock: ") && !said.contains("runs there");
+        assert!(output.status.code() == Some(2) && names, "{said}");
+    }
+}

@@ -1,0 +1,61 @@
+//! `update`: what is kept beside what is new.
+
+use std::fs;
+
+use tempfile::tempdir;
+
+use super::*;
+
+#[test]
+fn spellings_are_those_of_kept_files_too() {
+    let home = tempdir().unwrap();
+    let kept = craft(&[("Good.txt", b"good"), ("folder/in", b"in")]);
+    fs::write(home.path().join("a.wad"), kept).unwrap();
+    let cases = [
+        ("good.txt", "refused: good.txt and Good.txt of the archive differ only in case"),
+        ("Good.txt/in", "refused: Good.txt is a file, but Good.txt/in needs it as a directory"),
+        ("folder", "refused: folder is a file, but folder/in needs it as a directory"),
+        ("Folder", "refused: Folder is a file, but folder/in needs it as a directory"),
+    ];
+    for (name, wanted) in cases {
+        let _ = fs::remove_dir_all(home.path().join("new"));
+        put(&home.path().join("new"), &[(name, "new")]);
+        let outcome = wad(home.path(), &["update", "a.wad", "--from", "new", "-o", "b.wad"]);
+        assert!(said(&outcome, 2).contains(wanted), "{outcome:?}");
+        assert!(!home.path().join("b.wad").exists());
+    }
+}
+
+#[test]
+fn files_are_replaced_added_removed_and_renamed() {
+    let home = tempdir().unwrap();
+    let kept = craft(&[("Good.txt", b"good"), ("a", b"old"), ("folder/in", b"in")]);
+    fs::write(home.path().join("a.wad"), kept).unwrap();
+    put(&home.path().join("new"), &[("a", "new"), ("good.txt", "GOOD"), ("b", "b")]);
+    let update = ["update", "a.wad", "--from", "new", "--remove", "Good.*", "-o", "b.wad"];
+    said(&wad(home.path(), &update), 0);
+    let changes = told(&wad(home.path(), &["diff", "a.wad", "b.wad"]), 1);
+    assert_eq!(changes, "- Good.txt\n~ a\n+ b\n+ good.txt\n");
+}
+
+#[test]
+fn patterns_of_what_is_removed_match_something() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("a.wad"), craft(&[("a/b.txt", b""), ("c", b"")])).unwrap();
+    let remove =
+        |pattern: &str| wad(home.path(), &["update", "a.wad", "--remove", pattern, "-o", "b.wad"]);
+    let wanted = "*.txt: matches no file of the archive; **/*.txt does\n";
+    assert!(said(&remove("*.txt"), 2).ends_with(wanted));
+    assert_eq!(names(home.path()), ["a.wad"]);
+    said(&remove("**/*.txt"), 0);
+}
+
+#[test]
+fn an_archive_is_updated_in_its_place() {
+    let home = tempdir().unwrap();
+    put(&home.path().join("new"), &[("new", "new")]);
+    fs::write(home.path().join("a.wad"), craft(&[("a", b"a")])).unwrap();
+    let update = ["update", "a.wad", "--from", "new", "-o", "a.wad", "--force"];
+    said(&wad(home.path(), &update), 0);
+    assert!(told(&wad(home.path(), &["list", "a.wad"]), 0).contains("new"));
+}
