@@ -140,6 +140,13 @@ impl Diagnostic {
         self
     }
 
+    /// Names the text as people know it, where it was read under another name.
+    #[must_use]
+    pub fn in_file(mut self, name: &str) -> Self {
+        self.file = name.into();
+        self
+    }
+
     /// How bad it is.
     #[must_use]
     pub fn severity(&self) -> Severity {

@@ -94,7 +94,7 @@ pub use limits::Limits;
 pub use message::{ClassInfo, Classes, FieldInfo, MessageInfo, Messages, OtherClass, Record};
 #[doc(hidden)]
 pub use message::{decode_optional, encode_optional};
-pub use names::{Names, nearest};
+pub use names::{Names, listed, nearest};
 pub use reader::Reader;
 pub use sample::Sampler;
 pub use side::Side;

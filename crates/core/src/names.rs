@@ -1,5 +1,6 @@
 //! Names for numbers: enumerations and flags.
 
+use core::fmt::{Display, Write as _};
 use std::borrow::Cow;
 
 /// A table of names for the values of an enumeration, or for the bits of a set of flags.
@@ -156,6 +157,27 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// A list that stands in a sentence: its first ten, and how many more there are.
+///
+/// ```
+/// assert_eq!(worldwire_core::listed([7, 8]), "7, 8");
+/// assert_eq!(worldwire_core::listed(1..=12), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
+/// ```
+pub fn listed<T: Display>(all: impl IntoIterator<Item = T>) -> String {
+    const MOST: usize = 10;
+    let mut text = String::new();
+    let mut all = all.into_iter();
+    for (place, one) in all.by_ref().take(MOST).enumerate() {
+        let comma = if place == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}{one}");
+    }
+    let more = all.count();
+    if more > 0 {
+        let _ = write!(text, " and {more} more");
+    }
+    text
 }
 
 fn fold(text: &str) -> Cow<'_, str> {

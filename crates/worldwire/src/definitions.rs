@@ -19,10 +19,14 @@ use crate::input::{files, read};
 use crate::output::{Failure, complain};
 use crate::{report, types};
 
+/// What is mostly wanted.
+const DEFINITIONS: &str = "definitions of messages";
+
 /// Reads definitions, and takes in what else people know of messages.
 pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure> {
-    let mut definitions = load_from(&data.paths, common)?;
     let Data { revision, patch, pin, .. } = data;
+    let mut definitions = Definitions::built_in();
+    add_kind(&mut definitions, &data.paths, (DEFINITIONS, *revision), common)?;
     for pin in pin {
         let tera = definitions.part::<TeraDefinitions>();
         named(&tera.library().definitions, &format!("{}.{}", pin.name, pin.version))?;
@@ -37,7 +41,7 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
 
 /// Reads definitions from files and folders, over what is built in.
 pub(crate) fn load_from(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
-    load_kind(paths, "definitions of messages", common)
+    load_kind(paths, DEFINITIONS, common)
 }
 
 /// The same; `kind` is what is wanted, for who finds none in a path.
@@ -47,7 +51,7 @@ pub(crate) fn load_kind(
     common: &Common,
 ) -> Result<Definitions, Failure> {
     let mut definitions = Definitions::built_in();
-    add_kind(&mut definitions, paths, kind, common)?;
+    add_kind(&mut definitions, paths, (kind, None), common)?;
     Ok(definitions)
 }
 
@@ -57,13 +61,14 @@ pub(crate) fn add(
     paths: &[PathBuf],
     common: &Common,
 ) -> Result<(), Failure> {
-    add_kind(definitions, paths, "definitions of messages", common)
+    add_kind(definitions, paths, (DEFINITIONS, None), common)
 }
 
+/// Reads what is wanted, for a revision of TERA's client if one is named.
 fn add_kind(
     definitions: &mut Definitions,
     paths: &[PathBuf],
-    kind: &str,
+    (kind, revision): (&str, Option<u32>),
     common: &Common,
 ) -> Result<(), Failure> {
     let mut lists = Vec::new();
@@ -71,7 +76,8 @@ fn add_kind(
     let mut tables = Vec::new();
     for path in paths {
         let is_list = |file: &PathBuf| types::is_list(file, path.is_dir());
-        let (of_path, files): (Vec<_>, Vec<_>) = files(path)?.into_iter().partition(is_list);
+        let found = files(path, &|subject, text| common.note(subject, text))?;
+        let (of_path, files): (Vec<_>, Vec<_>) = found.into_iter().partition(is_list);
         if path.is_dir() {
             one_set(path, &files)?;
         }
@@ -94,7 +100,7 @@ fn add_kind(
             if has_lists || has_tables {
                 continue;
             }
-            let help = help_on_maps(path).unwrap_or_default();
+            let help = help_on_maps(path, revision).unwrap_or_default();
             let message = format!("{}: wanted {kind}, found none{help}", path.display());
             return Err(Failure::Run(message));
         };
@@ -129,7 +135,7 @@ fn add_kind(
 }
 
 /// What to do with a file that is a map of TERA, and not called as one.
-fn help_on_maps(path: &Path) -> Option<&'static str> {
+fn help_on_maps(path: &Path, revision: Option<u32>) -> Option<String> {
     if !path.is_file() {
         return None;
     }
@@ -140,10 +146,17 @@ fn help_on_maps(path: &Path) -> Option<&'static str> {
         let is_message = |(name, _): (&str, u32)| sender(name).is_some();
         Some(map.iter().any(is_message) && !problems.iter().any(Problem::is_error))
     };
-    (is_named || is_map()?).then_some(
-        "; maps of TERA are found by the names of their files: protocol.REVISION.map, with the \
-         revision of the client, and sysmsg.PATCH.map for system messages",
-    )
+    if !is_named && !is_map()? {
+        return None;
+    }
+    let wanted = match revision {
+        Some(revision) => format!("protocol.{revision}.map for revision {revision}"),
+        None => "protocol.REVISION.map, with the revision of the client".to_owned(),
+    };
+    Some(format!(
+        "; maps of TERA are found by the names of their files: {wanted}, and sysmsg.PATCH.map for \
+         system messages"
+    ))
 }
 
 /// The message XML in an archive of KI, which mostly has other files.

@@ -123,8 +123,17 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
     }
 }
 
-/// Follows a path from the top of a tree.
+/// Follows a path from the top of a tree. Where all of it is fields, as in a message without a
+/// definition, `fields` is the top itself, as it is in JSON lines.
 fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> ControlFlow<()> {
+    let steps = match steps.split_first() {
+        Some((Step::Name(name), rest @ [_, ..]))
+            if &**name == "fields" && tree.roots().all(|node| node.name() != "fields") =>
+        {
+            rest
+        }
+        _ => steps,
+    };
     match steps.split_first() {
         Some((Step::Name(name), rest)) => tree
             .roots()

@@ -1,7 +1,9 @@
 //! The codec of TERA.
 
 use worldwire_core::Result;
+use worldwire_tera::frame::Header;
 
+use super::definitions::unused_list;
 use super::library;
 use crate::codec::{Codec, Remark, Shape, read_opening};
 use crate::line::{Blob, Line};
@@ -44,7 +46,9 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
     tables: Vec::new,
     remarks: |data, options| {
         let tera = library(options.definitions);
-        let said = tera.unmapped().into_iter().chain(tera.shared().remarks(data));
+        let opcode = Header::peek(data).ok().flatten().map(|header| header.opcode);
+        let unused = opcode.and_then(|opcode| unused_list(tera.shared(), opcode));
+        let said = tera.unmapped().into_iter().chain(unused).chain(tera.shared().remarks(data));
         said.map(Remark::note).collect()
     },
 }];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use worldwire_core::json::{self, Json};
-use worldwire_core::{Diagnostic, Result, Source};
+use worldwire_core::{Diagnostic, Result, Source, listed};
 use worldwire_tera::file::library::Known;
 use worldwire_tera::file::{
     Bundle, CodeMap, Deprecated, Library, MapName, NameList, Revisions, text,
@@ -122,20 +122,20 @@ impl TeraDefinitions {
         if self.shared().has_map() {
             return None;
         }
-        let maps: Vec<String> = self.library.opcodes.keys().map(u32::to_string).collect();
-        match (self.known.revision, &maps[..]) {
-            (_, []) => None,
-            (Some(revision), _) => Some(format!(
-                "there is no map of opcodes for revision {revision}, so messages have no names; \
-                 there are maps for {}",
-                maps.join(", ")
-            )),
-            (None, _) => Some(format!(
-                "there are maps of opcodes for {}; choose one with --revision, else messages have \
-                 no names",
-                maps.join(", ")
-            )),
+        if self.library.opcodes.is_empty() {
+            return None;
         }
+        let maps = listed(self.library.opcodes.keys());
+        Some(match self.known.revision {
+            Some(revision) => format!(
+                "there is no map of opcodes for revision {revision}, so messages have no names; \
+                 there are maps for {maps}"
+            ),
+            None => format!(
+                "there are maps of opcodes for {maps}; choose one with --revision, else messages \
+                 have no names"
+            ),
+        })
     }
 
     /// The messages of the build that a line of JSON names, if there is a map of it; else those
@@ -167,7 +167,12 @@ impl TeraDefinitions {
                 "{name} has no counter (\"$integrity\"): it is written as 0, which no client sends"
             )
         });
-        deprecation(&packets, json).into_iter().chain(uncounted).collect()
+        let fields = json.get("fields");
+        let is_plain =
+            fields.is_some_and(|fields| fields.get("$integrity").is_none_or(Json::is_null));
+        let opcode = json.get("opcode").filter(|_| is_plain);
+        let unused = opcode.and_then(|opcode| unused_list(&packets, opcode_of(&packets, opcode)?));
+        deprecation(&packets, json).into_iter().chain(uncounted).chain(unused).collect()
     }
 
     /// The names of all messages that have a number or a definition.
@@ -238,15 +243,20 @@ impl TeraDefinitions {
                 self.library.deprecated = bundle.deprecated;
                 for (name, text) in bundle.files {
                     fresh.push(name.to_string());
+                    self.paths.remove(&*name);
                     self.texts.insert(name.into(), text.into());
                 }
             }
         }
         let set: &mut Set = &mut self.library.definitions;
         set.update(self.texts.iter().map(|(name, text)| (name, &**text)));
-        for problem in set.problems() {
-            if fresh.iter().any(|name| name == problem.diagnostic.file()) {
-                said.push(problem.diagnostic.clone());
+        for Problem { diagnostic, .. } in set.problems() {
+            if fresh.iter().any(|name| name == diagnostic.file()) {
+                let diagnostic = diagnostic.clone();
+                said.push(match self.paths.get(diagnostic.file()) {
+                    Some(path) => diagnostic.in_file(path),
+                    None => diagnostic,
+                });
             }
         }
         self.forget();
@@ -288,15 +298,31 @@ fn integrity_patch(path: &str) -> Option<u16> {
 
 /// That the definition which a message is made with is deprecated.
 fn deprecation(packets: &Packets, json: &Json) -> Option<String> {
-    let opcode = json.get("opcode")?;
-    let code = match opcode.as_str() {
-        Some(name) => packets.opcode(name)?,
-        None => u16::try_from(opcode.as_u64()?).ok()?,
-    };
-    let name = packets.get(code)?.name;
+    let name = packets.get(opcode_of(packets, json.get("opcode")?)?)?.name;
     let version = u32::try_from(json.get("version")?.as_u64()?).ok()?;
     let patch = packets.patch().filter(|_| packets.is_deprecated(name, version))?;
     Some(format!("{name}.{version} is deprecated at patch {patch}"))
+}
+
+/// The opcode that JSON has by its number or name.
+fn opcode_of(packets: &Packets, json: &Json) -> Option<u16> {
+    match json.as_str() {
+        Some(name) => packets.opcode(name),
+        None => u16::try_from(json.as_u64()?).ok(),
+    }
+}
+
+/// That an integrity list has a message, and is not used.
+pub(super) fn unused_list(packets: &Packets, opcode: u16) -> Option<String> {
+    let (patch, name) = (packets.unused_list(opcode)?, packets.get(opcode)?.name);
+    let of = match packets.known().revision {
+        Some(revision) => format!("revision {revision}"),
+        None => "the client".to_owned(),
+    };
+    Some(format!(
+        "{name} is on the integrity list of patch {patch}, which is not used: the patch of {of} is \
+         not known; give --patch, or a revisions.json that has it"
+    ))
 }
 
 fn file_name(path: &str) -> &str {
@@ -335,6 +361,10 @@ mod tests {
             said.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
             "{said:?}"
         );
+        // What is wrong in one of two folders is said with the folder.
+        let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
+        let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+        assert!(matches!(&wrong[..], [one] if one.starts_with("b/S_W.1.def:1:1: ")), "{wrong:?}");
         assert_eq!(tera.library().definitions.newest("S_A").map(|it| it.plan().least()), Some(8));
     }
 
@@ -457,5 +487,14 @@ mod tests {
         assert_eq!(said(json!(6), json!({})), [""; 0]);
         let payload = json!({ "opcode": 5, "payload": { "$hex": "" }, "revision": 7 });
         assert_eq!(tera.remarks_to_encode(&payload), [""; 0]);
+        // Without its patch nobody knows whether the list is that of the build.
+        tera.add(vec![file("protocol.8.map", "C_A = 5\n")]);
+        let said = |fields: Json| {
+            tera.remarks_to_encode(&json!({ "opcode": "C_A", "fields": fields, "revision": 8 }))
+        };
+        let told = "C_A is on the integrity list of patch 93, which is not used: the patch of \
+                    revision 8 is not known; give --patch, or a revisions.json that has it";
+        assert_eq!(said(json!({ "a": 1 })), [told]);
+        assert_eq!(said(json!({ "$integrity": { "counter": 1 } })), [""; 0]);
     }
 }

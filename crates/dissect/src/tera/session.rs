@@ -18,6 +18,7 @@ use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::{Packets, Seal, Seals};
 
 use super::TeraDefinitions;
+use super::definitions::unused_list;
 use crate::family::{Opening, Verdict};
 use crate::item::{Message, Note};
 use crate::session::{Emit, Interpreter};
@@ -103,17 +104,39 @@ pub(super) struct Build {
     /// Whether that was said, and that there may be some.
     is_told: bool,
     is_hinted: bool,
+    /// Whether it was said that a list is not used.
+    is_advised: bool,
 }
 
 impl Build {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
         let seals = Seals::default();
-        Self { definitions, packets, is_known: false, seals, is_told: false, is_hinted: false }
+        Self {
+            definitions,
+            packets,
+            is_known: false,
+            seals,
+            is_told: false,
+            is_hinted: false,
+            is_advised: false,
+        }
     }
 }
 
 impl Build {
+    /// That a list of counted messages is there and is not used, at the first message on it. What
+    /// counters show about messages is not said then: the list knows better.
+    fn advise(&mut self, received: &Received<'_>) -> Option<String> {
+        let Unit::Message { opcode } = received.unit else { return None };
+        if received.side == Side::Server || self.is_advised {
+            return None;
+        }
+        let text = unused_list(&self.packets, opcode)?;
+        (self.is_advised, self.is_told, self.is_hinted) = (true, true, true);
+        Some(text)
+    }
+
     /// What there is to say about the counter of a message.
     fn remark(&mut self, seal: Seal, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
@@ -149,6 +172,9 @@ impl Interpreter<Connection> for Build {
             if let Some(note) = unmapped(&self.packets) {
                 emit.note(Note::warning(note));
             }
+        }
+        if let Some(text) = self.advise(&received) {
+            emit.note(Note::warning(text));
         }
         let seal = match received.unit {
             Unit::Message { .. } => self.seals.look(&self.packets, received.side, received.bytes),

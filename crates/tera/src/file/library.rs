@@ -238,6 +238,15 @@ impl<'l> Build<'l> {
         let listed = self.integrity.is_some_and(|names| names.contains(name));
         if side == Side::Client && listed { HeaderForm::Integrity } else { HeaderForm::Plain }
     }
+
+    /// The patch of the first list of messages with an integrity header that has a message, where
+    /// none is chosen because the patch is not known.
+    #[must_use]
+    pub fn unused_list(&self, side: Side, name: &str) -> Option<u16> {
+        let is_open = self.patch.is_none() && side == Side::Client;
+        let lists = self.library.integrity.iter().filter(|_| is_open);
+        lists.filter(|(_, names)| names.contains(name)).map(|(patch, _)| *patch).next()
+    }
 }
 
 /// Who sends a message, as far as its name tells.
@@ -294,6 +303,13 @@ mod tests {
         assert_eq!(build.system_messages().and_then(|map| map.name(1)), Some("SMT_A"));
         assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Integrity);
         assert_eq!(build.header(Side::Server, "C_B"), HeaderForm::Plain);
+        assert_eq!(build.unused_list(Side::Client, "C_B"), None);
+        // Without a patch no list is chosen.
+        let build = library.build(Known { revision: Some(8), ..Known::default() });
+        assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Plain);
+        assert_eq!(build.unused_list(Side::Client, "C_B"), Some(93));
+        assert_eq!(build.unused_list(Side::Client, "C_C"), None);
+        assert_eq!(build.unused_list(Side::Server, "C_B"), None);
     }
 
     #[test]

@@ -69,6 +69,8 @@ struct Entry {
     /// The definitions to read and to write with, among all of them.
     read: Option<usize>,
     write: Option<usize>,
+    /// The patch of the integrity list that has it, where nobody knows which list is the build's.
+    unused_list: Option<u16>,
 }
 
 /// An opcode, as far as it is known.
@@ -120,6 +122,7 @@ impl Packets {
                 form: build.header(side, name),
                 read: place(name, build.definition(name)),
                 write: place(name, build.definition_to_write(name)),
+                unused_list: build.unused_list(side, name),
             };
             by_opcode.insert(code, entry);
         }
@@ -201,7 +204,8 @@ impl Packets {
             return remarks;
         };
         let from_client = sender(name) != Some(Side::Server);
-        if from_client && form == HeaderForm::Plain && seals::looks_sealed(definition, message) {
+        let is_plain = form == HeaderForm::Plain && self.unused_list(opcode).is_none();
+        if from_client && is_plain && seals::looks_sealed(definition, message) {
             remarks.push(format!(
                 "{name} fits its definition with counter and checksum: if it has them, name it in \
                  integrity/PATCH.json, and the patch"
@@ -211,6 +215,13 @@ impl Packets {
             remarks.push(format!("{} is deprecated at patch {patch}", definition.title()));
         }
         remarks
+    }
+
+    /// The patch of the first integrity list that has a message, where no list is used because the
+    /// patch of the build is not known. The message is read without counter and checksum then.
+    #[must_use]
+    pub fn unused_list(&self, opcode: u16) -> Option<u16> {
+        self.by_opcode.get(&opcode)?.unused_list
     }
 
     /// The names of the messages that have counter and checksum by the build's list.

@@ -60,6 +60,10 @@ pub enum ProblemKind {
     DuplicateCode,
     /// A text that is not the JSON it should be.
     BadJson,
+    /// A file that is no text, or text of an encoding that is not read.
+    NotText,
+    /// A text that is no UTF-8, and is read as Latin-1.
+    NotUtf8,
 }
 
 impl ProblemKind {
@@ -93,6 +97,8 @@ impl ProblemKind {
             Self::DuplicateName => "duplicate_name",
             Self::DuplicateCode => "duplicate_code",
             Self::BadJson => "bad_json",
+            Self::NotText => "not_text",
+            Self::NotUtf8 => "not_utf8",
         }
     }
 }

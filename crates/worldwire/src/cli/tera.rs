@@ -25,8 +25,9 @@ pub(crate) enum TeraCommand {
     /// Write the list of client messages that have counter and checksum in a capture
     #[command(after_help = "Examples:
   worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/115.json
+  worldwire tera integrity capture.pcap --data tera-data -o tera-data/integrity/
 
-The list holds the names of the lists given with --data for the build, and the messages that were
+In a directory, the file is called by the patch. The list holds the names of the lists given with --data for the build, and the messages that were
 found to have counter and checksum without one: those whose counter rises from one message to the
 next. Opcodes that the map does not name cannot stand in it: they are reported, with the command that
 identifies them, and the exit code is 1.")]
@@ -160,7 +161,7 @@ pub(crate) enum TeraDef {
         data: Vec<PathBuf>,
         #[command(flatten)]
         reading: TeraReading,
-        /// Write one JSON object per definition
+        /// Write one JSON object per definition, with the paths of its fields
         #[arg(long)]
         json: bool,
     },
@@ -183,7 +184,7 @@ pub(crate) enum TeraDef {
         from: Option<From>,
         #[command(flatten)]
         reading: TeraReading,
-        /// Write one JSON object per definition
+        /// Write one JSON object per definition, with the paths of its fields: with --field, of those
         #[arg(long)]
         json: bool,
     },
@@ -224,6 +225,7 @@ pub(crate) enum TeraDef {
   worldwire tera def rank 51042 --from samples/tera-login.pcapng --data samples/tera
   worldwire tera def rank 0xc762 --from samples/tera-login.pcapng --data samples/tera
   worldwire tera def rank --from new-build.pcapng --data tera-data --top 3
+  worldwire tera def rank 51042 --from new.pcap --data tera-data --write protocol.387486.map --add
 
 Without an opcode, all opcodes without a name are tried. The documentation of worldwire_tera::rank
 explains the score.")]
@@ -251,6 +253,9 @@ pub(crate) struct TeraRank {
     /// finds it by its name, protocol.REVISION.map
     #[arg(long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
+    /// Add to that file, if it is there: the names in it stay, and are not proposed for other opcodes
+    #[arg(long, requires = "write", conflicts_with = "force")]
+    pub(crate) add: bool,
     /// Overwrite that file
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
@@ -303,7 +308,8 @@ Opcodes are matched by how well definitions fit, by the shape of their messages,
 the conversation. Each line of the map says how far ahead the name is; that does not decide alone whether
 it is sure. What is not sure is a comment. There, ? stands where a name belongs. Only names that the old
 capture has messages of are proposed: none of them is left for the opcode, or none fits. Comments at the
-end have the commands (tera def rank) that try every definition on such opcodes.")]
+end have the commands (tera def rank) that try every definition on such opcodes, and add what they find
+to the map.")]
     Carry {
         /// A capture of the old build
         #[arg(long, value_name = "CAPTURE")]

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &Codegen, common: &Common) -> Result<(), Failure> {
             write_all(target, source.as_bytes())
         }
         Codegen::Tera { paths, select, reading, target } => {
-            let set = folder::set(paths, reading.options())?;
+            let set = folder::set(paths, reading.options(), common)?;
             let chosen: Vec<&Definition> = match select[..] {
                 [] => set.definitions().collect(),
                 _ => {

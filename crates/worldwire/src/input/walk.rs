@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::output::{Failure, complain, reason, shown, unfinished};
+use crate::output::{Failure, reason, shown, unfinished};
 
 /// The most files and folders in a folder. Links may lead to the same folders over and over, along
 /// ever more ways, without any that leads back.
@@ -14,13 +14,13 @@ const MOST_FOUND: usize = 1 << 21;
 const MOST_LINKS: usize = 1 << 14;
 
 /// A file, or all files of a folder and the folders in it, in the order of their names. Links are
-/// followed; what is passed over is reported: loops, links that lead nowhere, what an interrupted run
+/// followed; what is passed over is told: loops, links that lead nowhere, what an interrupted run
 /// of this program left, and what is no file, such as a FIFO that would wait for somebody.
-pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut files = found(path, &complain)?;
+    let mut files = found(path, tell)?;
     files.retain(|(file, is_regular)| {
         if *is_regular {
             return true;
@@ -33,7 +33,7 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
             }
             _ => return true,
         };
-        complain(&shown(file), &why);
+        tell(&shown(file), &why);
         false
     });
     Ok(files.into_iter().map(|(file, _)| file).collect())

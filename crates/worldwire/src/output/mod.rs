@@ -78,15 +78,19 @@ impl Target {
     /// The target of a single result: a directory, or a path that ends with `/`, is where a file
     /// of this name goes, and is made if missing.
     pub(crate) fn of_file(&self, name: impl FnOnce() -> PathBuf) -> Result<Self, Failure> {
-        let ends = |path: &Path| path.to_string_lossy().ends_with(std::path::is_separator);
-        let is_folder = |path: &Path| ends(path) || path.is_dir();
-        let Some(folder) = self.output.as_deref().filter(|path| is_folder(path)) else {
+        let Some(folder) = self.folder() else {
             return Ok(Self { output: self.output.clone(), force: self.force });
         };
         std::fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;
         let name = name();
         let name = name.file_name().unwrap_or(name.as_os_str());
         Ok(Self { output: Some(folder.join(name)), force: self.force })
+    }
+
+    /// The directory that `-o` names, which may be missing when it ends with `/`.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        let ends = |path: &Path| path.to_string_lossy().ends_with(std::path::is_separator);
+        self.output.as_deref().filter(|path| ends(path) || path.is_dir())
     }
 
     /// Refuses a file that is named as one of another kind. A name without an ending may be any.

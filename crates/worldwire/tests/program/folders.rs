@@ -71,6 +71,68 @@ fn one_file_in_utf_16_is_one_problem() {
     assert!(said.contains("S_B.1.def:2:1: error: "), "{said}");
     let told = String::from_utf8(outcome.stdout).unwrap();
     assert!(told.contains("1 definition of") && told.ends_with(" 2 errors\n"), "{told}");
+    // As JSON it is one like the others, and nothing is said beside them.
+    let outcome = run(home.path(), &["tera", "def", "check", "defs", "--json"]);
+    assert_eq!((outcome.status.code(), outcome.stderr.len()), (Some(1), 0));
+    let told = String::from_utf8(outcome.stdout).unwrap();
+    let wanted = [("S_A.1.def", "not_text"), ("S_B.1.def", "unknown_type")];
+    assert_eq!(told.lines().count(), wanted.len(), "{told}");
+    for (line, (file, kind)) in told.lines().zip(wanted) {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let path = Path::new("defs").join(file);
+        assert_eq!(line["file"], path.to_str().unwrap());
+        assert_eq!((&line["kind"], &line["severity"]), (&kind.into(), &"error".into()));
+    }
+}
+
+#[test]
+fn of_two_folders_the_one_that_is_meant_is_named() {
+    let home = tempdir().unwrap();
+    for (folder, text) in [("a", "uint a\n"), ("b", "int32 b\n")] {
+        fs::create_dir(home.path().join(folder)).unwrap();
+        fs::write(home.path().join(folder).join(format!("S_{folder}.1.def")), text).unwrap();
+    }
+    let data = ["--data", "a", "--data", "b"];
+    let begin = Path::new("a").join("S_a.1.def:1:1: error: there is no type");
+    for command in [&["check", "a", "b"][..], &[&["list"], &data[..]].concat()] {
+        let outcome = run(home.path(), &[&["tera", "def"], command].concat());
+        let said = String::from_utf8(outcome.stderr).unwrap();
+        assert!(said.starts_with(begin.to_str().unwrap()), "{said}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn quiet_commands_say_errors_alone() {
+    use std::os::unix::fs::symlink;
+
+    let home = tempdir().unwrap();
+    for folder in ["a", "b"] {
+        let defs = home.path().join(folder);
+        fs::create_dir(&defs).unwrap();
+        fs::write(defs.join("S_A.1.def"), b"int32 a # caf\xe9\n").unwrap();
+        symlink("nowhere", defs.join("S_LINK.1.def")).unwrap();
+    }
+    let maps = "S_A = 5\nS_A = 6 # caf\u{e9}\n";
+    fs::write(home.path().join("a/protocol.7.map"), maps).unwrap();
+    for command in [
+        &["def", "check", "a", "b"][..],
+        &["def", "list", "--data", "a", "--data", "b"],
+        &["def", "fmt", "a", "--check"],
+        &["map", "show", "a/protocol.7.map"],
+    ] {
+        let said = |quiet: &[&str]| {
+            let outcome = run(home.path(), &[&["tera"], command, quiet].concat());
+            String::from_utf8(outcome.stderr).unwrap()
+        };
+        assert_ne!(said(&[]), "", "{command:?}");
+        assert_eq!(said(&["--quiet"]), "", "{command:?}");
+    }
+    // What is an error is said all the same.
+    fs::write(home.path().join("a/S_B.1.def"), "odd b\n").unwrap();
+    let outcome = run(home.path(), &["tera", "def", "check", "a", "--quiet"]);
+    let said = String::from_utf8(outcome.stderr).unwrap();
+    assert!(said.starts_with("a/S_B.1.def:1:1: error: ") && said.lines().count() == 1, "{said}");
 }
 
 #[test]

@@ -104,6 +104,62 @@ fn a_map_of_system_messages_is_no_map_of_opcodes() {
 }
 
 #[test]
+fn names_are_added_to_a_map() {
+    let folder = folder();
+    let old = "data/map/protocol.999001.map";
+    let name = "protocol.999001.map";
+    assert_eq!(carry(&folder, old, &format!(" -o {name}")).2, 0);
+    let file = folder.path().join(name);
+    let carried = fs::read_to_string(&file).unwrap();
+    // The command for the opcode that stays open works as it stands there, and finds its name.
+    let command = carried.lines().last().and_then(|line| line.strip_prefix("# worldwire "));
+    let command = command.unwrap();
+    assert_eq!(
+        command,
+        format!("tera def rank 51042 --from a.pcapng --data data/definitions --write {name} --add")
+    );
+    let (_, said, code) = run(&folder, command);
+    assert_eq!((&*said, code), ("", 0));
+    let added = "S_PARTY_MEMBER_LIST = 51042 # score 55.5, 3 messages\n";
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{carried}{added}"));
+    // Now it has a name, and nothing is left to be found.
+    let (_, said, code) = run(&folder, command);
+    let wanted = format!("worldwire: {name}: has opcode 51042 already, as S_PARTY_MEMBER_LIST\n");
+    assert_eq!((said, code), (wanted, 1));
+    let all = format!("tera def rank --from a.pcapng --data data/definitions --write {name} --add");
+    let (_, said, code) = run(&folder, &all);
+    assert_eq!((&*said, code), ("worldwire: a.pcapng: every message has a name\n", 1));
+    // Without the option it is in the way.
+    let (_, said, code) = run(&folder, all.strip_suffix(" --add").unwrap());
+    let wanted =
+        format!("worldwire: {name}: already exists; --force overwrites it, --add adds to it\n");
+    assert_eq!((said, code), (wanted, 2));
+    // A name that is in the map is proposed for no other opcode.
+    fs::write(&file, "S_PARTY_MEMBER_LIST = 1\n").unwrap();
+    let (out, _, _) = run(&folder, &format!("{all} --top 1"));
+    assert!(!out.contains("S_PARTY_MEMBER_LIST"), "{out}");
+    let map = fs::read_to_string(&file).unwrap();
+    assert!(map.starts_with("S_PARTY_MEMBER_LIST = 1\nS_CHAT = 22087 # "), "{map}");
+    assert_eq!(map.matches("S_PARTY_MEMBER_LIST").count(), 1, "{map}");
+}
+
+#[test]
+fn a_list_for_counters_goes_where_it_is_found() {
+    let folder = folder();
+    let data = "--data data/definitions --data data/map";
+    let list = |rest: &str| run(&folder, &format!("tera integrity a.pcapng {data}{rest}"));
+    // It is called by the patch, which only the client's revision or an option tells.
+    let (_, said, code) = list(" -o lists/");
+    let wanted = "worldwire: -o lists/: the list is called by the patch, which is not known; give \
+                  --patch, or the name of a file\n";
+    assert_eq!((&*said, code), (wanted, 2));
+    assert!(!folder.path().join("lists").exists());
+    assert_eq!(list(" --patch 98.02 -o lists/"), (String::new(), String::new(), 0));
+    let list = fs::read_to_string(folder.path().join("lists/98.json")).unwrap();
+    assert_eq!(list, "[\n  \"C_START_SKILL\"\n]\n");
+}
+
+#[test]
 fn a_new_map_has_a_name_to_be_found_by() {
     let folder = folder();
     let told = "--data finds a map by its name: call it protocol.999001.map\n";
@@ -121,6 +177,11 @@ fn a_new_map_has_a_name_to_be_found_by() {
              and sysmsg.PATCH.map for system messages\n"
         );
         assert_eq!((said, code), (wanted, 2));
+        // The revision that is wanted is named.
+        let wanted = "; maps of TERA are found by the names of their files: protocol.7.map for \
+                      revision 7, and sysmsg.PATCH.map for system messages\n";
+        let (_, said, _) = run(&folder, &format!("dissect a.pcapng --data {write} --revision 7"));
+        assert!(said.ends_with(wanted), "{said}");
     }
     // The number of another build is no better than none.
     for write in ["carry.map", "protocol.7.map"] {

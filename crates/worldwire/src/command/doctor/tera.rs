@@ -2,14 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::mem::{Discriminant, discriminant};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use worldwire_core::listed;
 use worldwire_dissect::{Item, TeraDefinitions};
 use worldwire_tera::diagnosis::{Diagnosis, Finding};
 use worldwire_tera::packet::Packets;
 
+use super::MOST_LISTED;
 use crate::cli::Capture;
 use crate::definitions::{options, shell};
+use crate::output::counted;
 
 /// A diagnosis for each build that speaks in the capture.
 #[derive(Default)]
@@ -42,46 +47,206 @@ impl Builds {
         let library = definitions.library();
         let mut well = true;
         for diagnosis in builds.into_values() {
-            for finding in diagnosis.findings(&library.deprecated) {
-                well = false;
-                let help = help(&finding, capture, definitions);
-                let text = finding.to_string().replace('\n', "\n     ");
-                let _ = match text.split_once('\n') {
-                    Some((head, changes)) => writeln!(out, "     tera {head}{help}\n{changes}"),
-                    None => writeln!(out, "     tera {text}{help}"),
-                };
-            }
+            let findings = diagnosis.findings(&library.deprecated);
+            well &= findings.is_empty();
+            let advice = Advice { capture, definitions, packets: diagnosis.packets() };
+            write_findings(&findings, &advice, out);
         }
         well
     }
 }
 
-/// What can be done about it.
-fn help(finding: &Finding, capture: &Capture, definitions: &TeraDefinitions) -> String {
-    match finding {
-        Finding::NoMap { .. } => {
-            let maps: Vec<String> =
-                definitions.library().opcodes.keys().map(ToString::to_string).collect();
-            match &maps[..] {
-                [] => "; give one with --data".to_owned(),
-                _ => format!("; there are maps for {}", maps.join(", ")),
+/// Writes findings and what can be done; so many of a kind, and how many more there are.
+fn write_findings(findings: &[Finding], advice: &Advice<'_>, out: &mut String) {
+    let mut kinds: Vec<(Discriminant<Finding>, usize)> = Vec::new();
+    for finding in findings {
+        let kind = discriminant(finding);
+        let place = kinds.iter().position(|(known, _)| *known == kind).unwrap_or_else(|| {
+            kinds.push((kind, 0));
+            kinds.len() - 1
+        });
+        let Some((_, count)) = kinds.get_mut(place) else { continue };
+        *count += 1;
+        if *count > MOST_LISTED {
+            continue;
+        }
+        let help = advice.on(finding);
+        let text = finding.to_string().replace('\n', "\n     ");
+        let _ = match text.split_once('\n') {
+            Some((head, changes)) => writeln!(out, "     tera {head}{help}\n{changes}"),
+            None => writeln!(out, "     tera {text}{help}"),
+        };
+    }
+    for (kind, count) in kinds {
+        let more = count.saturating_sub(MOST_LISTED);
+        let like = findings.iter().find(|finding| discriminant(*finding) == kind);
+        if let (1.., Some(like)) = (more, like) {
+            let _ = writeln!(out, "     tera {}", advice.on_more(like, more));
+        }
+    }
+}
+
+/// What can be done about findings.
+struct Advice<'a> {
+    capture: &'a Capture,
+    definitions: &'a TeraDefinitions,
+    packets: &'a Packets,
+}
+
+impl Advice<'_> {
+    /// Behind a finding.
+    fn on(&self, finding: &Finding) -> String {
+        match finding {
+            Finding::NoMap { .. } => {
+                let maps = &self.definitions.library().opcodes;
+                match maps.is_empty() {
+                    true => "; give one with --data".to_owned(),
+                    false => format!("; there are maps for {}", listed(maps.keys())),
+                }
             }
+            Finding::Unmapped { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
+            Finding::WrongSide { opcode, .. } => format!(
+                "; the map is of another build, or wrong here: {}",
+                self.rank(Some(*opcode))
+            ),
+            Finding::Misfit { better: Some(better), .. } => {
+                format!("; --pin {} uses it", better.title)
+            }
+            Finding::Misfit { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
+            Finding::Sealed { .. } => format!("; {}", self.integrity()),
+            Finding::UnusedList { .. } => "; give --patch, or a revisions.json that has it".into(),
+            Finding::Deprecated { name, version, .. } => {
+                format!("; --pin {name}.{version} reads them")
+            }
+            Finding::Undefined { name, .. } => format!("; write {name}.1.def"),
+            _ => String::new(),
         }
-        Finding::Unmapped { opcode, .. } => {
-            let from = shell(&capture.file);
-            let mut command = format!("; worldwire tera def rank {opcode} --from {from}");
-            command.push_str(&options(&capture.data));
-            command
+    }
+
+    /// In place of further findings of one kind.
+    fn on_more(&self, like: &Finding, more: usize) -> String {
+        let (what, help) = match like {
+            Finding::Unmapped { .. } => ("without a name", format!("; {}", self.rank(None))),
+            Finding::Undefined { .. } => ("without a definition", String::new()),
+            Finding::Deprecated { .. } => ("with deprecated definitions only", String::new()),
+            Finding::WrongSide { .. } => ("with messages of the wrong side", String::new()),
+            Finding::Misfit { .. } => ("whose definition does not fit", String::new()),
+            _ => ("with an outdated definition", String::new()),
+        };
+        format!("{} {what}{help}", counted(more, "more opcode"))
+    }
+
+    /// The command that identifies an opcode, or all that have no name.
+    fn rank(&self, opcode: Option<u16>) -> String {
+        let opcode = opcode.map_or(String::new(), |opcode| format!(" {opcode}"));
+        let Capture { file, data, .. } = self.capture;
+        format!("worldwire tera def rank{opcode} --from {}{}", shell(file), options(data))
+    }
+
+    /// The command that writes an integrity list to where it is found.
+    fn integrity(&self) -> String {
+        let Capture { file, data, .. } = self.capture;
+        let folder = data.paths.iter().find(|path| path.is_dir());
+        let folder =
+            folder.map_or_else(|| PathBuf::from("integrity"), |path| path.join("integrity"));
+        // The list is called by the patch.
+        let patch = if self.packets.patch().is_some() { "" } else { " --patch VERSION" };
+        let (file, folder) = (shell(file), shell(&folder.join("")));
+        format!("worldwire tera integrity {file}{}{patch} -o {folder}", options(data))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use worldwire_core::Side;
+    use worldwire_tera::file::Library;
+    use worldwire_tera::file::library::Known;
+    use worldwire_tera::schema::Patch;
+
+    use super::*;
+    use crate::cli::Data;
+
+    /// What is written of findings in `a.pcap`, for a build of a patch.
+    fn written(findings: &[Finding], data: &Path, patch: Option<Patch>) -> String {
+        let paths = vec![data.to_owned()];
+        let capture = Capture {
+            file: "a.pcap".into(),
+            keys: Vec::new(),
+            data: Data { paths, revision: None, patch: None, pin: Vec::new() },
+            families: Vec::new(),
+            is_growing: false,
+            tcpdump: None,
+        };
+        let packets = Packets::new(&Library::default(), Known { patch, ..Known::default() });
+        let definitions = TeraDefinitions::default();
+        let advice = Advice { capture: &capture, definitions: &definitions, packets: &packets };
+        let mut out = String::new();
+        write_findings(findings, &advice, &mut out);
+        out
+    }
+
+    #[test]
+    fn so_many_findings_of_a_kind_are_listed() {
+        let unmapped = |opcode| Finding::Unmapped { opcode, from: Side::Client, count: 1 };
+        let undefined = Finding::Undefined { opcode: 1, name: "S_A".into(), count: 1 };
+        let findings: Vec<Finding> = (0..60).map(unmapped).chain([undefined]).collect();
+        let out = written(&findings, Path::new("data"), None);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), MOST_LISTED + 2);
+        let begin =
+            "     tera 49: 1 message of the client without a name; worldwire tera def rank 49 ";
+        assert!(lines[49].starts_with(begin), "{out}");
+        assert_eq!(lines[50], "     tera S_A (1): 1 message without a definition; write S_A.1.def");
+        let more = "     tera 10 more opcodes without a name; worldwire tera def rank --from a.pcap \
+                    --data data";
+        assert_eq!(lines[51], more);
+    }
+
+    #[test]
+    fn every_finding_says_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path();
+        let given = shell(data);
+        let sealed = [Finding::Sealed { names: vec!["C_A".into()] }];
+        let list = format!("-o {given}/integrity/\n");
+        let out = written(&sealed, data, Some(Patch::major(98)));
+        let command = format!("; worldwire tera integrity a.pcap --data {given} {list}");
+        assert!(out.ends_with(&command), "{out}");
+        let out = written(&sealed, data, None);
+        assert!(out.ends_with(&format!(" --data {given} --patch VERSION {list}")), "{out}");
+        // Where definitions are in a file, the list goes beside it.
+        let out = written(&sealed, Path::new("data.json"), Some(Patch::major(98)));
+        assert!(out.ends_with(" --data data.json -o integrity/\n"), "{out}");
+        let rank = "worldwire tera def rank 5 --from a.pcap --data x\n";
+        let crossed = Finding::WrongSide {
+            opcode: 5,
+            name: "C_A".into(),
+            from: Side::Server,
+            count: 3,
+            crossed: 2,
+        };
+        let gaps = Finding::Misfit {
+            opcode: 5,
+            title: "C_A.1".into(),
+            count: 3,
+            failed: 0,
+            odd: 1,
+            gaps: 1,
+            error: None,
+            better: None,
+        };
+        for (finding, told) in [
+            (
+                crossed,
+                "C_A (5): 2 of 3 messages sent by the server, which sends none of that name; \
+                       the map is of another build, or wrong here: ",
+            ),
+            (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),
+        ] {
+            let wanted = format!("     tera {told}{rank}");
+            assert_eq!(written(&[finding], Path::new("x"), None), wanted);
         }
-        Finding::Sealed { .. } => {
-            let mut command = format!("; worldwire tera integrity {}", shell(&capture.file));
-            command.push_str(&options(&capture.data));
-            command
-        }
-        Finding::Deprecated { name, version, .. } => {
-            format!("; --pin {name}.{version} reads them")
-        }
-        Finding::Undefined { name, .. } => format!("; write {name}.1.def"),
-        _ => String::new(),
     }
 }

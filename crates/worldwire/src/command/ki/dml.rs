@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &KiDml, common: &Common) -> Result<(), Failure> {
             let definitions = definitions::load_from(data, common)?;
             show(&definitions.part(), message, *json)
         }
-        KiDml::Check { paths, strict } => check(paths, *strict),
+        KiDml::Check { paths, strict } => check(paths, *strict, common),
         KiDml::Fit { message, file, hex, data } => {
             let definitions = definitions::load_from(data, common)?;
             fit(&definitions.part(), message, file.as_deref(), hex.as_deref())
@@ -135,12 +135,12 @@ fn described(protocols: &Protocols, message: &Message) -> serde_json::Value {
     })
 }
 
-fn check(paths: &[PathBuf], strict: bool) -> Result<(), Failure> {
+fn check(paths: &[PathBuf], strict: bool, common: &Common) -> Result<(), Failure> {
     let mode = if strict { Mode::Strict } else { Mode::Lenient };
     let mut protocols = Protocols::new();
     let (mut files, mut warnings, mut errors) = (0, 0, 0);
     for path in paths {
-        for file in input::files(path)? {
+        for file in input::files(path, &|subject, text| common.note(subject, text))? {
             let xml = file.extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));
             if !xml && *path != file {
                 continue;

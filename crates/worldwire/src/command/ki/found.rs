@@ -134,7 +134,7 @@ fn one_path(
         act(file(path, &bytes))?;
         return Ok(Outcome { count: 1, has_failed: false });
     }
-    let files = input::files(path)?;
+    let files = input::files(path, &|subject, text| common.note(subject, text))?;
     let mut outcome = Outcome::default();
     let mut others = Vec::new();
     for file_path in &files {

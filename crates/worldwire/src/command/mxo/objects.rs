@@ -130,7 +130,7 @@ pub(super) fn convert(
 fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<bool, Failure> {
     let mut texts = Vec::new();
     for path in paths {
-        for file in files(path)? {
+        for file in files(path, &|subject, text| common.note(subject, text))? {
             let (name, bytes) = (file.display().to_string(), read(&file)?);
             // A directory may hold anything.
             if !path.is_dir() && !MxoObjects::are_in(&bytes) {

@@ -102,7 +102,7 @@ impl Build {
 }
 
 pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), Failure> {
-    let (map, mut clean) = map::read_only(of.old_map)?;
+    let (map, mut clean) = map::read_only(of.old_map, common)?;
     map::wants_opcodes(of.old_map, &map)?;
     let definitions = definitions::load_from(of.data, common)?;
     let mut library = definitions.part::<TeraDefinitions>().library().clone();
@@ -143,13 +143,15 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
         // In the end that of the new build.
         revision = build.revision;
     }
-    write_all(target, written(&carry.finish(), &printable(&name), of).as_bytes())?;
+    let add = target.output.as_deref().filter(|_| !target.is_stdout());
+    write_all(target, written(&carry.finish(), &printable(&name), of, add).as_bytes())?;
     map::tell_name(target, revision, common);
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The map, with what its comments mean and what to do about opcodes that stay open.
-fn written(carried: &[Carried], name: &str, of: &Of<'_>) -> String {
+/// The map, with what its comments mean and what to do about opcodes that stay open: commands that
+/// add to the map, if it goes to a file.
+fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) -> String {
     let sure = carried.iter().filter(|one| one.is_sure).count();
     let mut text = String::new();
     let _ = writeln!(
@@ -175,7 +177,8 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>) -> String {
         "\n# Try every definition on the opcodes with ?; the same works for those that are not sure.\n",
     );
     let data = Data { paths: of.data.to_vec(), revision: None, patch: of.patch, pin: Vec::new() };
-    let rest = format!("--from {}{}", shell(of.new), options(&data));
+    let add = file.map_or(String::new(), |file| format!(" --write {} --add", shell(file)));
+    let rest = format!("--from {}{}{add}", shell(of.new), options(&data));
     for Carried { opcode, .. } in open {
         let _ = writeln!(text, "# worldwire tera def rank {opcode} {rest}");
     }
@@ -224,7 +227,11 @@ mod tests {
         let patch = Some(Patch::major(98));
         let of =
             Of { old: "o".as_ref(), old_map: "m".as_ref(), new: "n".as_ref(), data: &data, patch };
-        let text = written(&[one.clone(), open], "m", &of);
+        let file = Path::new("my maps/x");
+        let text = written(&[one.clone(), open.clone()], "m", &of, Some(file));
+        let end = " --data $'a\\x0aS_B = 6' --patch 98 --write 'my maps/x' --add\n";
+        assert!(text.ends_with(end), "{text}");
+        let text = written(&[one.clone(), open], "m", &of, None);
         let (head, _) = text.split_once("\nS_A = 5").unwrap();
         assert!(
             head.contains(
@@ -238,7 +245,7 @@ mod tests {
         assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 5)]);
         assert!(problems.is_empty(), "{problems:?}");
         // Where nothing stays open, nothing is said of it.
-        let text = written(&[one], "m", &of);
+        let text = written(&[one], "m", &of, None);
         assert!(!text.contains('?'), "{text}");
         // What the percentage means is said in any case.
         assert!(

@@ -1,6 +1,7 @@
 //! `worldwire tera def check`.
 
 use std::fmt::Write as _;
+use std::mem::take;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde_json::json;
 use worldwire_tera::schema::set::Update;
 use worldwire_tera::schema::{ParseOptions, Problem, Set};
 
-use super::folder;
+use super::folder::{self, Texts};
 use crate::cli::Common;
 use crate::output::{Failure, complain, print, say};
 use crate::report;
@@ -27,19 +28,17 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     // The watch begins before the first look, so that nothing is missed between them.
     let changes = if watch { Some(Changes::of(paths)?) } else { None };
-    let texts = folder::texts(paths)?;
-    let of_files = (texts.warnings, texts.errors);
-    let mut set = Set::load(texts.files, options);
-    tell(&set, of_files, json, common)?;
+    let mut texts = folder::texts(paths, common)?;
+    let mut set = Set::load(take(&mut texts.files), options);
+    let clean = tell(&set, &texts, json, common)?;
     let Some(changes) = changes else {
-        let clean = of_files.1 == 0 && !set.problems().any(Problem::is_error);
         return if clean { Ok(()) } else { Err(Failure::Input) };
     };
     loop {
         changes.wait()?;
         // A file can vanish between the list of a folder and the look into it: then it is read
         // again with the next change, which is on its way.
-        let texts = match folder::texts(paths) {
+        let mut texts = match folder::texts(paths, common) {
             Ok(texts) => texts,
             Err(Failure::Run(message)) => {
                 complain("--watch", &message);
@@ -47,24 +46,25 @@ pub(super) fn run(
             }
             Err(_) => continue,
         };
-        let of_files = (texts.warnings, texts.errors);
-        let Update { read, compiled, removed } = set.update(texts.files);
+        let Update { read, compiled, removed } = set.update(take(&mut texts.files));
         if read + removed == 0 {
             continue;
         }
         if !common.quiet {
             say(format_args!("{read} read, {compiled} compiled, {removed} removed"));
         }
-        tell(&set, of_files, json, common)?;
+        tell(&set, &texts, json, common)?;
     }
 }
 
-/// Says what is wrong, and what there is. So many warnings and errors about the files themselves
-/// were reported before.
-fn tell(set: &Set, of_files: (usize, usize), json: bool, common: &Common) -> Result<(), Failure> {
+/// Says what is wrong with files and definitions, and what there is. True when there are no errors.
+fn tell(set: &Set, texts: &Texts, json: bool, common: &Common) -> Result<bool, Failure> {
     let mut out = String::new();
+    let of_set: Vec<Problem> = texts.places.problems(set).collect();
+    let all = || texts.problems.iter().chain(&of_set);
+    let errors = all().filter(|problem| problem.is_error()).count();
     if json {
-        for problem in set.problems() {
+        for problem in all() {
             let severity = if problem.is_error() { "error" } else { "warning" };
             let Problem { kind, diagnostic } = problem;
             let line = json!({
@@ -75,13 +75,13 @@ fn tell(set: &Set, of_files: (usize, usize), json: bool, common: &Common) -> Res
             });
             let _ = writeln!(out, "{line}");
         }
-        return print(&out);
+        print(&out)?;
+        return Ok(errors == 0);
     }
-    let shown = set.problems().filter(|problem| !common.quiet || problem.is_error());
+    texts.tell(common);
+    let shown = of_set.iter().filter(|problem| !common.quiet || problem.is_error());
     report::diagnostics(shown.map(|problem| &problem.diagnostic));
-    let errors = set.problems().filter(|problem| problem.is_error()).count();
-    let warnings = set.problems().count() - errors + of_files.0;
-    let errors = errors + of_files.1;
+    let warnings = all().count() - errors;
     let plural = |count: usize| if count == 1 { "" } else { "s" };
     let (files, good, names) = (set.files(), set.definitions().count(), set.names().count());
     let dialect = match set.dialect() {
@@ -99,7 +99,8 @@ fn tell(set: &Set, of_files: (usize, usize), json: bool, common: &Common) -> Res
         plural(warnings),
         plural(errors)
     );
-    print(&out)
+    print(&out)?;
+    Ok(errors == 0)
 }
 
 /// What changes in some files and folders.

@@ -9,6 +9,7 @@ use worldwire_tera::schema::diff::{Change, diff};
 use worldwire_tera::schema::{Definition, ParseOptions, Set};
 
 use super::folder;
+use crate::cli::Common;
 use crate::output::{Failure, print};
 
 /// One side of a comparison.
@@ -22,15 +23,17 @@ pub(super) fn run(
     data: &[PathBuf],
     options: ParseOptions,
     json: bool,
+    common: &Common,
 ) -> Result<(), Failure> {
+    let set = |paths: &[PathBuf]| folder::set(paths, options.clone(), common);
     let known = match data {
         [] => None,
-        _ => Some(folder::set(data, options.clone())?),
+        _ => Some(set(data)?),
     };
     let [old, new] = sides;
     let mut out = String::new();
     let mut broken = false;
-    match (side(old, known.as_ref(), &options)?, side(new, known.as_ref(), &options)?) {
+    match (side(old, known.as_ref(), &set)?, side(new, known.as_ref(), &set)?) {
         (Side::One(old), Side::One(new)) => one(&old, &new, json, &mut out),
         (Side::Folder(old), Side::Folder(new)) => {
             // What cannot be read looks as if it was not there.
@@ -46,13 +49,17 @@ pub(super) fn run(
     if broken { Err(Failure::Input) } else { Ok(()) }
 }
 
-fn side(word: &str, known: Option<&Set>, options: &ParseOptions) -> Result<Side, Failure> {
+fn side(
+    word: &str,
+    known: Option<&Set>,
+    load: &impl Fn(&[PathBuf]) -> Result<Set, Failure>,
+) -> Result<Side, Failure> {
     let path = Path::new(word);
     if path.is_dir() {
-        return Ok(Side::Folder(Box::new(folder::set(&[path.to_owned()], options.clone())?)));
+        return Ok(Side::Folder(Box::new(load(&[path.to_owned()])?)));
     }
     if path.is_file() {
-        let set = folder::set(&[path.to_owned()], options.clone())?;
+        let set = load(&[path.to_owned()])?;
         // A file with errors was complained about.
         let definition = set.definitions().next().ok_or(Failure::Input)?;
         return Ok(Side::One(Box::new(definition.clone())));

@@ -1,6 +1,7 @@
 //! `worldwire tera def list` and `find`.
 
 use std::fmt::Write as _;
+use std::mem::take;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -12,7 +13,13 @@ use worldwire_tera::schema::plan::{Field, FieldKind};
 use worldwire_tera::schema::{Definition, ParseOptions, Plan};
 
 use super::folder;
+use crate::cli::Common;
 use crate::output::{Failure, complain, print};
+
+/// The most bytes of the paths of all fields of a definition. Of known ones they have 4,182 at most.
+const MOST_PATHS: usize = 1 << 24;
+/// What is held before it is printed.
+const MOST_HELD: usize = 1 << 16;
 
 /// What is wanted of a definition.
 #[derive(Default)]
@@ -29,12 +36,23 @@ pub(super) fn run(
     options: ParseOptions,
     wanted: &Wanted,
     json: bool,
+    common: &Common,
 ) -> Result<(), Failure> {
-    let set = folder::set(data, options)?;
+    let set = folder::set(data, options, common)?;
     let mut out = String::new();
+    let (mut is_found, mut clean) = (false, true);
     for definition in set.definitions() {
         let mut fields = Vec::new();
-        paths(definition.plan(), definition.plan().fields(), "", &mut fields);
+        if json || wanted.field.is_some() {
+            let mut room = MOST_PATHS;
+            let plan = definition.plan();
+            if paths(plan, plan.fields(), "", &mut room, &mut fields).is_none() {
+                let problem = format!("its fields have paths of more than {MOST_PATHS} bytes");
+                complain(definition.title(), &format!("{problem} (field paths); left out"));
+                clean = false;
+                continue;
+            }
+        }
         if let Some(field) = &wanted.field {
             fields.retain(|path| {
                 let name = path.rsplit(['.', ']']).next().unwrap_or_default();
@@ -53,11 +71,14 @@ pub(super) fn run(
         if !fits {
             continue;
         }
-        let named = if wanted.field.is_some() { fields.as_slice() } else { &[] };
+        is_found = true;
+        if out.len() > MOST_HELD {
+            print(&take(&mut out))?;
+        }
         if json {
             let line = json!({
                 "name": definition.name(), "version": definition.version(),
-                "from": from.map(Side::name), "least": least, "is_fixed": is_fixed, "fields": named,
+                "from": from.map(Side::name), "least": least, "is_fixed": is_fixed, "fields": fields,
             });
             let _ = writeln!(out, "{line}");
             continue;
@@ -66,16 +87,16 @@ pub(super) fn run(
         let least = least.map_or_else(|| ">65535".to_owned(), |least| format!("{least:>5}"));
         let more = if is_fixed { ' ' } else { '+' };
         let _ = write!(out, "{from:<6} {least}{more} {}", definition.title());
-        if !named.is_empty() {
-            let _ = write!(out, "  {}", named.join(", "));
+        if !fields.is_empty() {
+            let _ = write!(out, "  {}", fields.join(", "));
         }
         out.push('\n');
     }
-    if out.is_empty() {
+    print(&out)?;
+    if !is_found {
         complain("tera def", "no definition is like that");
-        return Err(Failure::Input);
     }
-    print(&out)
+    if is_found && clean { Ok(()) } else { Err(Failure::Input) }
 }
 
 /// The fewest bytes of a message, with a header of 4: that of zeros and empty lists. `None` when
@@ -86,8 +107,14 @@ fn least(definition: &Definition) -> Option<usize> {
     Some(shortest.len())
 }
 
-/// The paths of all fields.
-fn paths(plan: &Plan, fields: &[Field], around: &str, out: &mut Vec<String>) {
+/// The paths of all fields; `None` when there is no room for them.
+fn paths(
+    plan: &Plan,
+    fields: &[Field],
+    around: &str,
+    room: &mut usize,
+    out: &mut Vec<String>,
+) -> Option<()> {
     for field in fields {
         let path = format!("{around}{}", field.name());
         let inside = match field.kind() {
@@ -99,10 +126,34 @@ fn paths(plan: &Plan, fields: &[Field], around: &str, out: &mut Vec<String>) {
             _ => None,
         };
         if !field.name().is_empty() {
+            *room = room.checked_sub(path.len())?;
             out.push(path.clone());
         }
         if let Some((fields, mark)) = inside {
-            paths(plan, fields, &format!("{path}{mark}"), out);
+            paths(plan, fields, &format!("{path}{mark}"), room, out)?;
         }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use worldwire_tera::schema::FileName;
+
+    use super::*;
+
+    #[test]
+    fn paths_take_so_much_room_and_no_more() {
+        let file = FileName::parse("S_A.1.def").expect("a name");
+        let text = "object a\n- int32 b\narray c\n- int32 d\n";
+        let definition = Definition::parse(&file, text, &ParseOptions::default()).expect("good");
+        let plan = definition.plan();
+        let all = |mut room: usize| {
+            let mut out = Vec::new();
+            paths(plan, plan.fields(), "", &mut room, &mut out).map(|()| out)
+        };
+        let wanted = ["a", "a.b", "c", "c[].d"].map(str::to_owned);
+        assert_eq!(all(10).as_deref(), Some(&wanted[..]));
+        assert_eq!(all(9), None);
     }
 }

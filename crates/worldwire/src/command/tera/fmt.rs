@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use worldwire_tera::schema::format::canonical;
 
 use super::folder;
-use crate::cli::Target;
+use crate::cli::{Common, Target};
 use crate::output::{Failure, print, write_all};
 use crate::report;
 
-pub(super) fn run(paths: &[PathBuf], check: bool) -> Result<(), Failure> {
+pub(super) fn run(paths: &[PathBuf], check: bool, common: &Common) -> Result<(), Failure> {
     let mut out = String::new();
     let (mut broken, mut differs) = (false, false);
     for path in paths {
         if path == Path::new("-") {
-            match tidy("standard input", &folder::read(path)?.0) {
+            match tidy("standard input", &folder::read(path, common)?) {
                 Some(text) => out.push_str(&text),
                 None => broken = true,
             }
             continue;
         }
-        for file in folder::files(path)? {
+        for file in folder::files(path, common)? {
             if file.extension().is_some_and(|end| end == "js" || end == "json") {
                 continue;
             }
-            let text = match folder::read(&file) {
-                Ok((text, _)) => text,
+            let text = match folder::read(&file, common) {
+                Ok(text) => text,
                 // The others are formatted all the same.
                 Err(Failure::Input) => {
                     broken = true;

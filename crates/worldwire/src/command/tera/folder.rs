@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use worldwire_core::nearest;
-use worldwire_tera::file::{Bundle, text};
-use worldwire_tera::schema::{Definition, ParseOptions, Set};
+use worldwire_core::{Source, listed, nearest};
+use worldwire_tera::file::Bundle;
+use worldwire_tera::file::text::{self, NotText};
+use worldwire_tera::schema::{Definition, ParseOptions, Problem, ProblemKind, Set};
 
+use crate::cli::Common;
 use crate::input;
 use crate::output::{Failure, complain, shown};
 use crate::report;
@@ -16,46 +18,87 @@ use crate::report;
 #[derive(Default)]
 pub(super) struct Texts {
     pub(super) files: Vec<(String, String)>,
-    /// What was said about the files themselves.
-    pub(super) warnings: usize,
-    pub(super) errors: usize,
+    /// What is wrong with the files themselves.
+    pub(super) problems: Vec<Problem>,
+    pub(super) places: Places,
 }
 
-/// Reads the definitions of some paths; what is wrong with the files is reported.
-pub(super) fn texts(paths: &[PathBuf]) -> Result<Texts, Failure> {
+/// Where definitions are from, by the names of their files.
+#[derive(Default)]
+pub(super) struct Places(BTreeMap<String, PathBuf>);
+
+impl Places {
+    /// What is wrong with the definitions of a set, each with the path of its file as it was given.
+    pub(super) fn problems<'p>(&'p self, set: &'p Set) -> impl Iterator<Item = Problem> {
+        set.problems().map(|Problem { kind, diagnostic }| {
+            let diagnostic = diagnostic.clone();
+            let diagnostic = match self.0.get(diagnostic.file()) {
+                Some(path) => diagnostic.in_file(&shown(path)),
+                None => diagnostic,
+            };
+            Problem { kind: *kind, diagnostic }
+        })
+    }
+}
+
+impl Texts {
+    /// Says what is wrong with the files themselves.
+    pub(super) fn tell(&self, common: &Common) {
+        for problem in self.problems.iter().filter(|one| !common.quiet || one.is_error()) {
+            let Problem { kind, diagnostic } = problem;
+            match kind {
+                // There is no line to be shown.
+                ProblemKind::NotText | ProblemKind::NotUtf8 | ProblemKind::DuplicateFile => {
+                    complain(diagnostic.file(), diagnostic.message());
+                }
+                _ => report::diagnostics([diagnostic]),
+            }
+        }
+    }
+
+    /// Notes what is wrong with a whole file; gives its text if it has one.
+    fn checked(&mut self, file: &Path, read: Result<(String, bool), NotText>) -> Option<String> {
+        let name = shown(file);
+        let source = Source::new(&name, "");
+        let (kind, diagnostic, text) = match read {
+            Ok((text, false)) => return Some(text),
+            Ok((text, true)) => {
+                (ProblemKind::NotUtf8, source.warning(0..0, text::NOT_UTF8), Some(text))
+            }
+            Err(error) => (ProblemKind::NotText, source.error(0..0, error.to_string()), None),
+        };
+        self.problems.push(Problem { kind, diagnostic });
+        text
+    }
+}
+
+/// Reads the definitions of some paths, as far as they can be read.
+pub(super) fn texts(paths: &[PathBuf], common: &Common) -> Result<Texts, Failure> {
     let mut texts = Texts::default();
-    let mut known: BTreeMap<String, PathBuf> = BTreeMap::new();
     for path in paths {
-        let files = files(path)?;
+        let files = files(path, common)?;
         if path.is_dir() {
             one_set(path, &files)?;
         }
         for file in files {
-            let (text, is_latin) = match read(&file) {
-                Ok(read) => read,
-                // The others are read all the same.
-                Err(Failure::Input) => {
-                    texts.errors += 1;
-                    continue;
-                }
-                Err(failure) => return Err(failure),
-            };
-            texts.warnings += usize::from(is_latin);
+            let read = text::read(input::read(&file)?);
+            let Some(text) = texts.checked(&file, read) else { continue };
             let name = name(&file);
             if name.ends_with(".json") {
                 let (bundle, problems) = Bundle::parse(&shown(&file), &text);
-                report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
-                texts.errors += problems.iter().filter(|problem| problem.is_error()).count();
-                let bundled = bundle.files.into_iter().map(|(name, text)| (name.into(), text));
-                texts.files.extend(bundled);
+                texts.problems.extend(problems);
+                for (name, text) in bundle.files {
+                    texts.places.0.remove(&*name);
+                    texts.files.push((name.into(), text));
+                }
                 continue;
             }
-            match known.insert(name.clone(), file.clone()) {
+            match texts.places.0.insert(name.clone(), file.clone()) {
                 Some(other) if other != file => {
                     let message =
                         format!("there is another {name}: {}; this one counts", shown(&other));
-                    complain(&shown(&file), &message);
-                    texts.warnings += 1;
+                    let diagnostic = Source::new(&shown(&file), "").warning(0..0, message);
+                    texts.problems.push(Problem { kind: ProblemKind::DuplicateFile, diagnostic });
                 }
                 _ => {}
             }
@@ -65,16 +108,13 @@ pub(super) fn texts(paths: &[PathBuf]) -> Result<Texts, Failure> {
     Ok(texts)
 }
 
-/// The text of a file, and whether it is taken as Latin-1, which is said then.
-pub(super) fn read(file: &Path) -> Result<(String, bool), Failure> {
-    let (text, is_latin) = text::read(input::read(file)?).map_err(|error| {
-        complain(&shown(file), &error.to_string());
-        Failure::Input
-    })?;
-    if is_latin {
-        complain(&shown(file), text::NOT_UTF8);
-    }
-    Ok((text, is_latin))
+/// The text of a file; what is odd about it is said.
+pub(super) fn read(file: &Path, common: &Common) -> Result<String, Failure> {
+    let mut texts = Texts::default();
+    let read = text::read(input::read(file)?);
+    let text = texts.checked(file, read);
+    texts.tell(common);
+    text.ok_or(Failure::Input)
 }
 
 /// Whether the files of a folder are one set: several have definitions of the same names.
@@ -100,8 +140,8 @@ pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
 }
 
 /// The definition files of a path; the path itself when it is a file, whatever it is called.
-pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let mut files = input::files(path)?;
+pub(super) fn files(path: &Path, common: &Common) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = input::files(path, &|subject, text| common.note(subject, text))?;
     if path.is_dir() {
         // Definitions written as programs are named, too.
         files.retain(|file| {
@@ -117,10 +157,16 @@ pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 /// Reads definitions; what is wrong with them is reported.
-pub(in crate::command) fn set(paths: &[PathBuf], options: ParseOptions) -> Result<Set, Failure> {
-    let set = Set::load(texts(paths)?.files, options);
-    let errors = set.problems().filter(|problem| problem.is_error());
-    report::diagnostics(errors.map(|problem| &problem.diagnostic));
+pub(in crate::command) fn set(
+    paths: &[PathBuf],
+    options: ParseOptions,
+    common: &Common,
+) -> Result<Set, Failure> {
+    let texts = texts(paths, common)?;
+    texts.tell(common);
+    let set = Set::load(texts.files, options);
+    let problems: Vec<Problem> = texts.places.problems(&set).filter(Problem::is_error).collect();
+    report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
     Ok(set)
 }
 
@@ -143,7 +189,7 @@ pub(crate) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Fail
     let versions: Vec<String> =
         set.versions(name).map(|definition| definition.version().to_string()).collect();
     let hint = match nearest(name, set.names()) {
-        _ if !versions.is_empty() => format!("; there is version {}", versions.join(", ")),
+        _ if !versions.is_empty() => format!("; there is version {}", listed(versions)),
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
-use worldwire_dissect::{Item, Scratch};
+use worldwire_core::listed;
+use worldwire_dissect::{Item, Scratch, TeraDefinitions};
 use worldwire_tera::diagnosis::Diagnosis;
 use worldwire_tera::packet::Packets;
 
@@ -24,6 +25,7 @@ pub(super) fn run(
     let TeraBuild { data, revision, patch } = build;
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
     let definitions = definitions::load(&data, common)?;
+    let known = definitions.part::<TeraDefinitions>();
     let given = options(&data);
     let mut builds: BTreeMap<Option<u32>, Diagnosis> = BTreeMap::new();
     let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(Arc<Packets>, Said)>| {
@@ -40,6 +42,19 @@ pub(super) fn run(
         }
         Ok(())
     })?;
+    for (revision, build) in &builds {
+        let library = known.library();
+        if build.packets().patch().is_none() && !library.integrity.is_empty() {
+            let of =
+                revision.map_or("the client".to_owned(), |number| format!("revision {number}"));
+            let patches = listed(library.integrity.keys());
+            let text = format!(
+                "the patch of {of} is not known, so the lists of patch {patches} are not used; give \
+                 --patch, or a revisions.json that has it"
+            );
+            common.note(&shown(file), &text);
+        }
+    }
     let lists: Vec<_> = builds.values().map(Diagnosis::integrity).collect();
     let names: BTreeSet<&str> = lists.iter().flat_map(|list| list.iter()).collect();
     let mut unnamed: BTreeMap<u16, u64> = BTreeMap::new();
@@ -57,25 +72,45 @@ pub(super) fn run(
             false => "no message with a name has counter and checksum".to_owned(),
         };
         if !perhaps.is_empty() {
-            let perhaps: Vec<&str> = perhaps.into_iter().collect();
             problem += "; a single message of these may have them: ";
-            problem += &perhaps.join(", ");
+            problem += &listed(perhaps);
         }
         complain(&shown(file), &problem);
         return Err(Failure::Input);
     }
-    write_all(target, format!("{:#}\n", json!(names)).as_bytes())?;
+    let target = in_folder(target, builds.values())?;
+    write_all(&target, format!("{:#}\n", json!(names)).as_bytes())?;
     if clean && unnamed.is_empty() { Ok(()) } else { Err(Failure::Input) }
+}
+
+/// The target; in a folder the file that the list is found in, which is called by the patch.
+fn in_folder<'d>(
+    target: &Target,
+    builds: impl Iterator<Item = &'d Diagnosis>,
+) -> Result<Target, Failure> {
+    let mut patches: Vec<Option<u16>> =
+        builds.map(|build| build.packets().patch().map(|patch| patch.major)).collect();
+    patches.dedup();
+    let patch = match patches[..] {
+        [patch] => patch,
+        _ => None,
+    };
+    if let (Some(folder), None) = (target.folder(), patch) {
+        let folder = shown(folder);
+        let problem = "the list is called by the patch, which is not known; give --patch";
+        return Err(Failure::Run(format!("-o {folder}: {problem}, or the name of a file")));
+    }
+    target.of_file(|| PathBuf::from(format!("{}.json", patch.unwrap_or_default())))
 }
 
 /// What to say of opcodes that have counter and checksum, and no name to stand in a list with.
 fn nameless(unnamed: &BTreeMap<u16, u64>, file: &Path, given: &str) -> String {
-    let listed =
+    let opcodes =
         unnamed.iter().map(|(opcode, count)| format!("{opcode} ({})", counted(*count, "message")));
-    let listed = listed.collect::<Vec<_>>().join(", ");
+    let opcodes = listed(opcodes);
     let mut problem = match unnamed.len() {
-        1 => format!("opcode {listed} has counter and checksum, but no name for the list"),
-        _ => format!("opcodes {listed} have counter and checksum, but no names for the list"),
+        1 => format!("opcode {opcodes} has counter and checksum, but no name for the list"),
+        _ => format!("opcodes {opcodes} have counter and checksum, but no names for the list"),
     };
     // Without an opcode, all that have no name are tried.
     let one = unnamed.keys().next().filter(|_| unnamed.len() == 1);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::json;
-use worldwire_core::nearest;
+use worldwire_core::{listed, nearest};
 use worldwire_tera::file::library::sender;
 use worldwire_tera::file::{Bundle, CodeMap, MapKind, MapName};
 use worldwire_tera::schema::Problem;
@@ -22,8 +22,9 @@ pub(super) fn show(
     wanted: &[String],
     revision: Option<u32>,
     json: bool,
+    common: &Common,
 ) -> Result<(), Failure> {
-    let (map, clean) = read(file, revision)?;
+    let (map, clean) = read(file, revision, common)?;
     let mut entries: Vec<(&str, u32)> = map.iter().collect();
     entries.sort_by_key(|entry| (entry.1, entry.0));
     let mut missing = false;
@@ -68,8 +69,9 @@ pub(super) fn convert(
     to: TeraMapForm,
     revision: Option<u32>,
     target: &Target,
+    common: &Common,
 ) -> Result<(), Failure> {
-    let (map, clean) = read(file, revision)?;
+    let (map, clean) = read(file, revision, common)?;
     let text = match to {
         TeraMapForm::Map => map.format(),
         TeraMapForm::Plain => map.format().replace(" = ", " "),
@@ -82,8 +84,8 @@ pub(super) fn convert(
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
-    let ((old, old_clean), (new, new_clean)) = (read_only(old)?, read_only(new)?);
+pub(super) fn diff(old: &Path, new: &Path, json: bool, common: &Common) -> Result<(), Failure> {
+    let ((old, old_clean), (new, new_clean)) = (read_only(old, common)?, read_only(new, common)?);
     let names: BTreeSet<&str> = old.iter().chain(new.iter()).map(|(name, _)| name).collect();
     let mut out = String::new();
     for name in names {
@@ -106,21 +108,21 @@ pub(super) fn diff(old: &Path, new: &Path, json: bool) -> Result<(), Failure> {
 
 /// Reads a map in any form, where no option tells which of several is meant: it has to be alone in its
 /// file. What is wrong with it is reported. False when parts were left out.
-pub(super) fn read_only(file: &Path) -> Result<(CodeMap, bool), Failure> {
-    read_choosing(file, None, |revisions| {
+pub(super) fn read_only(file: &Path, common: &Common) -> Result<(CodeMap, bool), Failure> {
+    read_choosing(file, None, common, |revisions| {
         let path = shell(file);
         format!(
             "wanted a file with one map, found those of {}; this writes one of them: worldwire tera map \
              convert {path} --revision NUMBER --to map -o protocol.NUMBER.map",
-            revisions.join(", ")
+            listed(revisions)
         )
     })
 }
 
 /// The same, where `--revision` tells which of several is meant.
-fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> {
-    read_choosing(file, revision, |revisions| {
-        format!("wanted --revision with one of {}", revisions.join(", "))
+fn read(file: &Path, revision: Option<u32>, common: &Common) -> Result<(CodeMap, bool), Failure> {
+    read_choosing(file, revision, common, |revisions| {
+        format!("wanted --revision with one of {}", listed(revisions))
     })
 }
 
@@ -128,12 +130,14 @@ fn read(file: &Path, revision: Option<u32>) -> Result<(CodeMap, bool), Failure> 
 fn read_choosing(
     file: &Path,
     revision: Option<u32>,
+    common: &Common,
     help: impl Fn(&[String]) -> String,
 ) -> Result<(CodeMap, bool), Failure> {
-    let (text, _) = folder::read(file)?;
+    let text = folder::read(file, common)?;
     let path = file.display().to_string();
     let told = |problems: Vec<Problem>| {
-        report::diagnostics(problems.iter().map(|problem| &problem.diagnostic));
+        let shown = problems.iter().filter(|problem| !common.quiet || problem.is_error());
+        report::diagnostics(shown.map(|problem| &problem.diagnostic));
         !problems.iter().any(Problem::is_error)
     };
     if !text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
@@ -146,7 +150,7 @@ fn read_choosing(
     if let Ok(Pairs(pairs)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         let (map, said) = CodeMap::from_pairs_noting(pairs);
         for text in said {
-            complain(&path, &text);
+            common.note(&path, &text);
         }
         return Ok((map, true));
     }

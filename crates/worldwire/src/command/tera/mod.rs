@@ -6,6 +6,7 @@ mod diff;
 mod find;
 mod fmt;
 pub(crate) mod folder;
+mod growing;
 mod integrity;
 mod map;
 mod rank;
@@ -21,10 +22,10 @@ pub(crate) fn run(arguments: &Tera, common: &Common) -> Result<(), Failure> {
             check::run(paths, reading.options(), *json, *watch, common)
         }
         TeraCommand::Def(TeraDef::Show { definition, data, reading, header, json }) => {
-            show::run(definition, data, reading.options(), *header, *json)
+            show::run(definition, data, reading.options(), *header, *json, common)
         }
         TeraCommand::Def(TeraDef::List { data, reading, json }) => {
-            find::run(data, reading.options(), &find::Wanted::default(), *json)
+            find::run(data, reading.options(), &find::Wanted::default(), *json, common)
         }
         TeraCommand::Def(TeraDef::Find { data, field, length, from, reading, json }) => {
             let wanted = find::Wanted {
@@ -32,17 +33,17 @@ pub(crate) fn run(arguments: &Tera, common: &Common) -> Result<(), Failure> {
                 length: length.map(usize::from),
                 from: from.map(side),
             };
-            find::run(data, reading.options(), &wanted, *json)
+            find::run(data, reading.options(), &wanted, *json, common)
         }
         TeraCommand::Def(TeraDef::Diff { old, new, data, reading, json }) => {
-            diff::run([old, new], data, reading.options(), *json)
+            diff::run([old, new], data, reading.options(), *json, common)
         }
-        TeraCommand::Def(TeraDef::Fmt { paths, check }) => fmt::run(paths, *check),
+        TeraCommand::Def(TeraDef::Fmt { paths, check }) => fmt::run(paths, *check, common),
         TeraCommand::Def(TeraDef::Rank(arguments)) => rank::run(arguments, common),
         TeraCommand::Map(TeraMap::Show { file, entries, revision, json }) => {
-            map::show(file, entries, *revision, *json)
+            map::show(file, entries, *revision, *json, common)
         }
-        TeraCommand::Map(TeraMap::Diff { old, new, json }) => map::diff(old, new, *json),
+        TeraCommand::Map(TeraMap::Diff { old, new, json }) => map::diff(old, new, *json, common),
         TeraCommand::Map(TeraMap::Carry { old, old_map, new, data, patch, target }) => {
             let of = carry::Of { old, old_map, new, data, patch: *patch };
             carry::run(&of, target, common)
@@ -51,7 +52,7 @@ pub(crate) fn run(arguments: &Tera, common: &Common) -> Result<(), Failure> {
             integrity::run(capture, build, target, common)
         }
         TeraCommand::Map(TeraMap::Convert { file, to, revision, target }) => {
-            map::convert(file, *to, *revision, target)
+            map::convert(file, *to, *revision, target, common)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `worldwire tera def rank`.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,18 +9,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 use serde_json::json;
+use worldwire_core::listed;
 use worldwire_dissect::{Item, Scratch};
+use worldwire_tera::file::CodeMap;
 use worldwire_tera::frame::Header;
 use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::Packets;
 use worldwire_tera::rank::{Candidate, Ranking};
 
 use super::carry::Said;
+use super::growing::GrowingMap;
 use super::map;
 use crate::cli::{Capture, Common, Data, Target, TeraRank};
 use crate::command::capture;
 use crate::definitions;
-use crate::output::{Failure, Place, complain, counted, print, shown, write_all};
+use crate::output::{Failure, Place, complain, counted, occupied, print, shown, write_all};
 
 /// Scores that are as good as the same.
 const SAME: f64 = 0.05;
@@ -37,11 +41,21 @@ struct Found {
 }
 
 pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> {
-    let TeraRank { opcode, from, data, revision, patch, write, force, top, json } = arguments;
+    let TeraRank { opcode, from, data, revision, patch, write, add, force, top, json } = arguments;
     let target = write.clone().map(|file| Target { output: Some(file), force: *force });
-    if let Some(target) = &target {
-        // Before the work is done, and its results are shown.
-        Place::of(target)?;
+    // Before the work is done, and its results are shown.
+    let growing = match &write {
+        Some(file) if *add => Some(GrowingMap::open(file, common)?),
+        _ => None,
+    };
+    if let (Some(target), None) = (&target, &growing) {
+        Place::of(target).map_err(|failure| or_add(failure, target))?;
+    }
+    let kept = growing.as_ref().map(GrowingMap::map);
+    let is_kept = |number: u16| kept.and_then(|map| map.name(number.into()));
+    if let (Some(name), Some(file), Some(opcode)) = (opcode.and_then(is_kept), write, opcode) {
+        complain(&shown(file), &format!("has opcode {opcode} already, as {name}"));
+        return Err(Failure::Input);
     }
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
     let definitions = definitions::load(&data, common)?;
@@ -56,7 +70,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         };
         let is_wanted = match opcode {
             Some(opcode) => *opcode == number,
-            None => packets.get(number).is_none(),
+            None => packets.get(number).is_none() && is_kept(number).is_none(),
         };
         if is_wanted {
             out.push((number, Arc::clone(packets), said));
@@ -104,18 +118,22 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         );
         complain(&shown(from), &message);
     }
-    let (parts, lines): (Vec<String>, Vec<String>) = found
+    let (parts, lines): (Vec<String>, Vec<Line>) = found
         .par_iter()
         .map(|(opcode, found)| {
             let mut out = String::new();
-            let line = one(*opcode, found, top.get(), *json, &mut out);
+            let line = one(*opcode, found, kept, top.get(), *json, &mut out);
             (out, line)
         })
         .unzip();
     let separator = if *json { "" } else { "\n" };
     print(&parts.join(separator))?;
     if let Some(target) = target {
-        write_all(&target, lines.concat().as_bytes())?;
+        let lines = without_doubles(&lines);
+        match growing {
+            Some(growing) => growing.add(lines.iter().map(|line| &**line))?,
+            None => write_all(&target, lines.concat().as_bytes())?,
+        }
         let mut revisions = found.iter().map(|(_, found)| found.packets.known().revision);
         let first = revisions.next().flatten();
         // Of several builds, nobody knows which one is meant.
@@ -135,8 +153,66 @@ fn keep_most<F>(found: &mut Vec<(u16, F)>, most: usize, count: impl Fn(&F) -> u6
     more
 }
 
-/// Writes what fits an opcode; gives its line of a map.
-fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> String {
+/// Says of a file that is in the way that it can grow.
+fn or_add(failure: Failure, target: &Target) -> Failure {
+    match (failure, &target.output) {
+        (Failure::Run(problem), Some(file)) if problem == occupied(file) => {
+            Failure::Run(format!("{problem}, --add adds to it"))
+        }
+        (failure, _) => failure,
+    }
+}
+
+/// The line of an opcode in a map.
+struct Line {
+    opcode: u16,
+    text: String,
+    /// The name and its score, where it is no comment.
+    named: Option<(Box<str>, f64)>,
+}
+
+impl Line {
+    fn comment(opcode: u16, text: String) -> Self {
+        Self { opcode, text: format!("# {text}\n"), named: None }
+    }
+}
+
+/// The lines of a map. Where one name fits several opcodes, it stands for the one that it clearly
+/// fits best.
+fn without_doubles<'l>(lines: &'l [Line]) -> Vec<Cow<'l, str>> {
+    let mut best: BTreeMap<&str, Vec<(f64, u16)>> = BTreeMap::new();
+    for Line { opcode, named, .. } in lines {
+        if let Some((name, score)) = named {
+            best.entry(name).or_default().push((*score, *opcode));
+        }
+    }
+    for scores in best.values_mut() {
+        scores.sort_by(|one, other| other.0.total_cmp(&one.0));
+    }
+    let text = |line: &'l Line| {
+        let Line { opcode, text, named } = line;
+        let scores = named.as_ref().and_then(|(name, score)| Some((best.get(&**name)?, score)));
+        let Some((scores, score)) = scores else { return Cow::from(text) };
+        // The best of the others.
+        match scores.iter().find(|(_, other)| other != opcode) {
+            Some((other, rival)) if other + SAME > *score => {
+                Cow::Owned(format!("# {}; fits {rival}, too\n", text.trim_end()))
+            }
+            _ => Cow::from(text),
+        }
+    };
+    lines.iter().map(text).collect()
+}
+
+/// Writes what fits an opcode; gives its line of a map. Names that are kept are not for it.
+fn one(
+    opcode: u16,
+    found: &Found,
+    kept: Option<&CodeMap>,
+    top: usize,
+    json: bool,
+    out: &mut String,
+) -> Line {
     let Found { packets, messages, more } = found;
     let mut ranking = Ranking::of(packets);
     for Said { stream, from, bytes } in messages {
@@ -144,7 +220,8 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
     }
     let (shortest, longest) = ranking.lengths().unwrap_or_default();
     let tried = messages.len();
-    let candidates = ranking.finish();
+    let mut candidates = ranking.finish();
+    candidates.retain(|one| kept.and_then(|map| map.code(one.definition.name())).is_none());
     if !json {
         let from = messages.first().map_or("", |said| said.from.name());
         let plural = if tried == 1 { "" } else { "s" };
@@ -155,7 +232,8 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
         };
         let _ = writeln!(out, "{opcode}: {tried}{all} message{plural} from the {from}, {lengths}");
         if candidates.is_empty() {
-            let _ = writeln!(out, "  no definition fits");
+            let other = if kept.is_some() { "other " } else { "" };
+            let _ = writeln!(out, "  no {other}definition fits");
         } else {
             let _ = writeln!(out, "   score      fits     clean  header  definition");
         }
@@ -195,25 +273,28 @@ fn one(opcode: u16, found: &Found, top: usize, json: bool, out: &mut String) -> 
         out.push('\n');
     }
     if tied && !json {
-        let _ = writeln!(out, "  a tie: nothing in the messages tells {} apart", ties.join(", "));
+        let _ = writeln!(out, "  a tie: nothing in the messages tells {} apart", listed(&ties));
     }
     match best {
         Some(best) if tied => {
-            format!("# {} = {opcode} # a tie: {}\n", best.definition.name(), ties.join(", "))
+            let text = format!("{} = {opcode} # a tie: {}", best.definition.name(), listed(&ties));
+            Line::comment(opcode, text)
         }
         Some(Candidate { definition, score, form, .. }) => {
             let (name, score) = (definition.name(), tenths(*score));
             if score <= 0.0 {
-                return format!("# {name} = {opcode} # score {score:.1}: nothing fits well\n");
+                let text = format!("{name} = {opcode} # score {score:.1}: nothing fits well");
+                return Line::comment(opcode, text);
             }
             let sealed = match form {
                 HeaderForm::Plain => "",
                 HeaderForm::Integrity => ", with counter and checksum",
             };
             let messages = counted(tried, "message");
-            format!("{name} = {opcode} # score {score:.1}, {messages}{sealed}\n")
+            let text = format!("{name} = {opcode} # score {score:.1}, {messages}{sealed}\n");
+            Line { opcode, text, named: Some((name.into(), score)) }
         }
-        None => format!("# {opcode}: no definition fits\n"),
+        None => Line::comment(opcode, format!("{opcode}: no definition fits")),
     }
 }
 
@@ -226,7 +307,7 @@ fn tenths(score: f64) -> f64 {
 mod tests {
     use serde_json::json;
 
-    use super::{keep_most, tenths};
+    use super::{Line, keep_most, tenths, without_doubles};
 
     #[test]
     fn of_very_many_opcodes_those_with_the_most_messages_are_tried() {
@@ -234,6 +315,27 @@ mod tests {
         assert_eq!(keep_most(&mut found, 4, |count| *count), 0);
         assert_eq!(keep_most(&mut found, 2, |count| *count), 2);
         assert_eq!(found, [(1, 5), (2, 9)]);
+    }
+
+    #[test]
+    fn a_name_stands_for_one_opcode() {
+        let line = |opcode: u16, name: &str, score: f64| Line {
+            opcode,
+            text: format!("{name} = {opcode} # score {score:.1}\n"),
+            named: Some((name.into(), score)),
+        };
+        let tie = Line::comment(9, "S_A = 9 # a tie: S_A, S_B".to_owned());
+        let lines = [line(5, "S_A", 1.0), line(6, "S_B", 2.0), line(7, "S_A", 3.0), tie];
+        let wanted = [
+            "# S_A = 5 # score 1.0; fits 7, too\n",
+            "S_B = 6 # score 2.0\n",
+            "S_A = 7 # score 3.0\n",
+            "# S_A = 9 # a tie: S_A, S_B\n",
+        ];
+        assert_eq!(without_doubles(&lines), wanted);
+        let wanted =
+            ["# S_A = 5 # score 1.0; fits 6, too\n", "# S_A = 6 # score 1.0; fits 5, too\n"];
+        assert_eq!(without_doubles(&[line(5, "S_A", 1.0), line(6, "S_A", 1.0)]), wanted);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use worldwire_tera::message::{Head, Value};
 use worldwire_tera::schema::ParseOptions;
 
 use super::folder;
+use crate::cli::Common;
 use crate::output::{Failure, print};
 
 pub(super) fn run(
@@ -17,8 +18,9 @@ pub(super) fn run(
     options: ParseOptions,
     header: u32,
     json: bool,
+    common: &Common,
 ) -> Result<(), Failure> {
-    let set = folder::set(data, options)?;
+    let set = folder::set(data, options, common)?;
     let definition = folder::named(&set, word)?;
     let plan = definition.plan();
     let rows = plan.rows(header);

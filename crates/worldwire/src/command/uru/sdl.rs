@@ -128,7 +128,7 @@ fn set(
 fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> {
     let mut texts = Vec::new();
     for path in paths {
-        let mut files = input::files(path)?;
+        let mut files = input::files(path, &|subject, text| common.note(subject, text))?;
         if path.is_dir() {
             files
                 .retain(|file| file.extension().is_some_and(|end| end.eq_ignore_ascii_case("sdl")));

@@ -207,7 +207,7 @@ impl Sources {
             return self.add_standard_input();
         }
         if path.is_dir() {
-            let files = input::files(path)?.into_iter().map(|file| {
+            let files = input::files(path, &complain)?.into_iter().map(|file| {
                 let name = file.strip_prefix(path).unwrap_or(&file).to_owned();
                 (file, name, true)
             });
@@ -269,7 +269,7 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     let text = pattern.to_string_lossy();
     let glob = GlobBuilder::new(&text).literal_separator(true).build();
     let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
-    let mut files = input::files(&fixed_part(pattern))?;
+    let mut files = input::files(&fixed_part(pattern), &complain)?;
     // `*.xml` is in this folder.
     files.retain(|found| {
         glob.is_match(found.strip_prefix(".").unwrap_or(found)) || glob.is_match(found)

@@ -1,21 +1,24 @@
 //! Why messages of a build could not be decoded: opcodes without a name, names without a
 //! definition, definitions of another patch.
 
+mod finding;
+
 use core::cmp::Reverse;
-use core::fmt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use worldwire_core::Side;
 
+use crate::file::library::sender;
 use crate::file::{Deprecated, NameList};
 use crate::frame::Header;
 use crate::integrity;
 use crate::message::{HeaderForm, NoteKind, Oddities};
 use crate::packet::{Packets, Seal, Seals};
 use crate::rank::Ranking;
-use crate::schema::diff::{Change, diff};
-use crate::schema::{Definition, Patch};
+use crate::schema::diff::diff;
+use crate::schema::{Definition, Plan};
+pub use finding::{Better, Finding};
 
 /// Messages of an opcode that are kept to try other versions on.
 const MOST_KEPT: usize = 32;
@@ -33,11 +36,13 @@ pub struct Diagnosis {
 struct Seen {
     from: Side,
     count: u64,
+    /// Those that the side sent whose name the message does not have.
+    crossed: u64,
     failed: u64,
     /// Messages with bytes behind the last body, or bodies in other places.
     odd: u64,
-    /// Those of them with bytes behind the last body.
-    trailing: u64,
+    /// Those of them with bytes that belong to nothing.
+    gaps: u64,
     /// Why the first message that could not be read could not.
     error: Option<String>,
     /// Some of the messages; those that fail push out those that do not.
@@ -55,91 +60,7 @@ const MOST_UNNAMED: usize = 512;
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     is_failed: bool,
-    is_trailing: bool,
-}
-
-/// Something that is missing or does not fit.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Finding {
-    /// There is no map of opcodes for the build, so its messages have no names.
-    NoMap {
-        /// The build, if it was named.
-        revision: Option<u32>,
-    },
-    /// The map has no name for an opcode.
-    Unmapped {
-        /// The opcode.
-        opcode: u16,
-        /// Who sends it.
-        from: Side,
-        /// How many messages.
-        count: u64,
-    },
-    /// A message has no definition.
-    Undefined {
-        /// The opcode.
-        opcode: u16,
-        /// The message's name.
-        name: Box<str>,
-        /// How many messages.
-        count: u64,
-    },
-    /// A message has definitions, but all of them are deprecated at the patch of the build, and
-    /// none is good for reading.
-    Deprecated {
-        /// The opcode.
-        opcode: u16,
-        /// The message's name.
-        name: Box<str>,
-        /// How many messages.
-        count: u64,
-        /// The newest version.
-        version: u32,
-    },
-    /// Client messages have counter and checksum, and no list names them.
-    Sealed {
-        /// Their names.
-        names: Vec<Box<str>>,
-    },
-    /// The definition cannot read all messages, or they look as if they had another layout.
-    Misfit {
-        /// The opcode.
-        opcode: u16,
-        /// Name and version of the definition.
-        title: Box<str>,
-        /// How many messages.
-        count: u64,
-        /// How many of them it cannot read.
-        failed: u64,
-        /// How many have bytes behind the last body, or bodies that do not stand where the one
-        /// before them ends.
-        odd: u64,
-        /// Why the first one cannot be read.
-        error: Option<String>,
-        /// The version that does better, if there is one.
-        better: Option<Better>,
-    },
-    /// The definition is good for reading, but outdated at the patch of the build.
-    Obsolete {
-        /// Name and version of the definition.
-        title: Box<str>,
-        /// The patch.
-        patch: Patch,
-    },
-}
-
-/// Another version of a definition that fits better.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Better {
-    /// Its name and version.
-    pub title: Box<str>,
-    /// How many of the messages that were kept it reads, each body where it should be.
-    pub fits: usize,
-    /// How many were kept.
-    pub of: usize,
-    /// How its layout differs from that of the definition in use.
-    pub changes: Vec<Change>,
+    has_gaps: bool,
 }
 
 impl Diagnosis {
@@ -149,15 +70,22 @@ impl Diagnosis {
         Self { packets, opcodes: BTreeMap::new(), seals: BTreeMap::new() }
     }
 
+    /// The messages of the build.
+    #[must_use]
+    pub fn packets(&self) -> &Packets {
+        &self.packets
+    }
+
     /// Looks at the next message of a conversation, which has some number.
     pub fn look(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
         let seen = self.opcodes.entry(opcode).or_insert_with(|| Seen {
             from,
             count: 0,
+            crossed: 0,
             failed: 0,
             odd: 0,
-            trailing: 0,
+            gaps: 0,
             error: None,
             kept: Vec::new(),
             held: BTreeMap::new(),
@@ -170,6 +98,11 @@ impl Diagnosis {
             }
             return;
         };
+        if sender(packet.name).is_some_and(|side| side != from) {
+            // It is another message than its name says, so no definition of that name is its own.
+            seen.crossed += 1;
+            return;
+        }
         let Some(definition) = packet.definition else { return };
         let seals = self.seals.entry(conversation).or_default();
         let seal = seals.look(&self.packets, from, message);
@@ -179,11 +112,11 @@ impl Diagnosis {
             seen.take_back(counted, definition);
         }
         let form = seal.form().unwrap_or(packet.form);
-        let mut counted = Counted { is_failed: false, is_trailing: false };
+        let mut counted = Counted { is_failed: false, has_gaps: false };
         let odd = match definition.plan().check(message, form) {
             Ok(notes) => {
-                counted.is_trailing = notes.has(NoteKind::TrailingBytes);
-                seen.trailing += u64::from(counted.is_trailing);
+                counted.has_gaps = has_gaps(definition.plan(), message, form, &notes);
+                seen.gaps += u64::from(counted.has_gaps);
                 seen.odd += u64::from(is_odd(&notes));
                 is_odd(&notes)
             }
@@ -211,12 +144,19 @@ impl Diagnosis {
         if !self.packets.has_map() {
             findings.push(Finding::NoMap { revision: self.packets.known().revision });
         }
+        let is_open = |name: &str| {
+            let opcode = self.packets.opcode(name);
+            opcode.is_some_and(|opcode| self.packets.unused_list(opcode).is_some())
+        };
         let names = self.names(Seals::opcodes);
-        if names.iter().len() > 0 {
-            findings.push(Finding::Sealed { names: names.iter().map(Box::from).collect() });
+        let names: Vec<Box<str>> =
+            names.iter().filter(|name| !is_open(name)).map(Box::from).collect();
+        if !names.is_empty() {
+            findings.push(Finding::Sealed { names });
         }
+        findings.extend(self.unused_list());
         for (&opcode, seen) in &self.opcodes {
-            let Seen { from, count, failed, odd, trailing, .. } = *seen;
+            let Seen { from, count, crossed, failed, odd, gaps, .. } = *seen;
             let Some(packet) = self.packets.get(opcode) else {
                 // Without a map that is said once, for all of them.
                 if self.packets.has_map() {
@@ -224,6 +164,14 @@ impl Diagnosis {
                 }
                 continue;
             };
+            if crossed > 0 {
+                let from = sender(packet.name).map_or(from, Side::other);
+                let name = packet.name.into();
+                findings.push(Finding::WrongSide { opcode, name, from, count, crossed });
+                if crossed == count {
+                    continue;
+                }
+            }
             let Some(definition) = packet.definition else {
                 let name = packet.name.into();
                 findings.push(match self.packets.versions(packet.name).last() {
@@ -241,9 +189,11 @@ impl Diagnosis {
                 _ => self.better(definition, packet.form, &seen.kept),
             };
             // Bodies in other places alone are a way of some servers.
-            if failed + trailing > 0 || better.is_some() {
-                let (title, error) = (title.clone(), seen.error.clone());
-                findings.push(Finding::Misfit { opcode, title, count, failed, odd, error, better });
+            if failed + gaps > 0 || better.is_some() {
+                let (title, error, count) = (title.clone(), seen.error.clone(), count - crossed);
+                let misfit =
+                    Finding::Misfit { opcode, title, count, failed, odd, gaps, error, better };
+                findings.push(misfit);
             }
             if let Some(patch) = self.packets.patch()
                 && !rules.may_write(definition.name(), definition.version(), patch.major)
@@ -252,6 +202,19 @@ impl Diagnosis {
             }
         }
         findings
+    }
+
+    /// The client messages that were seen and are on an integrity list, where none is chosen.
+    fn unused_list(&self) -> Option<Finding> {
+        let of_client = self.opcodes.iter().filter(|(_, seen)| seen.count > seen.crossed);
+        let listed = of_client.filter_map(|(opcode, _)| {
+            Some((self.packets.unused_list(*opcode)?, self.packets.get(*opcode)?.name))
+        });
+        let listed: Vec<(u16, &str)> = listed.collect();
+        let patch = listed.iter().map(|(patch, _)| *patch).min()?;
+        let mut names: Vec<Box<str>> = listed.into_iter().map(|(_, name)| name.into()).collect();
+        names.sort_unstable();
+        Some(Finding::UnusedList { patch, names })
     }
 
     /// The names of all messages that have counter and checksum: those of the build's list, and
@@ -326,10 +289,10 @@ impl Diagnosis {
 impl Seen {
     /// A message that did not fit has counter and checksum, and fits with those.
     fn take_back(&mut self, counted: Counted, definition: &Definition) {
-        let Counted { is_failed, is_trailing } = counted;
+        let Counted { is_failed, has_gaps } = counted;
         self.failed -= u64::from(is_failed);
         self.odd -= u64::from(!is_failed);
-        self.trailing -= u64::from(is_trailing);
+        self.gaps -= u64::from(has_gaps);
         if self.failed == 0 {
             self.error = None;
         }
@@ -356,60 +319,22 @@ fn counts(messages: &[(u64, Box<[u8]>)]) -> bool {
     rises
 }
 
+/// Whether a message that was read has bytes that belong to nothing: behind its last body, or so many
+/// elsewhere that its fields alone take fewer. Some servers write bodies in another order than that of
+/// the fields; that alone leaves none.
+fn has_gaps(plan: &Plan, message: &[u8], form: HeaderForm, notes: &Oddities) -> bool {
+    if notes.has(NoteKind::TrailingBytes) || !notes.has(NoteKind::OffsetMismatch) {
+        return notes.has(NoteKind::TrailingBytes);
+    }
+    let Ok(read) = plan.read(message, form) else { return false };
+    let mut alone = Vec::with_capacity(message.len());
+    let encoded = plan.encode(read.head(), read.fields(), &mut alone);
+    encoded.is_ok() && alone.len() < message.len()
+}
+
 /// Whether a message looks as if it had another layout.
 fn is_odd(notes: &Oddities) -> bool {
     notes.has(NoteKind::TrailingBytes) || notes.has(NoteKind::OffsetMismatch)
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |count: u64| if count == 1 { "" } else { "s" };
-        match self {
-            Self::NoMap { revision: Some(revision) } => {
-                write!(f, "no map of opcodes for revision {revision} (protocol.{revision}.map)")
-            }
-            Self::NoMap { revision: None } => f.write_str("no map of opcodes"),
-            Self::Unmapped { opcode, from, count } => {
-                write!(
-                    f,
-                    "{opcode}: {count} message{} of the {from} without a name",
-                    plural(*count)
-                )
-            }
-            Self::Undefined { opcode, name, count } => {
-                let plural = plural(*count);
-                write!(f, "{name} ({opcode}): {count} message{plural} without a definition")
-            }
-            Self::Deprecated { opcode, name, count, .. } => {
-                let plural = plural(*count);
-                write!(
-                    f,
-                    "{name} ({opcode}): {count} message{plural}, and every version of its \
-                     definition is deprecated"
-                )
-            }
-            Self::Sealed { names } => {
-                let names = names.join(", ");
-                write!(f, "the client counts messages that no integrity list names: {names}")
-            }
-            Self::Misfit { title, count, failed, odd, error, better, .. } => {
-                if let (1.., Some(error)) = (*failed, error) {
-                    let plural = plural(*count);
-                    write!(f, "{title} cannot read {failed} of {count} message{plural}: {error}")?;
-                } else {
-                    let plural = plural(*count);
-                    write!(f, "{title} leaves gaps in {odd} of {count} message{plural}")?;
-                }
-                let Some(Better { title, fits, of, changes }) = better else { return Ok(()) };
-                write!(f, "; {title} fits {fits} of {of}")?;
-                for change in changes {
-                    write!(f, "\n    {change}")?;
-                }
-                Ok(())
-            }
-            Self::Obsolete { title, patch } => write!(f, "{title} is outdated at patch {patch}"),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -417,7 +342,7 @@ mod tests {
     use super::*;
     use crate::file::library::Known;
     use crate::file::{CodeMap, Library};
-    use crate::schema::{ParseOptions, Set};
+    use crate::schema::{ParseOptions, Patch, Set};
 
     #[test]
     fn everything_that_is_missing_is_named() {
@@ -461,6 +386,92 @@ mod tests {
         let none = Packets::new(&library, Known { revision: Some(8), ..Known::default() });
         let findings = Diagnosis::new(Arc::new(none)).findings(&library.deprecated);
         assert_eq!(findings, [Finding::NoMap { revision: Some(8) }]);
+    }
+
+    /// What a diagnosis of messages says, each with its sender.
+    fn said(
+        files: &[(&str, &str)],
+        map: &[(&str, u32)],
+        list: Option<NameList>,
+        messages: &[(Side, &[u8])],
+    ) -> Vec<String> {
+        let mut library = Library {
+            definitions: Set::load(files.iter().copied(), ParseOptions::default()),
+            ..Library::default()
+        };
+        library.add_map("protocol.7.map", CodeMap::from_pairs(map.iter().copied()));
+        library.integrity.extend(list.map(|list| (98, list)));
+        let known = Known { revision: Some(7), ..Known::default() };
+        let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
+        for (from, message) in messages {
+            diagnosis.look(0, *from, message);
+        }
+        let findings = diagnosis.findings(&library.deprecated);
+        findings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn gaps_are_found_in_any_share_of_the_messages() {
+        let files = [("S_A.1.def", "int32 a\n"), ("S_B.1.def", "string s\nstring t\n")];
+        let map = [("S_A", 5), ("S_B", 6)];
+        let whole: &[u8] = &[8, 0, 5, 0, 1, 0, 0, 0];
+        let longer: &[u8] = &[10, 0, 5, 0, 1, 0, 0, 0, 9, 9];
+        let mut messages = vec![(Side::Server, whole); 9];
+        messages.push((Side::Server, longer));
+        // Two bytes in front of the first text; then both texts in the other order, which is no gap.
+        let gap: &[u8] = &[14, 0, 6, 0, 10, 0, 12, 0, 9, 9, 0, 0, 0, 0];
+        let swapped: &[u8] = &[12, 0, 6, 0, 10, 0, 8, 0, 0, 0, 0, 0];
+        messages.extend([(Side::Server, gap), (Side::Server, swapped)]);
+        let lines = said(&files, &map, None, &messages);
+        let wanted =
+            ["S_A.1 leaves gaps in 1 of 10 messages", "S_B.1 leaves gaps in 1 of 2 messages"];
+        assert_eq!(lines, wanted);
+        assert_eq!(said(&files, &map, None, &[(Side::Server, swapped)]), [""; 0]);
+        // Beside what cannot be read.
+        messages.push((Side::Server, &[6, 0, 5, 0, 1, 0]));
+        let lines = said(&files, &map, None, &messages);
+        let begin = "S_A.1 cannot read 1 of 11 messages, and leaves gaps in 1: a at byte 4";
+        assert!(lines[0].starts_with(begin), "{lines:?}");
+    }
+
+    #[test]
+    fn messages_from_the_wrong_side_are_counted() {
+        let files = [("C_A.1.def", "int32 a\n"), ("S_B.1.def", "string s\n")];
+        let map = [("C_A", 5), ("S_B", 6), ("I_C", 7)];
+        let a: &[u8] = &[8, 0, 5, 0, 1, 0, 0, 0];
+        let b: &[u8] = &[4, 0, 6, 0];
+        let c: &[u8] = &[4, 0, 7, 0];
+        let sent = |all: &[(Side, &[u8])]| said(&files, &map, None, all);
+        assert_eq!(sent(&[(Side::Client, a)]), [""; 0]);
+        let lines =
+            sent(&[(Side::Client, a), (Side::Server, a), (Side::Client, b), (Side::Client, b)]);
+        let wanted = [
+            "C_A (5): 1 of 2 messages sent by the server, which sends none of that name",
+            "S_B (6): 2 messages sent by the client, which sends none of that name",
+        ];
+        assert_eq!(lines, wanted);
+        // The name of this one does not tell.
+        let wanted = ["I_C (7): 2 messages without a definition"];
+        assert_eq!(sent(&[(Side::Client, c), (Side::Server, c)]), wanted);
+    }
+
+    #[test]
+    fn a_list_that_nobody_chose_is_named() {
+        let files = [("C_A.1.def", "int32 a\n"), ("C_B.1.def", "int32 a\n")];
+        let map = [("C_A", 5), ("C_B", 6)];
+        let list = ["C_A", "C_D"].into_iter().collect::<NameList>();
+        let sealed =
+            |opcode: u8, counter: u8| [16, 0, opcode, 0, counter, 0, 0, 0, 9, 9, 9, 9, 1, 0, 0, 0];
+        let all = [sealed(5, 1), sealed(6, 1), sealed(5, 2), sealed(6, 2)];
+        let all: Vec<(Side, &[u8])> = all.iter().map(|one| (Side::Client, &one[..])).collect();
+        let wanted = [
+            "the client counts messages that no integrity list names: C_B",
+            "C_A is on the integrity list of patch 98, which is not used: the patch of the client is \
+             not known",
+        ];
+        assert_eq!(said(&files, &map, Some(list), &all), wanted);
+        let wanted = ["the client counts messages that no integrity list names: C_A, C_B"];
+        assert_eq!(said(&files, &map, None, &all), wanted);
     }
 
     /// With the longer header they fit a definition, and they are counted.

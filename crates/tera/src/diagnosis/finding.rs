@@ -1,0 +1,193 @@
+//! What there is to say about the messages of a build.
+
+use core::fmt;
+
+use worldwire_core::{Side, listed};
+
+use crate::schema::Patch;
+use crate::schema::diff::Change;
+
+/// Something that is missing or does not fit.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// There is no map of opcodes for the build, so its messages have no names.
+    NoMap {
+        /// The build, if it was named.
+        revision: Option<u32>,
+    },
+    /// The map has no name for an opcode.
+    Unmapped {
+        /// The opcode.
+        opcode: u16,
+        /// Who sends it.
+        from: Side,
+        /// How many messages.
+        count: u64,
+    },
+    /// A message has no definition.
+    Undefined {
+        /// The opcode.
+        opcode: u16,
+        /// The message's name.
+        name: Box<str>,
+        /// How many messages.
+        count: u64,
+    },
+    /// A message has definitions, but all of them are deprecated at the patch of the build, and
+    /// none is good for reading.
+    Deprecated {
+        /// The opcode.
+        opcode: u16,
+        /// The message's name.
+        name: Box<str>,
+        /// How many messages.
+        count: u64,
+        /// The newest version.
+        version: u32,
+    },
+    /// Client messages have counter and checksum, and no list names them.
+    Sealed {
+        /// Their names.
+        names: Vec<Box<str>>,
+    },
+    /// An integrity list has client messages, and is not used because the patch of the client is not
+    /// known.
+    UnusedList {
+        /// The patch of the first such list.
+        patch: u16,
+        /// Their names.
+        names: Vec<Box<str>>,
+    },
+    /// Messages come from the other side than their name says.
+    WrongSide {
+        /// The opcode.
+        opcode: u16,
+        /// The message's name.
+        name: Box<str>,
+        /// Who sends them.
+        from: Side,
+        /// How many messages.
+        count: u64,
+        /// How many of them come from that side.
+        crossed: u64,
+    },
+    /// The definition cannot read all messages, or they look as if they had another layout.
+    Misfit {
+        /// The opcode.
+        opcode: u16,
+        /// Name and version of the definition.
+        title: Box<str>,
+        /// How many messages.
+        count: u64,
+        /// How many of them it cannot read.
+        failed: u64,
+        /// How many have bytes behind the last body, or bodies that do not stand where the one
+        /// before them ends.
+        odd: u64,
+        /// How many of those have bytes that belong to nothing.
+        gaps: u64,
+        /// Why the first one cannot be read.
+        error: Option<String>,
+        /// The version that does better, if there is one.
+        better: Option<Better>,
+    },
+    /// The definition is good for reading, but outdated at the patch of the build.
+    Obsolete {
+        /// Name and version of the definition.
+        title: Box<str>,
+        /// The patch.
+        patch: Patch,
+    },
+}
+
+/// Another version of a definition that fits better.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Better {
+    /// Its name and version.
+    pub title: Box<str>,
+    /// How many of the messages that were kept it reads, each body where it should be.
+    pub fits: usize,
+    /// How many were kept.
+    pub of: usize,
+    /// How its layout differs from that of the definition in use.
+    pub changes: Vec<Change>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: u64| if count == 1 { "" } else { "s" };
+        match self {
+            Self::NoMap { revision: Some(revision) } => {
+                write!(f, "no map of opcodes for revision {revision} (protocol.{revision}.map)")
+            }
+            Self::NoMap { revision: None } => f.write_str("no map of opcodes"),
+            Self::Unmapped { opcode, from, count } => {
+                write!(
+                    f,
+                    "{opcode}: {count} message{} of the {from} without a name",
+                    plural(*count)
+                )
+            }
+            Self::Undefined { opcode, name, count } => {
+                let plural = plural(*count);
+                write!(f, "{name} ({opcode}): {count} message{plural} without a definition")
+            }
+            Self::Deprecated { opcode, name, count, .. } => {
+                let plural = plural(*count);
+                write!(
+                    f,
+                    "{name} ({opcode}): {count} message{plural}, and every version of its \
+                     definition is deprecated"
+                )
+            }
+            Self::Sealed { names } => {
+                let names = listed(names);
+                write!(f, "the client counts messages that no integrity list names: {names}")
+            }
+            Self::UnusedList { patch, names } => {
+                let (names, verb) = (listed(names), if names.len() == 1 { "is" } else { "are" });
+                write!(
+                    f,
+                    "{names} {verb} on the integrity list of patch {patch}, which is not used: the \
+                     patch of the client is not known"
+                )
+            }
+            Self::WrongSide { opcode, name, from, count, crossed } => {
+                let of = if crossed == count { String::new() } else { format!(" of {count}") };
+                let plural = plural(*count);
+                write!(
+                    f,
+                    "{name} ({opcode}): {crossed}{of} message{plural} sent by the {from}, which \
+                     sends none of that name"
+                )
+            }
+            Self::Misfit { title, count, failed, odd, gaps, error, better, .. } => {
+                let plural = plural(*count);
+                match (failed, error, gaps) {
+                    (0, _, 0) | (_, None, 0) => {
+                        let what = "finds bodies in other places";
+                        write!(f, "{title} {what} in {odd} of {count} message{plural}")?;
+                    }
+                    (0, _, _) | (_, None, _) => {
+                        write!(f, "{title} leaves gaps in {gaps} of {count} message{plural}")?;
+                    }
+                    (_, Some(error), _) => {
+                        write!(f, "{title} cannot read {failed} of {count} message{plural}")?;
+                        if *gaps > 0 {
+                            write!(f, ", and leaves gaps in {gaps}")?;
+                        }
+                        write!(f, ": {error}")?;
+                    }
+                }
+                let Some(Better { title, fits, of, changes }) = better else { return Ok(()) };
+                write!(f, "; {title} fits {fits} of {of}")?;
+                for change in changes {
+                    write!(f, "\n    {change}")?;
+                }
+                Ok(())
+            }
+            Self::Obsolete { title, patch } => write!(f, "{title} is outdated at patch {patch}"),
+        }
+    }
+}
