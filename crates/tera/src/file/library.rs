@@ -118,8 +118,8 @@ impl Library {
             Some(patch) => self.definitions.at(patch),
             None => Cow::Borrowed(&self.definitions),
         };
-        let deprecated = &self.deprecated;
-        Build { definitions, deprecated, known, patch, opcodes, system_messages, integrity }
+        let (deprecated, lists) = (&self.deprecated, &self.integrity);
+        Build { definitions, deprecated, lists, known, patch, opcodes, system_messages, integrity }
     }
 
     /// The choices for the build of a client, by its first message. Who has to read all its messages
@@ -139,6 +139,8 @@ pub struct Build<'l> {
     /// As they are at its patch.
     definitions: Cow<'l, Set>,
     deprecated: &'l Deprecated,
+    /// All lists of messages with an integrity header.
+    lists: &'l BTreeMap<u16, NameList>,
     known: Known,
     patch: Option<Patch>,
     opcodes: Option<&'l CodeMap>,
@@ -244,7 +246,7 @@ impl<'l> Build<'l> {
     #[must_use]
     pub fn unused_list(&self, side: Side, name: &str) -> Option<u16> {
         let is_open = self.patch.is_none() && side == Side::Client;
-        let lists = self.library.integrity.iter().filter(|_| is_open);
+        let lists = self.lists.iter().filter(|_| is_open);
         lists.filter(|(_, names)| names.contains(name)).map(|(patch, _)| *patch).next()
     }
 }

@@ -109,18 +109,23 @@ impl CodeMap {
         (map, problems)
     }
 
-    /// A map of pairs; of a name or code that comes more than once the last counts.
+    /// A map of pairs; of a name or code that comes more than once the last counts. What can be no
+    /// name in the text of a map is left out.
     pub fn from_pairs<N: AsRef<str>>(pairs: impl IntoIterator<Item = (N, u32)>) -> Self {
         Self::from_pairs_noting(pairs).0
     }
 
-    /// The same, and what comes more than once.
+    /// The same, and what comes more than once or is left out.
     pub fn from_pairs_noting<N: AsRef<str>>(
         pairs: impl IntoIterator<Item = (N, u32)>,
     ) -> (Self, Vec<String>) {
         let mut map = Self::default();
         let mut remarks = Vec::new();
         for (name, code) in pairs {
+            if !is_name(name.as_ref()) {
+                remarks.push(format!("{:?} is no name; it is left out", name.as_ref()));
+                continue;
+            }
             remarks.extend(map.insert(name.as_ref(), code).into_iter().map(|(_, text)| text));
         }
         (map, remarks)
@@ -202,9 +207,11 @@ struct Bad {
     help: &'static str,
 }
 
-/// Whether a text may be a name: of characters that can be seen, and that stand in no other's place.
+/// Whether a text may be a name: of characters that can be seen, that stand in no other's place, and
+/// that end no name in a map.
 pub(super) fn is_name(text: &str) -> bool {
-    (1..=MOST_NAME).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    let may_be = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'=');
+    (1..=MOST_NAME).contains(&text.len()) && text.bytes().all(may_be)
 }
 
 fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
@@ -289,6 +296,16 @@ mod tests {
         assert_eq!((map.name(1), map.name(2)), (None, Some("B")));
         let kinds: Vec<_> = problems.iter().map(|problem| problem.kind.name()).collect();
         assert_eq!(kinds, ["duplicate_name", "duplicate_code", "duplicate_name"]);
+    }
+
+    #[test]
+    fn what_no_map_could_have_as_a_name_is_left_out() {
+        let odd = ["", "A\u{1b}[31m", "A\nB", "A B", "A#B", "A=B", "\u{202e}A"];
+        let pairs = odd.into_iter().chain(["S_GOOD"]).zip(1..);
+        let (map, said) = CodeMap::from_pairs_noting(pairs);
+        assert_eq!(map.format(), "S_GOOD = 8\n");
+        assert_eq!(said.len(), odd.len());
+        assert_eq!(said[1], "\"A\\u{1b}[31m\" is no name; it is left out");
     }
 
     #[test]

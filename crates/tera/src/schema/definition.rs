@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Diagnostic, Source};
 
-use super::compile::compile;
+use super::compile::{Compiled, compile};
 use super::dialect::{self, Dialect, Marks, Refusal};
 use super::parse::{Line, Statement, parse};
 use super::plan::Plan;
@@ -37,13 +37,13 @@ impl Default for ParseOptions {
     }
 }
 
-/// A definition, compiled.
+/// A definition, compiled. To clone it takes little: all builds that have its layout share it.
 #[derive(Clone, Debug)]
 pub struct Definition {
     file: FileName,
     dialect: Dialect,
-    lines: Vec<Line>,
-    plan: Plan,
+    lines: Arc<[Line]>,
+    plan: Arc<Plan>,
     since: Option<u16>,
     title: Arc<str>,
 }
@@ -160,16 +160,14 @@ pub(super) struct Built {
     pub(super) problems: Vec<Problem>,
     /// The files it includes, directly or not.
     pub(super) includes: Vec<Box<str>>,
+    /// How many lines and fields there are, also of a file that is wrong: finding that out takes as
+    /// long.
+    pub(super) size: usize,
     /// Whether it was left out because the set is too large.
     pub(super) no_room: bool,
 }
 
 impl Built {
-    /// How many lines and fields there are.
-    pub(super) fn size(&self) -> usize {
-        self.definition.as_ref().map_or(0, |made| made.lines.len() + made.plan.fields.len())
-    }
-
     /// Of a file for which a set of so many lines and fields has no room.
     pub(super) fn without_room(file: &str, most: usize) -> Self {
         let message =
@@ -294,7 +292,9 @@ pub(super) fn build<'f>(
     lines.check(dialect);
     let broken = lines.problems.iter().any(Problem::is_error) && !options.lenient;
     let patch = options.patch.unwrap_or(Patch::LATEST);
-    let (plan, issues) = compile(&lines.lines, dialect, patch, (options.lenient, text.pairs));
+    let Compiled { plan, issues, fields } =
+        compile(&lines.lines, dialect, patch, (options.lenient, text.pairs));
+    let size = lines.lines.len() + fields;
     // What follows from lines that are missing is not worth saying.
     for issue in issues.into_iter().filter(|_| !broken) {
         if let Some(line) = lines.lines.get(issue.line).cloned() {
@@ -308,11 +308,11 @@ pub(super) fn build<'f>(
         title: format!("{}.{}", file.name, file.version).into(),
         file: file.clone(),
         dialect,
-        lines: lines.lines,
-        plan,
+        lines: lines.lines.into(),
+        plan: Arc::new(plan),
         since: text.since,
     });
-    Built { definition, problems: lines.problems, includes, no_room: false }
+    Built { definition, problems: lines.problems, includes, size, no_room: false }
 }
 
 #[cfg(test)]

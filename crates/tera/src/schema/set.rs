@@ -8,8 +8,10 @@ use worldwire_core::Source;
 use super::definition::{Built, FileText, build};
 pub use super::definition::{Definition, ParseOptions};
 use super::dialect::{Dialect, Marks};
+use super::plan::{Field, FieldKind};
 use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, NotADefinition, Patch, Platform};
+use crate::types::Scalar;
 
 /// Definitions that exist as programs, which nobody runs here, and the layouts that they stand for.
 /// The program writes each item and behind it the crystals of its slot.
@@ -138,7 +140,7 @@ impl Set {
         };
         let (touched, kept): (Vec<_>, Vec<_>) =
             self.entries.iter().partition(|(name, entry)| is_touched(name, entry));
-        let kept = kept.iter().map(|(_, entry)| entry.built.size()).sum();
+        let kept = kept.iter().map(|(_, entry)| entry.built.size).sum();
         let mut room = MOST_OF_SET.saturating_sub(kept);
         let mut fresh = HashMap::new();
         for (name, entry) in touched {
@@ -147,7 +149,7 @@ impl Set {
             let dialect = dialect_of(entry);
             // Once there is no room nothing is built any more: that takes long, too.
             let built = (room > 0).then(|| build(file, &entry.text, dialect, &self.options, &find));
-            let left = built.as_ref().and_then(|built| room.checked_sub(built.size()));
+            let left = built.as_ref().and_then(|built| room.checked_sub(built.size));
             room = left.unwrap_or_default();
             let built = built.filter(|_| left.is_some());
             let built = built.unwrap_or_else(|| Built::without_room(name, MOST_OF_SET));
@@ -269,27 +271,43 @@ impl Set {
     /// The set as it is at another patch or with other choices, compiled anew from the same texts.
     #[must_use]
     pub fn with(&self, options: ParseOptions) -> Self {
+        self.compiled(options, &self.entries.keys().cloned().collect())
+    }
+
+    /// The set with some of its files compiled anew.
+    fn compiled(&self, options: ParseOptions, files: &HashSet<Box<str>>) -> Self {
         let mut set = Self { options, ..self.clone() };
-        let all = set.entries.keys().cloned().collect();
         set.remarks.retain(|problem| {
             matches!(problem.kind, ProblemKind::BadFileName | ProblemKind::CodeDefinition)
         });
-        set.compile(&all, &mut Update::default());
+        set.compile(files, &mut Update::default());
         set.arrange();
         set
     }
 
-    /// The set as it is at a patch; compiled anew only where some layout depends on it.
+    /// The set as it is at a patch; only definitions whose layout may depend on it are compiled anew.
     #[must_use]
     pub fn at(&self, patch: Patch) -> Cow<'_, Self> {
-        // Those of 2020 have narrow skills in early patches.
-        let is_proto = |entry: &Entry| entry.dialect == Dialect::Proto;
-        let depends = self.entries.values().any(is_proto) || !self.boundaries().is_empty();
-        if depends && self.options.patch != Some(patch) {
-            Cow::Owned(self.with(ParseOptions { patch: Some(patch), ..self.options.clone() }))
-        } else {
-            Cow::Borrowed(self)
+        let is_skill = |field: &Field| {
+            let kind = field.kind();
+            matches!(kind, FieldKind::Scalar { scalar: Scalar::SkillId | Scalar::SkillId32, .. })
+        };
+        let depends = |entry: &Entry| match &entry.built.definition {
+            // In those of 2020 skills are narrow in early patches.
+            Some(definition) => {
+                definition.lines().iter().any(|line| line.range.is_some())
+                    || entry.dialect == Dialect::Proto
+                        && definition.plan().fields.iter().any(is_skill)
+            }
+            None => !entry.built.no_room,
+        };
+        let depending = self.entries.iter().filter(|(_, entry)| depends(entry));
+        let depending: HashSet<Box<str>> = depending.map(|(name, _)| name.clone()).collect();
+        if depending.is_empty() || self.options.patch == Some(patch) {
+            return Cow::Borrowed(self);
         }
+        let options = ParseOptions { patch: Some(patch), ..self.options.clone() };
+        Cow::Owned(self.compiled(options, &depending))
     }
 
     /// The patches at which some field begins or ceases to exist, growing.
@@ -346,6 +364,30 @@ mod tests {
         // Where files went there is room for others.
         set.update((20..30).map(file));
         assert_eq!((set.definitions().count(), set.problems().count()), (10, 0));
+    }
+
+    /// To find out that a definition has too many fields takes as long as to make them.
+    #[test]
+    fn definitions_that_are_refused_take_room_too() {
+        let file = |number: usize| (format!("S_A.{number}.def"), "array[60000] a\n- byte b\n");
+        let set = Set::load((10..40).map(file), ParseOptions::default());
+        let said: Vec<String> = set.problems().map(ToString::to_string).collect();
+        let without = said.iter().filter(|it| it.contains("error: with it there are more")).count();
+        assert_eq!((said.len(), without), (30, 15), "{said:?}");
+        assert_eq!(set.definitions().count(), 0);
+    }
+
+    #[test]
+    fn a_set_at_a_patch_shares_what_does_not_depend_on_it() {
+        let files = [("S_A.1.def", "int32 a\nint32 b ^90\n"), ("S_B.1.def", "int32 a\n")];
+        let set = Set::load(files, ParseOptions::default());
+        let early = set.at(Patch::major(89));
+        let plan = |set: &Set, name: &str| core::ptr::from_ref(set.newest(name).unwrap().plan());
+        assert_eq!(early.newest("S_A").unwrap().plan().least(), 4);
+        assert_eq!(plan(&set, "S_B"), plan(&early, "S_B"));
+        assert_eq!(early.problems().count(), 0);
+        let other = Set::load([("S_B.1.def", "int32 a\n")], ParseOptions::default());
+        assert!(matches!(other.at(Patch::major(89)), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -24,7 +24,7 @@
 //! | `$notes` | what was odd; not read |
 //! | `$system` | what earlier versions showed beside a system message; not read |
 //! | `$trailing` | bytes behind the last body; written again |
-//! | `$original` | the whole message, when its fields alone would encode to other bytes; written as it is as long as the fields are still the same |
+//! | `$original` | the whole message, when its fields alone would encode to other bytes; written as it is as long as the fields, and `$trailing` if it is there, are still the same |
 
 mod scalar;
 
@@ -76,6 +76,9 @@ impl Plan {
             HeaderForm::Plain => None,
             HeaderForm::Integrity => Some(integrity(extra("$integrity"), leniency)?),
         };
+        let trailing = extra("$trailing")
+            .map(|json| json::bytes(json).map_err(|error| error.inside("$trailing")));
+        let trailing = trailing.transpose()?;
         let head = Head { opcode, integrity };
         let start = out.len();
         self.encode_with(head, &fields, leniency, out)?;
@@ -88,7 +91,8 @@ impl Plan {
             let mut again = Vec::new();
             let same = self.read(&original, form).is_ok_and(|read| {
                 let canonical = self.encode_with(head, read.fields(), leniency, &mut again);
-                canonical.is_ok() && out.get(start..) == Some(&again)
+                let end = trailing.as_deref().is_none_or(|trailing| trailing == read.trailing());
+                canonical.is_ok() && out.get(start..) == Some(&again) && end
             });
             if same {
                 out.truncate(start);
@@ -97,21 +101,21 @@ impl Plan {
                 return Ok(());
             }
         }
-        if let Some(trailing) = extra("$trailing") {
-            let outcome = json::bytes(trailing)
-                .map_err(|error| error.inside("$trailing"))
-                .and_then(|bytes| super::append_trailing(&bytes, start, out));
-            if let Err(error) = outcome {
-                out.truncate(start);
-                return Err(error);
+        match trailing {
+            Some(bytes) => {
+                super::append_trailing(&bytes, start, out).inspect_err(|_| out.truncate(start))
             }
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
 fn integrity(json: Option<&Json>, leniency: Leniency) -> Result<Integrity> {
-    let part = |key: &str| match json.and_then(|json| json.get(key)) {
+    if let Some(json) = json.filter(|json| !json.is_object()) {
+        return Err(json::expected("an object", json).inside("$integrity"));
+    }
+    let number = |key: &str| json.and_then(|json| json.get(key)).filter(|json| !json.is_null());
+    let part = |key: &str| match number(key) {
         None => Ok(0),
         Some(number) => whole(number, 0..=u32::MAX.into(), Scalar::Uint32.wanted(), leniency)
             .map(low32)
@@ -244,6 +248,42 @@ mod tests {
             assert!(outcome.is_err(), "{odd}");
             assert_eq!(out, [1, 2, 3], "{odd}");
         }
+    }
+
+    #[test]
+    fn a_header_is_an_object_or_not_given() {
+        let definition = definition("byte a\n");
+        for (header, good) in [
+            (json!({}), true),
+            (json!(null), true),
+            (json!({ "counter": null }), true),
+            (json!(5), false),
+            (json!([]), false),
+        ] {
+            let json = json!({ "$integrity": header });
+            let plan = definition.plan();
+            let mut out = Vec::new();
+            let outcome =
+                plan.encode_json(1, HeaderForm::Integrity, &json, Leniency::Strict, &mut out);
+            assert_eq!(outcome.is_ok(), good, "{json}");
+        }
+    }
+
+    /// The message has an odd truth value, and a byte behind its end.
+    #[test]
+    fn the_original_counts_as_long_as_its_end_is_the_same() {
+        let definition = definition("bool a\n");
+        let encoded = |trailing: Json| {
+            let original = json!({ "$hex": "060001000207" });
+            let json = json!({ "a": true, "$trailing": trailing, "$original": original });
+            let (plan, mut out) = (definition.plan(), Vec::new());
+            plan.encode_json(1, HeaderForm::Plain, &json, Leniency::Strict, &mut out).unwrap();
+            out
+        };
+        assert_eq!(encoded(json!({ "$hex": "07" })), [6, 0, 1, 0, 2, 7]);
+        assert_eq!(encoded(json!(null)), [6, 0, 1, 0, 2, 7]);
+        assert_eq!(encoded(json!({ "$hex": "0809" })), [7, 0, 1, 0, 1, 8, 9]);
+        assert_eq!(encoded(json!({ "$hex": "" })), [5, 0, 1, 0, 1]);
     }
 
     #[test]

@@ -28,8 +28,8 @@ pub(crate) fn scalar_from_json(
     Ok(match scalar {
         Scalar::Bool => match json {
             Json::Bool(value) => Value::Bool(*value),
-            _ if leniency == Leniency::Lenient => {
-                Value::Bool(json::integer::<i128>(json, wanted)? != 0)
+            Json::Number(number) if leniency == Leniency::Lenient => {
+                Value::Bool(number.as_f64().is_some_and(|number| number != 0.0))
             }
             _ => Value::Bool(unsigned(1)? != 0),
         },
@@ -63,7 +63,7 @@ pub(crate) fn scalar_from_json(
             Json::Object(_) => {
                 let mut looks = [0; 8];
                 for (look, name) in looks.iter_mut().zip(CUSTOMIZE) {
-                    if let Some(number) = json.get(name) {
+                    if let Some(number) = part(json, name) {
                         let byte = Scalar::Byte.wanted();
                         let number = whole(number, 0..=u8::MAX.into(), byte, leniency);
                         *look = low8(number.map_err(|error| error.inside(name))?);
@@ -125,11 +125,17 @@ fn is_whole(number: &Number) -> bool {
     float.is_some_and(|float| float.fract() == 0.0 && float.abs() <= EXACT)
 }
 
-/// A number without what stands behind its point, as JavaScript makes a whole number of it.
+/// A number without what stands behind its point, as JavaScript makes a whole number of it: of the
+/// largest ones all bits that any field has are zero.
 fn truncated(number: &Number) -> i128 {
+    /// From here on a double is a multiple of 2^64.
+    const LARGE: f64 = (1_u128 << 117) as f64;
     let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
     #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
-    whole.unwrap_or_else(|| number.as_f64().map_or(0, |number| number as i128))
+    whole.unwrap_or_else(|| match number.as_f64() {
+        Some(number) if number.abs() < LARGE => number as i128,
+        _ => 0,
+    })
 }
 
 /// Three components, each 0 when it is missing.
@@ -144,11 +150,16 @@ fn three(
     no_others(json, &["x", "y", "z"], leniency)?;
     let mut numbers = [0.0; 3];
     for (number, name) in numbers.iter_mut().zip(["x", "y", "z"]) {
-        if let Some(json) = json.get(name) {
+        if let Some(json) = part(json, name) {
             *number = read(json).map_err(|error| error.inside(name))?;
         }
     }
     Ok(numbers)
+}
+
+/// A part of a value; one that is `null` is missing.
+fn part<'j>(json: &'j Json, name: &str) -> Option<&'j Json> {
+    json.get(name).filter(|part| !part.is_null())
 }
 
 /// Refuses parts that are not known; leniently they are passed over.
@@ -167,41 +178,41 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     const PARTS: [&str; 5] = ["type", "npc", "huntingZoneId", "id", "reserved"];
     let wanted = Scalar::SkillId.wanted();
     let skill = match json {
-        Json::Object(parts) => {
-            let part = |name: &'static str, most: u32, wanted: &'static str| {
-                let part = parts
-                    .get(name)
+        Json::Object(_) => {
+            let number = |name: &'static str, most: u32, wanted: &'static str| {
+                let number = part(json, name)
                     .map_or(Ok(0), |number| whole(number, 0..=u32::MAX.into(), wanted, leniency));
-                let part = part.map_err(|error| error.inside(name))?;
+                let number = number.map_err(|error| error.inside(name))?;
                 // One that is too big for its type is too big for the skill.
-                Ok(if leniency == Leniency::Lenient { part } else { part.min(most.into()) })
+                Ok(if leniency == Leniency::Lenient { number } else { number.min(most.into()) })
             };
             no_others(json, &PARTS, leniency)?;
             Skill {
-                reserved: low32(part("reserved", u32::MAX, "a whole number from 0 to 2147483647")?),
-                npc: match parts.get("npc") {
+                reserved: low32(number(
+                    "reserved",
+                    u32::MAX,
+                    "a whole number from 0 to 2147483647",
+                )?),
+                npc: match part(json, "npc") {
                     None => false,
                     Some(npc) => {
-                        let value = scalar_from_json(Scalar::Bool, npc, Leniency::Strict);
+                        let value = scalar_from_json(Scalar::Bool, npc, leniency);
                         value.map_err(|error| error.inside("npc"))? == Value::Bool(true)
                     }
                 },
-                kind: low8(part("type", u8::MAX.into(), "a whole number from 0 to 15")?),
-                zone: low16(part(
+                kind: low8(number("type", u8::MAX.into(), "a whole number from 0 to 15")?),
+                zone: low16(number(
                     "huntingZoneId",
                     u16::MAX.into(),
                     "a whole number from 0 to 4095",
                 )?),
-                id: low32(part("id", u32::MAX, "a whole number from 0 to 268435455")?),
+                id: low32(number("id", u32::MAX, "a whole number from 0 to 268435455")?),
             }
         }
         Json::String(text) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.parse().map_err(|_| json::expected("a skill such as A1101 or A500:1101", json))?
         }
-        Json::Number(number) if leniency == Leniency::Lenient => {
-            Skill::action(low32(truncated(number)))
-        }
-        _ => Skill::action(json::integer(json, wanted)?),
+        _ => Skill::action(low32(whole(json, 0..=u32::MAX.into(), wanted, leniency)?)),
     };
     if leniency == Leniency::Lenient {
         return Ok(skill.to_raw_wrapped(form));
@@ -292,7 +303,7 @@ mod tests {
         for (skill, wanted) in [
             (json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
             (
-                json!({ "type": 2, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
+                json!({ "type": 1, "npc": true, "huntingZoneId": 99_999, "id": 5 }),
                 "a whole number from 0 to 4095",
             ),
         ] {
@@ -394,6 +405,35 @@ mod tests {
         let wanted =
             [21, 0, 1, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 5, 0, 0, 4, 1, 0, 1, 0x44];
         assert_eq!(encode(Leniency::Lenient).unwrap(), wanted);
+    }
+
+    #[test]
+    fn parts_that_are_null_are_missing() {
+        let text = "vec3 a\nvec3fa b\nskillid32 c\ncustomize d\n";
+        let json = json!({
+            "a": { "x": null }, "b": { "y": null }, "c": { "id": null, "npc": null },
+            "d": { "unk": null },
+        });
+        assert_eq!(encoded(text, json, Leniency::Strict).unwrap(), [0; 36]);
+    }
+
+    /// What JavaScript makes of them.
+    #[test]
+    fn lenient_numbers_that_are_too_large_keep_their_low_bits() {
+        let number = |text: &str, number: &str| {
+            let json = format!("{{\"a\": {number}}}");
+            encoded(text, serde_json::from_str(&json).unwrap(), Leniency::Lenient).unwrap()
+        };
+        assert_eq!(number("byte a\n", "1e300"), [0]);
+        assert_eq!(number("int16 a\n", "-1e300"), [0, 0]);
+        // 2^64 + 2^20.
+        assert_eq!(number("uint32 a\n", "18446744073710600192.0"), (1_u32 << 20).to_le_bytes());
+        for truth in ["1.0", "0.5", "-1", "1e300"] {
+            assert_eq!(number("bool a\n", truth), [1], "{truth}");
+        }
+        for lie in ["0", "-0.0", "0.0"] {
+            assert_eq!(number("bool a\n", lie), [0], "{lie}");
+        }
     }
 
     #[test]

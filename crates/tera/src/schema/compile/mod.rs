@@ -34,14 +34,22 @@ pub(crate) struct Issue {
     pub(crate) help: Option<&'static str>,
 }
 
-/// Compiles lines whose depths are in order, as they stand at a patch. There is no plan when there
-/// are errors. Of the arrays of a message with `pairs` the elements stand in these.
+/// What lines were compiled to.
+pub(crate) struct Compiled {
+    /// There is none when there are errors.
+    pub(crate) plan: Option<Plan>,
+    pub(crate) issues: Vec<Issue>,
+    /// How many fields there are, as far as they were made.
+    pub(crate) fields: usize,
+}
+
+/// Compiles lines whose depths are in order, as they stand at a patch. Of the arrays of a message with `pairs` the elements stand in these.
 pub(crate) fn compile(
     lines: &[Line],
     dialect: Dialect,
     patch: Patch,
     (lenient, pairs): (bool, bool),
-) -> (Option<Plan>, Vec<Issue>) {
+) -> Compiled {
     let explicit = lines.iter().any(|line| match line.kind {
         Type::Meta(Meta::Count) => dialect == Dialect::Legacy,
         Type::Meta(_) => true,
@@ -71,8 +79,9 @@ pub(crate) fn compile(
     let nodes = nodes(lines, &mut place, 0, patch);
     let root = compiler.scope(Content::Fields(&nodes), 0);
     let issues = core::mem::take(&mut compiler.issues);
+    let fields = compiler.drafts.len();
     let plan = issues.iter().all(|issue| !issue.error).then(|| compiler.finish(root));
-    (plan, issues)
+    Compiled { plan, issues, fields }
 }
 
 /// A line with those that belong to it.
