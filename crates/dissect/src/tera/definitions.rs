@@ -222,14 +222,17 @@ impl TeraDefinitions {
                     said.push(Source::new(&path, "").error(0..0, message));
                 }
             } else if name == "revisions.json" {
+                said.extend(self.replaced(name, &path));
                 let (revisions, problems) = Revisions::parse(&path, &text);
                 self.library.revisions = revisions;
                 said.extend(said_of(problems));
             } else if name == "deprecated.json" {
+                said.extend(self.replaced(name, &path));
                 let (deprecated, problems) = Deprecated::parse(&path, &text);
                 self.library.deprecated = deprecated;
                 said.extend(said_of(problems));
             } else if let Some(patch) = integrity_patch(&path) {
+                said.extend(self.replaced(&format!("integrity/{patch}.json"), &path));
                 let (names, problems) = NameList::parse_json(&path, &text);
                 self.library.integrity.insert(patch, names);
                 said.extend(said_of(problems));
@@ -263,12 +266,13 @@ impl TeraDefinitions {
         said
     }
 
-    /// Notes where a map is from. A build has one map, so an earlier one from elsewhere is told.
+    /// Notes where a map or list is from. A build has one of each, so an earlier one from elsewhere is
+    /// told.
     fn replaced(&mut self, name: &str, path: &str) -> Option<Diagnostic> {
         let other = self.paths.insert(name.to_owned(), path.to_owned());
         let other = other.filter(|other| other != path)?;
         let message =
-            format!("there is another {name}: {other}; this one counts, and no name of the other");
+            format!("there is another {name}: {other}; this one counts, and nothing of the other");
         Some(Source::new(path, "").warning(0..0, message))
     }
 
@@ -385,6 +389,13 @@ mod tests {
         assert!(second.contains(told), "{second}");
         let third = said("c/data.json", r#"{"maps": {"7": {"S_C": 7}}}"#).concat();
         assert!(third.contains("c/data.json") && third.contains("b/protocol.7.map"), "{third}");
+        for list in ["integrity/93.json", "revisions.json", "deprecated.json"] {
+            let text = if list.starts_with('i') { "[]" } else { "{}" };
+            assert_eq!(said(&format!("a/{list}"), text), [""; 0]);
+            let second = said(&format!("b/{list}"), text).concat();
+            let told = format!("there is another {list}: a/{list}; this one counts");
+            assert!(second.contains(&told), "{second}");
+        }
         assert_eq!(tera.packets(Some(7)).opcode("S_B"), None);
         assert_eq!(tera.packets(Some(7)).opcode("S_C"), Some(7));
     }

@@ -20,7 +20,7 @@ use super::secrets::key_file;
 use super::time::{Times, delta};
 use crate::cli::{Capture, Common, Dissect, TimeForm};
 use crate::definitions;
-use crate::output::{Failure, Output, counted, say};
+use crate::output::{Failure, Output, counted, printable, say};
 
 pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
     capture::start_threads(arguments.threads);
@@ -276,12 +276,16 @@ fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
     is_there.then_some(cells)
 }
 
-/// A line of a table.
+/// A line of a table. CSV has every text as it is; otherwise what would steer a terminal is escaped.
 fn row<'c>(is_csv: bool, cells: impl Iterator<Item = &'c str>) -> Result<Vec<u8>, Failure> {
     let delimiter = if is_csv { b',' } else { b'\t' };
     let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(Vec::new());
     let failed = |error: &dyn ToString| Failure::Run(format!("--fields: {}", error.to_string()));
-    writer.write_record(cells).map_err(|error| failed(&error))?;
+    let written = match is_csv {
+        true => writer.write_record(cells),
+        false => writer.write_record(cells.map(printable)),
+    };
+    written.map_err(|error| failed(&error))?;
     writer.into_inner().map_err(|error| failed(&error))
 }
 
@@ -432,8 +436,19 @@ impl Dissect {
 mod tests {
     use std::path::PathBuf;
 
-    use super::doctor;
+    use super::{doctor, row};
     use crate::cli::{Capture, Data, Tcpdump};
+
+    #[test]
+    fn tables_do_not_steer_terminals_and_csv_is_exact() {
+        let line = |is_csv: bool| {
+            let cells = ["a\u{1b}[31m", "b\u{9b}\u{202e}", "c\td\n", "\"e\""];
+            String::from_utf8(row(is_csv, cells.into_iter()).unwrap()).unwrap()
+        };
+        let table = "a\\u{1b}[31m\tb\\u{9b}\\u{202e}\tc\\td\\n\t\"\"\"e\"\"\"\n";
+        assert_eq!(line(false), table);
+        assert_eq!(line(true), "a\u{1b}[31m,b\u{9b}\u{202e},\"c\td\n\",\"\"\"e\"\"\"\n");
+    }
 
     #[test]
     fn a_doctor_sees_what_was_kept() {
