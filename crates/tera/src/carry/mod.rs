@@ -142,7 +142,8 @@ impl<'p> Carry<'p> {
                 *score = rank + known.likeness(of, totals);
             }
         }
-        let neighbours = [self.old.neighbours(), self.new.neighbours()];
+        let beside = self.old.beside(olds.iter().map(|(opcode, ..)| *opcode));
+        let neighbours = self.new.neighbours();
         // The scores when the opcodes around are called as these are matched.
         let scores_by = |matched: &Matched| {
             let known: HashMap<u16, u16> = matched
@@ -151,11 +152,17 @@ impl<'p> Carry<'p> {
                 .collect();
             let mut scores = base.clone();
             for (row, (opcode, _)) in scores.iter_mut().zip(&news) {
-                for (score, (old, ..)) in row.iter_mut().zip(&olds) {
-                    let (old, new) = (neighbours[0].get(old), neighbours[1].get(opcode));
-                    let side =
-                        |at: usize| alike(old.map(|two| &two[at]), new.map(|two| &two[at]), &known);
-                    *score += AROUND * (side(0) + side(1));
+                for (around, beside) in neighbours.get(opcode).into_iter().flatten().zip(&beside) {
+                    let around = around
+                        .iter()
+                        .filter_map(|(code, share)| Some((share, beside.get(known.get(code)?)?)));
+                    for (share, olds) in around {
+                        for (old, of_old) in olds {
+                            if let Some(score) = row.get_mut(*old) {
+                                *score += AROUND * share.min(*of_old);
+                            }
+                        }
+                    }
                 }
             }
             scores
@@ -256,6 +263,9 @@ type Matched = BTreeMap<usize, usize>;
 /// What stands before and behind an opcode, and how often of all times.
 type Neighbours = HashMap<u16, [BTreeMap<u16, f64>; 2]>;
 
+/// The same the other way round: the opcodes, by their places, that something stands before or behind.
+type Beside = [HashMap<u16, Vec<(usize, f64)>>; 2];
+
 impl Seen {
     fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
@@ -326,6 +336,20 @@ impl Seen {
         }
         all
     }
+
+    fn beside(&self, opcodes: impl Iterator<Item = u16>) -> Beside {
+        let neighbours = self.neighbours();
+        let mut beside = Beside::default();
+        for (place, opcode) in opcodes.enumerate() {
+            let around = neighbours.get(&opcode).into_iter().flatten();
+            for (around, beside) in around.zip(&mut beside) {
+                for (code, share) in around {
+                    beside.entry(*code).or_default().push((place, *share));
+                }
+            }
+        }
+        beside
+    }
 }
 
 impl Of {
@@ -379,21 +403,6 @@ fn ranks<'p>(packets: &'p Packets, of: &Of) -> HashMap<&'p str, f64> {
         ranks.insert(candidate.definition.name(), score);
     }
     ranks
-}
-
-/// How much of what stands beside an opcode of the new build stands beside one of the old, as far as
-/// it is known what is what.
-fn alike(
-    old: Option<&BTreeMap<u16, f64>>,
-    new: Option<&BTreeMap<u16, f64>>,
-    known: &HashMap<u16, u16>,
-) -> f64 {
-    let (Some(old), Some(new)) = (old, new) else { return 0.0 };
-    let same = new.iter().filter_map(|(code, share)| {
-        let other = old.get(known.get(code)?)?;
-        Some(share.min(*other))
-    });
-    same.sum()
 }
 
 /// Matches rows with columns, the best pairs first; each at most once.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use worldwire_core::Side;
+use worldwire_core::{Side, listed};
 use worldwire_dissect::{Definitions, Item, Scratch, Sink, TeraDefinitions};
 use worldwire_tera::carry::{Carried, Carry, format};
 use worldwire_tera::file::library::{CheckVersion, Known};
@@ -55,8 +55,8 @@ struct Build {
     messages: u64,
     /// The opcodes that are not the same in every build.
     opcodes: BTreeSet<u16>,
-    /// The revision that a client names first.
-    revision: Option<u32>,
+    /// The revisions that clients name.
+    revisions: BTreeSet<u32>,
 }
 
 impl Build {
@@ -64,13 +64,29 @@ impl Build {
         self.messages += 1;
         match Header::peek(bytes) {
             Ok(Some(Header { opcode: CHECK_VERSION, .. })) if *from == Side::Client => {
-                let names = || CheckVersion::decode(bytes).ok()?.protocol;
-                self.revision = self.revision.or_else(names);
+                let named = CheckVersion::decode(bytes).ok();
+                self.revisions.extend(named.and_then(|named| named.protocol));
             }
             Ok(Some(Header { opcode: CHECK_VERSION | CHECK_VERSION_ANSWER, .. })) => {}
             Ok(Some(Header { opcode, .. })) => drop(self.opcodes.insert(opcode)),
             _ => {}
         }
+    }
+
+    /// Why conversations of several builds cannot be looked at together.
+    fn mixed(&self) -> Option<String> {
+        (self.revisions.len() > 1).then(|| {
+            format!(
+                "has conversations of revisions {}; write those of one to a capture of its own: \
+                 dissect CAPTURE --stream NUMBER -o ONE.pcapng",
+                listed(&self.revisions)
+            )
+        })
+    }
+
+    /// The revision of the build, if clients name one.
+    fn revision(&self) -> Option<u32> {
+        self.revisions.first().copied()
     }
 
     /// Why a map of this name cannot be that of the build, if it has none of its opcodes.
@@ -79,7 +95,7 @@ impl Build {
         if self.opcodes.is_empty() || self.opcodes.iter().any(is_there) {
             return None;
         }
-        let check = match (of_map, self.revision) {
+        let check = match (of_map, self.revision()) {
             (Some(map), Some(client)) if map != client => {
                 format!("the map is of revision {map}, the client of {client}")
             }
@@ -135,13 +151,17 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
             complain(&shown(file), "holds no messages of TERA");
             return Err(Failure::Input);
         }
+        if let Some(problem) = build.mixed() {
+            complain(&shown(file), &problem);
+            return Err(Failure::Input);
+        }
         if is_old && let Some(problem) = build.other_than(&map, &name, of_map) {
             complain(&shown(file), &problem);
             return Err(Failure::Input);
         }
         clean &= good;
         // In the end that of the new build.
-        revision = build.revision;
+        revision = build.revision();
     }
     let add = target.output.as_deref().filter(|_| !target.is_stdout());
     write_all(target, written(&carry.finish(), &printable(&name), of, add).as_bytes())?;
@@ -251,5 +271,24 @@ mod tests {
         assert!(
             text.contains("The percentage says how far ahead a name is. It does not decide alone")
         );
+    }
+
+    #[test]
+    fn conversations_of_two_builds_are_told() {
+        let mut build = Build::default();
+        let mut message = [
+            0x20, 0, 0xbc, 0x4d, 2, 0, 8, 0, 8, 0, 20, 0, 0, 0, 0, 0, 0x1d, 0x8a, 5, 0, 20, 0, 0,
+            0, 1, 0, 0, 0, 0xce, 0x7b, 5, 0,
+        ];
+        for (revision, wanted) in
+            [(7_u32, None), (7, None), (8, Some("has conversations of revisions 7, 8;"))]
+        {
+            message[16..20].copy_from_slice(&revision.to_le_bytes());
+            build.push(&Said { stream: 0, from: Side::Client, bytes: message.into() });
+            let said = build.mixed();
+            assert_eq!(said.is_some(), wanted.is_some());
+            assert!(said.unwrap_or_default().starts_with(wanted.unwrap_or_default()));
+            assert_eq!(build.revision(), Some(7));
+        }
     }
 }
