@@ -1,5 +1,6 @@
 //! A map of opcodes that names are added to.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use worldwire_tera::file::{CodeMap, MapKind, text};
@@ -45,13 +46,11 @@ impl GrowingMap {
 
     /// Writes the map with further lines at its end; not those that are in it.
     pub(super) fn add<'l>(&self, lines: impl Iterator<Item = &'l str>) -> Result<(), Failure> {
-        let has = |line: &&str| {
-            let mut known = self.bytes.split(|byte| *byte == b'\n');
-            !known.any(|known| known.trim_ascii_end() == line.trim_ascii_end().as_bytes())
-        };
+        let known = self.bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+        let known: HashSet<&[u8]> = known.collect();
         let end = if self.bytes.contains(&b'\r') { "\r\n" } else { "\n" };
         let mut bytes = self.bytes.clone();
-        for line in lines.filter(has) {
+        for line in lines.filter(|line| !known.contains(line.trim_ascii_end().as_bytes())) {
             if !bytes.is_empty() && !bytes.ends_with(b"\n") {
                 bytes.extend_from_slice(end.as_bytes());
             }
