@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Diagnostic, Source};
 
-use super::compile::{Compiled, compile};
+use super::compile::{Compiled, compile, depends_on_patch};
 use super::dialect::{self, Dialect, Marks, Refusal};
 use super::parse::{Line, Statement, parse};
 use super::plan::Plan;
@@ -112,6 +112,11 @@ impl Definition {
     #[must_use]
     pub fn since(&self) -> Option<u16> {
         self.since
+    }
+
+    /// Whether its layout may be another one at another patch.
+    pub(super) fn depends_on_patch(&self) -> bool {
+        depends_on_patch(&self.lines, self.dialect, &self.plan)
     }
 }
 

@@ -8,10 +8,8 @@ use worldwire_core::Source;
 use super::definition::{Built, FileText, build};
 pub use super::definition::{Definition, ParseOptions};
 use super::dialect::{Dialect, Marks};
-use super::plan::{Field, FieldKind};
 use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, NotADefinition, Patch, Platform};
-use crate::types::Scalar;
 
 /// Definitions that exist as programs, which nobody runs here, and the layouts that they stand for.
 /// The program writes each item and behind it the crystals of its slot.
@@ -288,18 +286,10 @@ impl Set {
     /// The set as it is at a patch; only definitions whose layout may depend on it are compiled anew.
     #[must_use]
     pub fn at(&self, patch: Patch) -> Cow<'_, Self> {
-        let is_skill = |field: &Field| {
-            let kind = field.kind();
-            matches!(kind, FieldKind::Scalar { scalar: Scalar::SkillId | Scalar::SkillId32, .. })
-        };
         let depends = |entry: &Entry| match &entry.built.definition {
-            // In those of 2020 skills are narrow in early patches.
-            Some(definition) => {
-                definition.lines().iter().any(|line| line.range.is_some())
-                    || entry.dialect == Dialect::Proto
-                        && definition.plan().fields.iter().any(is_skill)
-            }
-            None => !entry.built.no_room,
+            Some(definition) => definition.depends_on_patch(),
+            // What is wrong with it may be so at some patches only.
+            None => entry.name.is_ok() && !entry.built.no_room,
         };
         let depending = self.entries.iter().filter(|(_, entry)| depends(entry));
         let depending: HashSet<Box<str>> = depending.map(|(name, _)| name.clone()).collect();
@@ -386,7 +376,9 @@ mod tests {
         assert_eq!(early.newest("S_A").unwrap().plan().least(), 4);
         assert_eq!(plan(&set, "S_B"), plan(&early, "S_B"));
         assert_eq!(early.problems().count(), 0);
-        let other = Set::load([("S_B.1.def", "int32 a\n")], ParseOptions::default());
+        // A file that is no definition by its name is not compiled at any.
+        let files = [("S_B.1.def", "int32 a\n"), ("odd.def", "int32 a\n")];
+        let other = Set::load(files, ParseOptions::default());
         assert!(matches!(other.at(Patch::major(89)), Cow::Borrowed(_)));
     }
 

@@ -15,7 +15,7 @@
 //! | `array`, rows | an array |
 //! | `object` | an object |
 //!
-//! A field that is missing is zero or empty. Besides its fields a message has these keys, all of
+//! A field or part that is missing or `null` is zero or empty. Besides its fields a message has these keys, all of
 //! them optional:
 //!
 //! | key | |

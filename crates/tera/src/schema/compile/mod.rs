@@ -43,7 +43,8 @@ pub(crate) struct Compiled {
     pub(crate) fields: usize,
 }
 
-/// Compiles lines whose depths are in order, as they stand at a patch. Of the arrays of a message with `pairs` the elements stand in these.
+/// Compiles lines whose depths are in order, as they stand at a patch. Of the arrays of a message with
+/// `pairs` the elements stand in these.
 pub(crate) fn compile(
     lines: &[Line],
     dialect: Dialect,
@@ -82,6 +83,16 @@ pub(crate) fn compile(
     let fields = compiler.drafts.len();
     let plan = issues.iter().all(|issue| !issue.error).then(|| compiler.finish(root));
     Compiled { plan, issues, fields }
+}
+
+/// Whether a plan may be another one at another patch.
+pub(crate) fn depends_on_patch(lines: &[Line], dialect: Dialect, plan: &Plan) -> bool {
+    let is_skill = |field: &Field| {
+        matches!(field.kind, FieldKind::Scalar { scalar: Scalar::SkillId | Scalar::SkillId32, .. })
+    };
+    lines.iter().any(|line| line.range.is_some())
+        // They are narrow before `WIDE_SKILLS`.
+        || dialect == Dialect::Proto && plan.fields.iter().any(is_skill)
 }
 
 /// A line with those that belong to it.
