@@ -98,8 +98,8 @@ impl Library {
         }
     }
 
-    /// The choices for a build. Where layouts depend on the patch, the definitions are compiled for
-    /// the build's, which takes as long as to load them.
+    /// The choices for a build. Definitions whose layout may depend on the patch are compiled for the
+    /// build's.
     #[must_use]
     pub fn build(&self, known: Known) -> Build<'_> {
         let revision = known.revision.and_then(|number| self.revisions.get(number));
@@ -266,6 +266,7 @@ pub fn sender(name: &str) -> Option<Side> {
 mod tests {
     use super::*;
     use crate::file::Rule;
+    use crate::packet::Packets;
     use crate::schema::Dialect;
 
     fn library() -> Library {
@@ -306,6 +307,9 @@ mod tests {
         assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Integrity);
         assert_eq!(build.header(Side::Server, "C_B"), HeaderForm::Plain);
         assert_eq!(build.unused_list(Side::Client, "C_B"), None);
+        let packets = Packets::of_client(&library, &message).unwrap();
+        assert_eq!((packets.known().revision, packets.opcode("S_A")), (Some(363_037), Some(5)));
+        assert!(Packets::of_client(&library, &message[..31]).is_err());
         // Without a patch no list is chosen.
         let build = library.build(Known { revision: Some(8), ..Known::default() });
         assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Plain);
