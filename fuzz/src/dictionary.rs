@@ -351,7 +351,7 @@ const KEYS: &[&str] = &[
 ];
 
 /// How many words of seeds a dictionary has at most; with more, a fuzzer would try little else.
-const MOST_WORDS: usize = 400;
+const MAX_WORDS: usize = 400;
 
 /// The dictionary of a target in libFuzzer's form, or none when it does not read text.
 pub(crate) fn text(name: &str, seeds: &[Vec<u8>]) -> Option<String> {
@@ -360,7 +360,7 @@ pub(crate) fn text(name: &str, seeds: &[Vec<u8>]) -> Option<String> {
     if words.is_empty() {
         return None;
     }
-    let most = words.len() + MOST_WORDS;
+    let most = words.len() + MAX_WORDS;
     for seed in seeds {
         // The first byte may be a choice.
         let tail = || core::str::from_utf8(seed.get(1..)?).ok();

@@ -46,8 +46,8 @@ pub(crate) struct Fragments {
     serial: u64,
     pieces: usize,
     bytes: u64,
-    most_pieces: usize,
-    most_bytes: u64,
+    max_pieces: usize,
+    max_bytes: u64,
     /// Fragments that waited for the last one of their packet, and did not wait in vain.
     pub(crate) used: u64,
 }
@@ -71,15 +71,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LONGEST: usize = 65_535;
 
 impl Fragments {
-    pub(crate) fn new(most_pieces: u32, most_bytes: u64) -> Self {
+    pub(crate) fn new(max_pieces: u32, max_bytes: u64) -> Self {
         Self {
             waiting: HashMap::default(),
             order: BTreeMap::new(),
             serial: 0,
             pieces: 0,
             bytes: 0,
-            most_pieces: usize::try_from(most_pieces).unwrap_or(usize::MAX),
-            most_bytes,
+            max_pieces: usize::try_from(max_pieces).unwrap_or(usize::MAX),
+            max_bytes,
             used: 0,
         }
     }
@@ -112,7 +112,7 @@ impl Fragments {
             self.used += waiting.count - 1;
             return self.remove(&key).map(Waiting::join);
         }
-        while (self.pieces > self.most_pieces || self.bytes > self.most_bytes)
+        while (self.pieces > self.max_pieces || self.bytes > self.max_bytes)
             && let Some((_, oldest)) = self.order.first_key_value()
         {
             let oldest = *oldest;

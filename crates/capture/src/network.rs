@@ -62,11 +62,11 @@ impl TcpFlags {
 }
 
 /// The most IPv6 extension headers in a row.
-const MOST_HEADERS: usize = 16;
+const MAX_HEADERS: usize = 16;
 /// The most IP packets inside of each other.
-const MOST_TUNNELS: usize = 4;
+const MAX_TUNNELS: usize = 4;
 /// The most bytes that are given to a network card to be cut into packets, and more.
-const MOST_OFFLOADED: usize = 1 << 20;
+const MAX_OFFLOADED: usize = 1 << 20;
 
 /// Follows a packet down to its TCP or UDP payload. Fragments wait in `fragments`; the payload of a
 /// packet that was put together from them is handed to `then` like any other.
@@ -82,7 +82,7 @@ pub(crate) fn segment<R>(
     then: impl FnOnce(&Segment<'_>) -> R,
 ) -> Result<R, Unusable> {
     // It only counts where IP itself tells no length, which is up to what cards can cut up.
-    let cut = (original_length as usize).saturating_sub(data.len()).min(MOST_OFFLOADED);
+    let cut = (original_length as usize).saturating_sub(data.len()).min(MAX_OFFLOADED);
     let found = network(link, data).and_then(|packet| {
         let mut inside = Inside { time, fragments, tunnels: 0 };
         inside.segment(packet, cut, then)
@@ -158,7 +158,7 @@ impl Inside<'_> {
             other => return Err(Unusable::Protocol(other)),
         };
         self.tunnels += 1;
-        if self.tunnels > MOST_TUNNELS {
+        if self.tunnels > MAX_TUNNELS {
             return Err(Unusable::Tunnels);
         }
         self.segment(packet, missing as usize, then)
@@ -286,7 +286,7 @@ struct Chain<'a> {
 fn extensions(first: u8, payload: &[u8]) -> Result<Chain<'_>, Unusable> {
     let broken = Unusable::Broken;
     let (mut next, mut cursor) = (first, Cursor::network(payload));
-    for _ in 0..MOST_HEADERS {
+    for _ in 0..MAX_HEADERS {
         match next {
             // Hop-by-hop options, routing, destination options: length in units of 8 bytes.
             0 | 43 | 60 => {

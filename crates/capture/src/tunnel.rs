@@ -12,7 +12,7 @@ const ETHERNET: u16 = 0x6558;
 /// The port of VXLAN.
 const VXLAN: u16 = 4789;
 /// The most VLAN tags and MPLS labels in a row.
-const MOST_TAGS: usize = 16;
+const MAX_TAGS: usize = 16;
 
 /// The IP packet in an Ethernet frame.
 pub(crate) fn ethernet(frame: &[u8]) -> Result<&[u8], Unusable> {
@@ -28,7 +28,7 @@ pub(crate) fn behind<'a>(
     mut cursor: Cursor<'a>,
 ) -> Result<&'a [u8], Unusable> {
     let broken = Unusable::Broken;
-    for _ in 0..MOST_TAGS {
+    for _ in 0..MAX_TAGS {
         match ether_type {
             IPV4 | IPV6 => return Ok(cursor.rest()),
             0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
@@ -65,7 +65,7 @@ fn pppoe(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
 
 /// RFC 3032: labels of four bytes, the last of them with a bit set. What follows is not named.
 fn mpls(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
-    for _ in 0..MOST_TAGS {
+    for _ in 0..MAX_TAGS {
         let [_, _, bottom, _] = cursor.array::<4>().ok_or(Unusable::Broken)?;
         if bottom & 1 == 1 {
             return match cursor.rest().first().map(|first| first >> 4) {

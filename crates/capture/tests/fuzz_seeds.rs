@@ -7,15 +7,15 @@ use worldwire_capture::fuzzing::TARGETS;
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 
 /// More memory than this and the program ends: inputs and limits are far smaller.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 #[global_allocator]
-static MEMORY: cap::Cap<System> = cap::Cap::new(System, MOST_BYTES);
+static MEMORY: cap::Cap<System> = cap::Cap::new(System, MAX_BYTES);
 
 #[test]
 fn every_target_keeps_its_promises() {
     each_alone("every_target_keeps_its_promises", TARGETS, |target| {
         fuzz(target, fuzz_runs());
-        assert!(MEMORY.allocated() < MOST_BYTES);
+        assert!(MEMORY.allocated() < MAX_BYTES);
     });
 }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use std::sync::Arc;
 
 /// The most bytes of a line that a diagnostic quotes.
-const MOST_QUOTED: usize = 240;
+const MAX_QUOTED: usize = 240;
 
 /// A text with its name: makes diagnostics that point into it.
 ///
@@ -77,10 +77,10 @@ impl<'t> Source<'t> {
         let whole = whole.strip_suffix('\r').unwrap_or(whole);
         // A long line is quoted from a little before the place.
         let from = match start - begin {
-            near if near < MOST_QUOTED / 2 => 0,
-            far => whole.floor_char_boundary(far - MOST_QUOTED / 4),
+            near if near < MAX_QUOTED / 2 => 0,
+            far => whole.floor_char_boundary(far - MAX_QUOTED / 4),
         };
-        let until = whole.floor_char_boundary(from + MOST_QUOTED);
+        let until = whole.floor_char_boundary(from + MAX_QUOTED);
         let quoted = whole.get(from..until).unwrap_or_default();
         let column = self.text.get(begin..start).unwrap_or_default().chars().count() + 1;
         let low = start.saturating_sub(begin + from).min(quoted.len());
@@ -231,7 +231,7 @@ mod tests {
         let source = Source::new("long", &text);
         let odd = source.warning(10_000..10_004, "odd");
         assert_eq!(&odd.line_text()[odd.span_in_line()], "here");
-        assert!(odd.line_text().len() <= MOST_QUOTED);
+        assert!(odd.line_text().len() <= MAX_QUOTED);
         assert_eq!(odd.column(), 5_001);
     }
 }

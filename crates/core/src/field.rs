@@ -178,18 +178,18 @@ impl<'d, const N: usize> Field<'d> for [u32; N] {
     }
 }
 
-/// Bytes behind a `u32` count, at most `MOST` of them.
+/// Bytes behind a `u32` count, at most `MAX` of them.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Bytes32<'d, const MOST: usize>(Cow<'d, [u8]>);
+pub struct Bytes32<'d, const MAX: usize>(Cow<'d, [u8]>);
 
-impl<'d, const MOST: usize> Bytes32<'d, MOST> {
-    /// Wraps bytes. A count over `MOST` is found when they are encoded.
+impl<'d, const MAX: usize> Bytes32<'d, MAX> {
+    /// Wraps bytes. A count over `MAX` is found when they are encoded.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self(bytes.into())
     }
 }
 
-impl<const MOST: usize> core::ops::Deref for Bytes32<'_, MOST> {
+impl<const MAX: usize> core::ops::Deref for Bytes32<'_, MAX> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
@@ -197,7 +197,7 @@ impl<const MOST: usize> core::ops::Deref for Bytes32<'_, MOST> {
     }
 }
 
-impl<const MOST: usize> fmt::Debug for Bytes32<'_, MOST> {
+impl<const MAX: usize> fmt::Debug for Bytes32<'_, MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bytes32({} bytes)", self.0.len())
     }
@@ -218,25 +218,25 @@ pub fn count32<T>(reader: &mut Reader<'_, T>, most: usize, limit: &'static str) 
     Ok(count)
 }
 
-impl<'d, const MOST: usize> Field<'d> for Bytes32<'d, MOST> {
-    type Owned = Bytes32<'static, MOST>;
+impl<'d, const MAX: usize> Field<'d> for Bytes32<'d, MAX> {
+    type Owned = Bytes32<'static, MAX>;
     const LEAST: usize = 4;
 
     fn layout() -> Cow<'static, str> {
-        Cow::Owned(format!("u32 count, u8[..{MOST}]"))
+        Cow::Owned(format!("u32 count, u8[..{MAX}]"))
     }
 
     #[inline]
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
-        let count = count32(reader, MOST, "bytes of this field");
+        let count = count32(reader, MAX, "bytes of this field");
         let count = count.map_err(|error| error.inside(name))?;
         reader.blob(name, start, count, Form::Bytes).map(|bytes| Self(Cow::Borrowed(bytes)))
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
-        if self.0.len() > MOST {
-            return Err(Error::limit("bytes of this field", MOST as u64, self.0.len() as u64));
+        if self.0.len() > MAX {
+            return Err(Error::limit("bytes of this field", MAX as u64, self.0.len() as u64));
         }
         let length = writer.reserve::<4>();
         writer.bytes(&self.0);
@@ -248,7 +248,7 @@ impl<'d, const MOST: usize> Field<'d> for Bytes32<'d, MOST> {
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        let length = sampler.length(MOST as u64);
+        let length = sampler.length(MAX as u64);
         Self::new(sampler.bytes(length))
     }
 
@@ -257,11 +257,11 @@ impl<'d, const MOST: usize> Field<'d> for Bytes32<'d, MOST> {
     }
 }
 
-/// Elements behind a `u32` count, at most `MOST` of them.
+/// Elements behind a `u32` count, at most `MAX` of them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct List32<E, const MOST: usize>(pub Vec<E>);
+pub struct List32<E, const MAX: usize>(pub Vec<E>);
 
-impl<E, const MOST: usize> core::ops::Deref for List32<E, MOST> {
+impl<E, const MAX: usize> core::ops::Deref for List32<E, MAX> {
     type Target = Vec<E>;
 
     fn deref(&self) -> &Vec<E> {
@@ -269,30 +269,30 @@ impl<E, const MOST: usize> core::ops::Deref for List32<E, MOST> {
     }
 }
 
-impl<E, const MOST: usize> From<Vec<E>> for List32<E, MOST> {
+impl<E, const MAX: usize> From<Vec<E>> for List32<E, MAX> {
     fn from(elements: Vec<E>) -> Self {
         Self(elements)
     }
 }
 
-impl<'d, E: Field<'d>, const MOST: usize> Field<'d> for List32<E, MOST> {
-    type Owned = List32<E::Owned, MOST>;
+impl<'d, E: Field<'d>, const MAX: usize> Field<'d> for List32<E, MAX> {
+    type Owned = List32<E::Owned, MAX>;
     const LEAST: usize = 4;
 
     fn layout() -> Cow<'static, str> {
-        Cow::Owned(format!("u32 count, {}[..{MOST}]", E::layout()))
+        Cow::Owned(format!("u32 count, {}[..{MAX}]", E::layout()))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         reader.list(name, |reader| {
-            let count = count32(reader, MOST, "elements of this field")?;
+            let count = count32(reader, MAX, "elements of this field")?;
             // Elements of a stream are worth reading only when all can be there.
             let least = count.saturating_mul(E::LEAST);
             if reader.remaining() < least {
                 let error = Error::incomplete(least, reader.remaining());
                 return Err(error.at(reader.position() as u64));
             }
-            let room = reader.capacity(count as u64, MOST as u64, E::LEAST)?;
+            let room = reader.capacity(count as u64, MAX as u64, E::LEAST)?;
             let mut elements = Vec::with_capacity(room);
             for index in 0..count {
                 elements.push(reader.item(index, |reader| E::decode(reader, ""))?);
@@ -302,10 +302,10 @@ impl<'d, E: Field<'d>, const MOST: usize> Field<'d> for List32<E, MOST> {
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let count = u32::try_from(self.0.len()).ok().filter(|_| self.0.len() <= MOST);
+        let count = u32::try_from(self.0.len()).ok().filter(|_| self.0.len() <= MAX);
         let Some(count) = count else {
             let asked = self.0.len() as u64;
-            return Err(Error::limit("elements of this field", MOST as u64, asked));
+            return Err(Error::limit("elements of this field", MAX as u64, asked));
         };
         writer.u32(count);
         for (index, element) in self.0.iter().enumerate() {
@@ -319,7 +319,7 @@ impl<'d, E: Field<'d>, const MOST: usize> Field<'d> for List32<E, MOST> {
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        let count = sampler.length((MOST as u64).min(6));
+        let count = sampler.length((MAX as u64).min(6));
         Self((0..count).map(|_| E::sample(sampler)).collect())
     }
 

@@ -166,10 +166,10 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
 /// assert_eq!(worldwire_core::listed(1..=12), "1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more");
 /// ```
 pub fn listed<T: Display>(all: impl IntoIterator<Item = T>) -> String {
-    const MOST: usize = 10;
+    const MAX: usize = 10;
     let mut text = String::new();
     let mut all = all.into_iter();
-    for (place, one) in all.by_ref().take(MOST).enumerate() {
+    for (place, one) in all.by_ref().take(MAX).enumerate() {
         let comma = if place == 0 { "" } else { ", " };
         let _ = write!(text, "{comma}{one}");
     }

@@ -13,7 +13,7 @@ use crate::session::Session;
 
 /// The most bytes kept of a conversation that is not recognised yet: what one side may say before
 /// the capture shows the first word of the other, a TCP window.
-const MOST_UNDECIDED_BYTES: usize = 64 << 10;
+const MAX_UNDECIDED_BYTES: usize = 64 << 10;
 /// Two ends of IPv4 as text have no more bytes.
 const ENDS: usize = 48;
 /// What a piece counts beside its bytes.
@@ -244,7 +244,7 @@ impl Conversation {
         let (family, swapped) = match known.families.recognize(&opening) {
             Recognition::Yes(family, swapped) => (family, swapped),
             Recognition::No => return self.give_up(known, stamp, out),
-            Recognition::NeedMore if *bytes > MOST_UNDECIDED_BYTES => {
+            Recognition::NeedMore if *bytes > MAX_UNDECIDED_BYTES => {
                 return self.give_up(known, stamp, out);
             }
             Recognition::NeedMore => return,

@@ -20,9 +20,9 @@ pub struct Defect {
 /// What every report begins with.
 pub(crate) const REPORT: &str = "this is a defect of worldwire, please report it";
 /// The most bytes of a message that are put into a report.
-const MOST_BYTES: usize = 256;
+const MAX_BYTES: usize = 256;
 /// The most characters of what a panic said.
-const MOST_TEXT: usize = 300;
+const MAX_TEXT: usize = 300;
 
 thread_local! {
     /// How many calls of [`catch_defect`] this thread is in.
@@ -63,7 +63,7 @@ impl Defect {
     fn new(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let text = text.unwrap_or("no message").chars().take(MOST_TEXT);
+        let text = text.unwrap_or("no message").chars().take(MAX_TEXT);
         // A panic may quote the input; in a report it stays one line.
         let message = text.flat_map(char::escape_debug).collect();
         Self { message, place: PLACE.take() }
@@ -74,7 +74,7 @@ impl Defect {
     pub fn report(&self, what: &str, bytes: &[u8]) -> String {
         let mut report = format!("{REPORT}: {what}: {self}");
         if !bytes.is_empty() {
-            let shown = bytes.get(..MOST_BYTES).unwrap_or(bytes);
+            let shown = bytes.get(..MAX_BYTES).unwrap_or(bytes);
             report.push_str("; its bytes (they may hold secrets): ");
             push_hex(&mut report, shown);
             if shown.len() < bytes.len() {

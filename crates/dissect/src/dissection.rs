@@ -168,16 +168,16 @@ struct BatchSize(usize);
 const BATCH_EVENTS: usize = 1 << 16;
 
 impl BatchSize {
-    const MOST: usize = 4 << 20;
+    const MAX: usize = 4 << 20;
     const LEAST: usize = 1 << 10;
     /// The most that a batch should become.
-    const MOST_MADE: usize = 16 << 20;
+    const MAX_MADE: usize = 16 << 20;
 
     /// The size of the next one, when this one became so much.
     fn next(self, made: usize) -> Self {
-        Self(match made > Self::MOST_MADE {
+        Self(match made > Self::MAX_MADE {
             true => (self.0 / 4).max(Self::LEAST),
-            false => (self.0 * 2).min(Self::MOST),
+            false => (self.0 * 2).min(Self::MAX),
         })
     }
 }

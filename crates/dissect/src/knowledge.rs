@@ -161,13 +161,13 @@ pub struct Fact {
 }
 
 /// The most facts that are remembered; what comes beyond is forgotten.
-const MOST_FACTS: usize = 65_536;
+const MAX_FACTS: usize = 65_536;
 
 impl Facts {
     /// Adds a fact. Of two with one name the later counts.
     pub fn state(&mut self, fact: Fact) {
         let key = (fact.family, fact.name);
-        if self.known.len() < MOST_FACTS || self.known.contains_key(&key) {
+        if self.known.len() < MAX_FACTS || self.known.contains_key(&key) {
             self.known.insert(key, fact.value);
             self.stated = self.stated.saturating_add(1);
         }

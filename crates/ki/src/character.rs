@@ -23,7 +23,7 @@ use worldwire_core::{Error, Result};
 /// The tag of `class WizardCharacterCreationInfo`.
 pub const CLASS: u32 = 292_458_316;
 /// The highest `m_nameIndices` that names somebody: three indices of 8 bits.
-pub const MOST_NAME_INDICES: u32 = 0xff_ffff;
+pub const MAX_NAME_INDICES: u32 = 0xff_ffff;
 
 /// Where the name begins.
 const NAME: usize = 10;

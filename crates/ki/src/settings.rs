@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use worldwire_core::{Diagnostic, Source, nearest};
 
 /// The most errors that are reported one by one.
-const MOST_ERRORS: usize = 200;
+const MAX_ERRORS: usize = 200;
 
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
@@ -52,7 +52,7 @@ impl<'t> Settings<'t> {
 
     pub(crate) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
         // Each error looks at its whole line, and a hostile file is one long line.
-        if self.errors.len() < MOST_ERRORS {
+        if self.errors.len() < MAX_ERRORS {
             self.errors.push(self.source.error(span, message));
         } else {
             self.untold += 1;
@@ -91,7 +91,7 @@ impl<'t> Settings<'t> {
 
     /// Says that a key means nothing.
     pub(crate) fn unknown(&mut self, key: &Spanned<Cow<'_, str>>, known: &[&str]) {
-        if self.errors.len() >= MOST_ERRORS {
+        if self.errors.len() >= MAX_ERRORS {
             self.untold += 1;
             return;
         }

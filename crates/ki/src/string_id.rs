@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use worldwire_core::wire_enum;
 
 /// The most words of one id that a dictionary keeps.
-const MOST_WORDS: usize = 64;
+const MAX_WORDS: usize = 64;
 
 /// The schools of magic, by the names whose ids `m_schoolOfFocus` of characters holds. Their places here are
 /// the numbers that `MSG_LOGINLOGCHARACTERCREATION` gives them.
@@ -136,7 +136,7 @@ impl Dictionary {
     /// first ones: real words hardly ever share an id, but it is easy to make up words that do.
     pub fn add(&mut self, word: &str) {
         let words = self.words.entry(string_id(word.as_bytes())).or_default();
-        if words.len() < MOST_WORDS && !words.iter().any(|known| known == word) {
+        if words.len() < MAX_WORDS && !words.iter().any(|known| known == word) {
             words.push(word.to_owned());
         }
     }

@@ -38,7 +38,7 @@ pub struct Conditions {
 /// The longest that reordering adds, at least.
 const LEAST_LATENESS: Duration = Duration::from_millis(50);
 /// How many datagrams are under way at the most; what comes then is lost.
-const MOST_FLYING: usize = 16_384;
+const MAX_FLYING: usize = 16_384;
 /// The longest datagram there is.
 const LONGEST: usize = 65_535;
 
@@ -147,7 +147,7 @@ impl Stretch {
             };
             let now = Instant::now();
             for delay in self.fate().into_iter().flatten() {
-                if flying.len() < MOST_FLYING {
+                if flying.len() < MAX_FLYING {
                     number += 1;
                     flying.push(Reverse((now + delay, number, goes_far, bytes.to_vec())));
                 }

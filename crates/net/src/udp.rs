@@ -230,7 +230,7 @@ struct Writer {
 }
 
 /// How many bytes of datagrams the writer takes at a time.
-const MOST: usize = 64 << 10;
+const MAX: usize = 64 << 10;
 
 impl Writer {
     fn new(socket: Arc<UdpSocket>, to: Option<SocketAddr>) -> Self {
@@ -240,7 +240,7 @@ impl Writer {
 
 impl Transmit for Writer {
     fn load(&mut self, mut next: impl FnMut() -> Option<Vec<u8>>) {
-        while self.bytes < MOST
+        while self.bytes < MAX
             && let Some(datagram) = next()
         {
             self.bytes += datagram.len().max(1);

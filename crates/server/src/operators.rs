@@ -4,7 +4,7 @@
 //! of the loopback address, and a file in the folder says which, with a token that has to come
 //! first.
 //!
-//! Everything is JSON, one value a line, none longer than [`MOST_LINE`]: first the request; if it
+//! Everything is JSON, one value a line, none longer than [`MAX_LINE`]: first the request; if it
 //! [has lines](Operated::has_lines) then those, and an empty one. The answer is any number of
 //! `{"data":..}` and one `{"done":true}` or `{"error":".."}`.
 
@@ -26,13 +26,13 @@ use tokio::time::{sleep, timeout};
 use tracing::warn;
 
 /// The longest line, in bytes: a node of 1 MiB in hexadecimal digits is half of it.
-pub const MOST_LINE: usize = 4 << 20;
+pub const MAX_LINE: usize = 4 << 20;
 /// Lines of one request.
-const MOST_LINES: usize = 50_000_000;
+const MAX_LINES: usize = 50_000_000;
 /// Requests that are answered at the same time.
-const MOST_AT_ONCE: usize = 8;
+const MAX_AT_ONCE: usize = 8;
 /// Connections on which nothing was asked yet. With one more, the one that has waited longest ends.
-const MOST_SILENT: usize = 32;
+const MAX_SILENT: usize = 32;
 /// How long a request may take to come, line by line, and its answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a dump may take to come, however fast its lines are.
@@ -78,7 +78,7 @@ impl<O: Operated> Listener<O> {
 
     /// Answers operators until it is dropped.
     pub async fn run(self) {
-        let permits = Arc::new(Semaphore::new(MOST_AT_ONCE));
+        let permits = Arc::new(Semaphore::new(MAX_AT_ONCE));
         let mut silent: VecDeque<oneshot::Sender<()>> = VecDeque::new();
         loop {
             let stream = match self.inner.accept().await {
@@ -90,7 +90,7 @@ impl<O: Operated> Listener<O> {
                 }
             };
             silent.retain(|other| !other.is_closed());
-            if silent.len() == MOST_SILENT {
+            if silent.len() == MAX_SILENT {
                 silent.pop_front();
             }
             let (place, has_place) = oneshot::channel();
@@ -223,7 +223,7 @@ async fn lines_behind<O: Operated>(
         loop {
             match soon(read_line(reader)).await? {
                 Some(line) if line.is_empty() => return Ok(Ok(lines)),
-                Some(line) if lines.len() < MOST_LINES => lines.push(line),
+                Some(line) if lines.len() < MAX_LINES => lines.push(line),
                 // Half a dump is none.
                 _ => return Ok(Err("wanted an empty line behind the dump".to_owned())),
             }
@@ -239,14 +239,14 @@ async fn soon<T>(line: impl Future<Output = io::Result<T>>) -> io::Result<T> {
 /// Reads a line without its end; none at the end of the stream.
 async fn read_line(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    let most = MOST_LINE as u64 + 1;
+    let most = MAX_LINE as u64 + 1;
     (&mut *reader).take(most).read_until(b'\n', &mut line).await?;
     if line.is_empty() {
         return Ok(None);
     }
     if line.pop() != Some(b'\n') {
-        let long = line.len() >= MOST_LINE;
-        let wanted = format!("wanted a line of at most {MOST_LINE} bytes, found a longer one");
+        let long = line.len() >= MAX_LINE;
+        let wanted = format!("wanted a line of at most {MAX_LINE} bytes, found a longer one");
         return Err(match long {
             true => io::Error::new(io::ErrorKind::InvalidData, wanted),
             false => io::ErrorKind::UnexpectedEof.into(),

@@ -174,7 +174,7 @@ impl<'p> Ranking<'p> {
             (None, 2..SMALL) => 0.0,
             (Some(last), _) if last.checked_add(1) == Some(counter) => 6.0,
             // All that have a counter may be counted together, or some messages be missing.
-            (Some(last), _) if last < counter && counter - last <= MOST_SKIPPED => 0.0,
+            (Some(last), _) if last < counter && counter - last <= MAX_SKIPPED => 0.0,
             _ => -8.0,
         }
     }
@@ -241,7 +241,7 @@ impl Attempt<'_> {
 
 const UNREADABLE: f64 = -30.0;
 /// Counters that are passed over from one message to the next, at most.
-const MOST_SKIPPED: u32 = 1024;
+const MAX_SKIPPED: u32 = 1024;
 /// A counter, or a signed number, that is not small.
 const SMALL: u32 = 1 << 24;
 
@@ -312,10 +312,10 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
     }
 
     fn text(&mut self, _: Leaf<'n>, text: &'d [u8], _: usize) {
-        const MOST_CHARACTERS: usize = 16;
+        const MAX_CHARACTERS: usize = 16;
         self.weight += 6.0;
         let units = text.as_chunks().0.iter().map(|unit| u16::from_le_bytes(*unit));
-        for unit in units.take(MOST_CHARACTERS) {
+        for unit in units.take(MAX_CHARACTERS) {
             let printable = char::from_u32(unit.into()).is_some_and(|c| !c.is_control())
                 && !(0xe000..0xf900).contains(&unit)
                 && unit < 0xfff0;
@@ -335,8 +335,8 @@ impl<'d, 'n> Sink<'d, 'n> for Judge {
         _: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R {
-        const MOST_ELEMENTS: usize = 8;
-        let count = u32::try_from(count.min(MOST_ELEMENTS)).unwrap_or(0);
+        const MAX_ELEMENTS: usize = 8;
+        let count = u32::try_from(count.min(MAX_ELEMENTS)).unwrap_or(0);
         self.weight += if count == 0 { 4.0 } else { 10.0 * f64::from(count) };
         fill(self).0
     }

@@ -9,9 +9,9 @@ use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_tera::fuzzing::TARGETS;
 
 /// What one call may take beyond what is there already; its input has at most 64 KiB.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// What the seeds of a target and the mutations of them may take.
-const MOST_SEED_BYTES: usize = 4 << 20;
+const MAX_SEED_BYTES: usize = 4 << 20;
 
 #[global_allocator]
 static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
@@ -21,9 +21,9 @@ fn every_target_keeps_its_promises() {
     each_alone("every_target_keeps_its_promises", TARGETS, |target| {
         let before = MEMORY.allocated();
         // More than this and the program ends.
-        MEMORY.set_limit(before + MOST_BYTES + MOST_SEED_BYTES).unwrap();
+        MEMORY.set_limit(before + MAX_BYTES + MAX_SEED_BYTES).unwrap();
         fuzz(target, fuzz_runs());
         let left = MEMORY.allocated().saturating_sub(before);
-        assert!(left < MOST_SEED_BYTES, "{} leaves {left} bytes behind", target.name);
+        assert!(left < MAX_SEED_BYTES, "{} leaves {left} bytes behind", target.name);
     });
 }

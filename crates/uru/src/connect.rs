@@ -373,7 +373,7 @@ wire_enum! {
 }
 
 /// The most bytes the client's public number can have.
-pub const MOST_Y_BYTES: usize = 64;
+pub const MAX_Y_BYTES: usize = 64;
 
 /// A packet of the key exchange: `u8` type, `u8` byte count of the whole packet, data. One in each
 /// direction, right after the connect packet; none on file connections.
@@ -453,8 +453,8 @@ impl<'d> Field<'d> for SetupPacket<'d> {
             Self::Error(error) => (SetupType::Error, &error.0.to_le_bytes()),
         };
         let count = match u8::try_from(data.len() + 2) {
-            Ok(count) if data.len() <= MOST_Y_BYTES => count,
-            _ => return Err(Error::limit("bytes of y", MOST_Y_BYTES as u64, data.len() as u64)),
+            Ok(count) if data.len() <= MAX_Y_BYTES => count,
+            _ => return Err(Error::limit("bytes of y", MAX_Y_BYTES as u64, data.len() as u64)),
         };
         writer.u8(kind.0);
         writer.u8(count);

@@ -56,9 +56,9 @@ impl Service {
 
 /// The largest message of a file connection that a client may send; none that is known is larger
 /// than 536 bytes.
-const MOST_FILE_CLIENT_BYTES: u32 = 4096;
+const MAX_FILE_CLIENT_BYTES: u32 = 4096;
 /// The largest message of a file connection that a server may send: a full manifest.
-const MOST_FILE_SERVER_BYTES: u32 = 28 + 2 * 1_048_576;
+const MAX_FILE_SERVER_BYTES: u32 = 28 + 2 * 1_048_576;
 const FILE_HEAD_BYTES: u32 = 8;
 
 macro_rules! services {
@@ -239,8 +239,8 @@ impl<'d> Message<'d> {
             return Err(error.at(at).about("file message"));
         }
         let most = match sender {
-            Side::Client => MOST_FILE_CLIENT_BYTES,
-            Side::Server => MOST_FILE_SERVER_BYTES,
+            Side::Client => MAX_FILE_CLIENT_BYTES,
+            Side::Server => MAX_FILE_SERVER_BYTES,
         };
         if count > most {
             let error = Error::limit("bytes of a file message", most.into(), count.into());

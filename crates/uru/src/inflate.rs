@@ -10,7 +10,7 @@ use worldwire_core::{Error, Limits, Result};
 
 /// The most bytes that a stream block may inflate to, whatever the limits say: no message is
 /// larger.
-pub const MOST_INFLATED: u64 = 1 << 20;
+pub const MAX_INFLATED: u64 = 1 << 20;
 
 /// Inflates one block after the other in the same memory.
 ///
@@ -104,7 +104,7 @@ impl fmt::Debug for Inflater {
 /// # Errors
 /// The limits on inflated bytes and their ratio.
 pub(crate) fn check_size(deflated: usize, size: u32, limits: &Limits) -> Result<()> {
-    let most = limits.inflated_bytes.min(MOST_INFLATED);
+    let most = limits.inflated_bytes.min(MAX_INFLATED);
     if u64::from(size) > most {
         return Err(Error::limit("inflated bytes", most, size.into()));
     }

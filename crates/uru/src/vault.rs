@@ -151,9 +151,9 @@ impl InnerFamily for VaultNode<'static> {
 }
 
 /// The most units a String64, IString64 or CreateAgeName may have when it is saved.
-pub const MOST_STRING_UNITS: usize = 63;
+pub const MAX_STRING_UNITS: usize = 63;
 /// The most units a Text may have when it is saved, unless a shard lifts it.
-pub const MOST_TEXT_UNITS: usize = 1023;
+pub const MAX_TEXT_UNITS: usize = 1023;
 
 impl VaultNode<'_> {
     /// What people would call the node among others of its type: the instance and file name of an
@@ -188,7 +188,7 @@ impl VaultNode<'_> {
     ///
     /// # Errors
     /// The limit, with the name of the field.
-    pub fn check_lengths(&self, most_text: usize) -> Result<()> {
+    pub fn check_lengths(&self, max_text: usize) -> Result<()> {
         let short = [
             ("CreateAgeName", &self.create_age_name),
             ("String64_1", &self.string64_1),
@@ -201,8 +201,8 @@ impl VaultNode<'_> {
             ("IString64_2", &self.istring64_2),
         ];
         let long = [("Text_1", &self.text_1), ("Text_2", &self.text_2)];
-        let short = short.into_iter().map(|(name, value)| (name, value, MOST_STRING_UNITS));
-        let long = long.into_iter().map(|(name, value)| (name, value, most_text));
+        let short = short.into_iter().map(|(name, value)| (name, value, MAX_STRING_UNITS));
+        let long = long.into_iter().map(|(name, value)| (name, value, max_text));
         for (name, value, most) in short.chain(long) {
             let units = value.as_ref().map_or(0, TermStr::units);
             if units > most {
@@ -246,7 +246,7 @@ mod tests {
     fn long_strings_are_named() {
         let name = "x".repeat(64);
         let node = VaultNode { string64_3: Some(TermStr::from(&*name)), ..VaultNode::default() };
-        let error = node.check_lengths(MOST_TEXT_UNITS).unwrap_err();
+        let error = node.check_lengths(MAX_TEXT_UNITS).unwrap_err();
         assert_eq!(
             error.to_string(),
             "String64_3: wanted at most 63 (units of a node's string), found 64"

@@ -8,14 +8,14 @@ use worldwire_core::{Diagnostic, Severity};
 use crate::output::{printable, say};
 
 /// The most diagnostics that are shown; the rest is counted.
-const MOST_SHOWN: usize = 100;
+const MAX_SHOWN: usize = 100;
 
 /// Shows diagnostics on standard error, each with the line it is about: frames for people, one
 /// line each for programs that read along.
 pub(crate) fn diagnostics<'d>(all: impl IntoIterator<Item = &'d Diagnostic>) {
     let frames = std::io::stderr().is_terminal();
     let mut all = all.into_iter();
-    for diagnostic in all.by_ref().take(MOST_SHOWN) {
+    for diagnostic in all.by_ref().take(MAX_SHOWN) {
         if frames {
             say(frame(diagnostic));
         } else {

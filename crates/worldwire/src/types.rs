@@ -33,14 +33,14 @@ pub(crate) fn is_list(path: &Path, is_of_folder: bool) -> bool {
 }
 
 /// How many odd things of type lists are reported where the lists are only used.
-const MOST_TOLD: usize = 3;
+const MAX_TOLD: usize = 3;
 
 /// Reads type lists, later ones over earlier ones, and tells what is odd in them, if not too much.
 pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, Failure> {
     let classes = read(lists)?;
     let notes = classes.notes();
     if !common.quiet {
-        let told = if notes.len() > MOST_TOLD + 1 { MOST_TOLD } else { notes.len() };
+        let told = if notes.len() > MAX_TOLD + 1 { MAX_TOLD } else { notes.len() };
         for note in notes.iter().take(told) {
             say(format_args!("worldwire: {}", printable(&note.to_string())));
         }

@@ -47,7 +47,7 @@ pub enum PageError {
 /// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of an answer.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 impl Truth {
     /// Asks what the client with a character should see.
@@ -83,7 +83,7 @@ pub async fn ask(address: SocketAddr, method: &str, path: &str) -> Result<String
         );
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
-        stream.take(MOST_BYTES).read_to_end(&mut answer).await?;
+        stream.take(MAX_BYTES).read_to_end(&mut answer).await?;
         Ok(String::from_utf8_lossy(&answer).into_owned())
     };
     let answer = match timeout(PATIENCE, asking).await {

@@ -54,7 +54,7 @@ pub struct Player {
 }
 
 /// The most players that a login may list: far more than any server has.
-const MOST_PLAYERS: usize = 1000;
+const MAX_PLAYERS: usize = 1000;
 
 impl Auth {
     /// Connects; asks the gatekeeper for the address if the shard's configuration has none. Nothing
@@ -160,10 +160,10 @@ impl Auth {
         loop {
             match transaction.next().await? {
                 Message::AuthServer(ServerMessage::AcctPlayerInfo(info)) => {
-                    if players.len() >= MOST_PLAYERS {
+                    if players.len() >= MAX_PLAYERS {
                         let error = Error::limit(
                             "players of an account",
-                            MOST_PLAYERS as u64,
+                            MAX_PLAYERS as u64,
                             players.len() as u64 + 1,
                         );
                         return Err(ClientError::Malformed { request, error: error.into() });

@@ -134,7 +134,7 @@ impl Link {
         let driver = Driver::client(Clock::start());
         let connection = connection(config, driver.clock.now())?;
         let (commands, receiver) = mpsc::channel(QUEUE);
-        let (notify, notifications) = mpsc::channel(Notifications::MOST_WAITING);
+        let (notify, notifications) = mpsc::channel(Notifications::MAX_WAITING);
         let (set_up, is_set_up) = oneshot::channel();
         let shared = Arc::<Shared>::default();
         let messenger = Messenger {

@@ -98,14 +98,14 @@ impl Notification {
 }
 
 /// The notifications of a connection, in order. Whoever does not want them drops this; whoever
-/// keeps it must take them: with [`MOST_WAITING`](Self::MOST_WAITING) of them waiting, one more
+/// keeps it must take them: with [`MAX_WAITING`](Self::MAX_WAITING) of them waiting, one more
 /// ends the connection.
 #[derive(Debug)]
 pub struct Notifications(pub(super) mpsc::Receiver<Notification>);
 
 impl Notifications {
     /// How many may wait.
-    pub const MOST_WAITING: usize = 4096;
+    pub const MAX_WAITING: usize = 4096;
 
     /// Waits for the next one; none when the connection is over. Nothing is lost when the future
     /// is dropped.

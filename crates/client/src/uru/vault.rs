@@ -231,9 +231,9 @@ pub(super) async fn fetched(mut transaction: Transaction) -> Result<VaultNode<'s
     Ok(node)
 }
 
-fn encoded<const MOST: usize>(
+fn encoded<const MAX: usize>(
     request: &'static str,
     node: &VaultNode<'static>,
-) -> Result<Nested<'static, VaultNode<'static>, MOST>> {
+) -> Result<Nested<'static, VaultNode<'static>, MAX>> {
     Nested::encode_from(node).map_err(|error| ClientError::NotSent { request, error: error.into() })
 }

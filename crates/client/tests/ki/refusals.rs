@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use worldwire_client::ki::{Client, Pass};
-use worldwire_ki::character::{Character, MOST_NAME_INDICES};
+use worldwire_ki::character::{Character, MAX_NAME_INDICES};
 use worldwire_ki::crypt::login::{Secret, password_hash};
 use worldwire_server::ki::Refusal;
 
@@ -14,7 +14,7 @@ use crate::log::Log;
 use crate::stage::{Stage, refused, settings};
 
 /// How many answers to one address may wait.
-const MOST_PAUSING: usize = 16;
+const MAX_PAUSING: usize = 16;
 
 fn plain(name: &str) -> Character {
     Character::plain(name, "Fire", 1)
@@ -29,7 +29,7 @@ async fn waiting(stage: &Stage, address: &str) -> JoinSet<Client> {
         assert_eq!(refused(failing.log_in("nobody", &wrong).await), "AuthenFailed");
     }
     let mut waiting = JoinSet::new();
-    for _ in 0..MOST_PAUSING {
+    for _ in 0..MAX_PAUSING {
         let (mut client, right) = (connect().await, right.clone());
         waiting.spawn(async move {
             client.log_in("other", &right).await.unwrap();
@@ -103,7 +103,7 @@ async fn provoke(refusal: Refusal) -> (&'static str, Client, Stage) {
             refused(client.validate(&made_up).await)
         }
         Refusal::InvalidName => {
-            let character = Character::plain("", "Fire", MOST_NAME_INDICES + 1);
+            let character = Character::plain("", "Fire", MAX_NAME_INDICES + 1);
             refused(client.create(character.as_bytes()).await)
         }
         Refusal::NotAdmitted => refused(client.characters().await),

@@ -246,23 +246,23 @@ async fn whoever_is_kicked_or_banned_is_told_and_gone() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_session_after_all_is_refused() {
-    const MOST: u32 = 65_535;
+    const MAX: u32 = 65_535;
     let stage = Stage::new(|_| ()).await;
     let address: SocketAddr = "192.0.2.1:1".parse().unwrap();
     let peer = Peer { address, local: address };
     let mut held = Vec::new();
-    for _ in 0..MOST {
+    for _ in 0..MAX {
         held.push(stage.door.accept(peer, Duration::ZERO));
     }
-    assert_eq!(stage.door.0.sessions(), MOST);
+    assert_eq!(stage.door.0.sessions(), MAX);
     let (stream, end) = stage.stream();
     assert!(matches!(Client::over(stream, &settings()).await, Err(ClientError::NoSession { .. })));
     assert!(matches!(end.await.unwrap(), End::Closed(_)));
-    assert_eq!(stage.door.0.sessions(), MOST);
+    assert_eq!(stage.door.0.sessions(), MAX);
     let (connection, mut client) = held.pop().unwrap();
     drop(connection);
     worldwire_net::Application::ended(&mut client, &End::Stopped).await;
-    assert_eq!(stage.door.0.sessions(), MOST - 1);
+    assert_eq!(stage.door.0.sessions(), MAX - 1);
     stage.client().await.ping().await.unwrap();
 }
 

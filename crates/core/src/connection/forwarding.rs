@@ -28,7 +28,7 @@ struct Held {
 }
 
 /// How much of a stream that cannot be read goes on at a time.
-const MOST_PASSED_BYTES: usize = 16 << 10;
+const MAX_PASSED_BYTES: usize = 16 << 10;
 
 impl<P> Forwarding<P> {
     /// Nothing is on its way. `queued_bytes` is that of the [`Bounds`](super::Bounds).
@@ -133,8 +133,8 @@ impl<P> Forwarding<P> {
 
     /// How much of a stream that goes on as it came is taken at a time.
     #[must_use]
-    pub fn most_passed(&self) -> usize {
-        self.most.clamp(1, MOST_PASSED_BYTES)
+    pub fn max_passed(&self) -> usize {
+        self.most.clamp(1, MAX_PASSED_BYTES)
     }
 }
 

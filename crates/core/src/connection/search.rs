@@ -55,11 +55,11 @@ const ENOUGH: u32 = 40;
 /// The evidence after which messages that fill segments count.
 const SOME: u32 = 10;
 /// The most messages of a chain: as many different ones count, however little they say.
-const MOST_LINKS: usize = 64;
+const MAX_LINKS: usize = 64;
 /// The most bytes that wait for a message to become whole.
-const MOST_KEPT: usize = 64 << 10;
+const MAX_KEPT: usize = 64 << 10;
 /// The most segments remembered, and the most places that wait.
-const MOST_PLACES: usize = 1024;
+const MAX_PLACES: usize = 1024;
 /// How many bytes may be looked at for each that comes.
 const WORK: u64 = 64;
 
@@ -102,7 +102,7 @@ impl Search {
 
     /// A segment of so many bytes begins at this place of the stream.
     pub fn segment(&mut self, at: u64, length: usize) {
-        if self.starts.len() == MOST_PLACES {
+        if self.starts.len() == MAX_PLACES {
             self.starts.pop_front();
         }
         self.starts.push_back(at);
@@ -149,7 +149,7 @@ impl Search {
         }
         self.next = end;
         // Those that have waited for longest were most likely none.
-        let excess = self.undecided.len().saturating_sub(MOST_PLACES);
+        let excess = self.undecided.len().saturating_sub(MAX_PLACES);
         self.undecided.drain(..excess);
         let waiting = self.undecided.front().map(|(at, _)| *at);
         let keep = found.or(waiting).unwrap_or(end);
@@ -168,7 +168,7 @@ impl Search {
         // Different messages of the chain.
         let mut seen: Vec<&[u8]> = Vec::new();
         let mut links = 0;
-        while links < MOST_LINKS {
+        while links < MAX_LINKS {
             let rest = unread.get(place..).unwrap_or_default();
             if rest.is_empty() {
                 return Chain::Undecided(at + place as u64 + 1);
@@ -184,7 +184,7 @@ impl Search {
             }
             match found {
                 Probe::Not => return Chain::Not,
-                Probe::Incomplete(needed) if unread.len().saturating_add(needed) > MOST_KEPT => {
+                Probe::Incomplete(needed) if unread.len().saturating_add(needed) > MAX_KEPT => {
                     return Chain::Not;
                 }
                 Probe::Incomplete(needed) => {
@@ -228,7 +228,7 @@ impl Search {
         }
         // So many different ones in a row are no chance, however little speaks for each.
         match seen.len() {
-            MOST_LINKS.. => Chain::Begins(at + place as u64),
+            MAX_LINKS.. => Chain::Begins(at + place as u64),
             _ => Chain::Not,
         }
     }
@@ -242,8 +242,8 @@ impl Search {
 pub fn evidence(tree: &Tree<'_>) -> Option<u32> {
     const NAMED: u32 = 5;
     const LETTER: u32 = 2;
-    const MOST_LETTERS: usize = 5;
-    const MOST: u32 = 10;
+    const MAX_LETTERS: usize = 5;
+    const MAX: u32 = 10;
     let mut sum = 0;
     for node in tree.nodes() {
         match node.value() {
@@ -257,10 +257,10 @@ pub fn evidence(tree: &Tree<'_>) -> Option<u32> {
                     return None;
                 }
                 let letters = text.chars().filter(char::is_ascii_graphic);
-                sum += letters.take(MOST_LETTERS).map(|_| LETTER).sum::<u32>();
+                sum += letters.take(MAX_LETTERS).map(|_| LETTER).sum::<u32>();
             }
             _ => {}
         }
     }
-    Some(sum.min(MOST))
+    Some(sum.min(MAX))
 }

@@ -9,7 +9,7 @@ use super::object::Key;
 const FEW: usize = 16;
 
 /// So many keys, and bytes of keys, are remembered at most for the next document.
-const MOST: (usize, usize) = (4096, 1 << 20);
+const MAX: (usize, usize) = (4096, 1 << 20);
 
 /// The keys of a document that is being read, and of those before it.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Keys {
 impl Keys {
     /// Begins a document.
     pub(super) fn begin(&mut self) {
-        if self.list.len() > MOST.0 || self.bytes > MOST.1 {
+        if self.list.len() > MAX.0 || self.bytes > MAX.1 {
             *self = Self::default();
         }
         self.next = 0;
@@ -94,10 +94,10 @@ mod tests {
             assert!(names.iter().rev().zip(first.iter().rev()).all(|(a, b)| keys.share(a).is(b)));
         }
         assert_eq!(keys.list.len(), names.len());
-        keys.share(&"x".repeat(MOST.1));
+        keys.share(&"x".repeat(MAX.1));
         keys.begin();
         assert!(keys.list.is_empty() && keys.places.is_empty() && keys.bytes == 0);
-        (0..=MOST.0).for_each(|number| drop(keys.share(&number.to_string())));
+        (0..=MAX.0).for_each(|number| drop(keys.share(&number.to_string())));
         keys.begin();
         assert!(keys.list.is_empty());
     }

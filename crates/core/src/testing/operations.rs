@@ -81,7 +81,7 @@ pub struct Seen {
 }
 
 /// What a machine may queue for setup beyond the bounds on messages: TERA's two keys and more.
-const MOST_SETUP_BYTES: usize = 512;
+const MAX_SETUP_BYTES: usize = 512;
 
 /// A machine and what is known about it from outside.
 struct Machine<'f, 'g, 'd, C: Connection, W> {
@@ -290,7 +290,7 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             if !core::mem::take(&mut self.is_undecided) {
                 assert_eq!(before, after + length, "queued bytes before and after a write");
             }
-            let bound = self.family.bounds.queued_bytes.saturating_add(MOST_SETUP_BYTES);
+            let bound = self.family.bounds.queued_bytes.saturating_add(MAX_SETUP_BYTES);
             assert!(before.max(after) <= bound, "{before} bytes are queued, {bound} at most");
             self.seen.transmitted += length as u64;
             if written.is_none() {

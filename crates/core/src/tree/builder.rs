@@ -18,7 +18,7 @@ pub struct TreeBuilder<'n> {
     layer: u16,
     /// Containers that were opened when there was no room for them.
     lost: u32,
-    most_nodes: usize,
+    max_nodes: usize,
     /// Set when a node had no room: the tree stops growing and says so in the end.
     full: bool,
     opener: Carried<'n>,
@@ -38,14 +38,14 @@ impl<'n> TreeBuilder<'n> {
         tree.remarks.clear();
         tree.error = None;
         tree.layers.push(Layer { name, data: Cow::Borrowed(data), base: 0, parent: None });
-        let most_nodes = limits.nodes.min(u64::from(u32::MAX) - 1);
-        Self::of(tree, usize::try_from(most_nodes).unwrap_or(usize::MAX))
+        let max_nodes = limits.nodes.min(u64::from(u32::MAX) - 1);
+        Self::of(tree, usize::try_from(max_nodes).unwrap_or(usize::MAX))
     }
 
-    const fn of(tree: Tree<'n>, most_nodes: usize) -> Self {
+    const fn of(tree: Tree<'n>, max_nodes: usize) -> Self {
         let message = Subject { connection: "", number: 0, name: "" };
         let opener = Carried(None);
-        Self { tree, open: NONE, layer: 0, lost: 0, most_nodes, full: false, opener, message }
+        Self { tree, open: NONE, layer: 0, lost: 0, max_nodes, full: false, opener, message }
     }
 
     /// Takes an opener along.
@@ -75,7 +75,7 @@ impl<'n> TreeBuilder<'n> {
         }
         self.tree.error = error;
         if self.full && self.tree.error.is_none() {
-            let most = self.most_nodes as u64;
+            let most = self.max_nodes as u64;
             self.tree.error = Some(Error::limit("nodes", most, most + 1));
         }
         self.tree
@@ -95,7 +95,7 @@ impl<'n> TreeBuilder<'n> {
 
     #[inline]
     fn push(&mut self, node: Node<'n>) -> bool {
-        let room = self.tree.nodes.len() < self.most_nodes;
+        let room = self.tree.nodes.len() < self.max_nodes;
         if room {
             self.tree.nodes.push(node);
         } else {
@@ -235,15 +235,15 @@ impl<'n> Scopes<'n> for TreeBuilder<'n> {
     }
 
     fn bound(&mut self, _: Key, more: u64) -> (usize, bool) {
-        let before = (self.most_nodes, self.full);
+        let before = (self.max_nodes, self.full);
         let more = usize::try_from(more).unwrap_or(usize::MAX);
-        self.most_nodes = self.most_nodes.min(self.tree.nodes.len().saturating_add(more));
+        self.max_nodes = self.max_nodes.min(self.tree.nodes.len().saturating_add(more));
         self.full = false;
         before
     }
 
-    fn unbound(&mut self, _: Key, (most_nodes, was_full): (usize, bool)) -> bool {
-        let is_bound = core::mem::replace(&mut self.most_nodes, most_nodes) < most_nodes;
+    fn unbound(&mut self, _: Key, (max_nodes, was_full): (usize, bool)) -> bool {
+        let is_bound = core::mem::replace(&mut self.max_nodes, max_nodes) < max_nodes;
         let exceeded = self.full && is_bound;
         self.full = was_full || self.full && !is_bound;
         exceeded

@@ -7,7 +7,7 @@ use super::{Batch, Dissection};
 use crate::sink::Sink;
 
 /// How many conversations may wait for a fact behind their end.
-const MOST_LINGERING: usize = 1024;
+const MAX_LINGERING: usize = 1024;
 
 impl Dissection {
     /// Goes through a batch once more, in capture order: facts become known behind the events that
@@ -56,7 +56,7 @@ impl Dissection {
                 task.step(batch, &self.options, &self.facts, order, show);
                 let closes = task.open.as_ref().is_some_and(|open| open.closing.is_some());
                 self.lingering += usize::from(closes);
-                if closes && self.lingering > MOST_LINGERING {
+                if closes && self.lingering > MAX_LINGERING {
                     self.lingering -= 1;
                     task.give_up(event, &self.options, &self.facts, order, show);
                 }
@@ -248,9 +248,9 @@ mod tests {
             assert_eq!(never, [0, 1].map(|stream| line(stream, "never learned")), "{batch}");
         }
         // Only so many are kept; the ones that came first.
-        let many = vec!["w"; MOST_LINGERING + 2];
+        let many = vec!["w"; MAX_LINGERING + 2];
         let never = told(&many, 1000);
         assert_eq!(never.len(), many.len());
-        assert_eq!(never[0].0, MOST_LINGERING as u64);
+        assert_eq!(never[0].0, MAX_LINGERING as u64);
     }
 }

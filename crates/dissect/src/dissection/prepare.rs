@@ -12,7 +12,7 @@ use crate::sink::Sink;
 /// How many conversations are prepared together; threads share such portions.
 const PORTION: usize = 64;
 /// How many events of a conversation are looked at for the first bytes of its client.
-const MOST_EVENTS: usize = 16;
+const MAX_EVENTS: usize = 16;
 
 /// Lets the families compute in advance what the conversations will need that begin in this batch.
 /// What they say of themselves later decides whether it is used.
@@ -56,7 +56,7 @@ fn begins<S: Sink>(task: &Task<S>, batch: &Batch, bytes: &mut Vec<u8>) -> bool {
         _ => return false,
     }
     let start = bytes.len();
-    for what in events.take(MOST_EVENTS) {
+    for what in events.take(MAX_EVENTS) {
         let room = BEGINNING - (bytes.len() - start);
         match what {
             What::Data { side: Side::Client, .. } => {

@@ -132,7 +132,7 @@ fn batches_shrink_while_they_become_much() {
     for _ in 0..20 {
         size = size.next(1000);
     }
-    assert_eq!(size.0, BatchSize::MOST);
+    assert_eq!(size.0, BatchSize::MAX);
     for _ in 0..20 {
         size = size.next(1 << 30);
     }

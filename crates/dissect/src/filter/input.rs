@@ -10,7 +10,7 @@ use super::error::Problem;
 use super::expression::is_word_char;
 
 /// The most regular expressions of one filter.
-pub(super) const MOST_REGEXES: usize = 32;
+pub(super) const MAX_REGEXES: usize = 32;
 
 /// The filter, as far as it is not read yet.
 pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, State>;

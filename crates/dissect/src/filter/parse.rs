@@ -16,16 +16,16 @@ use super::input::{
 use super::value;
 
 /// The most bytes a filter may have.
-pub(super) const MOST_BYTES: usize = 64 << 10;
+pub(super) const MAX_BYTES: usize = 64 << 10;
 /// The most parentheses and `not`s inside each other.
-pub(super) const MOST_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 /// The most steps of one path.
-pub(super) const MOST_STEPS: usize = 64;
+pub(super) const MAX_STEPS: usize = 64;
 /// Reads a whole filter.
 pub(super) fn parse(filter: &str) -> Result<Expression, FilterError> {
-    if filter.len() > MOST_BYTES {
-        let wanted = format!("at most {MOST_BYTES} bytes");
-        return Err(Problem::limit(MOST_BYTES, "bytes", MOST_BYTES, wanted).in_filter(filter));
+    if filter.len() > MAX_BYTES {
+        let wanted = format!("at most {MAX_BYTES} bytes");
+        return Err(Problem::limit(MAX_BYTES, "bytes", MAX_BYTES, wanted).in_filter(filter));
     }
     let mut input = Input { input: LocatingSlice::new(filter), state: State::default() };
     match whole(&mut input) {
@@ -87,9 +87,9 @@ fn deeper(
     at: usize,
     parser: fn(&mut Input<'_>) -> Outcome<Expression>,
 ) -> Outcome<Expression> {
-    if input.state.depth >= MOST_DEPTH {
-        let wanted = format!("at most {MOST_DEPTH} parentheses and `not`s inside each other");
-        return Err(ErrMode::Cut(Problem::limit(at, "depth", MOST_DEPTH, wanted)));
+    if input.state.depth >= MAX_DEPTH {
+        let wanted = format!("at most {MAX_DEPTH} parentheses and `not`s inside each other");
+        return Err(ErrMode::Cut(Problem::limit(at, "depth", MAX_DEPTH, wanted)));
     }
     input.state.depth += 1;
     let inner = parser(input)?;
@@ -222,9 +222,9 @@ impl Head<'_> {
             steps.extend(names.into_iter().map(|name| Step::Name(name.into())));
         }
         steps.extend(self.further);
-        if steps.len() > MOST_STEPS {
-            let wanted = format!("at most {MOST_STEPS} steps");
-            return Err(ErrMode::Cut(Problem::limit(self.at, "steps", MOST_STEPS, wanted)));
+        if steps.len() > MAX_STEPS {
+            let wanted = format!("at most {MAX_STEPS} steps");
+            return Err(ErrMode::Cut(Problem::limit(self.at, "steps", MAX_STEPS, wanted)));
         }
         Ok(Path::new(steps))
     }

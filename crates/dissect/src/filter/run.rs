@@ -104,7 +104,7 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
         Start::Top => return top(subject.tree, path.steps(), &mut seen),
         Start::Anywhere(known) => {
             if let Some(fields) = subject.tree.roots().find(|node| node.name() == "fields") {
-                walk(fields, path.steps(), MOST_LISTS, &mut seen)?;
+                walk(fields, path.steps(), MAX_LISTS, &mut seen)?;
                 if there.get() {
                     return Continue(());
                 }
@@ -138,20 +138,20 @@ fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> Contr
         Some((Step::Name(name), rest)) => tree
             .roots()
             .filter(|node| node.name() == &**name)
-            .try_for_each(|node| walk(node, rest, MOST_LISTS, show)),
+            .try_for_each(|node| walk(node, rest, MAX_LISTS, show)),
         Some((Step::Index(index), rest)) => match tree.roots().nth(*index) {
-            Some(node) => walk(node, rest, MOST_LISTS, show),
+            Some(node) => walk(node, rest, MAX_LISTS, show),
             None => Continue(()),
         },
         Some((Step::Each, rest)) => {
-            tree.roots().try_for_each(|node| walk(node, rest, MOST_LISTS, show))
+            tree.roots().try_for_each(|node| walk(node, rest, MAX_LISTS, show))
         }
         None => Continue(()),
     }
 }
 
 /// The most lists inside each other that are entered without an index.
-const MOST_LISTS: u32 = 128;
+const MAX_LISTS: u32 = 128;
 
 /// Follows a path from a node. Every node is met at most once.
 fn walk<'s>(

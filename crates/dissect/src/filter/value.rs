@@ -9,12 +9,12 @@ use winnow::token::{literal as mark, take, take_till};
 use worldwire_core::value::parse_hex;
 
 use super::error::Problem;
-use super::input::{Input, MOST_REGEXES, Outcome, close, problem, rest, space, token};
+use super::input::{Input, MAX_REGEXES, Outcome, close, problem, rest, space, token};
 use super::literal::{Literal, Member, Needle, Regular, Set, Text};
 use super::number::Number;
 
 /// The most bytes that one compiled regular expression may take.
-const MOST_REGEX_BYTES: usize = 256 << 10;
+const MAX_REGEX_BYTES: usize = 256 << 10;
 
 /// A value.
 pub(super) fn literal(input: &mut Input<'_>) -> Outcome<Literal> {
@@ -62,12 +62,12 @@ pub(super) fn regular(input: &mut Input<'_>) -> Outcome<Regular> {
     let Literal::Text(text) = piece(input)? else {
         return Err(ErrMode::Cut(Problem::new(at, "a regular expression", "bytes")));
     };
-    if input.state.regexes >= MOST_REGEXES {
-        let wanted = format!("at most {MOST_REGEXES} regular expressions");
-        return Err(ErrMode::Cut(Problem::limit(at, "regexes", MOST_REGEXES, wanted)));
+    if input.state.regexes >= MAX_REGEXES {
+        let wanted = format!("at most {MAX_REGEXES} regular expressions");
+        return Err(ErrMode::Cut(Problem::limit(at, "regexes", MAX_REGEXES, wanted)));
     }
     input.state.regexes += 1;
-    match RegexBuilder::new(text.as_str()).size_limit(MOST_REGEX_BYTES).build() {
+    match RegexBuilder::new(text.as_str()).size_limit(MAX_REGEX_BYTES).build() {
         Ok(compiled) => Ok(Regular::new(text.as_str(), compiled)),
         Err(error) => {
             // Some say themselves what was found.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use worldwire_core::Side;
-use worldwire_ki::connection::{Connection, MOST_OBSERVED_BYTES, News, Received, Unit};
+use worldwire_ki::connection::{Connection, MAX_OBSERVED_BYTES, News, Received, Unit};
 use worldwire_ki::control::Opcode;
 use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::crypt::login::Salt;
@@ -20,7 +20,7 @@ use crate::item::Note;
 use crate::session::{Emit, Interpreter};
 
 /// After how many pieces a conversation that began before the capture is nobody's.
-const MOST_PIECES: usize = 16;
+const MAX_PIECES: usize = 16;
 
 /// Whether what was said first are frames of KI.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
@@ -28,21 +28,21 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if datagrams || midstream {
         // Every piece may be the one that begins with a frame, or hold some.
         let frames = |piece: &HeldPiece| {
-            let begins = frame::recognize(&piece.bytes, MOST_OBSERVED_BYTES) == Some(true);
-            let at = if begins { Some(0) } else { frame::find(&piece.bytes, MOST_OBSERVED_BYTES) };
+            let begins = frame::recognize(&piece.bytes, MAX_OBSERVED_BYTES) == Some(true);
+            let at = if begins { Some(0) } else { frame::find(&piece.bytes, MAX_OBSERVED_BYTES) };
             at.map(|at| (piece.side, at))
         };
         let first = held.iter().find_map(|piece| frames(piece).map(|found| (piece, found)));
         return match first {
             Some((piece, (side, at))) => sides(side, piece.bytes.get(at..).unwrap_or_default()),
-            None if datagrams || held.len() >= MOST_PIECES => Verdict::No,
+            None if datagrams || held.len() >= MAX_PIECES => Verdict::No,
             None => Verdict::NeedMore,
         };
     }
     let mut wait = false;
     for side in Side::BOTH {
         let first = opening.first(side, 64);
-        match frame::recognize(&first, MOST_OBSERVED_BYTES) {
+        match frame::recognize(&first, MAX_OBSERVED_BYTES) {
             Some(true) => return sides(side, &first),
             Some(false) => return Verdict::No,
             None => wait = true,

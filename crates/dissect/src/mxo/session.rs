@@ -20,7 +20,7 @@ const PORT: u16 = 10_000;
 /// lost is not missed for long: what is behind it is looked at too.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     /// How many datagrams are looked at.
-    const MOST_PIECES: usize = 16;
+    const MAX_PIECES: usize = 16;
     if !opening.datagrams {
         return Verdict::No;
     }
@@ -28,7 +28,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     let port = by_port(opening);
     let mut is_likely = port.is_some();
     let mut sealed = Vec::new();
-    for piece in opening.pieces.iter().take(MOST_PIECES) {
+    for piece in opening.pieces.iter().take(MAX_PIECES) {
         match Datagram::decode(&mut Reader::new(&piece.bytes)) {
             Ok(Datagram::Plain(Plain::Hello(_))) => return sides(piece.side == Side::Client),
             Ok(Datagram::Plain(Plain::Answer)) => return sides(piece.side == Side::Server),
@@ -45,7 +45,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
         return sides(opening.ends.is_none_or(|[client, server]| client.port() >= server.port()));
     }
     is_likely |= !sealed.is_empty();
-    let is_early = opening.pieces.len() < MOST_PIECES;
+    let is_early = opening.pieces.len() < MAX_PIECES;
     if is_likely && is_early { Verdict::NeedMore } else { Verdict::No }
 }
 
@@ -60,12 +60,12 @@ pub(super) fn begins_late(opening: &Opening<'_>) -> bool {
 /// first blocks have nothing in common. Each block begins with a checksum, whatever the vector is.
 fn are_sealed(datagrams: &[Sealed<'_>]) -> bool {
     const ENOUGH: usize = 4;
-    const MOST_ALIKE: usize = 4;
+    const MAX_ALIKE: usize = 4;
     let block = |datagram: &Sealed<'_>| datagram.cipher.first_chunk::<16>().copied();
     let blocks: Vec<[u8; 16]> = datagrams.iter().filter_map(block).take(ENOUGH).collect();
     let differ = |pair: &[[u8; 16]]| {
         let [one, other] = pair else { return true };
-        one.iter().zip(other).filter(|(one, other)| one == other).count() <= MOST_ALIKE
+        one.iter().zip(other).filter(|(one, other)| one == other).count() <= MAX_ALIKE
     };
     blocks.len() == ENOUGH && blocks.windows(2).all(differ)
 }

@@ -342,10 +342,10 @@ fn stale_view(notice: &Notice) -> Option<u16> {
 
 /// What a packet that came late says too late.
 fn late(views: &BTreeSet<u16>) -> String {
-    const MOST_NAMED: usize = 8;
-    let mut names: Vec<String> = views.iter().take(MOST_NAMED).map(u16::to_string).collect();
-    if views.len() > MOST_NAMED {
-        names.push(format!("{} more", views.len() - MOST_NAMED));
+    const MAX_NAMED: usize = 8;
+    let mut names: Vec<String> = views.iter().take(MAX_NAMED).map(u16::to_string).collect();
+    if views.len() > MAX_NAMED {
+        names.push(format!("{} more", views.len() - MAX_NAMED));
     }
     let subject = if views.len() == 1 { "view" } else { "views" };
     format!("it came late; what is known of {subject} {} is newer and is kept", names.join(", "))

@@ -44,7 +44,7 @@ pub struct TeraDefinitions {
 }
 
 /// Builds without a map that are distinguished.
-const MOST_BUILDS: usize = 64;
+const MAX_BUILDS: usize = 64;
 
 impl Clone for TeraDefinitions {
     fn clone(&self) -> Self {
@@ -95,7 +95,7 @@ impl TeraDefinitions {
         let Ok(mut builds) = self.builds.lock() else { return make() };
         let has_map = |revision| self.library.opcodes.contains_key(&revision);
         // A capture may name any number of builds that nobody has.
-        if builds.len() >= MOST_BUILDS
+        if builds.len() >= MAX_BUILDS
             && !builds.contains_key(&revision)
             && revision.is_some_and(|revision| !has_map(revision))
         {
@@ -408,7 +408,7 @@ mod tests {
         assert_eq!(unknown[0].known().revision, Some(1000));
         assert_eq!(unknown[999].known().revision, None);
         assert!(tera.packets(Some(7)).has_map());
-        assert!(tera.builds.lock().unwrap().len() <= MOST_BUILDS + 2);
+        assert!(tera.builds.lock().unwrap().len() <= MAX_BUILDS + 2);
     }
 
     /// Two builds that have the opcodes of two messages the other way round.

@@ -31,7 +31,7 @@ const KEY_BYTES: usize = 128;
 const HEADER: usize = 8;
 
 /// Bytes of a name in advice, at most.
-const MOST_NAME: usize = 100;
+const MAX_NAME: usize = 100;
 
 /// Whether the server says hello and the client answers with a key. Keys are random, so there is
 /// nothing else to go by; everything behind them is encrypted. Without the hello, what the keys make
@@ -311,7 +311,7 @@ impl Message for TeraMessage<'_> {
         let packet = self.packets.get(opcode).filter(|packet| packet.definition.is_none())?;
         let version = self.packets.versions(packet.name).last()?.version();
         let name = packet.name;
-        let name = name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or_default();
+        let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
         Some(Cow::Owned(format!(
             "shown as bytes: every version of {name} is deprecated; --pin {name}.{version} reads \
              them"

@@ -34,9 +34,9 @@ struct PlayerName {
 }
 
 /// The most names that are kept.
-const MOST_NAMES: usize = 65_536;
+const MAX_NAMES: usize = 65_536;
 /// The most bytes of a name that are kept.
-const MOST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 /// The fields that hold the number of a player, or a list of such numbers.
 pub(super) const FIELDS: &[&str] = &[
@@ -112,9 +112,9 @@ impl Players {
     }
 
     fn add(&mut self, player_id: u32, name: &str) {
-        let name = name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or_default();
+        let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
         let old = self.names.get(&player_id);
-        let has_room = old.is_some() || self.names.len() < MOST_NAMES;
+        let has_room = old.is_some() || self.names.len() < MAX_NAMES;
         if player_id == 0 || name.is_empty() || !has_room || old.is_some_and(|old| **old == *name) {
             return;
         }
@@ -136,7 +136,7 @@ impl Players {
     /// Takes what others stated; what this conversation was told itself counts more.
     pub(super) fn learn(&mut self, facts: &Facts) {
         for PlayerName { player_id, name } in facts.all("uru") {
-            if self.names.len() < MOST_NAMES {
+            if self.names.len() < MAX_NAMES {
                 self.names.entry(*player_id).or_insert_with(|| Arc::clone(name));
             }
         }

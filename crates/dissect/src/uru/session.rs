@@ -27,14 +27,14 @@ use crate::knowledge::{Fact, Facts};
 use crate::session::{Emit, Interpreter};
 
 /// After how many pieces a conversation without its beginning is nobody's.
-const MOST_PIECES: usize = 16;
+const MAX_PIECES: usize = 16;
 
 /// Whether what either side sends first is a connect packet of Uru: the client's. Without it setup
 /// packets tell, or segments that file messages fill.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if opening.midstream {
         let verdict = recognize_late(opening);
-        if verdict != Verdict::NeedMore || opening.pieces.len() >= MOST_PIECES {
+        if verdict != Verdict::NeedMore || opening.pieces.len() >= MAX_PIECES {
             return if verdict == Verdict::NeedMore { Verdict::No } else { verdict };
         }
         return verdict;
@@ -140,9 +140,9 @@ struct Opened<'m> {
 }
 
 /// So many bytes of a state hold its head: flags, the longest name, version.
-const MOST_HEAD: usize = 2 + 2 + 4095 + 2 + 4200;
+const MAX_HEAD: usize = 2 + 2 + 4095 + 2 + 4200;
 /// So much of the name of a descriptor is shown.
-const MOST_NAME: usize = 60;
+const MAX_NAME: usize = 60;
 
 /// Which key decrypts a service.
 fn kind(service: Service) -> ServerKind {
@@ -308,13 +308,13 @@ impl Message for Opened<'_> {
                           files) with --data";
             return Some(Cow::Borrowed(advice));
         }
-        let start = state.stream.beginning(MOST_HEAD).ok()?;
+        let start = state.stream.beginning(MAX_HEAD).ok()?;
         let head = Head::decode_fields(&mut Reader::new(&start)).ok()?;
         let name = head.name.to_text();
         if self.states.descriptors().find(name.as_bytes(), head.version).is_ok() {
             return None;
         }
-        let name = name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or_default();
+        let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
         let (name, version) = (name.escape_debug(), head.version);
         Some(Cow::Owned(format!(
             "with a state of {name} {version} shown as bytes: give its descriptor (.sdl files) with \

@@ -20,7 +20,7 @@ use crate::frame::{HEADER, LETTERS, MAGIC, Numbers, apply, frame, hello, key_in}
 use crate::message::{Channel, Message};
 
 /// How many datagrams wait for the key.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 /// How long a client waits for the hello.
 const SETUP: Duration = Duration::from_secs(10);
 
@@ -311,9 +311,9 @@ impl Connection {
         let error = match session {
             None => Error::malformed("a datagram of the toy", "another one"),
             Some(_) if session != known => Error::malformed("this session", "another one"),
-            Some(_) if self.waiting.len() == MOST_WAITING => {
+            Some(_) if self.waiting.len() == MAX_WAITING => {
                 self.waiting.clear();
-                Error::limit("datagrams without a key", MOST_WAITING as u64, 257)
+                Error::limit("datagrams without a key", MAX_WAITING as u64, 257)
             }
             Some(_) => {
                 self.sender.session = session;

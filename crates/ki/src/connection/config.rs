@@ -10,7 +10,7 @@ use crate::crypt::stream::StreamKey;
 use crate::schema::Protocols;
 
 /// The most bytes of a frame that an observer reads.
-pub const MOST_OBSERVED_BYTES: u64 = 64 << 20;
+pub const MAX_OBSERVED_BYTES: u64 = 64 << 20;
 
 /// The keys that a user has for encrypted connections.
 #[derive(Clone, Debug, Default)]
@@ -56,8 +56,8 @@ pub struct Common {
     /// What counts as an answer. Default [`Life::Answers`].
     pub life: Life,
     /// How many bytes a frame's body may have. Default 4 MiB. A server lets clients send less before
-    /// they accept: [`ServerConfig::most_early_frame_bytes`].
-    pub most_frame_bytes: u32,
+    /// they accept: [`ServerConfig::max_early_frame_bytes`].
+    pub max_frame_bytes: u32,
     /// How much may be queued for the other side.
     pub bounds: Bounds,
 }
@@ -68,7 +68,7 @@ impl Common {
             epoch,
             keep_alive_every,
             life: Life::Answers,
-            most_frame_bytes: 4 << 20,
+            max_frame_bytes: 4 << 20,
             bounds: Bounds::default(),
         }
     }
@@ -93,13 +93,13 @@ pub struct ServerConfig {
     /// are ignored. Default true.
     pub keep_early: bool,
     /// How many frames to keep at most; more close the connection. Default 256.
-    pub most_early_frames: usize,
+    pub max_early_frames: usize,
     /// How many bytes of them. Default 1 MiB.
-    pub most_early_bytes: usize,
+    pub max_early_bytes: usize,
     /// How many bytes the body of a frame may have before the first session is accepted, an accept
     /// included; a longer one closes the connection as soon as its length is there. Default 4 KiB:
     /// accepts have at most 300 bytes, logins some hundreds.
-    pub most_early_frame_bytes: u32,
+    pub max_early_frame_bytes: u32,
     /// What to do with unknown control messages. Default: ignore.
     pub unknown_control: UnknownControl,
     /// Where access levels of messages stand. Without it, and for messages it does not know,
@@ -118,9 +118,9 @@ impl ServerConfig {
             offer_crypto_block: true,
             accept_time: Duration::from_secs(15),
             keep_early: true,
-            most_early_frames: 256,
-            most_early_bytes: 1 << 20,
-            most_early_frame_bytes: 4 << 10,
+            max_early_frames: 256,
+            max_early_bytes: 1 << 20,
+            max_early_frame_bytes: 4 << 10,
             unknown_control: UnknownControl::Ignore,
             protocols: None,
             started: Duration::ZERO,

@@ -42,9 +42,9 @@ impl Connection {
         let (pieces, total) = &mut self.early;
         let Range { start, end } = piece.range;
         let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));
-        let limit = match (pieces.len() >= config.most_early_frames, config.most_early_bytes) {
+        let limit = match (pieces.len() >= config.max_early_frames, config.max_early_bytes) {
             (true, _) => {
-                let most = config.most_early_frames as u64;
+                let most = config.max_early_frames as u64;
                 Error::limit("messages before the session is accepted", most, most + 1)
             }
             (false, most) if bytes > most => {

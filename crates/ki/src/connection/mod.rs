@@ -56,12 +56,12 @@ use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, Timer
 use worldwire_core::{Error, Result, Side};
 
 pub use config::{
-    ClientConfig, Common, Life, MOST_OBSERVED_BYTES, ObserverKeys, ServerConfig, UnknownControl,
+    ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ObserverKeys, ServerConfig, UnknownControl,
 };
 pub use event::{Ignored, News, Received, Unit};
 pub use relay::RelayConfig;
 pub use sender::Sender;
-pub use session::{MOST_SESSIONS, SessionIds};
+pub use session::{MAX_SESSIONS, SessionIds};
 
 use crate::control::Control;
 use crate::crypt::login::Salt;
@@ -276,8 +276,8 @@ impl Connection {
         if self.pass_raw(side) {
             return true;
         }
-        let most_early = self.sender.most_early_frame_bytes();
-        match self.streams[side.index()].next(self.sender.most_frame_bytes(), most_early) {
+        let max_early = self.sender.max_early_frame_bytes();
+        match self.streams[side.index()].next(self.sender.max_frame_bytes(), max_early) {
             Next::Wait => return self.run_out(side),
             Next::Frame(frame) => self.frame(side, frame),
             Next::Datagram => self.pass_datagram(side),

@@ -52,7 +52,7 @@ pub struct RelayConfig {
     pub keys: Arc<ObserverKeys>,
     /// How many bytes a frame's body may have; what is behind a longer one goes on unread.
     /// Default 4 MiB.
-    pub most_frame_bytes: u32,
+    pub max_frame_bytes: u32,
     /// How much may be queued for a side. More closes the connection with a fault: not to read on
     /// would only fill the memory elsewhere. A driver that goes by `queued_bytes` stops reading
     /// from the network before that.
@@ -63,7 +63,7 @@ impl RelayConfig {
     /// The defaults, with these keys.
     #[must_use]
     pub fn new(keys: Arc<ObserverKeys>) -> Self {
-        Self { keys, most_frame_bytes: 4 << 20, bounds: Bounds::default() }
+        Self { keys, max_frame_bytes: 4 << 20, bounds: Bounds::default() }
     }
 }
 

@@ -149,20 +149,20 @@ impl Sender {
     }
 
     /// The most bytes of a frame's body.
-    pub(super) fn most_frame_bytes(&self) -> u64 {
+    pub(super) fn max_frame_bytes(&self) -> u64 {
         match &self.role {
-            Role::Client(config) => config.common.most_frame_bytes.into(),
-            Role::Server(config) => config.common.most_frame_bytes.into(),
-            Role::Observer(_) => super::MOST_OBSERVED_BYTES,
-            Role::Relay(relay) => relay.config.most_frame_bytes.into(),
+            Role::Client(config) => config.common.max_frame_bytes.into(),
+            Role::Server(config) => config.common.max_frame_bytes.into(),
+            Role::Observer(_) => super::MAX_OBSERVED_BYTES,
+            Role::Relay(relay) => relay.config.max_frame_bytes.into(),
         }
     }
 
     /// Server: the most bytes of a frame's body, while no session was accepted yet.
-    pub(super) fn most_early_frame_bytes(&self) -> Option<u32> {
+    pub(super) fn max_early_frame_bytes(&self) -> Option<u32> {
         match (&self.role, self.session) {
             (Role::Server(config), Session::None | Session::Offered { previous: None, .. }) => {
-                Some(config.most_early_frame_bytes)
+                Some(config.max_early_frame_bytes)
             }
             _ => None,
         }

@@ -25,7 +25,7 @@ pub struct SessionIds {
 const WORDS: usize = 1 << 10;
 
 /// How many sessions can live on one server.
-pub const MOST_SESSIONS: u32 = 65_535;
+pub const MAX_SESSIONS: u32 = 65_535;
 
 impl Default for SessionIds {
     fn default() -> Self {
@@ -46,10 +46,10 @@ impl SessionIds {
     /// An id for a new session.
     ///
     /// # Errors
-    /// The limit on live sessions, when [`MOST_SESSIONS`] live.
+    /// The limit on live sessions, when [`MAX_SESSIONS`] live.
     pub fn allocate(&mut self) -> Result<u16> {
         self.find().ok_or_else(|| {
-            Error::limit("live sessions", MOST_SESSIONS.into(), u64::from(MOST_SESSIONS) + 1)
+            Error::limit("live sessions", MAX_SESSIONS.into(), u64::from(MAX_SESSIONS) + 1)
         })
     }
 
@@ -109,14 +109,14 @@ mod tests {
     fn all_ids_but_zero_are_given_once() {
         let mut ids = SessionIds::new();
         let mut seen = vec![false; 65_536];
-        for _ in 0..MOST_SESSIONS {
+        for _ in 0..MAX_SESSIONS {
             let id = ids.allocate().expect("there is one left");
             assert!(!core::mem::replace(&mut seen[usize::from(id)], true), "{id} twice");
         }
         assert!(!seen[0]);
         let error = ids.allocate().expect_err("all live");
         assert_eq!(error.to_string(), "wanted at most 65535 (live sessions), found 65536");
-        assert_eq!(ids.live(), MOST_SESSIONS);
+        assert_eq!(ids.live(), MAX_SESSIONS);
         ids.release(0);
         assert!(ids.allocate().is_err());
         ids.release(777);

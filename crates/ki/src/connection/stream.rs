@@ -43,7 +43,7 @@ enum Place {
 }
 
 /// The furthest offset behind a gap from which reading goes on.
-const MOST_OFFSET: u64 = 1 << 62;
+const MAX_OFFSET: u64 = 1 << 62;
 
 /// Why nothing can be read behind what is there.
 #[derive(Debug)]
@@ -196,8 +196,8 @@ impl Stream {
     }
 
     /// What stands next; a frame counts as read. Its body has at most `most` bytes, and at most
-    /// `most_early` before a session is accepted.
-    pub(super) fn next(&mut self, most: u64, most_early: Option<u32>) -> Next {
+    /// `max_early` before a session is accepted.
+    pub(super) fn next(&mut self, most: u64, max_early: Option<u32>) -> Next {
         if let Some(error) = self.oddities.pop_front() {
             return Next::Odd(error);
         }
@@ -235,7 +235,7 @@ impl Stream {
         let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
         let mut reader = Reader::within(bytes, &limits);
         match FrameHead::decode(&mut reader) {
-            Ok(head) if let Some(most) = most_early.filter(|most| head.length > *most) => {
+            Ok(head) if let Some(most) = max_early.filter(|most| head.length > *most) => {
                 let name = "frame bytes before the session is accepted";
                 let error = Error::limit(name, most.into(), head.length.into()).inside("length");
                 Next::Fault(error.at(reader.position() as u64).based(self.position()))
@@ -391,8 +391,8 @@ impl Stream {
             return Ok(());
         }
         let (from, end) = (self.incoming.offset(), self.incoming.end());
-        if end.saturating_add(length) > MOST_OFFSET {
-            return Err(Error::limit("bytes of a stream", MOST_OFFSET, end.saturating_add(length)));
+        if end.saturating_add(length) > MAX_OFFSET {
+            return Err(Error::limit("bytes of a stream", MAX_OFFSET, end.saturating_add(length)));
         }
         let plain = match &mut self.encryption {
             Encryption::On { opener, .. } => opener.skip(length),

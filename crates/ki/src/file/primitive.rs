@@ -318,7 +318,7 @@ pub(super) fn not_utf8(what: impl fmt::Display, text: &Text<'_>) -> Option<Strin
 }
 
 /// The most characters of a text that a message quotes.
-const MOST_SHOWN: usize = 80;
+const MAX_SHOWN: usize = 80;
 
 /// A text as messages quote it: its first characters, when it has too many.
 pub(super) fn shown(text: &Text<'_>) -> String {
@@ -327,18 +327,18 @@ pub(super) fn shown(text: &Text<'_>) -> String {
 
 /// The first characters of a text.
 pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or_default()),
         None => format!("{text:?}"),
     }
 }
 
 /// The most warnings about one file that are kept.
-const MOST_WARNINGS: usize = 1000;
+const MAX_WARNINGS: usize = 1000;
 
 /// The first warnings, and how many more there are: each element of a hostile file can be odd.
 pub(super) fn gather(mut warnings: impl Iterator<Item = String>) -> Vec<String> {
-    let mut kept: Vec<String> = warnings.by_ref().take(MOST_WARNINGS).collect();
+    let mut kept: Vec<String> = warnings.by_ref().take(MAX_WARNINGS).collect();
     let more = warnings.count();
     if more > 0 {
         kept.push(format!("{more} more like these"));

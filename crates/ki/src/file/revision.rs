@@ -20,7 +20,7 @@ use super::table::{Row, Table, TableFile, shown};
 use crate::types::FieldValue;
 
 /// The most warnings that are kept: each record of a hostile file can be odd.
-const MOST_WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 
 /// A file that a patch server has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ impl FileList {
 
     fn warn(&mut self, warning: String) {
         match self.warnings.len() {
-            0..MOST_WARNINGS => self.warnings.push(warning),
+            0..MAX_WARNINGS => self.warnings.push(warning),
             _ => self.more_warnings += 1,
         }
     }

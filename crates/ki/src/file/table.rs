@@ -148,7 +148,7 @@ impl<'d> TableFile<'d> {
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         const LIST: &[u8] = b"_TableList";
-        const MOST: usize = 100;
+        const MAX: usize = 100;
         let there: HashSet<&[u8]> = self.tables.iter().map(|table| table.name.as_bytes()).collect();
         let lists = self.tables.iter().filter(|table| table.name.as_bytes() == LIST);
         let rows = lists.flat_map(|list| &list.records);
@@ -157,7 +157,7 @@ impl<'d> TableFile<'d> {
             _ => None,
         });
         let missing = names.filter(|name| !name.is_empty() && !there.contains(name));
-        missing.map(shown).take(MOST).collect()
+        missing.map(shown).take(MAX).collect()
     }
 
     /// What is odd: sizes that are stated wrongly. Each text is made when it is asked for, and
@@ -257,14 +257,14 @@ impl<'d> Table<'d> {
 
 const HEAD_BYTES: usize = 4;
 /// The most characters of a name that a warning quotes.
-const MOST_SHOWN: usize = 80;
+const MAX_SHOWN: usize = 80;
 
 /// A name for people: its first characters, when it has too many.
 pub(super) fn shown(name: &[u8]) -> String {
     // A character has at most four bytes, so the rest need not be looked at.
-    let head = name.get(..MOST_SHOWN * 4).unwrap_or(name);
+    let head = name.get(..MAX_SHOWN * 4).unwrap_or(name);
     let text = String::from_utf8_lossy(head);
-    match text.char_indices().nth(MOST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
         None => text.into_owned(),
     }

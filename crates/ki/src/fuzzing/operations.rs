@@ -70,7 +70,7 @@ fn client(data: &[u8]) -> Seen {
 fn server(data: &[u8]) -> Seen {
     let (rule, data) = data.split_first().unwrap_or((&0, data));
     let mut config = ServerConfig { keep_early: rule & 1 == 0, ..ServerConfig::new(EPOCH) };
-    (config.most_early_frames, config.most_early_bytes) = (8, 512);
+    (config.max_early_frames, config.max_early_bytes) = (8, 512);
     config.common.bounds = BOUNDS;
     let connection = Connection::server(config.into(), SESSION, Duration::ZERO);
     let mut ranges: Vec<Range<u64>> = Vec::new();

@@ -9,7 +9,7 @@ use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Value, Writer
 use crate::schema::{FieldDef, Message};
 use crate::types::{FieldType, FieldValue, Str};
 
-use super::raw::MOST_PAYLOAD;
+use super::raw::MAX_PAYLOAD;
 
 /// The name under which bytes behind the last field are shown.
 const TRAILING: &str = "_trailing";
@@ -192,8 +192,8 @@ impl Message {
             }
             length += value.measure().map_err(|error| error.inside(&field.name))?;
         }
-        if length > MOST_PAYLOAD {
-            let (most, asked) = (MOST_PAYLOAD as u64, length as u64);
+        if length > MAX_PAYLOAD {
+            let (most, asked) = (MAX_PAYLOAD as u64, length as u64);
             return Err(Error::limit("bytes of a payload", most, asked));
         }
         Ok(())

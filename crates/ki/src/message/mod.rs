@@ -37,4 +37,4 @@ pub use answer::{FileListAnswer, Selected};
 pub use by_name::{Fields, Put};
 pub use codec::Values;
 pub use fit::Fit;
-pub use raw::{HEAD_BYTES, MOST_PAYLOAD, RawMessage};
+pub use raw::{HEAD_BYTES, MAX_PAYLOAD, RawMessage};

@@ -8,7 +8,7 @@ use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 /// Bytes of the header.
 pub const HEAD_BYTES: usize = 4;
 /// The most bytes of a payload: the length has two bytes and counts the header.
-pub const MOST_PAYLOAD: usize = 0xffff - HEAD_BYTES;
+pub const MAX_PAYLOAD: usize = 0xffff - HEAD_BYTES;
 
 /// A message whose fields are not read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,10 +64,10 @@ impl<'d> RawMessage<'d> {
     /// Writes it.
     ///
     /// # Errors
-    /// The limit, for a payload of more than [`MOST_PAYLOAD`] bytes, before anything is written.
+    /// The limit, for a payload of more than [`MAX_PAYLOAD`] bytes, before anything is written.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let length = u16::try_from(self.payload.len() + HEAD_BYTES).map_err(|_| {
-            let (most, asked) = (MOST_PAYLOAD as u64, self.payload.len() as u64);
+            let (most, asked) = (MAX_PAYLOAD as u64, self.payload.len() as u64);
             Error::limit("bytes of a payload", most, asked).inside("payload")
         })?;
         writer.u8(self.service);

@@ -4,7 +4,7 @@ use super::value::{Children, Object};
 use crate::schema::classes::{Classes, Property};
 
 /// The most objects that are told of.
-const MOST_TOLD: usize = 200;
+const MAX_TOLD: usize = 200;
 
 impl Object {
     /// The objects in it that are none of the class that their property asks for, nor of one that
@@ -25,7 +25,7 @@ impl Object {
             if let (Some(class), Some(wanted), Some(property)) = (value.class(), wanted, property)
                 && !classes.is_a(class, wanted)
             {
-                if found.len() == MOST_TOLD {
+                if found.len() == MAX_TOLD {
                     return found;
                 }
                 let (class, wanted) = (&class.name, &wanted.name);

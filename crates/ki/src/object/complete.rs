@@ -9,7 +9,7 @@ use super::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Kind, Property};
 
 /// How deep objects and containers may stand in each other.
-const MOST_DEPTH: u32 = Limits::DEFAULT.depth;
+const MAX_DEPTH: u32 = Limits::DEFAULT.depth;
 
 impl Object {
     /// The same object with every missing property at its default: what a shallow stream needs of
@@ -39,7 +39,7 @@ impl Object {
     pub fn with_defaults(classes: &Classes, class: &Class) -> Result<Self> {
         let class = classes.get(class.index()).ok_or_else(foreign)?;
         let mut filler = Filler { classes, object: Self::new(), wants: &|_| true };
-        filler.defaults(Slot::Root, class, MOST_DEPTH)?;
+        filler.defaults(Slot::Root, class, MAX_DEPTH)?;
         Ok(filler.object)
     }
 }
@@ -62,7 +62,7 @@ impl ObjectCodec<'_> {
 
 fn fill(object: &Object, classes: &Classes, wants: &dyn Fn(&Property) -> bool) -> Result<Object> {
     let mut filler = Filler { classes, object: object.like(), wants };
-    filler.value(object.known_root(classes)?, MOST_DEPTH)?;
+    filler.value(object.known_root(classes)?, MAX_DEPTH)?;
     Ok(filler.object)
 }
 
@@ -159,7 +159,7 @@ impl<'c> Filler<'_, 'c> {
 
 #[cold]
 fn too_deep() -> Error {
-    let limit = u64::from(MOST_DEPTH);
+    let limit = u64::from(MAX_DEPTH);
     Error::limit("depth", limit, limit + 1)
 }
 

@@ -3,7 +3,7 @@
 use worldwire_core::{Error, Limits, Result, Writer};
 
 use super::core_table::CoreClass;
-use super::decode::most_values;
+use super::decode::max_values;
 use super::pack::{deflate, seal_envelope};
 use super::value::{Object, ValueRef, foreign};
 use super::visitor::{Bits, CoreId, Leaf, Slot};
@@ -36,7 +36,7 @@ pub(super) fn encode(
     let mut bytes = encoder.out.into_bytes();
     // What compresses so well that decoding would refuse it is written as it is.
     let values = object.len() as u64;
-    let may_take = |length: usize| values <= most_values(length, limits);
+    let may_take = |length: usize| values <= max_values(length, limits);
     if may_pack {
         let packed = if header.is_compressed { deflate(&bytes) } else { None };
         let packed = packed.filter(|packed| may_take(packed.len()));

@@ -122,7 +122,7 @@ pub struct ObjectOptions {
     /// The outermost object may be null.
     pub null_root: bool,
     /// The most objects in one stream. Default 4,194,304.
-    pub most_objects: u64,
+    pub max_objects: u64,
 }
 
 impl Default for ObjectOptions {
@@ -138,7 +138,7 @@ impl Default for ObjectOptions {
             masked: false,
             lenient: false,
             null_root: false,
-            most_objects: 1 << 22,
+            max_objects: 1 << 22,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::xml::{self, Element, Item, Notes};
 use super::{FieldDef, Message, Protocol};
 
 /// The most fields of one message.
-const MOST_FIELDS: usize = 1024;
+const MAX_FIELDS: usize = 1024;
 
 /// What becomes of the oddities that real files have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -262,8 +262,8 @@ fn draft(
             notes.odd(&item.span, text, "");
             FieldValue::zero(kind)
         });
-        if fields.len() == MOST_FIELDS {
-            notes.error(&item.span, format!("more than {MOST_FIELDS} fields"), "");
+        if fields.len() == MAX_FIELDS {
+            notes.error(&item.span, format!("more than {MAX_FIELDS} fields"), "");
             return None;
         }
         fields.push(FieldDef { name: item.name.into(), kind, default });

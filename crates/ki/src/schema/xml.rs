@@ -10,13 +10,13 @@ use quick_xml::events::{BytesStart, Event};
 use worldwire_core::{Diagnostic, Source};
 
 /// The most bytes of a file.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// The most bytes of a name.
-const MOST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 /// How deep elements may stand in each other before reading ends.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// The most things that are said about one file.
-const MOST_SAID: usize = 200;
+const MAX_SAID: usize = 200;
 
 /// A file: what stands in its root element.
 pub(crate) struct Document<'t> {
@@ -94,7 +94,7 @@ impl<'t> Notes<'t> {
 
     /// Whether what is said is still kept: else it need not be worked out.
     pub(crate) fn has_room(&self) -> bool {
-        self.said.len() < MOST_SAID
+        self.said.len() < MAX_SAID
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -120,8 +120,8 @@ pub(crate) fn text<'b>(
     name: &str,
     bytes: &'b [u8],
 ) -> Result<(Cow<'b, str>, bool), Box<Diagnostic>> {
-    if bytes.len() > MOST_BYTES {
-        let text = format!("{} bytes, at most {MOST_BYTES} are read", bytes.len());
+    if bytes.len() > MAX_BYTES {
+        let text = format!("{} bytes, at most {MAX_BYTES} are read", bytes.len());
         return refuse(name, text, "known definitions are far smaller");
     }
     text_of_any_length(name, bytes)
@@ -217,8 +217,8 @@ pub(crate) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Docum
         let length = tag.name().into_inner().len();
         let span = start + 1..start + 1 + length;
         let name = text.get(span.clone()).unwrap_or_default();
-        if length > MOST_NAME {
-            notes.error(&span, format!("a name of {length} bytes, at most {MOST_NAME}"), "");
+        if length > MAX_NAME {
+            notes.error(&span, format!("a name of {length} bytes, at most {MAX_NAME}"), "");
             return None;
         }
         match open.len() {
@@ -247,8 +247,8 @@ pub(crate) fn document<'t>(text: &'t str, notes: &mut Notes<'t>) -> Option<Docum
                 }
             }
             3 => {}
-            depth if depth >= MOST_DEPTH => {
-                notes.error(&span, format!("elements nested more than {MOST_DEPTH} deep"), "");
+            depth if depth >= MAX_DEPTH => {
+                notes.error(&span, format!("elements nested more than {MAX_DEPTH} deep"), "");
                 return None;
             }
             _ => notes.odd(&span, format!("{name} inside a field is ignored"), ""),

@@ -7,7 +7,7 @@ use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer};
 
 /// The most bytes of a `STR` and units of a `WSTR`: their count has two bytes.
-pub(crate) const MOST_COUNT: usize = 0xffff;
+pub(crate) const MAX_COUNT: usize = 0xffff;
 
 /// `STR`: `u16` count of bytes, then the bytes, without a terminator.
 ///
@@ -125,17 +125,17 @@ impl<'d> Field<'d> for Str<'d> {
     fn from_json(json: Given<'_>) -> Result<Self> {
         let bytes = json.blob(|json| json::text(json, |text| text.as_bytes().to_vec()))?;
         match bytes.len() {
-            0..=MOST_COUNT => Ok(Self::new(bytes)),
+            0..=MAX_COUNT => Ok(Self::new(bytes)),
             count => Err(too_long("bytes", count)),
         }
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
         if sampler.below(4) == 0 {
-            let length = sampler.length(MOST_COUNT as u64);
+            let length = sampler.length(MAX_COUNT as u64);
             return Self::new(sampler.bytes(length));
         }
-        Self::new(sampler.text(MOST_COUNT as u64 / 4).into_bytes())
+        Self::new(sampler.text(MAX_COUNT as u64 / 4).into_bytes())
     }
 
     fn into_owned(self) -> Self::Owned {
@@ -178,17 +178,17 @@ impl<'d> Field<'d> for WStr<'d> {
             return Err(Error::value("an even number of bytes", units.len().to_string()));
         }
         match units.len() / 2 {
-            0..=MOST_COUNT => Ok(Self(Cow::Owned(units))),
+            0..=MAX_COUNT => Ok(Self(Cow::Owned(units))),
             count => Err(too_long("units", count)),
         }
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
         if sampler.below(4) == 0 {
-            let length = sampler.length(MOST_COUNT as u64);
+            let length = sampler.length(MAX_COUNT as u64);
             return Self(Cow::Owned(sampler.bytes(length * 2)));
         }
-        Self::from(&*sampler.text(MOST_COUNT as u64))
+        Self::from(&*sampler.text(MAX_COUNT as u64))
     }
 
     fn into_owned(self) -> Self::Owned {
@@ -199,7 +199,7 @@ impl<'d> Field<'d> for WStr<'d> {
 #[cold]
 fn too_long(what: &str, count: usize) -> Error {
     let name = if what == "bytes" { "bytes of a STR" } else { "units of a WSTR" };
-    Error::limit(name, MOST_COUNT as u64, count as u64)
+    Error::limit(name, MAX_COUNT as u64, count as u64)
 }
 
 pub(crate) fn wide(text: &str) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer};
 
-use super::string::MOST_COUNT;
+use super::string::MAX_COUNT;
 use super::{Dbl, FieldType, Flt, Str, WStr};
 
 macro_rules! values {
@@ -173,8 +173,8 @@ impl FieldValue<'_> {
 /// Bytes of a count and what it counts.
 #[inline]
 fn counted(what: &'static str, count: usize, each: usize) -> Result<usize> {
-    if count > MOST_COUNT {
-        return Err(Error::limit(what, MOST_COUNT as u64, count as u64));
+    if count > MAX_COUNT {
+        return Err(Error::limit(what, MAX_COUNT as u64, count as u64));
     }
     Ok(2 + count * each)
 }

@@ -129,6 +129,6 @@ fn notes_about_type_lists_are_short() {
     let mut lists = TypeLists::new();
     lists.add("list.json", json.as_bytes()).unwrap();
     let classes = lists.compile();
-    assert_eq!(classes.notes().len(), Classes::MOST_NOTES);
+    assert_eq!(classes.notes().len(), Classes::MAX_NOTES);
     assert!(classes.notes().iter().all(|note| note.text.len() < 500));
 }

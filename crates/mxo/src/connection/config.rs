@@ -47,18 +47,18 @@ pub struct Common {
     /// The shortest such time. Default 200 ms.
     pub least_resend: Duration,
     /// The longest such time; it doubles each time that nothing is acknowledged. Default 5 s.
-    pub most_resend: Duration,
+    pub max_resend: Duration,
     /// How long the other side may be silent. Default 30 s.
     pub idle_time: Duration,
     /// The most bytes of a packet behind its sequence word. Default 1300, as both emulators have
     /// it; the live server went up to 1322.
-    pub most_payload: usize,
+    pub max_payload: usize,
     /// How many packets with RPC messages may be unacknowledged. Default 64.
-    pub most_in_flight: usize,
+    pub max_in_flight: usize,
     /// How many RPC messages ahead of a missing one are kept, and sent. Default 512.
-    pub most_ahead: u16,
+    pub max_ahead: u16,
     /// How many bytes of them are kept. Default 1 MiB.
-    pub most_ahead_bytes: usize,
+    pub max_ahead_bytes: usize,
     /// How much may be queued for the other side, and how much may wait for acknowledgements.
     pub bounds: Bounds,
 }
@@ -70,12 +70,12 @@ impl Common {
             ack_delay: Duration::from_millis(50),
             first_resend: Duration::from_millis(500),
             least_resend: Duration::from_millis(200),
-            most_resend: Duration::from_secs(5),
+            max_resend: Duration::from_secs(5),
             idle_time: Duration::from_secs(30),
-            most_payload: 1300,
-            most_in_flight: 64,
-            most_ahead: 512,
-            most_ahead_bytes: 1 << 20,
+            max_payload: 1300,
+            max_in_flight: 64,
+            max_ahead: 512,
+            max_ahead_bytes: 1 << 20,
             bounds: Bounds::default(),
         }
     }

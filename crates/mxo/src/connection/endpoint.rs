@@ -75,18 +75,18 @@ pub(super) struct Endpoint {
 
 /// How far packets may be ahead of the newest that was acknowledged. A quarter of all numbers, so
 /// that an acknowledgement can never be taken for one of another round.
-const MOST_AHEAD: u64 = 1024;
+const MAX_AHEAD: u64 = 1024;
 /// How far behind the newest packet another may be for its acknowledgements to count: enough for
 /// one that is seconds late. Older ones may speak of packets of the round before.
-const MOST_WORD_AGE: u16 = 256;
+const MAX_WORD_AGE: u16 = 256;
 /// Plain packets that wait to be sent; more are not answered.
-const MOST_PLAIN_BYTES: usize = 256;
+const MAX_PLAIN_BYTES: usize = 256;
 /// Acknowledgements that are planned at once.
-const MOST_BARE: usize = 4;
+const MAX_BARE: usize = 4;
 
 impl Endpoint {
     pub(super) fn new(part: Part, session: Session, measure: Box<dyn Measure>) -> Self {
-        let most_payload = part.common().most_payload;
+        let max_payload = part.common().max_payload;
         Self {
             part,
             session,
@@ -96,7 +96,7 @@ impl Endpoint {
             reset_by: None,
             inbox: Inbox::default(),
             measure,
-            outbox: Outbox::new(most_payload),
+            outbox: Outbox::new(max_payload),
             unacknowledged: Unacknowledged::default(),
             flight: Flight::default(),
             plain: VecDeque::new(),
@@ -144,7 +144,7 @@ impl Endpoint {
         message.encode(&mut Writer::new())?;
         let common = self.part.common();
         // Flags, id, lists, number, count.
-        let (length, most) = (message.wire_bytes(), common.most_payload.saturating_sub(6));
+        let (length, most) = (message.wire_bytes(), common.max_payload.saturating_sub(6));
         if length > most {
             return Err(Error::limit("bytes of an RPC message", most as u64, length as u64));
         }
@@ -167,16 +167,16 @@ impl Endpoint {
         if self.phase != Phase::Established {
             return Err(Error::value("an established session", "none"));
         }
-        let (length, most) = (objects.len(), common.most_payload.saturating_sub(6));
+        let (length, most) = (objects.len(), common.max_payload.saturating_sub(6));
         if length > most {
             return Err(Error::limit("bytes of an object section", most as u64, length as u64));
         }
         let ahead = self.outbox.next().saturating_sub(self.flight.highest());
         // When nothing is on its way any more, one packet finds out whether any arrives.
         let is_idle = self.flight.is_empty() && self.outbox.packets() == 0;
-        if ahead > MOST_AHEAD && !is_idle {
+        if ahead > MAX_AHEAD && !is_idle {
             let name = "packets that are not acknowledged";
-            return Err(Error::limit(name, MOST_AHEAD, ahead));
+            return Err(Error::limit(name, MAX_AHEAD, ahead));
         }
         let (packets, most) = (self.outbox.packets() + 1, common.bounds.queued_messages);
         if packets > most {
@@ -304,7 +304,7 @@ impl Endpoint {
                 }
                 // Older words may speak of numbers of the round before.
                 let age = self.window.newest().map_or(0, |newest| newest.ahead_of(number));
-                if age <= MOST_WORD_AGE {
+                if age <= MAX_WORD_AGE {
                     let mut fates = Vec::new();
                     let next = self.outbox.next_sent();
                     self.flight.acknowledge(timers.now(), word, next, &mut fates);
@@ -424,11 +424,11 @@ impl Endpoint {
             return;
         }
         let common = self.part.common();
-        while let Some((number, message)) = self.unacknowledged.next(common.most_ahead.into()) {
+        while let Some((number, message)) = self.unacknowledged.next(common.max_ahead.into()) {
             let on_their_way = self.flight.rpc_packets() + self.outbox.packets();
             let ahead = self.outbox.next().saturating_sub(self.flight.highest());
-            let is_close = ahead <= MOST_AHEAD || on_their_way == 0;
-            let may_begin = on_their_way < common.most_in_flight.max(1) && is_close;
+            let is_close = ahead <= MAX_AHEAD || on_their_way == 0;
+            let may_begin = on_their_way < common.max_in_flight.max(1) && is_close;
             let most = common.bounds.queued_bytes;
             if !self.outbox.plan_rpc(number, &message, most, may_begin) {
                 break;
@@ -437,7 +437,7 @@ impl Endpoint {
         }
         let is_due = self.ack_at.is_some_and(|at| at <= now);
         if is_due || self.window.waiting() >= ACK_BITS.into() {
-            let words = self.window.words_needed().min(MOST_BARE);
+            let words = self.window.words_needed().min(MAX_BARE);
             while self.outbox.packets() < words {
                 self.outbox.plan_bare(RccFlags::Always);
             }
@@ -516,7 +516,7 @@ impl Endpoint {
     /// Plain packets are said again: one that finds no room is left out.
     fn push_plain(&mut self, plain: &Plain<'_>) {
         let Ok(bytes) = plain.to_bytes() else { return };
-        if self.plain_bytes + bytes.len() <= MOST_PLAIN_BYTES {
+        if self.plain_bytes + bytes.len() <= MAX_PLAIN_BYTES {
             self.plain_bytes += bytes.len();
             self.plain.push_back(bytes);
         }

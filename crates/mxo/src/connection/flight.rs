@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::config::Common;
 use super::event::PacketNumber;
-use crate::frame::{ACK_BITS, MOST_NEWER, SequenceNumber, SequenceWord};
+use crate::frame::{ACK_BITS, MAX_NEWER, SequenceNumber, SequenceWord};
 
 /// The packets of one side whose fate matters: those with RPC messages or objects.
 #[derive(Debug, Default)]
@@ -114,7 +114,7 @@ impl Flight {
             fates.push(Fate { number: PacketNumber(number), cargo, outcome: Outcome::Arrived });
         }
         // Numbers come around: what is further behind cannot be told from newer packets.
-        while self.lost.front().is_some_and(|number| number + u64::from(MOST_NEWER) <= last) {
+        while self.lost.front().is_some_and(|number| number + u64::from(MAX_NEWER) <= last) {
             self.lost.pop_front();
         }
         // What the words do not reach any more is lost.
@@ -212,7 +212,7 @@ impl RoundTrips {
         let known = self.smooth.map(|smooth| smooth.saturating_add(self.variation * 4));
         let once = known.unwrap_or(config.first_resend).max(config.least_resend);
         let doubled = once.saturating_mul(1 << self.backoff.min(10));
-        doubled.min(config.most_resend.max(config.least_resend))
+        doubled.min(config.max_resend.max(config.least_resend))
     }
 }
 

@@ -42,22 +42,22 @@ impl Inbox {
     /// # Errors
     /// The limits on messages ahead of a missing one, and on their bytes.
     pub(super) fn check(&self, packet: &Packet<'_>, config: &Common) -> Result<()> {
-        let (most_ahead, most_bytes) = (config.most_ahead, config.most_ahead_bytes);
+        let (max_ahead, max_bytes) = (config.max_ahead, config.max_ahead_bytes);
         let mut bytes = self.bytes;
         for section in &packet.sections {
             let Section::Rpc(lists) = section else { continue };
             for (number, message) in lists.iter().flat_map(RpcList::numbered) {
                 let Turn::At(turn) = self.turn(number) else { continue };
                 let ahead = turn - self.next;
-                if ahead >= most_ahead.into() {
+                if ahead >= max_ahead.into() {
                     let name = "RPC messages ahead of a missing one";
-                    return Err(Error::limit(name, most_ahead.into(), ahead + 1));
+                    return Err(Error::limit(name, max_ahead.into(), ahead + 1));
                 }
                 bytes += message.body.len();
                 // The next one does not wait, whatever its length.
-                if ahead > 0 && bytes > most_bytes {
+                if ahead > 0 && bytes > max_bytes {
                     let name = "bytes of RPC messages ahead of a missing one";
-                    return Err(Error::limit(name, most_bytes as u64, bytes as u64));
+                    return Err(Error::limit(name, max_bytes as u64, bytes as u64));
                 }
             }
         }

@@ -32,7 +32,7 @@ pub(super) enum Refused {
 }
 
 /// How many keys are tried on a datagram.
-const MOST_TRIED: usize = 256;
+const MAX_TRIED: usize = 256;
 
 impl Keyring {
     pub(super) fn new(known: Arc<[KnownSession]>) -> Self {
@@ -49,7 +49,7 @@ impl Keyring {
         let fits = |session: &KnownSession| {
             session.id == Some(session.key.session_id(&hello.encrypted_session))
         };
-        if let Some(named) = self.known.iter().take(MOST_TRIED).position(fits) {
+        if let Some(named) = self.known.iter().take(MAX_TRIED).position(fits) {
             self.chosen = Some(named);
         }
         is_other
@@ -102,7 +102,7 @@ impl Keyring {
         }
         let mut of_another = None;
         let mut damaged = None;
-        for (place, session) in self.known.iter().take(MOST_TRIED).enumerate() {
+        for (place, session) in self.known.iter().take(MAX_TRIED).enumerate() {
             let named = self.hello.as_ref().map(|it| session.key.session_id(&it.encrypted_session));
             match (session.key.open(iv, cipher), session.id.zip(named)) {
                 (Ok(plain), Some(ids)) if ids.0 != ids.1 => {

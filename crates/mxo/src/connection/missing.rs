@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::frame::{MOST_ACK_AGE, MOST_NEWER, PacketCount, SequenceNumber};
+use crate::frame::{MAX_ACK_AGE, MAX_NEWER, PacketCount, SequenceNumber};
 
 /// The numbers that were passed over. Those that come late are taken out again, until later
 /// packets show that they come no more.
@@ -13,13 +13,13 @@ pub(super) struct Missing {
     runs: VecDeque<(u64, u64)>,
 }
 
-const _: () = assert!(MOST_ACK_AGE < MOST_NEWER, "else a late packet counts as a newer one");
+const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else a late packet counts as a newer one");
 
 impl Missing {
     /// Whether a packet is behind a hole that is too long for its number to say so.
     pub(super) fn is_behind_a_hole(&self, number: SequenceNumber, time: u32) -> bool {
         let ahead = |newest| self.packets.of(number, time).saturating_sub(newest);
-        self.packets.newest().is_some_and(|newest| ahead(newest) > u64::from(MOST_NEWER))
+        self.packets.newest().is_some_and(|newest| ahead(newest) > u64::from(MAX_NEWER))
     }
 
     /// Whether a packet was sent later than the newest one.
@@ -55,7 +55,7 @@ impl Missing {
     /// acknowledge it. With `is_over`, any run.
     pub(super) fn lost(&mut self, is_over: bool) -> Option<(SequenceNumber, SequenceNumber)> {
         let newest = self.packets.newest()?;
-        let is_lost = |run: &(u64, u64)| is_over || run.1 + u64::from(MOST_ACK_AGE) < newest;
+        let is_lost = |run: &(u64, u64)| is_over || run.1 + u64::from(MAX_ACK_AGE) < newest;
         let (first, last) = *self.runs.front().filter(|run| is_lost(run))?;
         self.runs.pop_front();
         Some((SequenceNumber::of(first), SequenceNumber::of(last)))

@@ -103,7 +103,7 @@ use relay::Relaying;
 use sender::Role;
 
 /// The furthest offset behind a gap from which reading goes on.
-const MOST_OFFSET: u64 = 1 << 62;
+const MAX_OFFSET: u64 = 1 << 62;
 
 /// A connection, seen from one of four roles; the [module](self) says what is particular to it.
 #[derive(Debug)]
@@ -418,8 +418,8 @@ impl Connection {
     fn on_gap(&mut self, side: Side, length: u64) {
         let stream = &mut self.streams[side.index()];
         let range = stream.end..stream.end.saturating_add(length);
-        if range.end > MOST_OFFSET {
-            let error = Error::limit("bytes of a stream", MOST_OFFSET, range.end);
+        if range.end > MAX_OFFSET {
+            let error = Error::limit("bytes of a stream", MAX_OFFSET, range.end);
             return self.refuse(side, error.at(range.start));
         }
         stream.end = range.end;

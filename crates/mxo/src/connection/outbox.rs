@@ -19,7 +19,7 @@ pub(super) struct Outbox {
     /// The number of the packet that is planned next. They count from 1.
     next: u64,
     /// The most bytes behind the sequence word.
-    most_payload: usize,
+    max_payload: usize,
 }
 
 #[derive(Debug)]
@@ -57,8 +57,8 @@ pub(super) struct Departure {
 }
 
 impl Outbox {
-    pub(super) fn new(most_payload: usize) -> Self {
-        Self { planned: VecDeque::new(), bytes: 0, next: 1, most_payload }
+    pub(super) fn new(max_payload: usize) -> Self {
+        Self { planned: VecDeque::new(), bytes: 0, next: 1, max_payload }
     }
 
     /// Plans a packet without sections; returns its number.
@@ -102,9 +102,9 @@ impl Outbox {
         may_begin: bool,
     ) -> bool {
         let joins =
-            self.planned.back().is_some_and(|last| last.has_room(message, self.most_payload));
-        let most_growth = sealed_bytes(HEAD_BYTES + 6 + message.wire_bytes());
-        if self.bytes.saturating_add(most_growth) > most || !(joins || may_begin) {
+            self.planned.back().is_some_and(|last| last.has_room(message, self.max_payload));
+        let max_growth = sealed_bytes(HEAD_BYTES + 6 + message.wire_bytes());
+        if self.bytes.saturating_add(max_growth) > most || !(joins || may_begin) {
             return false;
         }
         if !joins {
@@ -292,17 +292,17 @@ impl Unacknowledged {
     pub(super) fn push(
         &mut self,
         message: &[u8],
-        most_messages: usize,
-        most_bytes: usize,
+        max_messages: usize,
+        max_bytes: usize,
     ) -> Result<()> {
         let (count, bytes) = (self.messages.len() + 1, self.bytes + message.len());
-        if count > most_messages {
+        if count > max_messages {
             let name = "RPC messages that are not acknowledged";
-            return Err(Error::limit(name, most_messages as u64, count as u64));
+            return Err(Error::limit(name, max_messages as u64, count as u64));
         }
-        if bytes > most_bytes {
+        if bytes > max_bytes {
             let name = "bytes of RPC messages that are not acknowledged";
-            return Err(Error::limit(name, most_bytes as u64, bytes as u64));
+            return Err(Error::limit(name, max_bytes as u64, bytes as u64));
         }
         self.waiting.insert(self.first + self.messages.len() as u64);
         self.messages.push_back(Some(message.to_vec()));
@@ -312,9 +312,9 @@ impl Unacknowledged {
 
     /// The first message that is in no packet, if it is no more than this far ahead of the first
     /// that is not acknowledged.
-    pub(super) fn next(&self, most_ahead: u64) -> Option<(u64, RpcMessage<'_>)> {
+    pub(super) fn next(&self, max_ahead: u64) -> Option<(u64, RpcMessage<'_>)> {
         let number = *self.waiting.first()?;
-        let ahead = number.checked_sub(self.first).filter(|ahead| *ahead < most_ahead)?;
+        let ahead = number.checked_sub(self.first).filter(|ahead| *ahead < max_ahead)?;
         let message = self.messages.get(usize::try_from(ahead).ok()?)?.as_deref()?;
         Some((number, RpcMessage::of(message)))
     }

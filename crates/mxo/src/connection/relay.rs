@@ -43,7 +43,7 @@ struct Way {
 }
 
 /// How many changed packets are remembered: older ones come again no more.
-const MOST_CHANGED: usize = 256;
+const MAX_CHANGED: usize = 256;
 
 impl Relaying {
     pub(super) fn new(config: &RelayConfig) -> Self {
@@ -150,7 +150,7 @@ impl Way {
 
     fn remember(&mut self, number: SequenceNumber, made: Option<Vec<u8>>) {
         self.changed.retain(|(changed, _)| *changed != number);
-        if self.changed.len() >= MOST_CHANGED {
+        if self.changed.len() >= MAX_CHANGED {
             self.changed.pop_front();
         }
         self.changed.push_back((number, made));

@@ -35,7 +35,7 @@ pub struct KnownSession {
 }
 
 /// The most errors that are reported one by one.
-const MOST_ERRORS: usize = 200;
+const MAX_ERRORS: usize = 200;
 const TABLE: &str = "mxo";
 const SESSION_KEYS: [&str; 2] = ["id", "key"];
 
@@ -168,7 +168,7 @@ impl File<'_> {
     }
 
     fn unknown(&mut self, key: &Spanned<std::borrow::Cow<'_, str>>, known: &[&str]) {
-        if self.errors.len() >= MOST_ERRORS {
+        if self.errors.len() >= MAX_ERRORS {
             self.untold += 1;
             return;
         }
@@ -191,7 +191,7 @@ impl File<'_> {
 
     fn error(&mut self, span: core::ops::Range<usize>, message: impl Into<String>) {
         // Each error looks at its whole line, and a hostile file is one long line.
-        if self.errors.len() < MOST_ERRORS {
+        if self.errors.len() < MAX_ERRORS {
             self.errors.push(self.source.error(span, message));
         } else {
             self.untold += 1;

@@ -1,13 +1,13 @@
 //! Packet numbers that do not come around again.
 
 use super::sequence::{SEQUENCE_NUMBERS, SequenceNumber};
-use super::window::MOST_ACK_AGE;
+use super::window::MAX_ACK_AGE;
 
 /// Counts the packets of one side on beyond the 12 bits of their numbers, so that any two of them
 /// can be compared. For those that only watch, who may miss any number of packets.
 ///
 /// A number that is up to 2048 ahead of the newest one is newer, and one that is up to
-/// [`MOST_ACK_AGE`] behind is late. Between them both may be, and the sender's clock decides: a
+/// [`MAX_ACK_AGE`] behind is late. Between them both may be, and the sender's clock decides: a
 /// packet that was not sent before the newest one is newer, behind a hole of more than 2047
 /// packets. A hole of more than 4030 packets is not noticed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +49,7 @@ impl PacketCount {
         let Some(newest) = self.newest else { return ROUND + u64::from(number.get()) };
         let last = SequenceNumber::of(newest.count);
         let behind = last.ahead_of(number);
-        let is_behind_a_hole = behind > MOST_ACK_AGE && time >= newest.time;
+        let is_behind_a_hole = behind > MAX_ACK_AGE && time >= newest.time;
         match number.is_newer_than(last) || is_behind_a_hole {
             true => newest.count + u64::from(number.ahead_of(last)),
             false => newest.count - u64::from(behind),

@@ -159,10 +159,10 @@ impl<'d> Plain<'d> {
     #[must_use]
     pub fn resembles_setup(bytes: &[u8]) -> bool {
         /// How many bytes may be wrong.
-        const MOST_WRONG: usize = 2;
+        const MAX_WRONG: usize = 2;
         [&HELLO[..], &ANSWER, &PING].into_iter().any(|head| {
             let wrong = head.iter().zip(bytes).filter(|(head, byte)| head != byte).count();
-            bytes.len() >= head.len() && wrong <= MOST_WRONG
+            bytes.len() >= head.len() && wrong <= MAX_WRONG
         })
     }
 

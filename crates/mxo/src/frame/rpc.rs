@@ -8,7 +8,7 @@ use worldwire_core::{
 };
 
 /// The most bytes that a message can have: its length has 15 bits.
-pub const MOST_RPC_BYTES: usize = 0x7fff;
+pub const MAX_RPC_BYTES: usize = 0x7fff;
 
 /// Messages with numbers that follow each other. A peer that does not acknowledge a packet is sent
 /// its messages again, in the same or in other lists.
@@ -356,7 +356,7 @@ pub(crate) fn encode_length(length: usize, is_long: bool, writer: &mut Writer) -
         Ok(length @ ..0x80) if !is_long => writer.bytes(&length.to_be_bytes()[1..]),
         Ok(length @ ..0x8000) => writer.bytes(&(length | 0x8000).to_be_bytes()),
         _ => {
-            let most = MOST_RPC_BYTES as u64;
+            let most = MAX_RPC_BYTES as u64;
             return Err(Error::limit("bytes of a message", most, length as u64).inside("length"));
         }
     }

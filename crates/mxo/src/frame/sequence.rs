@@ -8,7 +8,7 @@ use worldwire_core::{Error, Field, Place, Reader, Result, Sampler, Trace, Value,
 /// How many numbers there are: 12 bits.
 pub const SEQUENCE_NUMBERS: u16 = 4096;
 /// A number is newer than another if it is at most this far ahead of it.
-pub const MOST_NEWER: u16 = 2048;
+pub const MAX_NEWER: u16 = 2048;
 /// How many packets the bits of one word acknowledge.
 pub const ACK_BITS: u16 = 7;
 
@@ -63,7 +63,7 @@ impl SequenceNumber {
     /// Whether it is 1 to 2048 ahead of another.
     #[must_use]
     pub const fn is_newer_than(self, other: Self) -> bool {
-        matches!(self.ahead_of(other), 1..=MOST_NEWER)
+        matches!(self.ahead_of(other), 1..=MAX_NEWER)
     }
 }
 

@@ -6,7 +6,7 @@ use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer};
 
 use super::packet::{decode_head, encode_head};
-use super::rpc::{MOST_RPC_BYTES, decode_length, encode_length, is_long_in_json};
+use super::rpc::{MAX_RPC_BYTES, decode_length, encode_length, is_long_in_json};
 use crate::crypt::{BLOCK_BYTES, SessionKey};
 
 /// Which of the TCP channels.
@@ -242,8 +242,8 @@ impl<'d> MarginText<'d> {
         self.encode(&mut plain)?;
         let mut sealed = Vec::new();
         key.seal(iv, plain.as_bytes(), &mut sealed);
-        if sealed.len() > MOST_RPC_BYTES {
-            let (most, found) = (MOST_RPC_BYTES as u64, sealed.len() as u64);
+        if sealed.len() > MAX_RPC_BYTES {
+            let (most, found) = (MAX_RPC_BYTES as u64, sealed.len() as u64);
             return Err(Error::limit("bytes of a message", most, found));
         }
         Ok(TcpFrame { is_long: false, body: sealed.into() })

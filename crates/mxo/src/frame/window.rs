@@ -1,6 +1,6 @@
 //! Which packets of a peer were received, and which of them it has to be told of.
 
-use super::sequence::{ACK_BITS, AckBits, MOST_NEWER, SEQUENCE_NUMBERS, SequenceNumber};
+use super::sequence::{ACK_BITS, AckBits, MAX_NEWER, SEQUENCE_NUMBERS, SequenceNumber};
 
 /// The packets received from one side: detects those that come again, and makes the
 /// acknowledgements.
@@ -32,7 +32,7 @@ pub struct ReceiveWindow {
 
 const WORDS: usize = (SEQUENCE_NUMBERS / 64) as usize;
 /// How many packets wait for their acknowledgement at most. Machines acknowledge long before.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 
 impl Default for ReceiveWindow {
     fn default() -> Self {
@@ -55,7 +55,7 @@ impl ReceiveWindow {
     pub fn receive(&mut self, number: SequenceNumber) -> bool {
         let is_new = self.note(number);
         let is_old = !is_new && !self.contains(number);
-        if !is_old && !self.waiting.contains(&number) && self.waiting.len() < MOST_WAITING {
+        if !is_old && !self.waiting.contains(&number) && self.waiting.len() < MAX_WAITING {
             self.waiting.push(number);
         }
         is_new
@@ -71,7 +71,7 @@ impl ReceiveWindow {
                 }
                 self.newest = Some(number);
                 // Numbers come around again.
-                self.floor = self.floor.filter(|floor| number.ahead_of(*floor) < MOST_NEWER / 2);
+                self.floor = self.floor.filter(|floor| number.ahead_of(*floor) < MAX_NEWER / 2);
             }
             Some(_) if self.has(number) || self.is_below_floor(number) => return false,
             Some(_) => {}
@@ -139,8 +139,8 @@ impl ReceiveWindow {
 
 /// How far behind the newest packet another may be for its acknowledgements to count. Older ones
 /// may speak of packets of the round before.
-pub(crate) const MOST_ACK_AGE: u16 = 64;
-const _: () = assert!(MOST_ACK_AGE < MOST_NEWER, "else they are newer");
+pub(crate) const MAX_ACK_AGE: u16 = 64;
+const _: () = assert!(MAX_ACK_AGE < MAX_NEWER, "else they are newer");
 
 /// The newest of those that one word can cover together with what has waited for longest.
 fn next_remote(waiting: &[SequenceNumber]) -> Option<SequenceNumber> {

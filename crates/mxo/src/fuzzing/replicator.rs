@@ -19,10 +19,10 @@ static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::buil
 
 /// A door, an NPC, a player, and one whose updates nobody knows.
 const GOIDS: [u16; 4] = [415, 599, 12, 417];
-const MOST_OBJECTS: usize = 24;
+const MAX_OBJECTS: usize = 24;
 const LATE: Duration = Duration::from_millis(400);
 /// More ticks than this to come to rest are a defect.
-const MOST_REST: u32 = 2_000;
+const MAX_REST: u32 = 2_000;
 
 /// A packet that the client has not got yet.
 struct Packet {
@@ -56,7 +56,7 @@ fn run(data: &[u8]) {
         patience: u32::from(first >> 4),
         late: (!in_order).then_some(LATE),
         give_up: Duration::from_secs(3_600),
-        objects: MOST_OBJECTS,
+        objects: MAX_OBJECTS,
         views: 16,
         ..Config::default()
     };
@@ -94,7 +94,7 @@ impl World {
                     self.server.spawn(Spawn { world_id, place: [x, 0.0, z], ..Spawn::new(goid) });
                 match spawned {
                     Ok(id) => self.objects.push((id, goid)),
-                    Err(error) => assert_eq!(self.objects.len(), MOST_OBJECTS, "{error}"),
+                    Err(error) => assert_eq!(self.objects.len(), MAX_OBJECTS, "{error}"),
                 }
             }
             (1, Some((id, _))) => {
@@ -196,7 +196,7 @@ impl World {
     }
 
     fn rest(&mut self) {
-        for _ in 0..MOST_REST {
+        for _ in 0..MAX_REST {
             self.tick();
             while !self.on_way.is_empty() {
                 self.deliver(0);

@@ -55,7 +55,7 @@ static VIEWS: LazyLock<BTreeMap<u16, Viewed>> = LazyLock::new(|| {
 });
 
 /// A walk over a section has so many nodes a byte at the most.
-const MOST_NODES_A_BYTE: usize = 8;
+const MAX_NODES_A_BYTE: usize = 8;
 
 fn known(data: &[u8]) {
     section(data, &Context::server(&OBJECTS, &*VIEWS));
@@ -89,7 +89,7 @@ fn section<'d>(data: &'d [u8], context: &Context<'_, '_>) -> Option<Section<'d>>
     let outcome = Section::decode(&mut reader, context);
     let (tree, outcome) = reader.conclude(outcome);
     assert_eq!(read.as_ref().err(), outcome.as_ref().err(), "a trace changes nothing");
-    assert!(tree.len() <= 64 + MOST_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
+    assert!(tree.len() <= 64 + MAX_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
     let json = render(&tree, Style::default());
     let section = read.ok()?;
     let used = data.get(..silent.position()).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use worldwire_core::Diagnostic;
 use worldwire_core::testing::Target;
 
-use crate::schema::{MOST_PROBLEMS, Tables};
+use crate::schema::{MAX_PROBLEMS, Tables};
 
 /// The format of this project.
 pub(super) const TABLE: Target = Target { name: "mxo_table", run: table, seeds: table_seeds };
@@ -68,7 +68,7 @@ fn loader(data: &[u8], load: fn(&mut Tables, &str, &str) -> Vec<Diagnostic>) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let mut tables = BASE.clone();
     let problems = load(&mut tables, "fuzz", text);
-    assert!(problems.len() <= MOST_PROBLEMS + 1, "{} problems", problems.len());
+    assert!(problems.len() <= MAX_PROBLEMS + 1, "{} problems", problems.len());
     for problem in &problems {
         assert!(problem.line() > 0 && problem.column() > 0, "{problem}");
     }

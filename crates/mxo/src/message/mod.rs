@@ -52,7 +52,7 @@ pub use movement::{Animation, Movement};
 pub use oddity::Oddity;
 pub use operation::Operation;
 pub use properties::{Properties, Property};
-pub use section::{MOST_OPERATIONS, MPM_ID, Section, SectionWriter};
+pub use section::{MAX_OPERATIONS, MPM_ID, Section, SectionWriter};
 pub use unknown::{Undecoded, UnknownCreate};
 pub use update::Update;
 pub use views::{ADMIN_VIEW, Context, END, FIRST_VIEW, NoViews, OWN_VIEW, Rules, Viewed, Views};

@@ -261,7 +261,7 @@ fn values<'d, 'n, T: Trace<'n>>(
     order: &'n Order,
     list: &mut Vec<Property<'d>>,
 ) -> Result<usize> {
-    let most = order.most_groups();
+    let most = order.max_groups();
     let mut group = 0;
     loop {
         if group >= most {

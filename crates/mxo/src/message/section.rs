@@ -12,7 +12,7 @@ use crate::schema::Objects;
 pub const MPM_ID: u8 = 3;
 
 /// The most operations of a section. A datagram has room for fewer.
-pub const MOST_OPERATIONS: usize = 32_768;
+pub const MAX_OPERATIONS: usize = 32_768;
 
 /// A section of objects.
 ///
@@ -88,9 +88,9 @@ impl<'d> Section<'d> {
                 return Ok(());
             }
             let index = self.operations.len();
-            if index >= MOST_OPERATIONS {
+            if index >= MAX_OPERATIONS {
                 let asked = index as u64 + 1;
-                let error = Error::limit("operations of a section", MOST_OPERATIONS as u64, asked);
+                let error = Error::limit("operations of a section", MAX_OPERATIONS as u64, asked);
                 return Err(reader.place_error(error));
             }
             let operation = reader.item(index, |reader| {

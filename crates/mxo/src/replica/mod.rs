@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Reader, Result, Side};
 
-use crate::frame::{MOST_NEWER, PacketCount, SequenceNumber};
+use crate::frame::{MAX_NEWER, PacketCount, SequenceNumber};
 use crate::message::{
     Context, Create, Delete, Fault, Operation, PendingUpdate, Rules, Section, Update, Viewed, Views,
 };
@@ -196,7 +196,7 @@ impl Replica {
         // What ended so long ago is older than anything that can still come.
         if self.past.len() > self.bounds.views / 2 {
             let newest = self.counts[Side::Server.index()].newest().unwrap_or(0);
-            self.past.retain(|_, past| past.until + u64::from(MOST_NEWER) >= newest);
+            self.past.retain(|_, past| past.until + u64::from(MAX_NEWER) >= newest);
         }
     }
 

@@ -7,11 +7,11 @@ use worldwire_core::{Error, Result};
 /// The least [`Config::packet_bytes`]: any single property fits.
 const LEAST_PACKET: usize = 512;
 /// The most [`Config::packet_bytes`]: lengths inside a section have 16 bits.
-const MOST_PACKET: usize = 60_000;
+const MAX_PACKET: usize = 60_000;
 /// The most [`Config::views`]: ids have 16 bits, and 0, 1 and 2 are taken.
-const MOST_VIEWS: usize = 65_533;
+const MAX_VIEWS: usize = 65_533;
 /// The most objects and clients.
-const MOST_SLOTS: usize = 1 << 30;
+const MAX_SLOTS: usize = 1 << 30;
 
 /// How a [`Replicator`](super::Replicator) works.
 ///
@@ -86,11 +86,11 @@ impl Config {
             return wrong("leave", wanted, self.leave.to_string());
         }
         let ranges = [
-            ("packet_bytes", self.packet_bytes, LEAST_PACKET, MOST_PACKET),
+            ("packet_bytes", self.packet_bytes, LEAST_PACKET, MAX_PACKET),
             ("tick_bytes", self.tick_bytes, self.packet_bytes, usize::MAX),
-            ("objects", self.objects, 1, MOST_SLOTS),
-            ("clients", self.clients, 1, MOST_SLOTS),
-            ("views", self.views, 1, MOST_VIEWS),
+            ("objects", self.objects, 1, MAX_SLOTS),
+            ("clients", self.clients, 1, MAX_SLOTS),
+            ("views", self.views, 1, MAX_VIEWS),
         ];
         for (name, value, least, most) in ranges {
             if !(least..=most).contains(&value) {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::layout::Mask;
 use super::view::{NO_ENTRY, View};
-use crate::frame::MOST_NEWER;
+use crate::frame::MAX_NEWER;
 
 /// The most sections of a client whose fate is open, or that may yet arrive. Nothing more is sent
 /// to it until there are fewer.
-pub(super) const MOST_SECTIONS: usize = 1_024;
+pub(super) const MAX_SECTIONS: usize = 1_024;
 /// The most entries of sections that were given up which are kept in mind.
-const MOST_PAST: usize = 16_384;
+const MAX_PAST: usize = 16_384;
 
 /// What is known of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub(super) struct Flight {
 
 impl Flight {
     pub(super) fn is_full(&self) -> bool {
-        self.sections.len() >= MOST_SECTIONS
+        self.sections.len() >= MAX_SECTIONS
     }
 
     /// How many sections have no fate yet.
@@ -263,9 +263,9 @@ impl Flight {
         let entries: Box<[Entry]> = range.filter_map(|number| self.entry(number)).collect();
         self.past_entries += entries.len();
         self.past.insert(number, Past { entries, stamp, at });
-        let reached = self.newest.unwrap_or(0).saturating_sub(MOST_NEWER.into());
+        let reached = self.newest.unwrap_or(0).saturating_sub(MAX_NEWER.into());
         while let Some(first) = self.past.first_entry()
-            && (*first.key() < reached || self.past_entries > MOST_PAST)
+            && (*first.key() < reached || self.past_entries > MAX_PAST)
         {
             self.past_entries -= first.remove().entries.len();
         }

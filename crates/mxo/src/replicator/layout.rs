@@ -12,9 +12,9 @@ use crate::types::PropertyType;
 pub(super) type Mask = u128;
 
 /// The most properties of an update order. The longest known has 48.
-const MOST_UPDATED: usize = 124;
+const MAX_UPDATED: usize = 124;
 /// The most properties of a class, over all its orders. A create counts them in a byte.
-pub(super) const MOST_FIELDS: usize = 255;
+pub(super) const MAX_FIELDS: usize = 255;
 
 pub(super) const ANIMATION: Mask = 1 << 124;
 pub(super) const ACTION: Mask = 1 << 125;
@@ -95,7 +95,7 @@ pub(super) struct Layout {
     pub(super) bytes: usize,
     pub(super) orders: [Orders; 2],
     /// Bytes of a create with everything in it.
-    most_create: usize,
+    max_create: usize,
 }
 
 impl Layout {
@@ -106,21 +106,21 @@ impl Layout {
             created: class.create().len(),
             bytes: 0,
             orders: Default::default(),
-            most_create: 0,
+            max_create: 0,
         };
         for slot in class.create().slots() {
             layout.push(slot.name(), slot.kind());
         }
         // Everything around the properties, and their presence bytes.
-        let frame = SectionWriter::FRAME + 16 + class.create().most_groups();
-        layout.most_create = frame + layout.bytes;
+        let frame = SectionWriter::FRAME + 16 + class.create().max_groups();
+        layout.max_create = frame + layout.bytes;
         for audience in Audience::BOTH {
             let mut orders = Orders::default();
             let order = class.updates().order(audience.view());
             for (index, slot) in order.into_iter().flat_map(|order| order.slots()).enumerate() {
                 let field = layout.fields.iter().position(|field| *field.name == *slot.name());
                 let field = field.unwrap_or_else(|| layout.push(slot.name(), slot.kind()));
-                if index < MOST_UPDATED {
+                if index < MAX_UPDATED {
                     layout.fields[field].bits[audience.index()] = 1 << index;
                 }
                 // Classes with more are refused.
@@ -148,9 +148,9 @@ impl Layout {
     pub(super) fn check(&self, packet_bytes: usize) -> Result<()> {
         let longest = self.orders.iter().map(|orders| orders.fields.len()).max().unwrap_or(0);
         let limits = [
-            ("properties of a class", MOST_FIELDS, self.fields.len()),
-            ("properties of an update", MOST_UPDATED, longest),
-            ("bytes of a create", packet_bytes, self.most_create),
+            ("properties of a class", MAX_FIELDS, self.fields.len()),
+            ("properties of an update", MAX_UPDATED, longest),
+            ("bytes of a create", packet_bytes, self.max_create),
         ];
         for (name, most, asked) in limits {
             if asked > most {

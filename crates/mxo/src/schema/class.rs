@@ -6,12 +6,12 @@ use super::built_in;
 use crate::types::PropertyType;
 
 /// The most properties that an order can have. The longest known has 75.
-pub const MOST_PROPERTIES: usize = 1_024;
+pub const MAX_PROPERTIES: usize = 1_024;
 
 /// The most bytes of a name.
-pub(super) const MOST_NAME: usize = 64;
+pub(super) const MAX_NAME: usize = 64;
 /// The most bytes of a name of a goobj, or of a source.
-const MOST_LABEL: usize = 512;
+const MAX_LABEL: usize = 512;
 
 /// A place in an order: what a bit of a presence vector stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Order {
     /// How many bytes of presence bits it can have: one for seven properties, and one for none.
     #[inline]
     #[must_use]
-    pub fn most_groups(&self) -> usize {
+    pub fn max_groups(&self) -> usize {
         self.slots.len().div_ceil(7).max(1)
     }
 
@@ -316,11 +316,11 @@ impl Class {
 /// Whether a name can be the name of a class or property: letters, digits, `_`, `.` and `-`.
 pub(super) fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-    (1..=MOST_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-"
+    (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-"
 }
 
 /// Whether a text can be the name of a goobj or a source: one line without spaces around it.
 pub(super) fn is_label(text: &str) -> bool {
-    let length = (1..=MOST_LABEL).contains(&text.len());
+    let length = (1..=MAX_LABEL).contains(&text.len());
     length && text.trim() == text && !text.contains(char::is_control)
 }

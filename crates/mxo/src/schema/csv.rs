@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use worldwire_core::Diagnostic;
 
-use super::class::{Class, MOST_PROPERTIES, is_label, is_name};
+use super::class::{Class, MAX_PROPERTIES, is_label, is_name};
 use super::known;
 use super::problems::{Problems, lines, quoted, span_of};
 use super::tables::Tables;
@@ -81,7 +81,7 @@ impl Tables {
         for line in rows(text, CLASS_HEADER) {
             let Some((class, row)) = class_row(text, line, &mut problems) else { continue };
             let list = classes.entry(class).or_default();
-            if list.len() < MOST_PROPERTIES {
+            if list.len() < MAX_PROPERTIES {
                 list.push(row);
             } else {
                 problems.error(span_of(text, line), "wanted at most 1024 properties, found more");
@@ -230,7 +230,7 @@ fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Opti
         wrong(class, "the number of a class");
         return None;
     };
-    let Some(create) = create.parse().ok().filter(|index| *index < MOST_PROPERTIES) else {
+    let Some(create) = create.parse().ok().filter(|index| *index < MAX_PROPERTIES) else {
         wrong(create, "an index from 0 to 1023");
         return None;
     };
@@ -245,7 +245,7 @@ fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Opti
     };
     let update = match update.parse::<i64>() {
         Ok(-1) => None,
-        Ok(index) => match usize::try_from(index).ok().filter(|index| *index < MOST_PROPERTIES) {
+        Ok(index) => match usize::try_from(index).ok().filter(|index| *index < MAX_PROPERTIES) {
             Some(index) => Some(index),
             None => {
                 wrong(update, "an index from 0 to 1023, or -1");

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use worldwire_core::Diagnostic;
 
-use super::class::{Class, MOST_PROPERTIES, Order, Slot, is_label, is_name};
+use super::class::{Class, MAX_PROPERTIES, Order, Slot, is_label, is_name};
 use super::known;
 use super::problems::{Problems, lines, quoted, span_of};
 use super::tables::Tables;
@@ -136,7 +136,7 @@ impl<'t> DumpReader<'_, 't> {
         let Some(block) = &mut self.block else {
             return self.wrong(line, "#VALUES FOR GOID: in front of properties");
         };
-        if block.properties.len() >= MOST_PROPERTIES {
+        if block.properties.len() >= MAX_PROPERTIES {
             return self.wrong(name, "at most 1024 properties");
         }
         if !block.names.insert(name) {

@@ -6,7 +6,7 @@ use super::class::Class;
 use super::objects::ClassId;
 
 /// How many different sequences of sizes are tried. The classes that are known have about 50.
-pub const MOST_SHAPES: usize = 256;
+pub const MAX_SHAPES: usize = 256;
 
 /// A class for each sequence of sizes: classes with equal sizes read the same bytes alike.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ impl Shapes {
         let mut seen: HashSet<Vec<u8>> = HashSet::new();
         for (id, class) in classes {
             let sizes = class.create().slots().iter().map(|slot| slot.kind().size()).collect();
-            if shapes.len() < MOST_SHAPES && seen.insert(sizes) {
+            if shapes.len() < MAX_SHAPES && seen.insert(sizes) {
                 shapes.push(id);
             }
         }

@@ -7,7 +7,7 @@ use worldwire_core::json::Object;
 use worldwire_core::json::{self, Json};
 use worldwire_core::{Diagnostic, nearest};
 
-use super::class::{Class, Group, MOST_PROPERTIES, is_label, is_name};
+use super::class::{Class, Group, MAX_PROPERTIES, is_label, is_name};
 use super::known;
 use super::problems::{Problems, lines, quoted};
 use super::tables::Tables;
@@ -165,7 +165,7 @@ impl JsonReader<'_, '_, '_> {
     }
 
     fn properties<'j>(&mut self, path: &[&str], list: &'j Json) -> Option<Properties<'j>> {
-        let Some(list) = list.as_array().filter(|list| list.len() <= MOST_PROPERTIES) else {
+        let Some(list) = list.as_array().filter(|list| list.len() <= MAX_PROPERTIES) else {
             self.wrong(path, "an array of at most 1024 properties", list);
             return None;
         };

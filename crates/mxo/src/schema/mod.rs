@@ -38,9 +38,9 @@ mod problems;
 mod table;
 mod tables;
 
-pub use class::{Class, MOST_PROPERTIES, Order, Slot, Updates};
+pub use class::{Class, MAX_PROPERTIES, Order, Slot, Updates};
 pub use csv::{csv_fields, is_csv_header};
-pub use guess::MOST_SHAPES;
+pub use guess::MAX_SHAPES;
 pub use objects::{ClassId, Objects};
-pub use problems::MOST_PROBLEMS;
-pub use tables::{Goobj, MOST_CLASSES, Tables};
+pub use problems::MAX_PROBLEMS;
+pub use tables::{Goobj, MAX_CLASSES, Tables};

@@ -5,7 +5,7 @@ use core::ops::Range;
 use worldwire_core::{Diagnostic, Source};
 
 /// The most problems that are reported of one file; one more then says how many there are besides.
-pub const MOST_PROBLEMS: usize = 200;
+pub const MAX_PROBLEMS: usize = 200;
 
 /// The problems of a text.
 pub(super) struct Problems<'t> {
@@ -46,7 +46,7 @@ impl<'t> Problems<'t> {
 
     /// Whether more problems are only counted.
     pub(super) fn is_full(&self) -> bool {
-        self.list.len() >= MOST_PROBLEMS
+        self.list.len() >= MAX_PROBLEMS
     }
 
     fn add(

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use worldwire_core::{Diagnostic, nearest};
 
-use super::class::{Class, Group, MOST_PROPERTIES, Order, is_label, is_name};
+use super::class::{Class, Group, MAX_PROPERTIES, Order, is_label, is_name};
 use super::problems::{Problems, lines, quoted, span_of};
 use super::tables::{Goobj, Tables};
 use crate::types::PropertyType;
@@ -403,7 +403,7 @@ impl<'t> OpenClass<'t> {
             (List::Broken, _) => return Ok(()),
             _ => return Err((line, "create: or an update order in front of properties")),
         };
-        if list.len() >= MOST_PROPERTIES {
+        if list.len() >= MAX_PROPERTIES {
             return Err((name, "at most 1024 properties"));
         }
         let kind = match (rest, self.list) {

@@ -7,7 +7,7 @@ use super::class::{Class, File};
 use super::objects::{ClassId, Objects};
 
 /// The most classes that tables can have. The game has 1,319.
-pub const MOST_CLASSES: usize = 65_534;
+pub const MAX_CLASSES: usize = 65_534;
 
 /// What is known of a game object type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Tables {
     }
 
     /// Adds a class, or puts it in the place of the one of that name. False, and nothing is
-    /// changed, when there are [`MOST_CLASSES`] already.
+    /// changed, when there are [`MAX_CLASSES`] already.
     pub fn add(&mut self, mut class: Class) -> bool {
         class.file = self.file.clone();
         if let Some(at) = self.by_name.get(class.name()) {
@@ -59,7 +59,7 @@ impl Tables {
             }
             return true;
         }
-        if self.classes.len() >= MOST_CLASSES {
+        if self.classes.len() >= MAX_CLASSES {
             return false;
         }
         self.by_name.insert(class.name().into(), self.classes.len());

@@ -9,7 +9,7 @@ use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::value::parse_hex;
 use worldwire_core::{ErrorKind, Reader, Result, Side, Tree, Writer};
 use worldwire_mxo::message::{
-    Context, Create, Delete, Fault, MOST_OPERATIONS, Movement, NoViews, Operation, Properties,
+    Context, Create, Delete, Fault, MAX_OPERATIONS, Movement, NoViews, Operation, Properties,
     Rules, Section, Update, Viewed,
 };
 use worldwire_mxo::schema::{Class, Objects, Tables};
@@ -565,14 +565,14 @@ fn nothing_is_guessed_between_readings_that_differ() {
 #[test]
 fn operations_are_bounded() {
     let mut input = vec![3];
-    for _ in 0..=MOST_OPERATIONS {
+    for _ in 0..=MAX_OPERATIONS {
         input.extend([3, 0, 0]);
     }
     let error = Section::decode(&mut Reader::new(&input), &server()).unwrap_err();
-    let limit = MOST_OPERATIONS as u64;
+    let limit = MAX_OPERATIONS as u64;
     let kind = ErrorKind::Limit { name: "operations of a section", limit, asked: limit + 1 };
     assert_eq!(error.kind(), kind);
-    input.truncate(1 + 3 * MOST_OPERATIONS);
+    input.truncate(1 + 3 * MAX_OPERATIONS);
     input.extend([0, 0]);
     Section::decode(&mut Reader::new(&input), &server()).unwrap();
 }

@@ -3,7 +3,7 @@
 use core::fmt::Write as _;
 
 use worldwire_core::Diagnostic;
-use worldwire_mxo::schema::{MOST_PROBLEMS, Tables, Updates};
+use worldwire_mxo::schema::{MAX_PROBLEMS, Tables, Updates};
 use worldwire_mxo::types::PropertyType;
 
 fn lines(problems: &[Diagnostic]) -> String {
@@ -75,7 +75,7 @@ fn what_a_table_does_not_say_of_a_goobj_stays() {
 fn problems_are_bounded() {
     let text = "worldwire-mxo-objects 1\n".to_owned() + &"x\n".repeat(5_000);
     let problems = Tables::new().read("long.txt", &text);
-    assert_eq!(problems.len(), MOST_PROBLEMS + 1);
+    assert_eq!(problems.len(), MAX_PROBLEMS + 1);
     insta::assert_snapshot!(problems.last().unwrap(), @"long.txt:202:1: error: 4800 more problems from here on");
 }
 

@@ -20,9 +20,9 @@ const SEEDS: u64 = 50;
 const CLIENTS: usize = 4;
 const TICK: Duration = Duration::from_millis(50);
 /// How many ticks it may take until all is told once nothing changes.
-const MOST_REST: u32 = 4_000;
+const MAX_REST: u32 = 4_000;
 /// The most bytes that are sent again for one that is sent first.
-const MOST_AGAIN: f64 = 1.6;
+const MAX_AGAIN: f64 = 1.6;
 
 /// A door, an NPC and a player.
 const GOIDS: [u16; 3] = [415, 599, 12];
@@ -380,7 +380,7 @@ impl Sim {
 
     /// Nothing changes any more: everything arrives in the end.
     fn rest(&mut self) -> u32 {
-        for round in 0..MOST_REST {
+        for round in 0..MAX_REST {
             let settled = |peer: &Peer| {
                 let on_way = peer.to_client.is_empty() && peer.to_server.is_empty();
                 on_way && self.server.is_settled(peer.id).unwrap()
@@ -501,7 +501,7 @@ fn clients_that_apply_packets_as_they_come_have_it_all() {
     let traffic = all_seeds(BAD, 1);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
-    assert!(ratio <= MOST_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
+    assert!(ratio <= MAX_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
 }
 
 #[test]
@@ -509,7 +509,7 @@ fn clients_that_keep_what_is_newest_have_it_all() {
     let traffic = all_seeds(Network { numbered: true, ..BAD }, 2);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
-    assert!(ratio <= MOST_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
+    assert!(ratio <= MAX_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
 }
 
 #[test]
@@ -517,7 +517,7 @@ fn clients_that_drop_overtaken_packets_have_it_all() {
     let traffic = all_seeds(Network { in_order: true, slowest: 100, ..BAD }, 4);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
-    assert!(ratio <= MOST_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
+    assert!(ratio <= MAX_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
 }
 
 /// Nothing is lost, and yet much comes after it was called lost, and even after it was not expected

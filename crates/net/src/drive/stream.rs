@@ -41,7 +41,7 @@ pub(crate) trait Transmit: Send {
 /// Buffers begin with this size: thousands of idle connections cost little.
 const LEAST: usize = 2 << 10;
 /// And grow to this one, when there is much to read.
-const MOST: usize = 64 << 10;
+const MAX: usize = 64 << 10;
 
 /// Reads a stream.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<R: AsyncRead + Unpin + Send> Receive for StreamReader<R> {
         if length == 0 {
             return Ok(Input::End);
         }
-        if length == self.buffer.len() && length < MOST {
+        if length == self.buffer.len() && length < MAX {
             // The next read gets a longer buffer; this one is handed out as it is.
             self.buffer.resize(length * 2, 0);
         } else if length < LEAST && self.buffer.len() > LEAST {
@@ -118,7 +118,7 @@ impl<W: AsyncWrite + Unpin + Send> StreamWriter<W> {
 
 impl<W: AsyncWrite + Unpin + Send> Transmit for StreamWriter<W> {
     fn load(&mut self, mut next: impl FnMut() -> Option<Vec<u8>>) {
-        while self.is_broken || self.pending() < MOST {
+        while self.is_broken || self.pending() < MAX {
             match next() {
                 None => break,
                 Some(_) if self.is_broken => {}

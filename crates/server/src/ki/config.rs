@@ -16,7 +16,7 @@ pub const PORT: u16 = 12_000;
 /// Slots for characters that every account has.
 pub const SLOTS: u32 = 6;
 /// Sessions that can live at the same time: their ids have 16 bits, and 0 is nobody's.
-const MOST_CONNECTIONS: usize = 65_535;
+const MAX_CONNECTIONS: usize = 65_535;
 
 /// The configuration of a login server. Paths are relative to the server's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -209,8 +209,8 @@ impl KiConfig {
     /// A value that cannot be served.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Limits { connections, connections_per_address, players, .. } = self.limits;
-        if connections > MOST_CONNECTIONS {
-            let wanted = format!("wanted at most {MOST_CONNECTIONS}, found {connections}");
+        if connections > MAX_CONNECTIONS {
+            let wanted = format!("wanted at most {MAX_CONNECTIONS}, found {connections}");
             return Err(ConfigError(format!("limits.connections: {wanted}")));
         }
         let number = |seconds: u32| usize::try_from(seconds).unwrap_or(usize::MAX);

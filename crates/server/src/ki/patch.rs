@@ -21,9 +21,9 @@ use worldwire_ki::types::{FieldType, FieldValue, Str};
 pub const LIST_FILE: &str = "LatestFileList.bin";
 
 /// Files and folders in the folder at most.
-const MOST_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 /// How deep folders may lie in each other.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// `FileType` of archives, and of everything else.
 const ARCHIVE: u32 = 3;
 const OTHER: u32 = 1;
@@ -95,8 +95,8 @@ fn find(
 ) -> Result<(), (PathBuf, io::Error)> {
     let at = |error: io::Error| (folder.to_owned(), error);
     let refuse = |text: String| at(io::Error::new(io::ErrorKind::InvalidData, text));
-    if depth > MOST_DEPTH {
-        return Err(refuse(format!("wanted at most {MOST_DEPTH} folders in each other")));
+    if depth > MAX_DEPTH {
+        return Err(refuse(format!("wanted at most {MAX_DEPTH} folders in each other")));
     }
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;
@@ -114,8 +114,8 @@ fn find(
         } else if kind.is_file() {
             files.push((full, entry.path()));
         }
-        if files.len() > MOST_FILES {
-            return Err(refuse(format!("wanted at most {MOST_FILES} files")));
+        if files.len() > MAX_FILES {
+            return Err(refuse(format!("wanted at most {MAX_FILES} files")));
         }
     }
     Ok(())

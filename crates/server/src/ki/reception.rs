@@ -22,9 +22,9 @@ use super::wire::{Dialect, Heard, Reply};
 
 /// The most bytes of a frame's body: a message of 64 KiB, which is the most that it can tell of
 /// itself, and what stands around it.
-const MOST_FRAME_BYTES: u32 = 65 << 10;
+const MAX_FRAME_BYTES: u32 = 65 << 10;
 /// The most bytes of messages that wait for a client to accept its session.
-const MOST_EARLY_BYTES: usize = 16 << 10;
+const MAX_EARLY_BYTES: usize = 16 << 10;
 
 /// Makes the connections of a login server.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ impl Reception {
         let mut server = ServerConfig::new(epoch);
         server.common.keep_alive_every = seconds(config.session.keep_alive_seconds);
         server.common.life = Life::AnyTraffic;
-        server.common.most_frame_bytes = MOST_FRAME_BYTES;
-        server.most_early_bytes = MOST_EARLY_BYTES;
+        server.common.max_frame_bytes = MAX_FRAME_BYTES;
+        server.max_early_bytes = MAX_EARLY_BYTES;
         server.accept_time = seconds(config.session.accept_seconds);
         server.protocols = Some(Arc::clone(&protocols));
         server.started = clock.now();

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use worldwire_net::{Capacity, Refused, Seat, Seats};
 
 /// How many wait at most; one more, and the oldest waits no longer.
-pub(super) const MOST_WAITING: usize = 1_024;
+pub(super) const MAX_WAITING: usize = 1_024;
 /// How long a client that is in may take to show that it is still there, once its address says
 /// hello again.
 pub(super) const ALIVE_TIME: Duration = Duration::from_secs(3);
@@ -48,10 +48,10 @@ impl Door {
         let is_sent_away = Arc::new(AtomicBool::new(false));
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push_back(Arc::downgrade(&is_sent_away));
-        if waiting.len() > MOST_WAITING {
+        if waiting.len() > MAX_WAITING {
             waiting.retain(|one| one.strong_count() > 0);
         }
-        while waiting.len() > MOST_WAITING
+        while waiting.len() > MAX_WAITING
             && let Some(oldest) = waiting.pop_front()
         {
             if let Some(oldest) = oldest.upgrade() {
@@ -102,7 +102,7 @@ mod tests {
         let gone = door.wait();
         let oldest = door.wait();
         drop(gone);
-        let others: Vec<_> = (1..MOST_WAITING).map(|_| door.wait()).collect();
+        let others: Vec<_> = (1..MAX_WAITING).map(|_| door.wait()).collect();
         assert!(!oldest.is_over());
         let newest = door.wait();
         assert!(oldest.is_over() && !newest.is_over());

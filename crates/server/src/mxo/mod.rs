@@ -52,10 +52,10 @@ use worldwire_net::udp::{AcceptDatagrams, Listener};
 use worldwire_net::{Accept, Capacity, Clock, Counts, Options, Peer, Signal, Tally};
 
 pub use figures::Figures;
-pub use scene::{MOST_OBJECTS, Scene, SceneError};
+pub use scene::{MAX_OBJECTS, Scene, SceneError};
 pub use world::{LONGEST_HOLD, World};
 
-use door::{Door, MOST_WAITING};
+use door::{Door, MAX_WAITING};
 use visitor::Visitor;
 
 use crate::page::Serving;
@@ -177,7 +177,7 @@ impl OpenWorld {
         getrandom::fill(&mut [0; 16]).map_err(OpenError::Random)?;
         let clock = Clock::start();
         // The door looks after the places of clients; these are for those that wait, too.
-        let total = config.capacity.total.saturating_add(2 * MOST_WAITING);
+        let total = config.capacity.total.saturating_add(2 * MAX_WAITING);
         let capacity = Capacity { total, per_address: total };
         let options = Options { capacity, clock, ..Options::default() };
         let address = config.listen;

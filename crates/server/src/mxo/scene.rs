@@ -37,9 +37,9 @@ use worldwire_mxo::schema::{Class, Objects, Order, Updates};
 use super::actor::{Cycle, Walk};
 
 /// The most objects of a scene.
-pub const MOST_OBJECTS: usize = 60_000;
+pub const MAX_OBJECTS: usize = 60_000;
 /// The most points of a path, and the most values of a cycle.
-const MOST_STEPS: usize = 1_024;
+const MAX_STEPS: usize = 1_024;
 /// The furthest coordinate: an `f32` tells centimetres apart up to there.
 const FURTHEST: f64 = 1e6;
 /// The scene that is built in.
@@ -194,8 +194,8 @@ impl Entry {
             return Err(format!("goobj: wanted one whose class is known, found {goid}"));
         };
         let count = self.count.unwrap_or(1);
-        if things.len().saturating_add(count) > MOST_OBJECTS {
-            return Err(format!("count: wanted at most {MOST_OBJECTS} objects in all"));
+        if things.len().saturating_add(count) > MAX_OBJECTS {
+            return Err(format!("count: wanted at most {MAX_OBJECTS} objects in all"));
         }
         let mut values = values(&self.values, class).map_err(|error| format!("values: {error}"))?;
         let walk = self.walk(class)?.map(Arc::new);
@@ -226,8 +226,8 @@ impl Entry {
             (Some(points), Some(speed)) => (points, speed),
             _ => return Err("wanted both a path and a speed, or neither".to_owned()),
         };
-        if !(1..=MOST_STEPS).contains(&points.len()) {
-            return Err(format!("path: wanted 1 to {MOST_STEPS} points, found {}", points.len()));
+        if !(1..=MAX_STEPS).contains(&points.len()) {
+            return Err(format!("path: wanted 1 to {MAX_STEPS} points, found {}", points.len()));
         }
         if !points.iter().flatten().all(is_near) {
             return Err(format!("path: wanted coordinates up to {FURTHEST}"));
@@ -253,8 +253,8 @@ impl Entry {
         if !(0.05..=FURTHEST).contains(every) {
             return Err(format!("cycle: wanted at least 0.05 seconds, found {every}"));
         }
-        if !(1..=MOST_STEPS).contains(&list.len()) {
-            return Err(format!("cycle: wanted 1 to {MOST_STEPS} values, found {}", list.len()));
+        if !(1..=MAX_STEPS).contains(&list.len()) {
+            return Err(format!("cycle: wanted 1 to {MAX_STEPS} values, found {}", list.len()));
         }
         let bytes = |value: &toml::Value| {
             let mut one = toml::Table::new();

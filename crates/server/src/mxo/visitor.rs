@@ -20,7 +20,7 @@ use super::door::{ALIVE_TIME, Waiting};
 
 /// So many broken rules close a connection. Datagrams that somebody else sends in its name are
 /// damaged ones at the most: they are counted, and close nothing.
-const MOST_BROKEN_RULES: u32 = 16;
+const MAX_BROKEN_RULES: u32 = 16;
 
 /// How long the connection of a client that has left is kept, so that it hears that this is known.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -153,7 +153,7 @@ impl Visitor {
             tracing::warn!(address = %self.address, %error, count, "refused");
         }
         self.broken_rules += u32::from(is_its_own);
-        if self.broken_rules >= MOST_BROKEN_RULES { Flow::Break(()) } else { Flow::Continue(()) }
+        if self.broken_rules >= MAX_BROKEN_RULES { Flow::Break(()) } else { Flow::Continue(()) }
     }
 }
 

@@ -399,7 +399,7 @@ enum Source {
 impl Failures {
     const WINDOW: u32 = 60;
     /// More names and addresses than this are not remembered.
-    const MOST: usize = 65_536;
+    const MAX: usize = 65_536;
     /// How many times as many failures an address, or a name, has as one for the other.
     const TOGETHER: u32 = 4;
 
@@ -419,7 +419,7 @@ impl Failures {
     /// A login succeeded.
     fn remember(&mut self, login: &Login) {
         if let Some(address) = login.address {
-            if self.known.len() >= Self::MOST {
+            if self.known.len() >= Self::MAX {
                 self.known.clear();
             }
             self.known.insert((found_by(&login.name), address));
@@ -438,9 +438,9 @@ impl Failures {
     }
 
     fn add(&mut self, login: &Login, now: u32) {
-        if self.counts.len() >= Self::MOST {
+        if self.counts.len() >= Self::MAX {
             self.counts.retain(|_, (since, _)| now.saturating_sub(*since) < Self::WINDOW);
-            if self.counts.len() >= Self::MOST {
+            if self.counts.len() >= Self::MAX {
                 self.counts.clear();
             }
         }

@@ -63,13 +63,13 @@ pub struct PublicAge {
 }
 
 /// The highest number that a client may give an age; what counts on has room above it.
-const MOST_SEQUENCE: i32 = 1_000_000;
+const MAX_SEQUENCE: i32 = 1_000_000;
 /// Nodes of a new age.
 const NODES_OF_AGE: usize = 10;
 /// Ages of which a connection is remembered to have made them.
-const MOST_MADE: usize = 32;
+const MAX_MADE: usize = 32;
 /// Public ages in one list.
-const MOST_PUBLIC: usize = 50;
+const MAX_PUBLIC: usize = 50;
 /// The age in which clients choose a player.
 const START: &str = "StartUp";
 /// Ages that are numbered from 1 whatever the client says.
@@ -85,7 +85,7 @@ impl State {
         let mut session = self.playing(connection)?.clone();
         let unfit = |c: char| c.is_control() || matches!(c, '/' | '\\' | ':' | '\u{fffd}');
         let is_name = !new.filename.contains(unfit) && !new.filename.contains("..");
-        if new.filename.is_empty() || !is_name || new.sequence > MOST_SEQUENCE {
+        if new.filename.is_empty() || !is_name || new.sequence > MAX_SEQUENCE {
             return Err(NetError::InvalidParameter.into());
         }
         if let Some(nodes) = self.known_age(new) {
@@ -100,7 +100,7 @@ impl State {
         }
         let texts = [&new.filename, &new.instance_name, &new.user_name].into_iter();
         let fit = texts.chain([&new.description]).enumerate().all(|(at, text)| {
-            let most = if at < 3 { 63 } else { self.config.most_text };
+            let most = if at < 3 { 63 } else { self.config.max_text };
             text.encode_utf16().count() <= most && !text.contains('\0')
         });
         if !fit {
@@ -128,7 +128,7 @@ impl State {
             public: false,
         })?;
         *self.built.entry(session.player).or_default() += NODES_OF_AGE;
-        if session.made.len() == MOST_MADE {
+        if session.made.len() == MAX_MADE {
             session.made.remove(0);
         }
         session.made.push(nodes.info);
@@ -211,7 +211,7 @@ impl State {
         let mut units = 0;
         let fits = |c: &char| {
             units += c.len_utf16();
-            units <= worldwire_uru::vault::MOST_STRING_UNITS
+            units <= worldwire_uru::vault::MAX_STRING_UNITS
         };
         Ok(title.chars().take_while(fits).collect())
     }
@@ -232,7 +232,7 @@ impl State {
         let mut infos = self.graph.find(&template, usize::MAX);
         let modified = |id: &u32| self.graph.get(*id).map(|entry| entry.modified);
         infos.sort_by_key(|id| (Reverse(modified(id)), *id));
-        infos.truncate(MOST_PUBLIC);
+        infos.truncate(MAX_PUBLIC);
         self.need(&infos)?;
         infos.into_iter().map(|info| self.public_age(info)).collect()
     }

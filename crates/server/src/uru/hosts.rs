@@ -12,7 +12,7 @@ use worldwire_uru::types::Uuid;
 /// How long a resolved name is used.
 const FRESH: Duration = Duration::from_secs(60);
 /// How many ages without a vault are remembered.
-const MOST_TEMPORARY: usize = 4_096;
+const MAX_TEMPORARY: usize = 4_096;
 /// Their numbers begin here, far above those of nodes.
 const FIRST_TEMPORARY: u32 = 0x8000_0000;
 
@@ -71,7 +71,7 @@ impl Hosts {
         if let Some((_, number)) = temporary.known.iter().find(|(known, _)| *known == instance) {
             return *number;
         }
-        if temporary.known.len() >= MOST_TEMPORARY {
+        if temporary.known.len() >= MAX_TEMPORARY {
             temporary.known.pop_front();
         }
         let number = FIRST_TEMPORARY | temporary.next;

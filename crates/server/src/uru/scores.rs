@@ -38,10 +38,10 @@ const FIXED: u32 = 0;
 const ACCUMULATIVE: u32 = 1;
 const WITH_NEGATIVES: u32 = 2;
 /// The highest type of scores.
-pub(crate) const MOST_KIND: u32 = WITH_NEGATIVES;
+pub(crate) const MAX_KIND: u32 = WITH_NEGATIVES;
 
 /// Scores in one list of the best.
-const MOST_HIGH: usize = 100;
+const MAX_HIGH: usize = 100;
 
 /// A score.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl State {
         if name.is_empty() || name.contains(|c: char| c.is_control() || c == '\u{fffd}') {
             return Err(NetError::InvalidParameter.into());
         }
-        if kind > MOST_KIND {
+        if kind > MAX_KIND {
             return Err(NetError::ScoreWrongType.into());
         }
         if self.scores.of_owner(name, owner).is_some() {
@@ -247,7 +247,7 @@ impl State {
             players.filter_map(|player| self.scores.of_owner(name, player)).collect()
         };
         scores.sort_by_key(|score| (std::cmp::Reverse(score.value), score.id));
-        scores.truncate(usize::try_from(most).unwrap_or(MOST_HIGH).min(MOST_HIGH));
+        scores.truncate(usize::try_from(most).unwrap_or(MAX_HIGH).min(MAX_HIGH));
         Ok(scores)
     }
 

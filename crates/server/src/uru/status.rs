@@ -22,7 +22,7 @@ use super::vault::Vault;
 use crate::page;
 
 /// What the client that shows the text at its start can take.
-const MOST_CLIENT_BYTES: usize = 255;
+const MAX_CLIENT_BYTES: usize = 255;
 
 /// What the page shows.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
 
 /// The text as the client shows it.
 fn windows_1252(text: &str) -> Vec<u8> {
-    text.chars().map(|c| one_byte(c).unwrap_or(b'?')).take(MOST_CLIENT_BYTES).collect()
+    text.chars().map(|c| one_byte(c).unwrap_or(b'?')).take(MAX_CLIENT_BYTES).collect()
 }
 
 /// Where Windows-1252 differs from Latin-1; 0 where it has nothing.

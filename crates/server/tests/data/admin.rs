@@ -237,7 +237,7 @@ async fn nodes_are_called_by_name() {
 #[tokio::test]
 async fn the_socket_is_bounded() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use worldwire_server::operators::MOST_LINE;
+    use worldwire_server::operators::MAX_LINE;
 
     let database = Database::sqlite();
     let vault = open(&database).await;
@@ -261,7 +261,7 @@ async fn the_socket_is_bounded() {
     assert!(say(b"\xff\n").await.is_empty());
     assert!(say(b"").await.starts_with("{\"error\""));
     assert!(say(b"{\"request\":\"check\"}").await.is_empty(), "half a line");
-    assert!(say(&vec![b' '; MOST_LINE + 2]).await.is_empty());
+    assert!(say(&vec![b' '; MAX_LINE + 2]).await.is_empty());
     let import = b"{\"request\":\"import\",\"replace\":true}\n{\"vault\":1,\"next_node\":1,\"next_score\":1}\n";
     let half = say(import).await;
     assert_eq!(half, "{\"error\":\"wanted an empty line behind the dump\"}\n");

@@ -336,7 +336,7 @@ async fn a_second_shard_on_the_database_ends_this_one() {
 #[tokio::test(start_paused = true)]
 async fn who_does_not_listen_is_ended_and_nobody_waits_for_it() {
     let (memory, vault) =
-        vault(VaultConfig { most_notices: 4, cache_bytes: 1, ..VaultConfig::default() }).await;
+        vault(VaultConfig { max_notices: 4, cache_bytes: 1, ..VaultConfig::default() }).await;
     let (ann, mut to_ann, _) = play(&vault, "Ann").await;
     let (_bob, mut to_bob, b) = play(&vault, "Bob").await;
     let info = VaultNode {

@@ -426,7 +426,7 @@ async fn scores_are_their_owners() {
 #[tokio::test]
 async fn nobody_fills_the_vault() {
     let database = Database::sqlite();
-    let config = VaultConfig { most_nodes: 30, most_in_inbox: 3, ..VaultConfig::default() };
+    let config = VaultConfig { max_nodes: 30, max_in_inbox: 3, ..VaultConfig::default() };
     let vault = database.vault_with(config).await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
     let (eve, _to_eve, e) = play(&vault, "Eve").await;

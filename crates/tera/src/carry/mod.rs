@@ -32,11 +32,11 @@ use crate::rank::Ranking;
 
 /// Opcodes of a build that are matched, those with the most messages: every one is compared with
 /// every name. No known build has half as many.
-const MOST_OPCODES: usize = 2_048;
+const MAX_OPCODES: usize = 2_048;
 /// Messages of an opcode that are looked at closely.
-const MOST_KEPT: usize = 32;
+const MAX_KEPT: usize = 32;
 /// Messages of a conversation whose order counts.
-const MOST_IN_ORDER: usize = 65_536;
+const MAX_IN_ORDER: usize = 65_536;
 /// How often the order is looked at again, with what was matched in the meantime.
 const ROUNDS: usize = 6;
 /// What a definition weighs that does not read the messages, or would show half of them odd.
@@ -103,7 +103,7 @@ impl<'p> Carry<'p> {
     /// Begins, with the messages of the old build by its map.
     #[must_use]
     pub fn new(packets: &'p Packets) -> Self {
-        Self { packets, old: Seen::default(), new: Seen::default(), most: MOST_OPCODES }
+        Self { packets, old: Seen::default(), new: Seen::default(), most: MAX_OPCODES }
     }
 
     /// The next message of a conversation of the old build.
@@ -270,7 +270,7 @@ impl Seen {
     fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
         let order = self.order.entry(conversation).or_default();
-        if order.len() < MOST_IN_ORDER {
+        if order.len() < MAX_IN_ORDER {
             order.push(opcode);
         }
         let of = self.opcodes.entry(opcode).or_insert_with(|| Of {
@@ -284,7 +284,7 @@ impl Seen {
         });
         of.count += 1;
         *of.lengths.entry(message.len()).or_default() += 1;
-        if of.kept.len() < MOST_KEPT {
+        if of.kept.len() < MAX_KEPT {
             of.kept.push((conversation, message.into()));
             of.payloads.extend(payload(message));
         }
@@ -531,7 +531,7 @@ mod tests {
     fn only_so_many_opcodes_are_matched() {
         let packets = library(3, &[], &[("C_M0".to_owned(), 1), ("S_M1".to_owned(), 2)]);
         let mut carry = Carry::new(&packets);
-        assert_eq!(carry.most, MOST_OPCODES);
+        assert_eq!(carry.most, MAX_OPCODES);
         carry.most = 3;
         let message = |opcode: u16| [&[4, 0][..], &opcode.to_le_bytes()].concat();
         for opcode in (1..=8).flat_map(|opcode| vec![opcode; usize::from(opcode)]) {

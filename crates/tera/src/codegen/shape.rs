@@ -10,7 +10,7 @@ use crate::schema::plan::FieldKind;
 use crate::types::Scalar;
 
 /// Values of a row that are an array; of more there is no default.
-const MOST_ARRAY: usize = 32;
+const MAX_ARRAY: usize = 32;
 
 /// What a field is.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl Shape {
 
     /// Whether it is a row that has a length of its own.
     pub(super) fn is_long_row(&self) -> bool {
-        matches!(self, Self::Row(_, count) if *count > MOST_ARRAY)
+        matches!(self, Self::Row(_, count) if *count > MAX_ARRAY)
     }
 
     /// The type in definitions.
@@ -199,7 +199,7 @@ impl<'p> Shapes<'p> {
             Shape::Record(index) => {
                 format!("{}{}", self.structs[*index].name, self.lifetime(*index))
             }
-            Shape::Row(inner, count) if *count <= MOST_ARRAY => {
+            Shape::Row(inner, count) if *count <= MAX_ARRAY => {
                 format!("[{}; {count}]", self.rust_type(inner))
             }
             Shape::List(inner, _) | Shape::Row(inner, _) => {

@@ -29,7 +29,7 @@ impl Habits {
     /// Whether a message begins these bytes: one whose opcode came before. The fewer opcodes there
     /// are, and the fewer lengths the messages of this one have, the more speaks for it.
     pub(super) fn probe(&self, bytes: &[u8]) -> Probe {
-        const MOST: u32 = 24;
+        const MAX: u32 = 24;
         let header = match Header::peek(bytes) {
             Ok(Some(header)) => header,
             Ok(None) => return Probe::Incomplete(HEADER_BYTES.saturating_sub(bytes.len())),
@@ -55,7 +55,7 @@ impl Habits {
                 true => bits(usize::from(most - least)),
                 false => BITS,
             };
-            (2 * BITS - opcodes - lengths).min(MOST)
+            (2 * BITS - opcodes - lengths).min(MAX)
         });
         Probe::Message { length, evidence }
     }

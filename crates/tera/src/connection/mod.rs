@@ -342,11 +342,11 @@ impl Connection {
     /// makes the client's first message, or there is but one.
     fn recall(&mut self) {
         /// So many are tried.
-        const MOST_TRIED: usize = 256;
+        const MAX_TRIED: usize = 256;
         if self.known.is_empty() || self.streams.iter().any(Stream::is_exchanging) {
             return;
         }
-        let known = self.known.iter().take(MOST_TRIED);
+        let known = self.known.iter().take(MAX_TRIED);
         let found = match (self.streams[Side::Client.index()].sealed(), &*self.known) {
             (Some(head), _) => {
                 known.into_iter().find(|keys| Session::of_first_message(keys, head).is_some())

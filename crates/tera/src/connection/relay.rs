@@ -218,7 +218,7 @@ impl Connection {
     /// Forwards what cannot be read; false when there is nothing.
     pub(super) fn pass_on(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
-        let bytes = self.streams[side.index()].take(relay.forwarding.most_passed());
+        let bytes = self.streams[side.index()].take(relay.forwarding.max_passed());
         if bytes.is_empty() {
             return false;
         }

@@ -13,7 +13,7 @@ use crate::frame::{HEADER_BYTES, Header};
 /// The server's first bytes.
 pub(super) const HELLO: [u8; 4] = [1, 0, 0, 0];
 /// The most bytes behind the keys of one side that wait for those of the other.
-const MOST_WAITING_BYTES: usize = 1 << 20;
+const MAX_WAITING_BYTES: usize = 1 << 20;
 
 /// One direction: its bytes, its cipher and what is to come next.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Stream {
     pub(super) fn next(&mut self) -> Result<Option<(Unit, Located)>> {
         let next = match self.phase {
             Phase::Waiting => {
-                let (most, unread) = (MOST_WAITING_BYTES, self.incoming.unread().len());
+                let (most, unread) = (MAX_WAITING_BYTES, self.incoming.unread().len());
                 if unread <= most {
                     return Ok(None);
                 }

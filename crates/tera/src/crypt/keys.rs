@@ -25,7 +25,7 @@ pub struct KeyFile {
 }
 
 /// The most errors that are reported one by one.
-const MOST_ERRORS: usize = 200;
+const MAX_ERRORS: usize = 200;
 const TABLE: &str = "tera";
 
 impl KeyFile {
@@ -152,7 +152,7 @@ impl File<'_> {
 
     fn error(&mut self, span: core::ops::Range<usize>, message: impl Into<String>) {
         // Each error looks at its whole line, and a hostile file is one long line.
-        if self.errors.len() < MOST_ERRORS {
+        if self.errors.len() < MAX_ERRORS {
             self.errors.push(self.source.error(span, message));
         }
     }

@@ -162,7 +162,7 @@ pub(crate) mod kept {
     use super::{KEY_BYTES, Pike};
 
     /// The exchanges of all seeds, and a few of mutated ones.
-    const MOST: usize = 16;
+    const MAX: usize = 16;
 
     /// The last one first.
     type Kept = VecDeque<([u8; KEY_BYTES], Pike)>;
@@ -184,7 +184,7 @@ pub(crate) mod kept {
             let place = kept.iter().position(|(known, _)| known == key);
             let entry = place.and_then(|place| kept.remove(place));
             let (key, pike) = entry.unwrap_or_else(|| (*key, Pike::expanded(key)));
-            kept.truncate(MOST - 1);
+            kept.truncate(MAX - 1);
             kept.push_front((key, pike.clone()));
             Some(pike)
         })
@@ -207,7 +207,7 @@ pub(crate) mod kept {
                 let key = [key; KEY_BYTES];
                 assert!(stream(Pike::new(&key)) == stream(Pike::expanded(&key)));
             }
-            KEPT.with_borrow(|kept| assert_eq!(kept.as_ref().map(VecDeque::len), Some(MOST)));
+            KEPT.with_borrow(|kept| assert_eq!(kept.as_ref().map(VecDeque::len), Some(MAX)));
         }
     }
 }

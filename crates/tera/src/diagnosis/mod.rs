@@ -21,7 +21,7 @@ use crate::schema::{Definition, Plan};
 pub use finding::{Better, Finding};
 
 /// Messages of an opcode that are kept to try other versions on.
-const MOST_KEPT: usize = 32;
+const MAX_KEPT: usize = 32;
 
 /// Looks at the messages of a build.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ struct Seen {
 }
 
 /// How many opcodes without a name are tried. Maps of builds name some 100 of clients.
-const MOST_UNNAMED: usize = 512;
+const MAX_UNNAMED: usize = 512;
 
 /// How a message was counted that does not fit.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl Diagnosis {
         });
         seen.count += 1;
         let Some(packet) = self.packets.get(opcode) else {
-            if from == Side::Client && seen.unnamed.len() < MOST_KEPT {
+            if from == Side::Client && seen.unnamed.len() < MAX_KEPT {
                 seen.unnamed.push((conversation, message.into()));
             }
             return;
@@ -130,7 +130,7 @@ impl Diagnosis {
         if seal == Seal::Perhaps {
             seen.held.insert(conversation, counted);
         }
-        if seen.kept.len() < MOST_KEPT {
+        if seen.kept.len() < MAX_KEPT {
             seen.kept.push((odd, message.into()));
         } else if let (true, Some(place)) = (odd, seen.kept.iter_mut().find(|(odd, _)| !odd)) {
             *place = (true, message.into());
@@ -241,7 +241,7 @@ impl Diagnosis {
         let counting = self.opcodes.iter().filter(|(_, seen)| counts(&seen.unnamed));
         let mut counting: Vec<(&u16, &Seen)> = counting.collect();
         counting.sort_by_key(|(opcode, seen)| (Reverse(seen.count), **opcode));
-        counting.truncate(MOST_UNNAMED);
+        counting.truncate(MAX_UNNAMED);
         counting.sort_by_key(|(opcode, _)| **opcode);
         let sealed = counting.into_iter().filter(|(_, seen)| {
             let mut ranking = Ranking::of(&self.packets);

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use worldwire_core::Source;
 
-use crate::schema::parse::{MOST_NAME, is_space, quoted};
+use crate::schema::parse::{MAX_NAME, is_space, quoted};
 use crate::schema::{Problem, ProblemKind};
 
 /// What the codes of a map are.
@@ -211,7 +211,7 @@ struct Bad {
 /// that end no name in a map.
 pub(super) fn is_name(text: &str) -> bool {
     let may_be = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'=');
-    (1..=MOST_NAME).contains(&text.len()) && text.bytes().all(may_be)
+    (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(may_be)
 }
 
 fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
@@ -226,9 +226,9 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
     if name.is_empty() {
         return Err(malformed("no name".to_owned()));
     }
-    if name.len() > MOST_NAME {
+    if name.len() > MAX_NAME {
         return Err(malformed(format!(
-            "the name has {} bytes, wanted at most {MOST_NAME}",
+            "the name has {} bytes, wanted at most {MAX_NAME}",
             name.len()
         )));
     }

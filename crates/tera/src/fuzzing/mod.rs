@@ -99,7 +99,7 @@ fn message(data: &[u8]) {
     assert_eq!(checked.is_ok(), read.is_ok(), "checking and reading agree");
     assert_eq!(checked.is_ok(), outcome.is_ok(), "a trace changes nothing");
     let json = render(&tree, Style::default());
-    assert!(tree.len() <= 64 + MOST_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
+    assert!(tree.len() <= 64 + MAX_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
     if let Ok(view) = View::new(plan, data, form) {
         // What is wrong is found here and there, but what is done is bounded.
         record(view.fields(), read.is_ok());
@@ -135,10 +135,10 @@ fn message(data: &[u8]) {
     assert_eq!(again, data, "the way back from JSON");
 }
 
-/// A skill has six nodes in four bytes, and each byte may be read [`MOST_READINGS`] times.
+/// A skill has six nodes in four bytes, and each byte may be read [`MAX_READINGS`] times.
 ///
-/// [`MOST_READINGS`]: crate::message::MOST_READINGS
-const MOST_NODES_A_BYTE: usize = 2 * crate::message::MOST_READINGS;
+/// [`MAX_READINGS`]: crate::message::MAX_READINGS
+const MAX_NODES_A_BYTE: usize = 2 * crate::message::MAX_READINGS;
 
 /// Looks at every field in place; `good` when the whole message can be read.
 fn record(view: RecordView<'_, '_, '_>, good: bool) {

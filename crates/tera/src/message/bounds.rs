@@ -10,7 +10,7 @@ use super::fault::Fault;
 /// Nothing keeps a message from using bytes twice: two offsets may lead to one text, and elements of
 /// two lists to one list, which multiplies with every list around. Messages of known servers use no
 /// byte twice; those that share all their empty texts stay below two.
-pub const MOST_READINGS: usize = 4;
+pub const MAX_READINGS: usize = 4;
 
 /// What may still be read of a message: the fixed part of each element (or what its steps count
 /// as, should a definition have many that take no bytes), each text and all bytes, as often as
@@ -24,7 +24,7 @@ pub(super) struct Budget {
 impl Budget {
     #[inline]
     pub(super) const fn of(length: usize) -> Self {
-        let most = length.saturating_mul(MOST_READINGS);
+        let most = length.saturating_mul(MAX_READINGS);
         Self { left: most, most }
     }
 

@@ -8,7 +8,7 @@ use super::{Head, Leniency, pairs, rewrite_head};
 use crate::schema::plan::{Fixed, LINKS, Op, Plan, Scope, Spot, TextPlace};
 
 /// The longest message.
-pub(crate) const MOST_BYTES: usize = 65_535;
+pub(crate) const MAX_BYTES: usize = 65_535;
 
 /// Where the encoder takes the fields of a scope, or of an object in it, from.
 pub(super) trait Source<'s>: Copy {
@@ -290,7 +290,7 @@ impl<'p> Writer<'p, '_> {
         let scope = self.plan.scope(lane.scope);
         let Some(elements) = S::packed(lane.list, lane.count, scope) else { return false };
         let start = self.out.len();
-        if start - self.origin + elements.len() > MOST_BYTES {
+        if start - self.origin + elements.len() > MAX_BYTES {
             return false;
         }
         let Ok(here) = self.position() else { return false };

@@ -37,7 +37,7 @@ pub enum Fault {
     /// An element does not name its own place.
     HereMismatch,
     /// Elements, texts or bytes are shared or overlap until more is read than
-    /// [`MOST_READINGS`](super::MOST_READINGS) times the message.
+    /// [`MAX_READINGS`](super::MAX_READINGS) times the message.
     TooManyElements,
     /// A number does not fit its type.
     ValueOutOfRange,

@@ -42,7 +42,7 @@ mod visit;
 
 use worldwire_core::{Reader, Result, Trace};
 
-pub use bounds::MOST_READINGS;
+pub use bounds::MAX_READINGS;
 pub use fault::Fault;
 pub use oddity::{NoteKind, Oddities, Oddity};
 pub use scalar::ScalarValue;

@@ -5,7 +5,7 @@ use core::fmt;
 use worldwire_core::Names;
 
 /// Oddities that are kept of one message; more are only counted.
-const MOST_NOTES: usize = 256;
+const MAX_NOTES: usize = 256;
 
 /// What is odd. The names are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ impl Oddities {
     #[cold]
     pub(crate) fn add(&mut self, kind: NoteKind, at: usize) {
         let notes = self.0.get_or_insert_default();
-        if notes.list.len() < MOST_NOTES {
+        if notes.list.len() < MAX_NOTES {
             notes.list.push(Oddity { kind, at });
         } else {
             notes.more += 1;

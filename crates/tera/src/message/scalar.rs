@@ -10,7 +10,7 @@ use super::value::Value;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
 
 /// The largest value of fixed size.
-pub(super) const MOST_SCALAR: usize = 12;
+pub(super) const MAX_SCALAR: usize = 12;
 
 /// A value of fixed size, as it stands on the wire: what a [`View`](super::View), a
 /// [`Tape`](super::Tape) and a [`Visit`](super::Visit) say of a field.
@@ -186,7 +186,7 @@ const MASKS: [(u64, u32); Scalar::ALL.len()] = {
     while index < masks.len() {
         let scalar = Scalar::ALL[index];
         masks[scalar as usize] = match scalar.size() {
-            MOST_SCALAR => (u64::MAX, u32::MAX),
+            MAX_SCALAR => (u64::MAX, u32::MAX),
             size => (u64::MAX >> (64 - 8 * size), 0),
         };
         index += 1;
@@ -198,7 +198,7 @@ const MASKS: [(u64, u32); Scalar::ALL.len()] = {
 // Inlined, and without a jump: only who looks at the value has to ask what it is.
 #[inline(always)]
 pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
-    let Some([a, b, c, d, e, f, g, h, rest @ ..]) = data.first_chunk::<MOST_SCALAR>() else {
+    let Some([a, b, c, d, e, f, g, h, rest @ ..]) = data.first_chunk::<MAX_SCALAR>() else {
         return with_scalar(scalar, data, |value| value);
     };
     let (low, high) = MASKS[scalar as usize];
@@ -240,7 +240,7 @@ impl ScalarValue {
 
     /// A value of twelve bytes.
     #[inline(always)]
-    fn of_twelve(scalar: Scalar, bytes: [u8; MOST_SCALAR]) -> Self {
+    fn of_twelve(scalar: Scalar, bytes: [u8; MAX_SCALAR]) -> Self {
         let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
         let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         Self::new(scalar, low, u32::from_le_bytes(rest))
@@ -501,7 +501,7 @@ mod tests {
                 tell_scalar(scalar, &bytes, 0, |told| assert_eq!(told, value));
                 let short = &exact[..scalar.size() - 1];
                 assert_eq!(read_scalar(scalar, short), None, "{scalar:?}");
-                let mut out = [0; MOST_SCALAR];
+                let mut out = [0; MAX_SCALAR];
                 write_scalar(scalar, &value.to_value(), Leniency::Strict, &mut out).unwrap();
                 if scalar != Scalar::Bool {
                     assert_eq!(&out[..scalar.size()], exact, "{scalar:?} of {value:?}");

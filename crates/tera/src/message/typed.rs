@@ -13,14 +13,14 @@ use std::borrow::Cow;
 use worldwire_core::{Error, Result};
 
 use super::bounds::{self, Budget, Chain};
-use super::encode::MOST_BYTES;
+use super::encode::MAX_BYTES;
 use super::fault::Fault;
 use super::{Head, HeaderForm, Value, read_front};
 use crate::types::text::text_length;
 use crate::types::{Skill, SkillForm, Text};
 
 /// Elements that room is made for before they are there.
-const MOST_ROOM: usize = 256;
+const MAX_ROOM: usize = 256;
 
 /// A message as a struct.
 ///
@@ -257,7 +257,7 @@ impl<'d> Input<'d> {
         }
         // The count is only promised: room for as many as there are bytes for, within reason.
         let room = self.data.len().saturating_sub(at) / least.max(4);
-        let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MOST_ROOM));
+        let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MAX_ROOM));
         let mut chain = Chain::new();
         for index in 0..count {
             if index > 0 && at != 0 {
@@ -455,7 +455,7 @@ impl Output<'_> {
     fn position(&self) -> Result<u16> {
         let length = self.out.len() - self.origin;
         match u16::try_from(length) {
-            Ok(position) if length <= MOST_BYTES => Ok(position),
+            Ok(position) if length <= MAX_BYTES => Ok(position),
             _ => Err(Fault::MessageTooLong.value(format!("{length} and more"))),
         }
     }

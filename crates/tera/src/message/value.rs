@@ -240,7 +240,7 @@ pub(crate) struct ValueSink<'d> {
 }
 
 /// Values that room is made for before they are there.
-const MOST_ROOM: usize = 64;
+const MAX_ROOM: usize = 64;
 
 impl<'d> ValueSink<'d> {
     /// For a message of so many fields.
@@ -262,7 +262,7 @@ impl<'d> ValueSink<'d> {
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> (Vec<Value<'d>>, R) {
         // The count is only promised; the elements that are there let it grow.
-        let inner = Vec::with_capacity(count.min(MOST_ROOM));
+        let inner = Vec::with_capacity(count.min(MAX_ROOM));
         let outer = replace(&mut self.values, inner);
         let (outcome, _) = fill(self);
         (replace(&mut self.values, outer), outcome)

@@ -57,7 +57,7 @@ enum State {
 }
 
 /// Counters that are passed over by messages whose definition is not known, at most.
-const MOST_UNKNOWN: u32 = 64;
+const MAX_UNKNOWN: u32 = 64;
 
 /// What [`Seals`] say of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl Seals {
 
     /// Whether a counter of all messages comes behind the last one.
     fn is_next(&self, counter: u32) -> bool {
-        let far = if self.row > 1 { MOST_UNKNOWN } else { 1 };
+        let far = if self.row > 1 { MAX_UNKNOWN } else { 1 };
         (1..=far).contains(&counter.saturating_sub(self.last))
     }
 

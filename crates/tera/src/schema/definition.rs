@@ -12,9 +12,9 @@ use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, Patch, Platform};
 
 /// Files that one file may include, those that are included by others counted.
-const MOST_INCLUDES: usize = 5;
+const MAX_INCLUDES: usize = 5;
 /// Lines of one definition, those of included files counted.
-const MOST_LINES: usize = 65_536;
+const MAX_LINES: usize = 65_536;
 
 /// Choices for reading definitions.
 #[derive(Clone, Debug)]
@@ -237,8 +237,8 @@ impl<'f> Lines<'f> {
         for statement in &file.statements {
             match statement {
                 Statement::Line(line) => {
-                    if self.lines.len() >= MOST_LINES {
-                        let message = format!("more than {MOST_LINES} lines");
+                    if self.lines.len() >= MAX_LINES {
+                        let message = format!("more than {MAX_LINES} lines");
                         let kind = ProblemKind::TooLarge;
                         let line = Line { origin, ..line.clone() };
                         self.problem(&line, true, Refusal { kind, message, help: None });
@@ -250,8 +250,8 @@ impl<'f> Lines<'f> {
                     let found = find(wanted);
                     let message = if parents.contains(wanted) {
                         format!("{wanted} includes itself")
-                    } else if self.origins.len() > MOST_INCLUDES {
-                        format!("more than {MOST_INCLUDES} files are included")
+                    } else if self.origins.len() > MAX_INCLUDES {
+                        format!("more than {MAX_INCLUDES} files are included")
                     } else if let Some(found) = found {
                         self.add(wanted, found, parents, find);
                         continue;

@@ -15,7 +15,7 @@
 
 use core::fmt;
 
-use super::parse::{Line, MOST_DEPTH, Meta, Statement, Type};
+use super::parse::{Line, MAX_DEPTH, Meta, Statement, Type};
 use super::problem::ProblemKind;
 
 /// A dialect of the definition language.
@@ -205,8 +205,8 @@ pub(crate) fn check_depth(
         let help = "a line is at most one dash deeper than the one before it";
         return Err(refuse(ProblemKind::DepthJump, message, Some(help)));
     }
-    if line.depth > MOST_DEPTH {
-        let message = format!("fields nested more than {MOST_DEPTH} deep");
+    if line.depth > MAX_DEPTH {
+        let message = format!("fields nested more than {MAX_DEPTH} deep");
         return Err(refuse(ProblemKind::TooLarge, message, None));
     }
     let Some(parent) = before.filter(|before| line.depth > before.depth) else {

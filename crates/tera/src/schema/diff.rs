@@ -5,7 +5,7 @@ use core::fmt;
 use super::parse::{Line, Type};
 
 /// Steps of comparing two definitions line by line; larger ones are compared by name only.
-const MOST_STEPS: usize = 1 << 24;
+const MAX_STEPS: usize = 1 << 24;
 
 /// One difference between an old and a new definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,7 +193,7 @@ fn common(old: &[Entry], new: &[Entry]) -> Vec<(usize, usize)> {
     let (old_rest, new_rest) = (old.get(front..).unwrap_or(&[]), new.get(front..).unwrap_or(&[]));
     let mut same: Vec<_> = (0..front).map(|index| (index, index)).collect();
     let (rows, columns) = (old_rest.len() + 1, new_rest.len() + 1);
-    if rows.saturating_mul(columns) > MOST_STEPS {
+    if rows.saturating_mul(columns) > MAX_STEPS {
         return same;
     }
     // Lengths for what is left from each pair of places on.

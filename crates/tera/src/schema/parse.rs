@@ -21,7 +21,7 @@ use super::version::PatchRange;
 use crate::types::Scalar;
 
 /// Nesting of fields, and of types in each other.
-pub const MOST_DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl<'t> Cursor<'t> {
 
 /// Bytes of a name, at most. It is shown for every value, so a long one in a list would make much
 /// of little.
-pub(crate) const MOST_NAME: usize = 255;
+pub(crate) const MAX_NAME: usize = 255;
 
 /// A line that cannot be read, after that was said.
 struct Refused;
@@ -292,8 +292,8 @@ impl<'t> Parser<'t> {
             let span = name_at..name_at + name.len();
             return Err(self.error(ProblemKind::BadName, span, message, Some(help)));
         }
-        if name.len() > MOST_NAME {
-            let message = format!("the name has {} bytes, wanted at most {MOST_NAME}", name.len());
+        if name.len() > MAX_NAME {
+            let message = format!("the name has {} bytes, wanted at most {MAX_NAME}", name.len());
             let span = name_at..name_at + name.len();
             return Err(self.error(ProblemKind::BadName, span, message, None));
         }
@@ -343,8 +343,8 @@ impl<'t> Parser<'t> {
                 return Err(self.error(ProblemKind::UnknownType, span, message, help));
             }
             open += 1;
-            if open > MOST_DEPTH {
-                let message = format!("types nested more than {MOST_DEPTH} deep");
+            if open > MAX_DEPTH {
+                let message = format!("types nested more than {MAX_DEPTH} deep");
                 return Err(self.error(ProblemKind::TooLarge, begin.at..cursor.at, message, None));
             }
             cursor.skip_space();
@@ -423,7 +423,7 @@ impl<'t> Parser<'t> {
             let plain = inside.trim_matches(is_space);
             if !plain.is_empty() && plain.bytes().all(|byte| byte.is_ascii_digit()) {
                 match plain.parse::<u32>() {
-                    Ok(count @ 1..=65_535) if counts.len() < MOST_DEPTH => counts.push(count),
+                    Ok(count @ 1..=65_535) if counts.len() < MAX_DEPTH => counts.push(count),
                     _ => {
                         let message = format!("a row of {plain} values");
                         return Err(self.error(ProblemKind::TooLarge, span, message, None));
@@ -488,8 +488,8 @@ fn is_identifier(name: &str) -> bool {
 
 /// A piece of a text for a message, not too long.
 pub(crate) fn quoted(text: &str) -> String {
-    const MOST: usize = 40;
-    match text.char_indices().nth(MOST) {
+    const MAX: usize = 40;
+    match text.char_indices().nth(MAX) {
         Some((end, _)) => format!("\"{}...\"", text.get(..end).unwrap_or_default()),
         None => format!("\"{text}\""),
     }

@@ -22,7 +22,7 @@ const PROGRAMS: [(&str, &str); 1] = [(
 /// Lines and fields of all definitions of a set together, with includes, rows and elements written
 /// out. The largest known set has 7,887 lines; a few short files can ask for as much memory as there
 /// is.
-const MOST_OF_SET: usize = 1 << 20;
+const MAX_OF_SET: usize = 1 << 20;
 
 /// A file of a set.
 #[derive(Clone, Debug)]
@@ -139,7 +139,7 @@ impl Set {
         let (touched, kept): (Vec<_>, Vec<_>) =
             self.entries.iter().partition(|(name, entry)| is_touched(name, entry));
         let kept = kept.iter().map(|(_, entry)| entry.built.size).sum();
-        let mut room = MOST_OF_SET.saturating_sub(kept);
+        let mut room = MAX_OF_SET.saturating_sub(kept);
         let mut fresh = HashMap::new();
         for (name, entry) in touched {
             let Ok(file) = &entry.name else { continue };
@@ -150,7 +150,7 @@ impl Set {
             let left = built.as_ref().and_then(|built| room.checked_sub(built.size));
             room = left.unwrap_or_default();
             let built = built.filter(|_| left.is_some());
-            let built = built.unwrap_or_else(|| Built::without_room(name, MOST_OF_SET));
+            let built = built.unwrap_or_else(|| Built::without_room(name, MAX_OF_SET));
             fresh.insert(name.clone(), (built, dialect));
         }
         update.compiled = fresh.len();

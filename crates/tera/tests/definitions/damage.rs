@@ -5,7 +5,7 @@ use std::mem::take;
 use worldwire_core::json::Style;
 use worldwire_core::testing::render;
 use worldwire_core::{Error, Reader, Tree};
-use worldwire_tera::message::{Fault, HeaderForm, Item, MOST_READINGS, RecordView, Tape, View};
+use worldwire_tera::message::{Fault, HeaderForm, Item, MAX_READINGS, RecordView, Tape, View};
 
 use super::codec::Message;
 use super::{Outcome, check};
@@ -66,7 +66,7 @@ impl Message<'_> {
         let (tree, outcome) = reader.conclude(outcome);
         let text = render(&tree, Style::default()).to_string();
         // A skill has six nodes in four bytes, and each byte may be read several times.
-        let most = 64 + 2 * MOST_READINGS * bytes.len();
+        let most = 64 + 2 * MAX_READINGS * bytes.len();
         let few =
             check(tree.len() <= most, format!("{} nodes of {} bytes", tree.len(), bytes.len()));
         *kept = tree.recycle();

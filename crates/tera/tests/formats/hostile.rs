@@ -5,7 +5,7 @@ use worldwire_core::testing::render;
 use worldwire_core::{Error, ErrorKind, Reader, Side, Tree};
 use worldwire_tera::message::typed::{Input, Output, Typed, word};
 use worldwire_tera::message::{
-    Fault, HeaderForm, Item, MOST_READINGS, RecordView, Tape, Value, View,
+    Fault, HeaderForm, Item, MAX_READINGS, RecordView, Tape, Value, View,
 };
 use worldwire_tera::rank::Ranking;
 use worldwire_tera::schema::{Definition, Dialect, FileName, ParseOptions};
@@ -124,8 +124,8 @@ fn shared_lists_do_not_multiply() {
     let (error, nodes) = refused(&definition, &data);
     assert_eq!(Fault::of(&error), Some(Fault::TooManyElements));
     assert!(matches!(error.kind(), ErrorKind::Limit { limit, .. }
-        if limit == (MOST_READINGS * data.len()) as u64));
-    assert!(nodes < MOST_READINGS * data.len(), "{nodes} nodes of {length} bytes");
+        if limit == (MAX_READINGS * data.len()) as u64));
+    assert!(nodes < MAX_READINGS * data.len(), "{nodes} nodes of {length} bytes");
 }
 
 /// The same where objects in two pieces have everything read twice.
@@ -161,7 +161,7 @@ fn shared_lists_do_not_multiply_in_pieces_either() {
     data[..2].copy_from_slice(&length.to_le_bytes());
     let (error, nodes) = refused(&definition, &data);
     assert_eq!(Fault::of(&error), Some(Fault::TooManyElements), "{error}");
-    assert!(nodes < 2 * MOST_READINGS * data.len(), "{nodes} nodes of {length} bytes");
+    assert!(nodes < 2 * MAX_READINGS * data.len(), "{nodes} nodes of {length} bytes");
 }
 
 /// Many short elements, each with the same long text.

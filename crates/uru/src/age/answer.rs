@@ -19,7 +19,7 @@ use crate::types::{
 };
 
 /// The most bytes of a player's name that others are told.
-const MOST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 /// Which objects a client answers for: one group stands for all.
 pub(super) fn group_owner(time: UnifiedTime, owned: bool) -> Result<Packet> {
@@ -149,7 +149,7 @@ pub(super) fn state(
 
 fn info(member: &Member) -> MemberInfo<'_> {
     let name = &member.player.name;
-    let name = name.get(..name.floor_char_boundary(MOST_NAME)).unwrap_or_default();
+    let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
     let nowhere = Location { sequence_number: SequenceNumber(u32::MAX), flags: LocationFlags(0) };
     MemberInfo {
         flags: MemberFlags(0),

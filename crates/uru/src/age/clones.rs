@@ -7,7 +7,7 @@ use worldwire_core::{Error, Field, Limits, Reader, Result, Writer};
 
 use super::config::AgeBounds;
 use super::dropped::Dropped;
-use super::packet::MOST_BYTES;
+use super::packet::MAX_BYTES;
 use crate::inflate::Inflater;
 use crate::net_message::{Compression, LoadClone, NetMessage, Stream};
 use crate::plasma_message::{LoadCloneMsg, PlasmaMessage};
@@ -54,14 +54,14 @@ pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) 
 impl Clones {
     /// Keeps a clone, in the place of an older message about it.
     pub(super) fn insert(&mut self, loaded: Loaded, bounds: &AgeBounds) -> Result<(), Dropped> {
-        let (most, most_bytes) = (bounds.clones, bounds.clone_bytes);
+        let (most, max_bytes) = (bounds.clones, bounds.clone_bytes);
         let key = ObjectKey::of(&loaded.object);
         let place = self.places.get(&key).copied();
         let older = place.and_then(|place| self.loaded.get(&place));
         let old = older.map_or(0, |older| older.bytes.len());
         let bytes = self.bytes - old + loaded.bytes.len();
-        if bytes > most_bytes {
-            return Err(Dropped::Limit { what: "bytes of clones", limit: most_bytes });
+        if bytes > max_bytes {
+            return Err(Dropped::Limit { what: "bytes of clones", limit: max_bytes });
         }
         if place.is_none() && self.loaded.len() >= most {
             return Err(Dropped::Limit { what: "clones", limit: most });
@@ -74,7 +74,7 @@ impl Clones {
         let own = self.loaded.values().filter(is_own);
         let (count, own) =
             own.fold((0, 0), |(count, bytes), it| (count + 1, bytes + it.bytes.len()));
-        let (share, share_of_bytes) = (bounds.share_of(most), bounds.share_of(most_bytes));
+        let (share, share_of_bytes) = (bounds.share_of(most), bounds.share_of(max_bytes));
         if place.is_none() && count >= share {
             return Err(Dropped::Limit { what: "clones of a member", limit: share });
         }
@@ -186,8 +186,8 @@ fn with_originator(
     let mut writer = Writer::new();
     NetMessage::from(load).encode(&mut writer)?;
     let bytes = writer.into_bytes();
-    if bytes.len() > MOST_BYTES {
-        let (most, found) = (MOST_BYTES as u64, bytes.len() as u64);
+    if bytes.len() > MAX_BYTES {
+        let (most, found) = (MAX_BYTES as u64, bytes.len() as u64);
         return Err(Error::limit("bytes of a net message", most, found));
     }
     Ok(bytes)

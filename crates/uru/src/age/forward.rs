@@ -8,7 +8,7 @@ use worldwire_core::{Error, Field, Reader, Result};
 use super::dropped::Dropped;
 use super::event::Event;
 use super::instance::Instance;
-use super::packet::{Delivery, Importance, MOST_BYTES, Packet};
+use super::packet::{Delivery, Importance, MAX_BYTES, Packet};
 use crate::inflate::Inflater;
 use crate::net_message::patch::{clear_chat_admin, clear_routing, restamp};
 use crate::net_message::{GameMessage, GameMessageDirected, NetFlags, NetHeader, Voice};
@@ -142,8 +142,8 @@ impl Instance {
         let stamped = restamp(bytes, time, sender.id);
         stamped.and_then(|()| change(bytes, &mut self.inflater)).map_err(Dropped::Malformed)?;
         // The player may have been missing, and what is deflated again may come out longer.
-        if bytes.len() > MOST_BYTES {
-            return Err(Dropped::Limit { what: "bytes of a net message", limit: MOST_BYTES });
+        if bytes.len() > MAX_BYTES {
+            return Err(Dropped::Limit { what: "bytes of a net message", limit: MAX_BYTES });
         }
         Ok(Arc::from(bytes.as_slice()))
     }

@@ -11,7 +11,7 @@ use crate::net_message::NetMessage;
 use crate::types::ClassIndex;
 
 /// The most bytes of a net message.
-pub(super) const MOST_BYTES: usize = 1 << 20;
+pub(super) const MAX_BYTES: usize = 1 << 20;
 
 /// A net message that goes to members. A clone of it shares the bytes.
 #[derive(Clone, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::event::{CloseReason, Event};
 use super::forward::Sender;
 use super::instance::Instance;
 use super::locks::Answer;
-use super::packet::{Importance, MOST_BYTES, Packet, Position};
+use super::packet::{Importance, MAX_BYTES, Packet, Position};
 use super::states::{Pages, check_blob, read_blob};
 use crate::net_message::patch::HeaderLayout;
 use crate::net_message::{
@@ -25,7 +25,7 @@ use crate::sdl::{ObjectKey, Sent};
 use crate::types::{ClassIndex, Uoid};
 
 /// The most bytes of an avatar's name: all of them stand in one list of members.
-const MOST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 impl Instance {
     /// A member sent a net message: the two fields of a `PropagateBuffer`. What cannot be accepted is
@@ -67,8 +67,8 @@ impl Instance {
         class: ClassIndex,
         buffer: &[u8],
     ) -> Result<(), Dropped> {
-        if buffer.len() > MOST_BYTES {
-            let (most, found) = (MOST_BYTES as u64, buffer.len() as u64);
+        if buffer.len() > MAX_BYTES {
+            let (most, found) = (MAX_BYTES as u64, buffer.len() as u64);
             return Err(Dropped::Malformed(Error::limit("bytes of a net message", most, found)));
         }
         let config = Arc::clone(&self.config);
@@ -349,8 +349,8 @@ fn is_made_by(object: &Uoid<'_>, player_id: u32) -> bool {
 
 fn is_short(avatar: &Uoid<'_>) -> Result<(), Dropped> {
     match avatar.name.stored().len() {
-        0..=MOST_NAME => Ok(()),
-        _ => Err(Dropped::Limit { what: "bytes of an avatar's name", limit: MOST_NAME }),
+        0..=MAX_NAME => Ok(()),
+        _ => Err(Dropped::Limit { what: "bytes of an avatar's name", limit: MAX_NAME }),
     }
 }
 

@@ -9,7 +9,7 @@ use super::answer;
 use super::config::AgeBounds;
 use super::dropped::Dropped;
 use super::event::Event;
-use super::packet::{MOST_BYTES, Packet};
+use super::packet::{MAX_BYTES, Packet};
 use super::shares::{Shares, Taken};
 use crate::inflate::Inflater;
 use crate::plasma_message::PlasmaMessage;
@@ -410,10 +410,10 @@ fn weight(record: &Record<'_>) -> usize {
 /// Whether a state of this weight still fits into one message after an update: it weighs more than
 /// its bytes.
 fn is_small(weighs: usize, update: &Blob<'_>) -> Result<(), Dropped> {
-    const MOST: usize = MOST_BYTES - (16 << 10);
+    const MAX: usize = MAX_BYTES - (16 << 10);
     match weighs + weight(&update.record) {
-        0..=MOST => Ok(()),
-        _ => Err(Dropped::Limit { what: "bytes of a state", limit: MOST }),
+        0..=MAX => Ok(()),
+        _ => Err(Dropped::Limit { what: "bytes of a state", limit: MAX }),
     }
 }
 

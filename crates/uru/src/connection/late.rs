@@ -37,12 +37,12 @@ const SET_UP: [(Service, u64); 3] =
 const FILE_CONNECT: u64 = 43;
 /// How long a client's setup packet may be behind a gap. Shorter ones are possible, but come up once
 /// in 2^32 connections.
-const LEAST_SETUP: u8 = MOST_SETUP - 4;
-const MOST_SETUP: u8 = 66;
+const LEAST_SETUP: u8 = MAX_SETUP - 4;
+const MAX_SETUP: u8 = 66;
 /// How long both setup packets of a plain connection are.
 const PLAIN_SETUP: u8 = 2;
 /// So many bytes of each side tell which key is the right one.
-const MOST_TRIED_BYTES: usize = 4096;
+const MAX_TRIED_BYTES: usize = 4096;
 
 impl Connection {
     /// Watches a connection that may have begun before the capture. Its service is told by what
@@ -159,7 +159,7 @@ impl Connection {
             return false;
         }
         let unread = self.streams.each_ref().map(|stream| stream.incoming.unread());
-        let is_enough = is_last || unread.iter().any(|bytes| bytes.len() >= MOST_TRIED_BYTES);
+        let is_enough = is_last || unread.iter().any(|bytes| bytes.len() >= MAX_TRIED_BYTES);
         if unread.iter().all(|bytes| bytes.is_empty()) {
             return false;
         }
@@ -197,7 +197,7 @@ impl Candidate {
     fn messages(&self, unread: [&[u8]; 2]) -> Option<usize> {
         let mut count = 0;
         for (side, bytes) in Side::BOTH.into_iter().zip(unread) {
-            let mut bytes = bytes.get(..MOST_TRIED_BYTES).unwrap_or(bytes).to_vec();
+            let mut bytes = bytes.get(..MAX_TRIED_BYTES).unwrap_or(bytes).to_vec();
             if let Some((_, key)) = &self.session {
                 Rc4::new(key).apply(&mut bytes);
             }
@@ -258,10 +258,10 @@ fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
         let Ok(at) = usize::try_from(at) else { continue };
         match unread.get(at..).unwrap_or_default() {
             [] | [0] => is_unknown = true,
-            [0, LEAST_SETUP..=MOST_SETUP, ..] => return Beginning::Setup(at),
+            [0, LEAST_SETUP..=MAX_SETUP, ..] => return Beginning::Setup(at),
             [0, PLAIN_SETUP, ..] => match answer {
                 // A client waits for it, and says no more.
-                [] | [SETUP_ENCRYPT] if unread.len() < MOST_TRIED_BYTES => {
+                [] | [SETUP_ENCRYPT] if unread.len() < MAX_TRIED_BYTES => {
                     return Beginning::Unknown;
                 }
                 [SETUP_ENCRYPT, PLAIN_SETUP, ..] => return Beginning::Setup(at),

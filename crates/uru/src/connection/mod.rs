@@ -97,7 +97,7 @@ struct Unread {
 }
 
 /// The most encrypted bytes an observer or relay keeps while it waits for the seed.
-const MOST_WAITING_BYTES: usize = 1 << 20;
+const MAX_WAITING_BYTES: usize = 1 << 20;
 
 impl Connection {
     /// Plays a client: the connect packet and the setup packet are ready to be sent. `random` is
@@ -359,8 +359,8 @@ impl Connection {
     fn wait(&mut self, side: Side) -> bool {
         let incoming = &self.streams[side.index()].incoming;
         let (unread, offset) = (incoming.unread().len(), incoming.offset());
-        if unread > MOST_WAITING_BYTES {
-            let limit = MOST_WAITING_BYTES as u64;
+        if unread > MAX_WAITING_BYTES {
+            let limit = MAX_WAITING_BYTES as u64;
             let error = Error::limit("bytes before the key exchange", limit, unread as u64);
             self.fault(side, error.at(offset));
             return true;

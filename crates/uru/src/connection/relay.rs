@@ -301,7 +301,7 @@ impl Connection {
     pub(super) fn pass_on(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
         let stream = &mut self.streams[side.index()];
-        let bytes = stream.take(relay.forwarding.most_passed());
+        let bytes = stream.take(relay.forwarding.max_passed());
         if bytes.is_empty() {
             return false;
         }

@@ -49,10 +49,10 @@ pub(super) enum Phase {
 }
 
 /// The most bytes an unknown message of a file connection is believed to have.
-const MOST_PASSED_OVER: usize = 4 << 20;
+const MAX_PASSED_OVER: usize = 4 << 20;
 
 /// The furthest offset behind a gap from which reading goes on.
-const MOST_OFFSET: u64 = 1 << 62;
+const MAX_OFFSET: u64 = 1 << 62;
 
 impl Stream {
     pub(super) fn new(side: Side, phase: Phase) -> Self {
@@ -122,7 +122,7 @@ impl Stream {
     /// # Errors
     /// The limit on keystream that is passed over; the stream is lost then.
     pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
-        let is_far = self.incoming.end().saturating_add(length) > MOST_OFFSET;
+        let is_far = self.incoming.end().saturating_add(length) > MAX_OFFSET;
         let from = self.incoming.offset();
         if !matches!(self.phase, Phase::Messages(_) | Phase::Searching(..)) {
             self.set_phase(Phase::Lost);
@@ -245,7 +245,7 @@ impl Stream {
         let unread = self.incoming.unread();
         let length = unread.first_chunk().map(|head| u32::from_le_bytes(*head));
         match length.and_then(|length| usize::try_from(length).ok()) {
-            Some(length @ 8..=MOST_PASSED_OVER) if service == Service::File => {
+            Some(length @ 8..=MAX_PASSED_OVER) if service == Service::File => {
                 let here = length.min(unread.len());
                 self.incoming.advance(here);
                 self.discard = length - here;

@@ -239,7 +239,7 @@ impl FileListEntry<'_> {
 }
 
 /// The most units a name in a manifest may have.
-const MOST_NAME_UNITS: usize = 259;
+const MAX_NAME_UNITS: usize = 259;
 
 impl Manifest<'static> {
     /// Reads a manifest of the form that is kept on disk (`.mfs`): a line a file with seven fields
@@ -325,7 +325,7 @@ fn parse_line(line: &str) -> Result<ManifestEntry<'static>, (usize, &'static str
     };
     let name = |column, text: &str| {
         let units = text.encode_utf16().count();
-        if units == 0 || units > MOST_NAME_UNITS {
+        if units == 0 || units > MAX_NAME_UNITS {
             return Err((column, "a name of 1 to 259 units", text.to_owned()));
         }
         Ok(ZStr::from(text))

@@ -9,7 +9,7 @@ use worldwire_core::{
     Error, Field, Form, Limits, Place, Reader, Result, Sampler, Trace, Value, Writer, wire_enum,
 };
 
-use crate::inflate::{self, Inflater, MOST_INFLATED};
+use crate::inflate::{self, Inflater, MAX_INFLATED};
 use crate::walk::{Guard, Walk, Walked};
 
 wire_enum! {
@@ -91,9 +91,9 @@ const FREE_VALUES: u64 = 1024;
 /// The bytes in front of zlib data that are not compressed.
 const RAW: usize = 2;
 /// One byte more than a payload may have.
-const MOST_BYTES: usize = (1 << 20) + 1;
+const MAX_BYTES: usize = (1 << 20) + 1;
 /// A payload of at most so many bytes is not compressed.
-const MOST_UNCOMPRESSED: usize = 255;
+const MAX_UNCOMPRESSED: usize = 255;
 
 impl<'d, K> Stream<'d, K> {
     /// A block as a client writes it: deflated if there are more than 255 bytes and it helps.
@@ -101,7 +101,7 @@ impl<'d, K> Stream<'d, K> {
     pub fn new(payload: impl Into<Cow<'d, [u8]>>) -> Self {
         let payload = payload.into();
         let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
-        if payload.len() <= MOST_UNCOMPRESSED {
+        if payload.len() <= MAX_UNCOMPRESSED {
             return Self::of(0, Compression::None, payload);
         }
         let (raw, rest) = payload.split_at(RAW);
@@ -131,11 +131,11 @@ impl<'d, K> Stream<'d, K> {
         };
         let length = payload.len() as u64;
         match u32::try_from(length) {
-            Ok(size) if length <= MOST_INFLATED => {
+            Ok(size) if length <= MAX_INFLATED => {
                 let bytes = [raw, &inflate::deflate_always(rest)?].concat();
                 Ok(Self::of(size, Compression::Zlib, bytes.into()))
             }
-            _ => Err(Error::limit("inflated bytes", MOST_INFLATED, length)),
+            _ => Err(Error::limit("inflated bytes", MAX_INFLATED, length)),
         }
     }
 
@@ -377,7 +377,7 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
             }
             (Some(data), Some(payload)) => {
                 let (raw, deflated) = split(&data).map_err(|error| error.inside("data"))?;
-                let came = inflate::inflate_first(deflated, MOST_BYTES);
+                let came = inflate::inflate_first(deflated, MAX_BYTES);
                 let came = came.map(|rest| [raw, &rest].concat());
                 let came = came.map_err(|error| error.inside("data"))?;
                 if came == payload {

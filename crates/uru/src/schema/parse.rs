@@ -23,7 +23,7 @@ use super::problems::Problems;
 use super::types::Type;
 
 /// The most elements that a variable may have.
-pub(super) const MOST_COUNT: u32 = 9_998;
+pub(super) const MAX_COUNT: u32 = 9_998;
 
 /// A descriptor with its places in the text.
 #[derive(Clone, Debug)]
@@ -273,10 +273,10 @@ impl<'t> Parser<'_, 't> {
         let (text, span) = self.word("a number of elements")?;
         match text.parse::<u32>() {
             Ok(0) => Ok(None),
-            Ok(count) if count <= MOST_COUNT => Ok(Some(count)),
+            Ok(count) if count <= MAX_COUNT => Ok(Some(count)),
             _ => {
                 let found = short(text);
-                let message = format!("wanted 0 to {MOST_COUNT} elements, found {found}");
+                let message = format!("wanted 0 to {MAX_COUNT} elements, found {found}");
                 Err(self.error(span, message))
             }
         }
@@ -378,11 +378,11 @@ struct Body {
 
 /// The beginning of a text, for messages.
 fn short(text: &str) -> String {
-    const MOST: usize = 40;
-    if text.len() <= MOST {
+    const MAX: usize = 40;
+    if text.len() <= MAX {
         return text.to_owned();
     }
-    format!("{}...", text.get(..text.floor_char_boundary(MOST)).unwrap_or_default())
+    format!("{}...", text.get(..text.floor_char_boundary(MAX)).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ impl fmt::Display for Definition {
         let width = |text: &dyn Fn(&Variable) -> String| {
             let widths = self.variables.iter().map(|variable| text(variable).chars().count());
             // One very long name does not move all others to the right.
-            widths.filter(|width| *width <= MOST_WIDTH).max().unwrap_or(0)
+            widths.filter(|width| *width <= MAX_WIDTH).max().unwrap_or(0)
         };
         let kinds = width(&|variable| variable.kind.to_string());
         let names = width(&named);
@@ -32,7 +32,7 @@ impl fmt::Display for Definition {
 }
 
 /// The widest column that others are aligned to.
-const MOST_WIDTH: usize = 40;
+const MAX_WIDTH: usize = 40;
 
 /// Name and count: `position[1]`.
 fn named(variable: &Variable) -> String {

@@ -6,7 +6,7 @@ use worldwire_core::{Diagnostic, Severity, Source};
 
 /// The most problems of a text that are listed. Each takes as long as its line, so there has to be a
 /// last one.
-const MOST_PROBLEMS: usize = 1_000;
+const MAX_PROBLEMS: usize = 1_000;
 
 /// The errors and warnings of a text.
 #[derive(Debug)]
@@ -50,10 +50,10 @@ impl<'t> Problems<'t> {
         help: Option<String>,
     ) {
         let diagnostic = match (self.list.len(), severity) {
-            (0..MOST_PROBLEMS, Severity::Error) => self.source.error(span, message),
-            (0..MOST_PROBLEMS, Severity::Warning) => self.source.warning(span, message),
-            (MOST_PROBLEMS, _) => {
-                let message = format!("more than {MOST_PROBLEMS} problems; the rest is not listed");
+            (0..MAX_PROBLEMS, Severity::Error) => self.source.error(span, message),
+            (0..MAX_PROBLEMS, Severity::Warning) => self.source.warning(span, message),
+            (MAX_PROBLEMS, _) => {
+                let message = format!("more than {MAX_PROBLEMS} problems; the rest is not listed");
                 let end = self.source.text().len();
                 self.list.push(self.source.error(end..end, message));
                 return;

@@ -6,7 +6,7 @@
 
 use worldwire_core::{Error, Reader, Result};
 
-use super::record::{MOST_DEPTH, Nested, RECORD_VERSION, Simple, Width, record_head};
+use super::record::{MAX_DEPTH, Nested, RECORD_VERSION, Simple, Width, record_head};
 use crate::schema::{Descriptor, Shape};
 
 /// How many records of nested elements are missing in the record of a blob (all behind its stream
@@ -42,7 +42,7 @@ fn wrong() -> Error {
 }
 
 fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usize) -> Result<()> {
-    if depth > MOST_DEPTH {
+    if depth > MAX_DEPTH {
         return Err(wrong());
     }
     record_head(reader)?;

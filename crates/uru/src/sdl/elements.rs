@@ -9,7 +9,7 @@ use super::scalar::{self, Scalar};
 use crate::schema::{Type, Variable};
 
 /// The most elements of a list.
-pub const MOST_ELEMENTS: u32 = 9_998;
+pub const MAX_ELEMENTS: u32 = 9_998;
 
 /// The elements of a simple variable, as they stand in a blob: nothing is converted until somebody
 /// looks.
@@ -193,7 +193,7 @@ impl<'d> Elements<'d> {
     }
 
     pub(super) fn sample(variable: &Variable, simple: Type, sampler: &mut Sampler) -> Self {
-        let most = u64::from(MOST_ELEMENTS);
+        let most = u64::from(MAX_ELEMENTS);
         let any = || u32::try_from(sampler.length(most)).unwrap_or(0);
         let count = variable.count().unwrap_or_else(any);
         let mut writer = Writer::new();
@@ -210,8 +210,8 @@ pub(super) fn elements(count: u32) -> String {
 }
 
 fn check(count: u32) -> Result<()> {
-    if count > MOST_ELEMENTS {
-        return Err(Error::limit("elements of a list", MOST_ELEMENTS.into(), count.into()));
+    if count > MAX_ELEMENTS {
+        return Err(Error::limit("elements of a list", MAX_ELEMENTS.into(), count.into()));
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Field, Result, list_from_json};
 
-use super::elements::{Elements, MOST_ELEMENTS};
+use super::elements::{Elements, MAX_ELEMENTS};
 use super::record::{
-    Element, MOST_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
+    Element, MAX_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
 };
 use crate::schema::{Place, Shape, Variable};
 use crate::types::{SafeString, UnifiedTime};
@@ -17,8 +17,8 @@ impl Record<'static> {
         fields: &mut FieldsOf<'_>,
         depth: u32,
     ) -> Result<Self> {
-        if depth > MOST_DEPTH {
-            let limit = u64::from(MOST_DEPTH);
+        if depth > MAX_DEPTH {
+            let limit = u64::from(MAX_DEPTH);
             return Err(Error::limit("nested records", limit, limit + 1));
         }
         let flags = match fields.given_optional("recordFlags") {
@@ -161,8 +161,8 @@ impl Nested<'static> {
             Some(count) => count,
             None => fields.value("length")?,
         };
-        if length > MOST_ELEMENTS {
-            let (most, asked) = (MOST_ELEMENTS.into(), length.into());
+        if length > MAX_ELEMENTS {
+            let (most, asked) = (MAX_ELEMENTS.into(), length.into());
             return Err(Error::limit("elements of a list", most, asked).inside("length"));
         }
         let given = fields.given("elements")?;

@@ -56,10 +56,8 @@ pub use blob::{Blob, Head, StreamFlags};
 pub use damage::missing_records;
 pub use db::{ObjectKey, Sent, StateDb, Stored};
 pub use diff::{Change, Part, Shown};
-pub use elements::{Elements, MOST_ELEMENTS};
-pub use record::{
-    Element, MOST_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
-};
+pub use elements::{Elements, MAX_ELEMENTS};
+pub use record::{Element, MAX_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead};
 pub use scalar::Scalar;
 pub use state::{State, View};
 pub use update::{Clean, Hints, NestedUpdate, Refused, Rule, Times};

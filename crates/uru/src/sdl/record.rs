@@ -2,12 +2,12 @@
 
 use worldwire_core::{Error, Field, Place, Reader, Result, Trace, Value, Writer, wire_flags};
 
-use super::elements::{Elements, MOST_ELEMENTS};
+use super::elements::{Elements, MAX_ELEMENTS};
 use crate::schema::{Shape, Variable};
 use crate::types::{SafeString, UnifiedTime};
 
 /// The most records that may lie in each other.
-pub const MOST_DEPTH: u32 = 16;
+pub const MAX_DEPTH: u32 = 16;
 /// The number that every record has behind its flags.
 pub(super) const RECORD_VERSION: u8 = 6;
 
@@ -90,7 +90,7 @@ pub struct Nested<'d> {
     /// Always 0.
     pub flags: u8,
     /// How many elements it has, whether they are in the record or not; at most
-    /// [`MOST_ELEMENTS`], which clients are known to check for simple lists only.
+    /// [`MAX_ELEMENTS`], which clients are known to check for simple lists only.
     pub length: u32,
     /// The elements that are in the record.
     pub elements: Vec<Element<'d>>,
@@ -179,8 +179,8 @@ impl<'d> Record<'d> {
         reader: &mut Reader<'d, T>,
         depth: u32,
     ) -> Result<Self> {
-        if depth > MOST_DEPTH {
-            let limit = u64::from(MOST_DEPTH);
+        if depth > MAX_DEPTH {
+            let limit = u64::from(MAX_DEPTH);
             return Err(reader.place_error(Error::limit("nested records", limit, limit + 1)));
         }
         let flags = record_head(reader)?;
@@ -517,8 +517,8 @@ impl<'d> Nested<'d> {
             None => {
                 let at = reader.position() as u64;
                 let length = reader.u32("length")?;
-                if length > MOST_ELEMENTS {
-                    let (most, asked) = (MOST_ELEMENTS.into(), length.into());
+                if length > MAX_ELEMENTS {
+                    let (most, asked) = (MAX_ELEMENTS.into(), length.into());
                     let error = Error::limit("elements of a list", most, asked);
                     return Err(error.at(at).inside("length"));
                 }
@@ -537,8 +537,8 @@ impl<'d> Nested<'d> {
                 return Err(Error::value(count.to_string(), found).inside("length"));
             }
             Some(_) => {}
-            None if self.length > MOST_ELEMENTS => {
-                let (most, asked) = (MOST_ELEMENTS.into(), self.length.into());
+            None if self.length > MAX_ELEMENTS => {
+                let (most, asked) = (MAX_ELEMENTS.into(), self.length.into());
                 return Err(Error::limit("elements of a list", most, asked).inside("length"));
             }
             None => writer.u32(self.length),

@@ -4,7 +4,7 @@ use worldwire_core::{Field, Sampler};
 
 use super::elements::Elements;
 use super::record::{
-    Element, MOST_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
+    Element, MAX_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
 };
 use crate::schema::{Shape, Variable};
 use crate::types::{SafeString, UnifiedTime};
@@ -20,7 +20,7 @@ impl Record<'static> {
         };
         let simple = chosen(shape.simple_count());
         // Records that lie deep are small, or they would grow without end.
-        let nested = if depth < MOST_DEPTH.min(4) { chosen(shape.nested_count()) } else { vec![] };
+        let nested = if depth < MAX_DEPTH.min(4) { chosen(shape.nested_count()) } else { vec![] };
         let flags = match sampler.below(8) {
             0 => RecordFlags::Volatile,
             _ => RecordFlags::default(),

@@ -2,7 +2,7 @@
 
 use worldwire_core::Writer;
 
-use super::elements::{Elements, MOST_ELEMENTS};
+use super::elements::{Elements, MAX_ELEMENTS};
 use super::record::{Element, Nested, Record, Simple, SimpleFlags};
 use super::scalar::Scalar;
 use super::state::State;
@@ -86,7 +86,7 @@ fn convert(elements: &Elements<'_>, from: &Variable, to: &Variable) -> Option<El
     if old != new && !(old.is_number() && new.is_number()) {
         return None;
     }
-    let most = to.count().unwrap_or(MOST_ELEMENTS) as usize;
+    let most = to.count().unwrap_or(MAX_ELEMENTS) as usize;
     let mut writer = Writer::new();
     let mut count = 0;
     if old == new && (old.size() == Some(0) || elements.len() <= most) {

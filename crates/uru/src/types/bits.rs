@@ -14,17 +14,17 @@ use worldwire_core::{
 pub struct BitVector(pub Vec<u32>);
 
 /// The most words a bit vector may have.
-const MOST_WORDS: usize = BitVector::MOST_WORDS;
+const MAX_WORDS: usize = BitVector::MAX_WORDS;
 
 impl BitVector {
     /// The most words it may have.
-    pub const MOST_WORDS: usize = 4096;
+    pub const MAX_WORDS: usize = 4096;
 
     /// The set of these bits, in the fewest words. Bits from 131,072 up are left out.
     #[must_use]
     pub fn from_bits(bits: &[u32]) -> Self {
         let mut words = Vec::new();
-        for bit in bits.iter().copied().filter(|bit| *bit as usize / 32 < MOST_WORDS) {
+        for bit in bits.iter().copied().filter(|bit| *bit as usize / 32 < MAX_WORDS) {
             let word = bit as usize / 32;
             if words.len() <= word {
                 words.resize(word + 1, 0);
@@ -45,7 +45,7 @@ impl BitVector {
     /// Reads word count and bits into the present scope.
     pub(crate) fn decode_fields<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let start = reader.place_if_on();
-        let count = count32(reader, MOST_WORDS, "words of a bit vector")?;
+        let count = count32(reader, MAX_WORDS, "words of a bit vector")?;
         reader.leaf_from("words", start, Value::Unsigned(count as u64));
         let first = reader.place_if_on();
         let (words, _) = reader.take(count * 4)?.as_chunks::<4>();
@@ -66,8 +66,8 @@ impl BitVector {
         let words: usize = json::integer(fields.take("words")?, "a whole number from 0 to 4096")?;
         let bits =
             list_from_json::<u32>(fields.given("bits")?).map_err(|error| error.inside("bits"))?;
-        if words > MOST_WORDS {
-            return Err(Error::limit("words of a bit vector", MOST_WORDS as u64, words as u64));
+        if words > MAX_WORDS {
+            return Err(Error::limit("words of a bit vector", MAX_WORDS as u64, words as u64));
         }
         let mut value = Self::from_bits(&bits);
         if value.0.len() > words || bits.iter().any(|bit| !value.contains(*bit)) {
@@ -98,10 +98,10 @@ impl<'d> Field<'d> for BitVector {
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let Some(count) = u32::try_from(self.0.len()).ok().filter(|_| self.0.len() <= MOST_WORDS)
+        let Some(count) = u32::try_from(self.0.len()).ok().filter(|_| self.0.len() <= MAX_WORDS)
         else {
             let found = self.0.len() as u64;
-            return Err(Error::limit("words of a bit vector", MOST_WORDS as u64, found));
+            return Err(Error::limit("words of a bit vector", MAX_WORDS as u64, found));
         };
         writer.u32(count);
         self.0.iter().for_each(|word| writer.u32(*word));

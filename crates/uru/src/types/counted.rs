@@ -201,7 +201,7 @@ counts! { u8 u16 u32 i16 i32 }
 
 /// The most elements of a [`List`]. No real message has more than a few hundred, while an object
 /// that is none takes one byte on the wire and many in memory.
-const MOST_ELEMENTS: u64 = u16::MAX as u64;
+const MAX_ELEMENTS: u64 = u16::MAX as u64;
 
 /// Elements behind a count of the type `C`, at least `MIN` of them and at most 65,535.
 pub struct List<C, E, const MIN: usize = 0> {
@@ -219,7 +219,7 @@ impl<C: Count, E, const MIN: usize> List<C, E, MIN> {
     pub(crate) fn take_count<T>(reader: &mut Reader<'_, T>, least: usize) -> Result<usize> {
         let at = reader.position() as u64;
         let count = C::take(reader)?;
-        let most = reader.limits().elements.min(MOST_ELEMENTS);
+        let most = reader.limits().elements.min(MAX_ELEMENTS);
         if count as u64 > most {
             return Err(Error::limit("elements of this field", most, count as u64).at(at));
         }
@@ -306,8 +306,8 @@ impl<'d, C: Count + 'static, E: Field<'d>, const MIN: usize> Field<'d> for List<
             let wanted = format!("at least {MIN} elements");
             return Err(Error::value(wanted, self.len().to_string()));
         }
-        if self.len() as u64 > MOST_ELEMENTS {
-            let error = Error::limit("elements of this field", MOST_ELEMENTS, self.len() as u64);
+        if self.len() as u64 > MAX_ELEMENTS {
+            let error = Error::limit("elements of this field", MAX_ELEMENTS, self.len() as u64);
             return Err(error);
         }
         C::write(self.len(), writer)?;

@@ -28,17 +28,17 @@ pub trait Inner<'d>: Field<'d> {
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
 }
 
-/// A counted buffer (`u32` count of units, at most `MOST`) whose content has a format of its own.
+/// A counted buffer (`u32` count of units, at most `MAX`) whose content has a format of its own.
 ///
 /// Decoding the message leaves the buffer alone, so that a bad node does not cost the connection;
 /// [`Nested::decode`] reads it. A trace is shown the content, or the plain bytes when they are
 /// not a canonical form of the format.
-pub struct Nested<'d, I, const MOST: usize> {
+pub struct Nested<'d, I, const MAX: usize> {
     bytes: Cow<'d, [u8]>,
     inner: PhantomData<fn() -> I>,
 }
 
-impl<'d, I, const MOST: usize> Nested<'d, I, MOST> {
+impl<'d, I, const MAX: usize> Nested<'d, I, MAX> {
     /// Wraps encoded content.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self { bytes: bytes.into(), inner: PhantomData }
@@ -51,7 +51,7 @@ impl<'d, I, const MOST: usize> Nested<'d, I, MOST> {
     }
 }
 
-impl<I, const MOST: usize> Nested<'_, I, MOST> {
+impl<I, const MAX: usize> Nested<'_, I, MAX> {
     /// Encodes content.
     ///
     /// # Errors
@@ -74,42 +74,42 @@ impl<I, const MOST: usize> Nested<'_, I, MOST> {
     }
 }
 
-impl<I, const MOST: usize> Clone for Nested<'_, I, MOST> {
+impl<I, const MAX: usize> Clone for Nested<'_, I, MAX> {
     fn clone(&self) -> Self {
         Self { bytes: self.bytes.clone(), inner: PhantomData }
     }
 }
 
-impl<I, const MOST: usize> PartialEq for Nested<'_, I, MOST> {
+impl<I, const MAX: usize> PartialEq for Nested<'_, I, MAX> {
     fn eq(&self, other: &Self) -> bool {
         self.bytes == other.bytes
     }
 }
 
-impl<I, const MOST: usize> Eq for Nested<'_, I, MOST> {}
+impl<I, const MAX: usize> Eq for Nested<'_, I, MAX> {}
 
-impl<I, const MOST: usize> fmt::Debug for Nested<'_, I, MOST> {
+impl<I, const MAX: usize> fmt::Debug for Nested<'_, I, MAX> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Nested({} bytes)", self.bytes.len())
     }
 }
 
-impl<'d, I, const MOST: usize> Field<'d> for Nested<'d, I, MOST>
+impl<'d, I, const MAX: usize> Field<'d> for Nested<'d, I, MAX>
 where
     I: InnerFamily,
 {
-    type Owned = Nested<'static, I, MOST>;
+    type Owned = Nested<'static, I, MAX>;
     const LEAST: usize = 4;
 
     fn layout() -> Cow<'static, str> {
         let unit = if <I::At<'d>>::UNIT == 1 { "u8" } else { "u16" };
-        Cow::Owned(format!("u32 count, {unit}[..{MOST}] ({})", <I::At<'d>>::NAME))
+        Cow::Owned(format!("u32 count, {unit}[..{MAX}] ({})", <I::At<'d>>::NAME))
     }
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         let start = reader.place_if_on();
         let count = |reader: &mut Reader<'d, T>| {
-            let units = count32(reader, MOST, "units of this field")?;
+            let units = count32(reader, MAX, "units of this field")?;
             let length = units * <I::At<'d>>::UNIT;
             if reader.remaining() < length {
                 let error = Error::incomplete(length, reader.remaining());
@@ -142,8 +142,8 @@ where
         if !self.bytes.len().is_multiple_of(unit) {
             return Err(Error::value("whole units", format!("{} bytes", self.bytes.len())));
         }
-        let Some(units) = u32::try_from(units).ok().filter(|_| units <= MOST) else {
-            return Err(Error::limit("units of this field", MOST as u64, units as u64));
+        let Some(units) = u32::try_from(units).ok().filter(|_| units <= MAX) else {
+            return Err(Error::limit("units of this field", MAX as u64, units as u64));
         };
         writer.u32(units);
         writer.bytes(&self.bytes);

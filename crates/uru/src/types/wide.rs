@@ -28,7 +28,7 @@ pub struct SafeWString<'d, const BEHIND: usize = 0> {
 }
 
 /// The most units it can have.
-const MOST: usize = 0xfff;
+const MAX: usize = 0xfff;
 
 impl<const BEHIND: usize> SafeWString<'_, BEHIND> {
     /// The text; unpaired surrogates become U+FFFD.
@@ -105,9 +105,9 @@ impl<'d, const BEHIND: usize> Field<'d> for SafeWString<'d, BEHIND> {
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
         let count = self.stored.len() / 2;
-        let Some(count) = u16::try_from(count).ok().filter(|count| usize::from(*count) <= MOST)
+        let Some(count) = u16::try_from(count).ok().filter(|count| usize::from(*count) <= MAX)
         else {
-            return Err(Error::limit("units of a safe string", MOST as u64, count as u64));
+            return Err(Error::limit("units of a safe string", MAX as u64, count as u64));
         };
         writer.u16(count | self.high);
         writer.bytes(&self.stored);
@@ -131,9 +131,9 @@ impl<'d, const BEHIND: usize> Field<'d> for SafeWString<'d, BEHIND> {
             let terminator = (!text.is_empty()).then_some(0);
             (text, 0xf000, terminator)
         };
-        if !text.len().is_multiple_of(2) || text.len() / 2 > MOST {
+        if !text.len().is_multiple_of(2) || text.len() / 2 > MAX {
             let found = text.len() as u64 / 2;
-            return Err(Error::limit("units of a safe string", MOST as u64, found));
+            return Err(Error::limit("units of a safe string", MAX as u64, found));
         }
         // Only a zero can stand behind no units; behind others there is always one.
         if text.is_empty() && terminator.is_some_and(|unit| unit != 0)

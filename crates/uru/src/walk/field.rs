@@ -125,7 +125,7 @@ impl<'d> Walk<'d> for BitVector {
     type Seen = LowBits;
 
     fn walk<G: Guard>(reader: &mut Reader<'d>, _: &mut G) -> Walked<LowBits> {
-        let count = count32(reader, Self::MOST_WORDS, "words of a bit vector")?;
+        let count = count32(reader, Self::MAX_WORDS, "words of a bit vector")?;
         let words = reader.take(count * 4)?;
         let first = words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         Ok(LowBits(first))

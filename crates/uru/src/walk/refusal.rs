@@ -93,8 +93,8 @@ impl Refusal {
 
 /// A text of a client, for an error: no more of it than people read.
 fn quoted(text: &str) -> String {
-    const MOST: usize = 60;
-    let start = text.get(..text.floor_char_boundary(MOST)).unwrap_or_default();
+    const MAX: usize = 60;
+    let start = text.get(..text.floor_char_boundary(MAX)).unwrap_or_default();
     format!("{start:?}{}", if start.len() < text.len() { "..." } else { "" })
 }
 

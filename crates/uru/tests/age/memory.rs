@@ -17,7 +17,7 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 #[test]
 fn idle_instances_are_small() {
     const COUNT: usize = 64;
-    const MOST: usize = 1 << 20;
+    const MAX: usize = 1 << 20;
     let world = World::new();
     let descriptors = Arc::clone(&world.descriptors);
     let clone = bytes(&NetMessage::from(load_avatar(A, true)));
@@ -42,6 +42,6 @@ fn idle_instances_are_small() {
         .collect();
     let each = MEMORY.allocated().saturating_sub(before) / COUNT;
     println!("an idle instance: {each} bytes");
-    assert!(each < MOST, "{each}");
+    assert!(each < MAX, "{each}");
     assert!(instances.iter().all(|instance| instance.poll_timeout().is_some()));
 }

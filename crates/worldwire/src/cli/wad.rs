@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use worldwire_core::Limits;
-use worldwire_ki::file::wad::{DEFAULT_LEVEL, MOST_COMPRESSED};
+use worldwire_ki::file::wad::{DEFAULT_LEVEL, MAX_COMPRESSED};
 
 use super::ki::number;
 use super::{KiObjectForm, KiStream, Target, threads};
@@ -200,10 +200,10 @@ pub(crate) struct KiWadDecoding {
 pub(crate) struct KiWadReading {
     /// Reject files that are larger than this when decompressed
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.inflated_bytes)]
-    pub(crate) most_inflated: u64,
+    pub(crate) max_inflated: u64,
     /// Reject an archive if its files are larger than this together; files may share their data
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.archive_bytes)]
-    pub(crate) most_total: u64,
+    pub(crate) max_total: u64,
     /// How many threads to use, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
@@ -217,7 +217,7 @@ pub(crate) struct KiWadPacking {
           value_parser = clap::value_parser!(u8).range(1..=12))]
     pub(crate) level: u8,
     #[arg(long, value_name = "GLOB", help = format!("\
-        Do not compress files that match; .mp3, .ogg and files larger than {MOST_COMPRESSED} bytes \
+        Do not compress files that match; .mp3, .ogg and files larger than {MAX_COMPRESSED} bytes \
         are never compressed"))]
     pub(crate) store: Vec<String>,
     /// How many threads to use, up to 256; 0 uses all cores

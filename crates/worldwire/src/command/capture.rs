@@ -166,7 +166,7 @@ fn account(dissection: &Dissection, subject: &str, common: &Common) -> bool {
 /// and no others were recognised.
 fn account_late(dissection: &Dissection, common: &Common) -> bool {
     /// How many are named.
-    const MOST: usize = 3;
+    const MAX: usize = 3;
     let overviews = dissection.overviews();
     let is_late = |it: &&&Overview| it.family.is_none() && (it.midstream || it.gaps > 0);
     let late: Vec<&Overview> = overviews.iter().filter(is_late).copied().collect();
@@ -174,7 +174,7 @@ fn account_late(dissection: &Dissection, common: &Common) -> bool {
         // Others were talking when the capture began.
         return false;
     }
-    for Overview { stream, client, server, .. } in late.iter().take(MOST) {
+    for Overview { stream, client, server, .. } in late.iter().take(MAX) {
         let port = server.port();
         let text = format!(
             "conversation {stream}, {client} > {server}: the beginning is missing, and it was not \
@@ -182,8 +182,8 @@ fn account_late(dissection: &Dissection, common: &Common) -> bool {
         );
         common.note("capture", &text);
     }
-    if late.len() > MOST {
-        common.note("capture", &format!("and {} more such conversations", late.len() - MOST));
+    if late.len() > MAX {
+        common.note("capture", &format!("and {} more such conversations", late.len() - MAX));
     }
     !late.is_empty() && dissection.summary().recognised == 0
 }

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Dissect, common: &Common) -> Result<(), Failure> {
             && let Ok(mut advice) = advice.lock()
         {
             // A hostile capture names as many descriptors as it has messages.
-            if advice.len() < MOST_ADVICE || advice.contains_key(&text) {
+            if advice.len() < MAX_ADVICE || advice.contains_key(&text) {
                 *advice.entry(text).or_default() += 1;
             }
         }
@@ -139,7 +139,7 @@ fn doctor(capture: &Capture) -> String {
 }
 
 /// So many kinds of advice are given.
-const MOST_ADVICE: usize = 40;
+const MAX_ADVICE: usize = 40;
 
 /// What is asked for.
 struct Reading<'r> {

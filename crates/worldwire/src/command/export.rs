@@ -24,9 +24,9 @@ pub(crate) fn run(command: &Export, common: &Common) -> Result<(), Failure> {
 }
 
 /// The most bytes of files that are not complete.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 /// The most downloads that are not complete.
-const MOST_DOWNLOADS: usize = 65_536;
+const MAX_DOWNLOADS: usize = 65_536;
 
 fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
@@ -161,7 +161,7 @@ impl Downloads {
             What::Request(name) => {
                 let (bytes, total, is_torn) = (Vec::new(), None, false);
                 let new = Download { name: name.clone(), fits: part.fits, bytes, total, is_torn };
-                if self.open.len() < MOST_DOWNLOADS
+                if self.open.len() < MAX_DOWNLOADS
                     && let Some(old) = self.open.insert(part.key, new)
                 {
                     self.bytes -= old.bytes.len();
@@ -195,7 +195,7 @@ impl Downloads {
         let have = download.bytes.len();
         let is_next = offset.is_none_or(|offset| usize::try_from(offset) == Ok(have));
         let same = download.total.is_none_or(|known| known == total);
-        download.is_torn |= !is_next || !same || self.bytes + bytes.len() > MOST_BYTES;
+        download.is_torn |= !is_next || !same || self.bytes + bytes.len() > MAX_BYTES;
         download.total = Some(total);
         if download.is_torn {
             self.bytes -= core::mem::take(&mut download.bytes).len();

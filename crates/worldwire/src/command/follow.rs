@@ -13,7 +13,7 @@ use crate::definitions;
 use crate::output::{Failure, Output, say};
 
 /// The most bytes that wait for somebody to make something of them: more than any message has.
-const MOST_WAITING_BYTES: usize = 64 << 20;
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
 pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     let mut output = Output::open(&arguments.target)?;
@@ -133,7 +133,7 @@ impl Dump {
             Piece::Bytes(side, bytes) => {
                 let waiting = &mut self.waiting[side.index()];
                 waiting.bytes.extend_from_slice(bytes);
-                let excess = waiting.bytes.len().saturating_sub(MOST_WAITING_BYTES);
+                let excess = waiting.bytes.len().saturating_sub(MAX_WAITING_BYTES);
                 self.give_up(*side, excess);
             }
             Piece::Datagram(side, bytes) => {

@@ -16,7 +16,7 @@ pub(crate) enum Bytes {
 }
 
 /// The most bytes of a file: archives are bounded by their format only, 4 GiB and a table.
-const MOST: u64 = 8 << 30;
+const MAX: u64 = 8 << 30;
 /// What archives begin with.
 const ARCHIVE: &[u8] = b"KIWAD";
 /// Reading less than this takes less time than mapping it.
@@ -33,8 +33,8 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
     }
     let file = File::open(path).map_err(fail)?;
     let about = file.metadata().map_err(fail)?;
-    if about.len() > MOST {
-        return Err(too_large(path, MOST));
+    if about.len() > MAX {
+        return Err(too_large(path, MAX));
     }
     if about.is_file() && about.len() >= LARGE {
         #[expect(
@@ -60,7 +60,7 @@ fn read(mut from: impl Read, size: u64, path: &Path) -> Result<Bytes, Failure> {
     let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGE)).unwrap_or(0));
     from.by_ref().take(ARCHIVE.len() as u64).read_to_end(&mut bytes).map_err(fail)?;
     let most = match size > 0 || bytes == ARCHIVE {
-        true => MOST,
+        true => MAX,
         false => Limits::DEFAULT.file_bytes,
     };
     let rest = (most + 1).saturating_sub(bytes.len() as u64);

@@ -9,9 +9,9 @@ use crate::output::{Failure, reason, shown, unfinished};
 
 /// The most files and folders in a folder. Links may lead to the same folders over and over, along
 /// ever more ways, without any that leads back.
-const MOST_FOUND: usize = 1 << 21;
+const MAX_FOUND: usize = 1 << 21;
 /// The most links to folders that are followed: to learn where one leads takes a while.
-const MOST_LINKS: usize = 1 << 14;
+const MAX_LINKS: usize = 1 << 14;
 
 /// A file, or all files of a folder and the folders in it, in the order of their names. Links are
 /// followed; what is passed over is told: loops, links that lead nowhere, what an interrupted run
@@ -49,7 +49,7 @@ pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>
 }
 
 fn found(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<Found>, Failure> {
-    let (files, passed) = walk(path, MOST_FOUND)?;
+    let (files, passed) = walk(path, MAX_FOUND)?;
     for (path, why) in passed {
         tell(&shown(&path), &why);
     }
@@ -105,10 +105,10 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> 
                 steps.push(Step::Enter(path, own.join(entry.file_name())));
             } else if kind.is_symlink() && path.is_dir() {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     let what = "links to directories, counted through all of them (links followed)";
                     let home = shown(&folder);
-                    return Err(Failure::Run(format!("{home}: more than {MOST_LINKS} {what}")));
+                    return Err(Failure::Run(format!("{home}: more than {MAX_LINKS} {what}")));
                 }
                 let own = real(&path)?;
                 steps.push(Step::Enter(path, own));

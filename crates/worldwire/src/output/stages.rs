@@ -40,7 +40,7 @@ type Settling = (PathBuf, Taken);
 /// The folders with files that have no place yet, for when the program is interrupted.
 static STAGED: Mutex<BTreeMap<PathBuf, Settling>> = Mutex::new(BTreeMap::new());
 /// So many folders with files that found no place are named.
-const MOST_NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 impl Stages {
     /// None yet.
@@ -118,8 +118,8 @@ impl Stages {
                 faults.push(format!("{folder}: {}; the rest is in {stage}", reason(&error)));
             }
         }
-        if faults.len() > MOST_NAMED {
-            let more = faults.split_off(MOST_NAMED).len();
+        if faults.len() > MAX_NAMED {
+            let more = faults.split_off(MAX_NAMED).len();
             faults.push(format!("and {more} more folders"));
         }
         if faults.is_empty() { Ok(()) } else { Err(Failure::Run(faults.join("\n"))) }

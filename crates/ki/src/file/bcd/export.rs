@@ -9,10 +9,10 @@ use worldwire_core::{Error, Result};
 use super::{BcdFile, Collision, Surface};
 
 /// The most vertices of an export: a round shape of 80 bytes gets over a hundred.
-pub const MOST_VERTICES: usize = 1 << 22;
+pub const MAX_VERTICES: usize = 1 << 22;
 
 /// The most collisions of an export: each has names and numbers of its own.
-pub const MOST_COLLISIONS: usize = 1 << 16;
+pub const MAX_COLLISIONS: usize = 1 << 16;
 
 /// A 3D file, and what is not in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +30,12 @@ impl BcdFile<'_> {
     /// are left out.
     ///
     /// # Errors
-    /// The limits on collisions and vertices, [`MOST_COLLISIONS`] and [`MOST_VERTICES`].
+    /// The limits on collisions and vertices, [`MAX_COLLISIONS`] and [`MAX_VERTICES`].
     pub fn to_obj(&self) -> Result<Exported> {
         let mut text = String::from("# Collisions of a zone. y is up.\n");
         let mut before = 1;
         let (left_out, skipped_faces) =
-            self.each_surface(MOST_VERTICES, |index, collision, surface| {
+            self.each_surface(MAX_VERTICES, |index, collision, surface| {
                 let name = word(&collision.name.to_lossy());
                 let _ = writeln!(text, "o {index}_{name}");
                 let material = collision.material.to_lossy();
@@ -79,8 +79,8 @@ impl BcdFile<'_> {
 
     /// Refuses more collisions than an export may have.
     pub(super) fn check_collisions(&self) -> Result<()> {
-        if self.collisions.len() > MOST_COLLISIONS {
-            let (most, asked) = (MOST_COLLISIONS as u64, self.collisions.len() as u64);
+        if self.collisions.len() > MAX_COLLISIONS {
+            let (most, asked) = (MAX_COLLISIONS as u64, self.collisions.len() as u64);
             return Err(Error::limit("collisions of an export", most, asked));
         }
         Ok(())

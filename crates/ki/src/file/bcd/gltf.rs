@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value as Json, json};
 use worldwire_core::Result;
 
-use super::export::{Exported, MOST_VERTICES, check_vertices, y_up};
+use super::export::{Exported, MAX_VERTICES, check_vertices, y_up};
 use super::shape::{Placed, Unit};
 use super::{BcdFile, Collision, CollisionFlags, Surface};
 
@@ -19,8 +19,8 @@ impl BcdFile<'_> {
     /// viewer, since files have them by face. Rays and planes are left out.
     ///
     /// # Errors
-    /// The limits on collisions and vertices, [`MOST_COLLISIONS`](super::MOST_COLLISIONS) and
-    /// [`MOST_VERTICES`].
+    /// The limits on collisions and vertices, [`MAX_COLLISIONS`](super::MAX_COLLISIONS) and
+    /// [`MAX_VERTICES`].
     pub fn to_gltf(&self) -> Result<Exported> {
         self.check_collisions()?;
         let mut gltf = Gltf::default();
@@ -88,7 +88,7 @@ impl Gltf {
 
     fn mesh(&mut self, surface: &Surface) -> Result<usize> {
         self.vertices += surface.vertices.len();
-        check_vertices(self.vertices, MOST_VERTICES)?;
+        check_vertices(self.vertices, MAX_VERTICES)?;
         let start = self.buffer.len();
         let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
         for vertex in &surface.vertices {

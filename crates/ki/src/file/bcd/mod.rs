@@ -39,7 +39,7 @@ use super::primitive::{gather, left_over, not_utf8, refuse};
 
 pub use check::Statistics;
 pub use collision::Collision;
-pub use export::{Exported, MOST_COLLISIONS, MOST_VERTICES};
+pub use export::{Exported, MAX_COLLISIONS, MAX_VERTICES};
 pub use mesh::{Face, Mesh};
 pub use params::{BoxParams, CylinderParams, Params, PlaneParams, RayParams, SphereParams};
 pub use shape::Surface;

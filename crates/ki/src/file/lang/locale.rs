@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::LangFile;
 
 /// The most bytes of a code: names of files have at most 255, known keys a quarter of that.
-const MOST_CODE: usize = 1024;
+const MAX_CODE: usize = 1024;
 
 /// The texts of many files, by their codes.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Locale {
     #[must_use]
     pub fn text(&self, code: &str) -> Option<&str> {
         // Every cut is tried, so a code must not be as long as can be.
-        let mut cuts = code.match_indices('_').take_while(|_| code.len() <= MOST_CODE);
+        let mut cuts = code.match_indices('_').take_while(|_| code.len() <= MAX_CODE);
         cuts.find_map(|(at, _)| {
             let (stem, key) = code.split_at(at);
             self.files.get(stem)?.get(key.get(1..)?).map(String::as_str)

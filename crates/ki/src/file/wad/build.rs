@@ -15,7 +15,7 @@ pub const DEFAULT_LEVEL: u8 = 8;
 
 /// The largest file that is compressed: larger ones could not be read again within
 /// [`Limits::DEFAULT`].
-pub const MOST_COMPRESSED: u64 = Limits::DEFAULT.inflated_bytes;
+pub const MAX_COMPRESSED: u64 = Limits::DEFAULT.inflated_bytes;
 
 /// How to make an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,13 +84,13 @@ impl Packer {
     }
 
     /// Packs a file. With `store`, when it would not shrink, and when it is larger than
-    /// [`MOST_COMPRESSED`], it is stored as it is.
+    /// [`MAX_COMPRESSED`], it is stored as it is.
     ///
     /// # Errors
     /// The limit of 4 GiB.
     pub fn pack<'d>(&mut self, file: &'d [u8], store: bool) -> Result<Packed<'d>> {
         let size = size_of_file(file.len() as u64)?;
-        if !store && (1..=MOST_COMPRESSED).contains(&(file.len() as u64)) {
+        if !store && (1..=MAX_COMPRESSED).contains(&(file.len() as u64)) {
             let most = self.compressor.zlib_compress_bound(file.len());
             if self.buffer.len() < most {
                 self.buffer = Vec::new();

@@ -31,7 +31,7 @@ mod table;
 
 pub use archive::{Archive, Inflater};
 pub use build::{
-    BuildOptions, DEFAULT_LEVEL, MOST_COMPRESSED, Packed, Packer, Plan, build, is_stored_kind,
+    BuildOptions, DEFAULT_LEVEL, MAX_COMPRESSED, Packed, Packer, Plan, build, is_stored_kind,
 };
 pub use diff::{Change, Pair, diff, pairs};
 pub use path::safe_path;

@@ -6,10 +6,10 @@ use worldwire_core::{Error, Result};
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
 /// The most bytes of a path: Linux opens no longer ones, Windows mostly much shorter ones.
-const MOST_BYTES: usize = 4_095;
+const MAX_BYTES: usize = 4_095;
 /// The most parts of a path. Each stands for a folder to make, so a few names with thousands of
 /// parts would take far more memory than they have bytes.
-const MOST_PARTS: usize = 128;
+const MAX_PARTS: usize = 128;
 
 /// The name of an entry as a path below a folder that somebody chose: parts with `/` between them.
 ///
@@ -24,8 +24,8 @@ pub fn safe_path(name: &[u8]) -> Result<&str> {
         return Err(Error::malformed("a path in UTF-8", "other bytes").about(found));
     };
     let parts = text.split('/').count();
-    if text.len() > MOST_BYTES || parts > MOST_PARTS {
-        let wanted = format!("a path of at most {MOST_BYTES} bytes and {MOST_PARTS} parts");
+    if text.len() > MAX_BYTES || parts > MAX_PARTS {
+        let wanted = format!("a path of at most {MAX_BYTES} bytes and {MAX_PARTS} parts");
         let found = format!("{} bytes and {parts} parts", text.len());
         return Err(Error::malformed(wanted, found).about(text.to_owned()));
     }

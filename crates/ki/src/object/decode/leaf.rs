@@ -2,7 +2,7 @@
 
 use worldwire_core::{Error, Reader, Result, Trace};
 
-use super::{Decoder, MOST_NOTES, position};
+use super::{Decoder, MAX_NOTES, position};
 use crate::object::encode::parse_choice;
 use crate::object::visitor::{Leaf, Visitor};
 use crate::object::{COMPACT, HUMAN_READABLE};
@@ -137,7 +137,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             Err(unknown) => {
                 let choices = property.choices.as_deref();
                 // Looking for it takes time that hostile streams do not get again and again.
-                let near = choices.filter(|_| self.notes.len() < MOST_NOTES);
+                let near = choices.filter(|_| self.notes.len() < MAX_NOTES);
                 let near = near.and_then(|choices| choices.names().nearest(&unknown));
                 let error = Error::malformed(
                     format!("an option of {}", property.type_name),

@@ -7,7 +7,7 @@
 
 use worldwire_core::{Error, ErrorKind, Reader, Trace};
 
-use super::{Decoder, MOST_NOTES};
+use super::{Decoder, MAX_NOTES};
 use crate::object::visitor::{Slot, Visitor};
 
 /// No place.
@@ -58,7 +58,7 @@ impl Misfits {
         // Those inside of it are part of its bits.
         let inside = self.list.partition_point(|misfit| misfit.bit < bit);
         self.list.truncate(inside);
-        let has_room = self.list.len() < MOST_NOTES;
+        let has_room = self.list.len() < MAX_NOTES;
         self.list
             .push(Misfit { bit, note: has_room.then(|| error.based(base).to_string().into()) });
         Ok(())
@@ -83,7 +83,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             flags: self.flags,
             objects: 0,
             values: self.values,
-            most_values: self.most_values,
+            max_values: self.max_values,
             related: None,
             last: None,
             misfits: Misfits::scout(reader.position() as u64),

@@ -17,13 +17,13 @@ use crate::schema::classes::{Class, Classes, Kind, Property};
 use misfits::Misfits;
 
 /// The most notes that are kept.
-const MOST_NOTES: usize = 200;
+const MAX_NOTES: usize = 200;
 /// So many values an object may hold whatever its size: a short list of equal ones compresses to
 /// almost nothing.
 const FREE_VALUES: u64 = 4_096;
 
 /// How many values there may be in an object that takes so many bytes on the wire.
-pub(super) fn most_values(bytes: usize, limits: &Limits) -> u64 {
+pub(super) fn max_values(bytes: usize, limits: &Limits) -> u64 {
     FREE_VALUES.saturating_add(limits.values_per_byte.saturating_mul(bytes as u64))
 }
 
@@ -42,7 +42,7 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
         objects: 0,
         values: 0,
         // Bytes that are inflated later do not count: those are cheap to send.
-        most_values: most_values(reader.remaining(), reader.limits()),
+        max_values: max_values(reader.remaining(), reader.limits()),
         last: None,
         related: None,
         misfits: None,
@@ -77,7 +77,7 @@ struct Decoder<'o, 'c, V> {
     /// How many values there have been: objects, lists, and all that is in them.
     values: u64,
     /// How many there may be.
-    most_values: u64,
+    max_values: u64,
     /// The class of the last one: neighbours mostly have the same.
     last: Option<&'c Class>,
     /// A class that a property asks for, and one that may stand there.
@@ -171,8 +171,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             return Ok(true);
         }
         self.objects += 1;
-        if self.objects > self.options.most_objects {
-            let error = Error::limit("objects", self.options.most_objects, self.objects);
+        if self.objects > self.options.max_objects {
+            let error = Error::limit("objects", self.options.max_objects, self.objects);
             return Err(reader.place_error(error).inside(name));
         }
         let class = match self.last.filter(|class| class.hash == tag) {
@@ -353,7 +353,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     #[inline]
     fn charge<T>(&mut self, reader: &Reader<'_, T>, count: u64) -> Result<()> {
         self.values += count;
-        if self.values <= self.most_values {
+        if self.values <= self.max_values {
             return Ok(());
         }
         self.too_many(reader)
@@ -361,7 +361,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 
     #[cold]
     fn too_many<T>(&self, reader: &Reader<'_, T>) -> Result<()> {
-        let error = Error::limit("object values", self.most_values, self.values);
+        let error = Error::limit("object values", self.max_values, self.values);
         Err(reader.place_error(error))
     }
 
@@ -426,7 +426,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 
     #[cold]
     fn note(&mut self, bit: u64, text: String) {
-        if self.notes.len() < MOST_NOTES {
+        if self.notes.len() < MAX_NOTES {
             self.notes.push(ObjectNote { bit, text });
         }
     }
@@ -519,7 +519,7 @@ mod tests {
         let (tree, outcome) = reader.conclude(outcome);
         assert_eq!(outcome.unwrap_err(), error);
         assert!(tree.find("object.m_l[0].m_l[0].m_n").is_some());
-        let options = ObjectOptions { most_objects: 10, ..ObjectOptions::default() };
+        let options = ObjectOptions { max_objects: 10, ..ObjectOptions::default() };
         let error = decode(options, &bytes).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Limit { name: "objects", limit: 10, .. }));
     }

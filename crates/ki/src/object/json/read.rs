@@ -97,7 +97,7 @@ pub(super) struct Builder<'c, 'r> {
     pub(super) classes: &'c Classes,
     pub(super) object: Object,
     pub(super) depth: u32,
-    most_depth: u32,
+    max_depth: u32,
     /// Whether properties take the order of the class.
     sort: bool,
     /// Hears of numbers that look rounded.
@@ -110,8 +110,8 @@ impl<'c, 'r> Builder<'c, 'r> {
         limits: &Limits,
         rounded: &'r mut dyn FnMut(&str, i128),
     ) -> Self {
-        let (object, most_depth) = (Object::of_text(), limits.depth);
-        Self { classes, object, depth: 0, most_depth, sort: false, rounded }
+        let (object, max_depth) = (Object::of_text(), limits.depth);
+        Self { classes, object, depth: 0, max_depth, sort: false, rounded }
     }
 
     /// What was built.
@@ -121,8 +121,8 @@ impl<'c, 'r> Builder<'c, 'r> {
 
     /// Goes into an object or a container.
     pub(super) fn deeper(&mut self) -> Result<()> {
-        if self.depth == self.most_depth {
-            let limit = u64::from(self.most_depth);
+        if self.depth == self.max_depth {
+            let limit = u64::from(self.max_depth);
             return Err(Error::limit("depth", limit, limit + 1));
         }
         self.depth += 1;

@@ -23,18 +23,18 @@ pub struct Object {
     unused: usize,
     /// The innermost container that is not complete; its size leads to the one around it.
     open: u32,
-    most_nodes: u64,
+    max_nodes: u64,
 }
 
 /// Room for so many nodes and bytes is made when the outermost object begins.
 const FIRST_NODES: usize = 64;
 const FIRST_BYTES: usize = 64;
 /// So much data of values that are gone is not worth looking at the others.
-const MOST_UNUSED: usize = 1 << 12;
+const MAX_UNUSED: usize = 1 << 12;
 /// What stands in front of the bytes of an unknown object.
 const TEMPLATE_BYTES: usize = 4;
 /// The most nodes that indices can count.
-const MOST_NODES: u64 = u32::MAX as u64 - 1;
+const MAX_NODES: u64 = u32::MAX as u64 - 1;
 /// No node.
 const NONE: u32 = u32::MAX;
 /// In the place of a property: what is left of the object.
@@ -110,13 +110,13 @@ impl Object {
     /// Nothing yet; for at most so many nodes as the limits say.
     #[must_use]
     pub const fn within(limits: &Limits) -> Self {
-        let most_nodes = if limits.nodes < MOST_NODES { limits.nodes } else { MOST_NODES };
-        Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, most_nodes }
+        let max_nodes = if limits.nodes < MAX_NODES { limits.nodes } else { MAX_NODES };
+        Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes }
     }
 
     /// Nothing yet; for all that there is in a text that is in memory already.
     pub(in crate::object) const fn of_text() -> Self {
-        Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, most_nodes: MOST_NODES }
+        Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes: MAX_NODES }
     }
 
     /// Forgets everything but keeps the memory.
@@ -165,7 +165,7 @@ impl Object {
 
     /// An empty object within the same limits.
     pub(in crate::object) fn like(&self) -> Self {
-        Self { most_nodes: self.most_nodes, ..Self::new() }
+        Self { max_nodes: self.max_nodes, ..Self::new() }
     }
 
     /// How many bytes its texts and such take, with those of values that are gone.
@@ -204,8 +204,8 @@ impl Object {
         slot: Slot<'_>,
         make: impl FnOnce(&mut Self) -> Result<Stored>,
     ) -> Result<()> {
-        if self.nodes.len() as u64 >= self.most_nodes {
-            return Err(Error::limit("nodes", self.most_nodes, self.nodes.len() as u64 + 1));
+        if self.nodes.len() as u64 >= self.max_nodes {
+            return Err(Error::limit("nodes", self.max_nodes, self.nodes.len() as u64 + 1));
         }
         let stored = make(self)?;
         self.nodes.push(Node { property: Node::property(slot), stored });
@@ -316,8 +316,8 @@ impl Object {
             return Err(foreign());
         }
         let grown = (self.nodes.len() - count) as u64 + new.nodes.len() as u64;
-        if grown > self.most_nodes {
-            return Err(Error::limit("nodes", self.most_nodes, grown));
+        if grown > self.max_nodes {
+            return Err(Error::limit("nodes", self.max_nodes, grown));
         }
         let base = self.keep(&new.data)?.start;
         let mut fresh = new.nodes.clone();
@@ -339,7 +339,7 @@ impl Object {
                 *size = *size + added - index(count);
             }
         }
-        if self.unused > MOST_UNUSED.max(self.data.len() / 2) {
+        if self.unused > MAX_UNUSED.max(self.data.len() / 2) {
             self.tidy();
         }
         Ok(())

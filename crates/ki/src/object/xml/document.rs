@@ -127,7 +127,7 @@ pub(super) fn document<'t>(
         return None;
     }
     // Two for every object, the root, and a value in the innermost object.
-    let most_depth = (limits.depth as usize).saturating_mul(2).saturating_add(1);
+    let max_depth = (limits.depth as usize).saturating_mul(2).saturating_add(1);
     let mut reader = Reader::from_str(text);
     reader.config_mut().allow_dangling_amp = true;
     let mut document =
@@ -199,8 +199,8 @@ pub(super) fn document<'t>(
             );
             return None;
         }
-        if open.len() == most_depth {
-            let text = format!("elements nested more than {most_depth} deep");
+        if open.len() == max_depth {
+            let text = format!("elements nested more than {max_depth} deep");
             let help = format!("objects can be nested at most {} deep (depth)", limits.depth);
             notes.error(&span, text, &help);
             return None;

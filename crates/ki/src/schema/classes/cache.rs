@@ -22,7 +22,7 @@ use super::{Choices, Class, ClassNote, Classes, Container, Kind, Property};
 const MAGIC: &[u8; 8] = b"WWclass\0";
 const VERSION: u32 = 3;
 /// The most bytes that the names of options take: lists have them once for every property.
-const MOST_NAME_BYTES: u64 = 64 << 20;
+const MAX_NAME_BYTES: u64 = 64 << 20;
 
 /// What type lists contain: a cache made from other lists is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,8 +167,8 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
     let mut name = |index| -> Result<Box<str>> {
         let text = pick(&texts, index)?;
         name_bytes += text.len() as u64;
-        if name_bytes > MOST_NAME_BYTES {
-            return Err(Error::limit("bytes of names", MOST_NAME_BYTES, name_bytes));
+        if name_bytes > MAX_NAME_BYTES {
+            return Err(Error::limit("bytes of names", MAX_NAME_BYTES, name_bytes));
         }
         Ok(Box::from(&*text))
     };

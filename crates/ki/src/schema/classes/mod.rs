@@ -242,9 +242,9 @@ impl Classes {
     }
 
     /// The most notes that are kept.
-    pub const MOST_NOTES: usize = list::MOST_NOTES;
+    pub const MAX_NOTES: usize = list::MAX_NOTES;
 
-    /// What was odd in the lists: at most [`Self::MOST_NOTES`].
+    /// What was odd in the lists: at most [`Self::MAX_NOTES`].
     #[must_use]
     pub fn notes(&self) -> &[ClassNote] {
         &self.notes

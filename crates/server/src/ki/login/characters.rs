@@ -1,6 +1,6 @@
 //! The characters of an account, and the way to a zone.
 
-use worldwire_ki::character::{Character, MOST_NAME_INDICES};
+use worldwire_ki::character::{Character, MAX_NAME_INDICES};
 use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
@@ -10,9 +10,9 @@ use crate::ki::refusal::Refusal;
 use crate::unseen::is_unseen;
 
 /// Bytes of a character's blob at most; real ones have about a hundred.
-const MOST_BLOB: usize = 16 << 10;
+const MAX_BLOB: usize = 16 << 10;
 /// Bytes of a name at most.
-const MOST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 impl Login {
     /// Something that only those may ask for who are let in.
@@ -86,12 +86,12 @@ impl Login {
 
 /// The character that a client wants to create.
 fn character(blob: &[u8], classes: Option<&Classes>) -> Result<Character, Refusal> {
-    if blob.len() > MOST_BLOB {
+    if blob.len() > MAX_BLOB {
         return Err(Refusal::MalformedCharacter);
     }
     let character = Character::read(blob).map_err(|_| Refusal::MalformedCharacter)?;
     if let Some(classes) = classes {
-        let options = ObjectOptions { most_objects: 64, ..ObjectOptions::default() };
+        let options = ObjectOptions { max_objects: 64, ..ObjectOptions::default() };
         let decoded = ObjectCodec::new(classes, options).decode_all(blob, &mut Object::new());
         decoded.map_err(|_| Refusal::MalformedCharacter)?;
     }
@@ -99,8 +99,8 @@ fn character(blob: &[u8], classes: Option<&Classes>) -> Result<Character, Refusa
         !name.contains(|c: char| c.is_control() || is_unseen(c)) && name.trim() == name
     };
     let name = core::str::from_utf8(character.name()).ok().filter(|name| is_plain(name));
-    let fits = name.is_some_and(|name| name.len() <= MOST_NAME);
-    match fits && character.name_indices() <= MOST_NAME_INDICES {
+    let fits = name.is_some_and(|name| name.len() <= MAX_NAME);
+    match fits && character.name_indices() <= MAX_NAME_INDICES {
         true => Ok(character),
         false => Err(Refusal::InvalidName),
     }

@@ -18,7 +18,7 @@ pub(super) const NEXT_USER: &str = "ki.next-user";
 pub(super) const NEXT_CHARACTER: &str = "ki.next-character";
 
 /// Bytes of a name at most.
-const MOST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 
 /// What an account may have beyond others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -359,9 +359,9 @@ pub(super) fn unix_now() -> u32 {
 pub fn check_account_name(name: &str) -> Result<(), String> {
     // The login puts the name between spaces.
     let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
-    if fits && name.len() <= MOST_NAME {
+    if fits && name.len() <= MAX_NAME {
         return Ok(());
     }
-    let wanted = format!("wanted 1 to {MOST_NAME} characters of ASCII without blanks");
+    let wanted = format!("wanted 1 to {MAX_NAME} characters of ASCII without blanks");
     Err(format!("account {name:?}: {wanted}"))
 }

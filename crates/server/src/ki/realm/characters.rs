@@ -34,7 +34,7 @@ pub(super) struct ZoneKey {
 }
 
 /// Keys that wait to be used.
-const MOST_ZONE_KEYS: usize = 65_536;
+const MAX_ZONE_KEYS: usize = 65_536;
 
 /// The `GlobalID` of a character.
 fn global(id: u32) -> u64 {
@@ -147,9 +147,9 @@ impl Realm {
         if state.playing.contains_key(&id) {
             return Err(Refusal::ErrorNoLock);
         }
-        if state.zone_keys.len() >= MOST_ZONE_KEYS {
+        if state.zone_keys.len() >= MAX_ZONE_KEYS {
             state.zone_keys.retain(|_, key| key.expires > now);
-            if state.zone_keys.len() >= MOST_ZONE_KEYS {
+            if state.zone_keys.len() >= MAX_ZONE_KEYS {
                 return Err(Refusal::Timeout);
             }
         }

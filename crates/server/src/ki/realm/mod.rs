@@ -131,7 +131,7 @@ struct State {
 
 /// How many answers to one address may wait because of failed logins. There is no bound for all
 /// together: it would let anybody lock others out.
-const MOST_PAUSING: usize = 16;
+const MAX_PAUSING: usize = 16;
 
 /// Figures of a realm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -344,7 +344,7 @@ impl Realm {
         let state = self.state();
         let found = state.user_named(name).and_then(|user| state.account(user, shared));
         let pause = state.failures.pause(address, &folded(name), now);
-        let too_many = state.pausing.get(&address).is_some_and(|count| *count >= MOST_PAUSING);
+        let too_many = state.pausing.get(&address).is_some_and(|count| *count >= MAX_PAUSING);
         let pause = Some(pause).filter(|pause| is_random && (pause.is_zero() || !too_many));
         Answer::Account { found, pause, fresh }
     }

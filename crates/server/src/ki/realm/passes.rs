@@ -6,7 +6,7 @@ use std::time::Duration;
 use worldwire_ki::crypt::login::Secret;
 
 /// How many of an account are kept. More than this within a CK2's life is no person.
-const MOST_OF_AN_ACCOUNT: usize = 64;
+const MAX_OF_AN_ACCOUNT: usize = 64;
 
 /// A CK2 of an account.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Passes {
         }
         let passes = self.of_user.entry(user).or_default();
         passes.retain(|pass| pass.expires > now);
-        if passes.len() >= MOST_OF_AN_ACCOUNT {
+        if passes.len() >= MAX_OF_AN_ACCOUNT {
             passes.pop_front();
         }
         passes.push_back(Pass { ck2, machine, expires: now.saturating_add(life) });
@@ -116,7 +116,7 @@ mod tests {
         for number in 0..200 {
             passes.add(3, None, Secret::new(number.to_string()), at(9700), at(300));
         }
-        assert_eq!(good(&passes, 3, 0, 9700).len(), MOST_OF_AN_ACCOUNT);
+        assert_eq!(good(&passes, 3, 0, 9700).len(), MAX_OF_AN_ACCOUNT);
         assert_eq!(passes.of_user.len(), 1, "those that expired are gone");
     }
 }

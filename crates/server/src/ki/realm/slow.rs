@@ -12,11 +12,11 @@ const FREE: u32 = 3;
 /// What the first one behind them costs; each one more costs twice as much.
 const FIRST: Duration = Duration::from_millis(250);
 /// What one costs at most.
-const MOST: Duration = Duration::from_secs(4);
+const MAX: Duration = Duration::from_secs(4);
 /// How often room is made for others.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 /// More addresses and names than this are not remembered.
-const MOST_SOURCES: usize = 65_536;
+const MAX_SOURCES: usize = 65_536;
 
 /// Who failed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ impl Failures {
             let (count, last) = self.counts.get(&source).copied().unwrap_or_default();
             let counts = now.saturating_sub(last) < WINDOW && count > FREE;
             let doubled = 1u32.checked_shl(count.saturating_sub(FREE + 1)).unwrap_or(u32::MAX);
-            if counts { FIRST.saturating_mul(doubled).min(MOST) } else { Duration::ZERO }
+            if counts { FIRST.saturating_mul(doubled).min(MAX) } else { Duration::ZERO }
         };
         pause(Source::Address(address)).max(pause(Source::Account(account.to_owned())))
     }
@@ -49,12 +49,12 @@ impl Failures {
     pub(super) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
         // Not for every one of a flood.
         let is_due = now.saturating_sub(self.swept) >= SWEEP_EVERY;
-        if self.counts.len() + 2 > MOST_SOURCES && is_due {
+        if self.counts.len() + 2 > MAX_SOURCES && is_due {
             self.swept = now;
             self.counts.retain(|_, (_, last)| now.saturating_sub(*last) < WINDOW);
         }
         for source in [Source::Address(address), Source::Account(account.to_owned())] {
-            if self.counts.len() >= MOST_SOURCES && !self.counts.contains_key(&source) {
+            if self.counts.len() >= MAX_SOURCES && !self.counts.contains_key(&source) {
                 continue;
             }
             let (count, last) = self.counts.entry(source).or_default();
@@ -81,8 +81,8 @@ mod tests {
         }
         assert_eq!(pauses, [0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 4000, 4000, 4000]);
         // The account from elsewhere, and the address with another account.
-        assert_eq!(failures.pause(away, "merle", at(1)), MOST);
-        assert_eq!(failures.pause(home, "other", at(1)), MOST);
+        assert_eq!(failures.pause(away, "merle", at(1)), MAX);
+        assert_eq!(failures.pause(home, "other", at(1)), MAX);
         assert_eq!(failures.pause(away, "other", at(1)), Duration::ZERO);
         assert_eq!(failures.pause(home, "merle", at(61)), Duration::ZERO);
         failures.add(home, "merle", at(61));
@@ -95,7 +95,7 @@ mod tests {
         for number in 0..100_000u32 {
             failures.add(IpAddr::from(number.to_be_bytes()), "merle", Duration::ZERO);
         }
-        assert_eq!(failures.counts.len(), MOST_SOURCES);
+        assert_eq!(failures.counts.len(), MAX_SOURCES);
         failures.add(IpAddr::from([9, 9, 9, 9]), "x", WINDOW);
         assert_eq!(failures.counts.len(), 2);
     }

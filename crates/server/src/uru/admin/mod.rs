@@ -425,15 +425,15 @@ async fn described(vault: &Vault, id: u32) -> Option<String> {
 /// The only node that a name means.
 fn the_only(name: &str, what: &str, found: Vec<Named>) -> Result<u32, String> {
     /// How many are listed.
-    const MOST: usize = 20;
+    const MAX: usize = 20;
     match &found[..] {
         [] => Err(format!("no {what} is called {name:?}")),
         [one] => Ok(one.id),
         several => {
-            let listed = several.iter().take(MOST);
+            let listed = several.iter().take(MAX);
             let listed: Vec<_> =
                 listed.map(|Named { id, text }| format!("{id} ({text})")).collect();
-            let more = several.len().saturating_sub(MOST);
+            let more = several.len().saturating_sub(MAX);
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
             let (count, listed) = (several.len(), listed.join(", "));
             Err(format!("{count} are called {name:?}; give the number of one: {listed}{more}"))

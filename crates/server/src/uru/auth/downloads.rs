@@ -21,7 +21,7 @@ const STRICT_CHUNK: usize = 1460;
 /// How many chunks may be under way without an acknowledgement.
 const WINDOW: usize = 4;
 /// How many downloads may wait. Clients ask for one after another.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// The downloads of one connection, one after another.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Downloads {
         request: &FileDownloadRequest<'_>,
         sender: &mut Sender,
     ) -> Flow {
-        if self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() >= MAX_WAITING {
             return no_file(request.trans_id, NetError::ServerBusy, sender);
         }
         self.waiting.push_back((request.trans_id, request.filename.to_text()));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Log messages of one connection: as many as this at once, and one more in each interval.
-const MOST: u32 = 20;
+const MAX: u32 = 20;
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Writes what a client says to the log, in bounds.
@@ -29,7 +29,7 @@ impl ClientLog {
     fn has_room(&mut self) -> bool {
         let now = Instant::now();
         let until = self.until.map_or(now, |until| until.max(now)) + EVERY;
-        let has_room = until <= now + EVERY * MOST;
+        let has_room = until <= now + EVERY * MAX;
         if has_room {
             self.until = Some(until);
         }

@@ -25,7 +25,7 @@ const CAPS: [u32; 1] = [Caps::SCORE_LEADER_BOARDS];
 /// The billing type of an account that has paid.
 const PAID: u32 = 1;
 /// Clients keep the players of an account in an array of six, and do not check.
-const MOST_PLAYERS: usize = 5;
+const MAX_PLAYERS: usize = 5;
 
 impl AuthService {
     /// `ClientRegisterRequest`: the first message, answered with what the login has to prove.
@@ -124,7 +124,7 @@ impl AuthService {
                 self.recent = Recent::default();
                 self.log.account = Some(name.clone());
                 tracing::info!(%address, account = name, form = ?login.form, "logged in");
-                for player in login.players.iter().take(MOST_PLAYERS) {
+                for player in login.players.iter().take(MAX_PLAYERS) {
                     self.reply(
                         sender,
                         reply::AcctPlayerInfo {

@@ -27,8 +27,8 @@ const HANDOVER: Duration = Duration::from_secs(5);
 /// What was sent so long before a client was heard may not have reached it by then.
 const MARGIN: Duration = Duration::from_secs(5);
 /// How much is repeated at most.
-const MOST_MESSAGES: usize = 256;
-const MOST_BYTES: usize = 64 << 10;
+const MAX_MESSAGES: usize = 256;
+const MAX_BYTES: usize = 64 << 10;
 
 /// What goes on with another connection.
 #[derive(Debug)]
@@ -241,7 +241,7 @@ impl Recent {
     pub(super) fn sent(&mut self, message: Vec<u8>) {
         self.bytes += message.len();
         self.messages.push_back((Instant::now(), message.into()));
-        while self.messages.len() > MOST_MESSAGES || self.bytes > MOST_BYTES {
+        while self.messages.len() > MAX_MESSAGES || self.bytes > MAX_BYTES {
             self.forget_first();
         }
     }
@@ -293,11 +293,11 @@ mod tests {
         for number in 0..1000 {
             recent.sent(vec![0; number]);
         }
-        assert!(recent.bytes <= MOST_BYTES && recent.bytes > MOST_BYTES - 1000);
+        assert!(recent.bytes <= MAX_BYTES && recent.bytes > MAX_BYTES - 1000);
         assert_eq!(recent.iter().last().unwrap().len(), 999);
         for _ in 0..1000 {
             recent.sent(vec![0; 2]);
         }
-        assert_eq!((recent.iter().count(), recent.bytes), (MOST_MESSAGES, MOST_MESSAGES * 2));
+        assert_eq!((recent.iter().count(), recent.bytes), (MAX_MESSAGES, MAX_MESSAGES * 2));
     }
 }

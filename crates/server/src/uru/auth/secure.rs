@@ -18,9 +18,9 @@ const DIRECTORIES: [(&str, &str); 2] = [("Python", "pak"), ("SDL", "sdl")];
 /// The longest file, in bytes.
 const LONGEST: u64 = 64 << 20;
 /// How many bytes of encrypted files are kept in memory.
-const MOST_CACHED: usize = 128 << 20;
+const MAX_CACHED: usize = 128 << 20;
 /// How many files a list may have.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// The folder of secure files. Those that lie there plain are encrypted on the way out.
 pub struct SecureFiles {
@@ -85,7 +85,7 @@ impl SecureFiles {
             let size = u32::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
             let name = ZStr::from(&*format!("{directory}\\{name}"));
             entries.push(FileListEntry { name, size: HiLo(size) });
-            if entries.len() > MOST_FILES {
+            if entries.len() > MAX_FILES {
                 let text = format!("{directory}: too many files");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, text));
             }
@@ -128,7 +128,7 @@ impl SecureFiles {
         let bytes = Arc::new(bytes);
         let mut cache = lock();
         let cached: usize = cache.values().map(|(_, bytes)| bytes.len()).sum();
-        if cached + bytes.len() > MOST_CACHED {
+        if cached + bytes.len() > MAX_CACHED {
             cache.clear();
         }
         cache.insert(path, (stamp, Arc::clone(&bytes)));

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use worldwire_core::Field as _;
 use worldwire_core::json::Json;
 use worldwire_uru::types::Uuid;
-use worldwire_uru::vault::MOST_STRING_UNITS;
+use worldwire_uru::vault::MAX_STRING_UNITS;
 
 use crate::config::ConfigError;
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
@@ -115,9 +115,9 @@ impl FixedAge {
         }
         for text in [&self.filename, &self.instance_name, &self.user_name, &self.description] {
             let units = text.encode_utf16().count();
-            if units > MOST_STRING_UNITS || text.contains(char::is_control) {
+            if units > MAX_STRING_UNITS || text.contains(char::is_control) {
                 return Err(format!(
-                    "wanted at most {MOST_STRING_UNITS} characters, found {text:?}"
+                    "wanted at most {MAX_STRING_UNITS} characters, found {text:?}"
                 ));
             }
         }

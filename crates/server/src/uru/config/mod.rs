@@ -21,7 +21,7 @@ pub use ages::{Ages, FixedAge};
 /// The port of Uru's servers.
 pub const PORT: u16 = 14_617;
 /// The most units of a gatekeeper's address: its field holds 24 with a terminator.
-const MOST_ADDRESS_UNITS: usize = 23;
+const MAX_ADDRESS_UNITS: usize = 23;
 
 /// The configuration of a shard. Paths are relative to the shard's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -174,12 +174,12 @@ impl Default for ShardConfig {
 impl Default for Limits {
     fn default() -> Self {
         let Capacity { total, per_address } = Capacity::default();
-        let VaultConfig { most_nodes, most_in_inbox, .. } = VaultConfig::default();
+        let VaultConfig { max_nodes, max_in_inbox, .. } = VaultConfig::default();
         Self {
             connections: total,
             connections_per_address: per_address,
-            nodes_per_player: most_nodes,
-            nodes_in_inbox: most_in_inbox,
+            nodes_per_player: max_nodes,
+            nodes_in_inbox: max_in_inbox,
         }
     }
 }
@@ -283,8 +283,8 @@ impl ShardConfig {
             on_duplicate,
             restricted,
             failed_logins,
-            most_nodes: self.limits.nodes_per_player,
-            most_in_inbox: self.limits.nodes_in_inbox,
+            max_nodes: self.limits.nodes_per_player,
+            max_in_inbox: self.limits.nodes_in_inbox,
             any_temporary_age: self.auth.temporary_ages,
             ..VaultConfig::default()
         };
@@ -333,8 +333,8 @@ impl ShardConfig {
 /// What is wrong with it.
 pub fn check_public_address(text: &str) -> Result<(), ConfigError> {
     let units = text.encode_utf16().count();
-    if units == 0 || units > MOST_ADDRESS_UNITS {
-        let wanted = format!("wanted 1 to {MOST_ADDRESS_UNITS} characters, found {units}");
+    if units == 0 || units > MAX_ADDRESS_UNITS {
+        let wanted = format!("wanted 1 to {MAX_ADDRESS_UNITS} characters, found {units}");
         return Err(ConfigError(wanted));
     }
     let (host, port) = text.split_once(':').unwrap_or((text, "1"));
@@ -389,7 +389,7 @@ impl fmt::Display for Commented<'_> {
 
 # Where clients connect: all services share one port. 0.0.0.0 is every address of this machine.
 listen = {listen}
-# What clients are told to connect to: an IPv4 address, or a name of at most {MOST_ADDRESS_UNITS}
+# What clients are told to connect to: an IPv4 address, or a name of at most {MAX_ADDRESS_UNITS}
 # characters. Players on other machines are sent to their own machine while it is 127.0.0.1.
 public_address = {public}
 # The status page, with /status, /welcome, /metrics and /health. Empty for none.

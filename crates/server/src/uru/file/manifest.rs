@@ -46,7 +46,7 @@ impl Stamp {
 /// How deep folders are followed, and how many files a manifest may have: the reply holds about a
 /// million units, and an entry takes a hundred at least.
 const DEEPEST: usize = 16;
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// The manifest of a `.mfs` file.
 ///
@@ -161,7 +161,7 @@ fn find_files(
             find_files(root, &path, depth + 1, found)?;
         } else if kind.is_file() {
             found.insert(path, Stamp::of(&entry.metadata()?));
-            if found.len() > MOST_FILES {
+            if found.len() > MAX_FILES {
                 return too_many("too many files");
             }
         }

@@ -33,7 +33,7 @@ const CHUNK: usize = 32 << 10;
 /// How many chunks are read and queued at a time.
 const CHUNKS: usize = 4;
 /// How many downloads may wait on a connection. Clients ask for one after another.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 
 /// A file connection.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl FileService {
         if !self.admits(request.build_id) {
             return refuse_download(trans_id, NetError::OldBuildId, sender);
         }
-        if self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() >= MAX_WAITING {
             return refuse_download(trans_id, NetError::ServerBusy, sender);
         }
         self.reader_id = self.reader_id.wrapping_add(1);

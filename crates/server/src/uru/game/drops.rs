@@ -9,7 +9,7 @@ use worldwire_uru::age::DropKind;
 /// How often is logged what a client can make happen often.
 const EVERY: Duration = Duration::from_secs(60);
 /// Players and reasons that are told apart within that time; the rest is counted together.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// The messages that were dropped in the last minute: the first of each player for each reason is
 /// logged at once, how many followed when the minute is over.
@@ -29,7 +29,7 @@ impl Drops {
             self.report(age);
         }
         self.since.get_or_insert_with(Instant::now);
-        let has_room = self.followed.len() < MOST;
+        let has_room = self.followed.len() < MAX;
         match self.followed.get_mut(&(player, why.name())) {
             Some(count) => *count += 1,
             None if has_room => {
@@ -80,7 +80,7 @@ mod tests {
     async fn a_crowd_does_not_fill_the_log() {
         let mut drops = Drops::default();
         let logged = (0..10_000).filter(|player| drops.is_first("city", *player, DropKind::Limit));
-        assert_eq!(logged.count(), MOST);
-        assert_eq!(drops.others, 10_000 - MOST as u64);
+        assert_eq!(logged.count(), MAX);
+        assert_eq!(drops.others, 10_000 - MAX as u64);
     }
 }

@@ -14,7 +14,7 @@ use worldwire_uru::schema::Descriptors;
 /// The longest file, in bytes.
 const LONGEST: u64 = 16 << 20;
 /// Problems of the files that are logged.
-const MOST_PROBLEMS: usize = 20;
+const MAX_PROBLEMS: usize = 20;
 
 /// The files of a shard's folder: `ages/NAME.age`, and `secure/SDL/*.sdl`, which clients get as
 /// well. They may be encrypted as clients have them. They are read again when they have changed and
@@ -52,7 +52,7 @@ impl AgeFiles {
         match self.read(&path) {
             Ok(text) => {
                 let (file, problems) = AgeFile::parse(&path.to_string_lossy(), &text);
-                for problem in problems.iter().take(MOST_PROBLEMS) {
+                for problem in problems.iter().take(MAX_PROBLEMS) {
                     tracing::warn!(%problem, "an age file");
                 }
                 file
@@ -89,7 +89,7 @@ impl AgeFiles {
         }
         let all =
             Descriptors::load(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())));
-        for problem in all.problems().iter().take(MOST_PROBLEMS) {
+        for problem in all.problems().iter().take(MAX_PROBLEMS) {
             tracing::warn!(%problem, "descriptors");
         }
         tracing::info!(files = stamps.len(), descriptors = all.len(), "descriptors were read");

@@ -24,9 +24,9 @@ use crate::uru::vault::Vault;
 /// How long a player may take to an age after it was asked for.
 const FRESH: Duration = Duration::from_secs(60);
 /// How often a join meets an age that is just ending.
-const MOST_TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 /// How many commands may wait for an age; connections wait before they read more.
-const MOST_COMMANDS: usize = 256;
+const MAX_COMMANDS: usize = 256;
 /// How long ages may take to write what they have when the shard stops.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -263,7 +263,7 @@ impl Games {
         };
         let Traveller { name, is_admin, .. } = &expected.traveller;
         let member = Player { id: player, name: name.clone(), is_admin: *is_admin, account };
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let (serial, commands) = self.host(number, &expected.place)?;
             let seat = self.0.next.fetch_add(1, Ordering::Relaxed);
             let effort = Arc::<Effort>::default();
@@ -324,7 +324,7 @@ impl Games {
             return Ok((running.serial, running.commands.clone()));
         }
         let serial = self.0.next.fetch_add(1, Ordering::Relaxed);
-        let (commands, inbox) = mpsc::channel(MOST_COMMANDS);
+        let (commands, inbox) = mpsc::channel(MAX_COMMANDS);
         let host = Host::open(self.clone(), number, serial, place.clone(), inbox);
         let task = tokio::spawn(host);
         let running = Running { serial, commands: commands.clone(), task };

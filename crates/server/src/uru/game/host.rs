@@ -72,7 +72,7 @@ pub(super) struct Arrival {
 /// How often is logged what a client can make happen often.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 /// Commands between two looks at the clock and the vault.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 
 /// An age that runs.
 pub(super) struct Host {
@@ -174,7 +174,7 @@ impl Host {
             tokio::select! {
                 command = inbox.recv() => {
                     self.obey(command.unwrap_or(Command::Stop));
-                    for _ in 1..MOST_AT_ONCE {
+                    for _ in 1..MAX_AT_ONCE {
                         self.settle();
                         match inbox.try_recv() {
                             Ok(command) => self.obey(command),

@@ -16,7 +16,7 @@ use crate::uru::vault::{Connection, Notice, Notices, Vault};
 /// How long to wait before the vault is asked again.
 const BACK_OFF: Duration = Duration::from_secs(2);
 /// States of the age that are known to be its own.
-const MOST_KNOWN: usize = 4;
+const MAX_KNOWN: usize = 4;
 /// How often the vault is asked when the age ends.
 const LAST_TRIES: u32 = 4;
 
@@ -179,7 +179,7 @@ impl Keeper {
 
     fn knows(&mut self, blob: Vec<u8>) {
         self.known.push_front(blob);
-        self.known.truncate(MOST_KNOWN);
+        self.known.truncate(MAX_KNOWN);
     }
 
     /// Begins to write everything that waits.

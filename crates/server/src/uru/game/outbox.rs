@@ -8,9 +8,9 @@ use worldwire_uru::age::{Instance, Packet, Queue};
 
 /// How many bytes may wait for a client that reads slowly; see [`Queue`].
 /// Whoever joins a full age gets all of it at once.
-const MOST_WAITING: usize = 8 << 20;
+const MAX_WAITING: usize = 8 << 20;
 /// How many messages are taken at once: a connection has room for 1,024.
-const MOST_TAKEN: usize = 256;
+const MAX_TAKEN: usize = 256;
 
 /// What waits for a client. The age puts it in, and never waits; the connection takes it out as its
 /// client reads.
@@ -55,7 +55,7 @@ impl Outbox {
     /// One with nothing in it.
     #[must_use]
     pub fn new() -> Self {
-        let inner = Inner { queue: Queue::new(MOST_WAITING), closed: None };
+        let inner = Inner { queue: Queue::new(MAX_WAITING), closed: None };
         Self { inner: Mutex::new(inner), news: Notify::new() }
     }
 
@@ -97,7 +97,7 @@ impl Outbox {
         let mut inner = self.inner();
         let mut taken = 0;
         while taken < bytes
-            && packets.len() < MOST_TAKEN
+            && packets.len() < MAX_TAKEN
             && let Some(packet) = inner.queue.pop()
         {
             taken += packet.bytes().len();
@@ -173,7 +173,7 @@ mod tests {
             pushed += 1;
         }
         let cost = packet.bytes().len() + 128;
-        assert_eq!(pushed, MOST_WAITING / cost);
+        assert_eq!(pushed, MAX_WAITING / cost);
         outbox.news().await;
         assert!(outbox.is_empty() && outbox.end().is_some());
         assert!(!outbox.push(packet));

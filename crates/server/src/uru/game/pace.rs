@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 /// Messages of one player that an age has not handled yet.
-const MOST_UNDER_WAY: usize = 16;
+const MAX_UNDER_WAY: usize = 16;
 /// How many messages a second a player may send for long. Clients send a few dozen.
 const MESSAGES_PER_SECOND: u32 = 400;
 /// How long a player may speak as fast as it likes before that: as much as is paid off meanwhile.
@@ -33,7 +33,7 @@ pub(super) struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { turns: Arc::new(Semaphore::new(MOST_UNDER_WAY)), nanos: AtomicU64::new(0) }
+        Self { turns: Arc::new(Semaphore::new(MAX_UNDER_WAY)), nanos: AtomicU64::new(0) }
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
     async fn an_age_has_few_messages_of_one_player_to_do() {
         let effort = Effort::default();
         let mut turns = Vec::new();
-        for _ in 0..MOST_UNDER_WAY {
+        for _ in 0..MAX_UNDER_WAY {
             turns.extend(effort.turn().await);
         }
         assert!(tokio::time::timeout(Duration::from_millis(5), effort.turn()).await.is_err());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
-use worldwire_uru::vault::{Blob, MOST_STRING_UNITS, NodeType, VaultNode};
+use worldwire_uru::vault::{Blob, MAX_STRING_UNITS, NodeType, VaultNode};
 
 use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State, Vault, decode, text};
 
@@ -189,7 +189,7 @@ impl State {
 
     fn set_settings(&mut self, name: &str, blob: &[u8]) -> Outcome<()> {
         let units = name.encode_utf16().count();
-        if units == 0 || units > MOST_STRING_UNITS {
+        if units == 0 || units > MAX_STRING_UNITS {
             return Err(NetError::InvalidParameter.into());
         }
         let node_id = match self.age_settings(name) {

@@ -20,12 +20,12 @@ pub(super) struct Server {
     /// Whether players stand in a table of their own.
     has_players: bool,
     /// The most characters of a Text.
-    most_text: usize,
+    max_text: usize,
 }
 
-pub(super) const DIRTSAND: Server = Server { beta_tester: 4, has_players: true, most_text: 1024 };
+pub(super) const DIRTSAND: Server = Server { beta_tester: 4, has_players: true, max_text: 1024 };
 pub(super) const MOULARS: Server =
-    Server { beta_tester: 2, has_players: false, most_text: usize::MAX };
+    Server { beta_tester: 2, has_players: false, max_text: usize::MAX };
 
 /// A table, by its names in both databases.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(super) struct Rows {
 /// The first node of both servers.
 const FIRST_NODE: u32 = 10_001;
 /// The most characters of any other text.
-const MOST_SHORT: usize = 64;
+const MAX_SHORT: usize = 64;
 /// What accounts of both have: it is paid.
 const BILLING: i64 = 1;
 
@@ -398,7 +398,7 @@ impl Exporter<'_> {
     fn nodes(&mut self) -> Filled {
         let (mut rows, mut unmade) = (Vec::new(), 0);
         for (id, node) in &self.nodes {
-            let most_text = self.server.most_text;
+            let max_text = self.server.max_text;
             let left = &mut self.left;
             let mut text = |name: &str, field: &Option<TermStr<'_>>, most| {
                 field.as_ref().map_or(Value::Null, |field| {
@@ -417,12 +417,12 @@ impl Exporter<'_> {
                     [$(text($name, &node.$field, $most)),*]
                 };
             }
-            let age_name = text("CreateAgeName", &node.create_age_name, MOST_SHORT);
-            let strings = texts!(MOST_SHORT;
+            let age_name = text("CreateAgeName", &node.create_age_name, MAX_SHORT);
+            let strings = texts!(MAX_SHORT;
                 "String64_1" string64_1, "String64_2" string64_2, "String64_3" string64_3,
                 "String64_4" string64_4, "String64_5" string64_5, "String64_6" string64_6,
                 "IString64_1" istring64_1, "IString64_2" istring64_2);
-            let long = texts!(most_text; "Text_1" text_1, "Text_2" text_2);
+            let long = texts!(max_text; "Text_1" text_1, "Text_2" text_2);
             let made = fields!(unsigned: create_time, modify_time, creator_id);
             let creator = node.creator_acct;
             unmade += usize::from(creator.is_none() || made.contains(&Value::Null));

@@ -53,9 +53,9 @@ enum Standing {
 }
 
 /// How many nodes are looked at on the way up. What is in more places belongs to nobody.
-const MOST_ABOVE: usize = 4_096;
+const MAX_ABOVE: usize = 4_096;
 /// How many ages may belong to one another in a row.
-const MOST_AGES: usize = 8;
+const MAX_AGES: usize = 8;
 /// Types of text notes: come and visit an age; do not any more.
 const VISIT: i32 = 4;
 const UNVISIT: i32 = 5;
@@ -243,7 +243,7 @@ impl State {
             return true;
         }
         let mut age = age;
-        for _ in 0..MOST_AGES {
+        for _ in 0..MAX_AGES {
             let Some(info) = self.graph.child(age, NodeType::AgeInfo, None) else { return false };
             let Some(facts) = self.graph.age_info(info) else { return false };
             if facts.public
@@ -462,7 +462,7 @@ impl State {
                         Standing::Owner => self.commands(session, parent),
                     },
                     Some(_) => {
-                        if met.len() < MOST_ABOVE && met.insert(parent) {
+                        if met.len() < MAX_ABOVE && met.insert(parent) {
                             waiting.push(parent);
                         }
                         false
@@ -498,7 +498,7 @@ impl State {
                     Some(NodeType::PlayerInfo) => above == Some(NodeType::Player),
                     _ => true,
                 };
-                if holds && met.len() < MOST_ABOVE && met.insert(parent) {
+                if holds && met.len() < MAX_ABOVE && met.insert(parent) {
                     waiting.push(parent);
                 }
             }

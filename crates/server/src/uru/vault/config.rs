@@ -1,7 +1,7 @@
 //! What an operator may choose about a vault.
 
 use worldwire_uru::types::Uuid;
-use worldwire_uru::vault::MOST_TEXT_UNITS;
+use worldwire_uru::vault::MAX_TEXT_UNITS;
 
 /// The rules of a shard, as far as its operator chooses them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct VaultConfig {
     /// Default true.
     pub strict: bool,
     /// UTF-16 units of a node's Text when it is saved. Default 1,023.
-    pub most_text: usize,
+    pub max_text: usize,
     /// What becomes of a player that is chosen while it is active elsewhere. Default refuse.
     pub on_duplicate: OnDuplicate,
     /// Players of one account. Default and most 5: clients have no room for more.
@@ -41,13 +41,13 @@ pub struct VaultConfig {
     /// Whether whoever knows an age of the vault may enter it. Default false.
     pub open_ages: bool,
     /// Nodes that one player may have made. Default 20,000; 0 is no limit.
-    pub most_nodes: usize,
+    pub max_nodes: usize,
     /// Nodes in a player's inbox, above which others send it no more. Default 500; 0 is no limit.
-    pub most_in_inbox: usize,
+    pub max_in_inbox: usize,
     /// Bytes of node contents that are kept in memory. Default 64 MiB.
     pub cache_bytes: usize,
     /// Notices that may wait for a connection; one that lets more pile up is ended. Default 1,000.
-    pub most_notices: usize,
+    pub max_notices: usize,
 }
 
 /// What becomes of a player that is chosen while it is active elsewhere.
@@ -88,7 +88,7 @@ impl Default for VaultConfig {
         Self {
             first_node: 10_001,
             strict: true,
-            most_text: MOST_TEXT_UNITS,
+            max_text: MAX_TEXT_UNITS,
             on_duplicate: OnDuplicate::default(),
             players: 5,
             restricted: false,
@@ -114,10 +114,10 @@ impl Default for VaultConfig {
             temporary_ages: vec![text("StartUp"), text("AvatarCustomization")],
             any_temporary_age: false,
             open_ages: false,
-            most_nodes: 20_000,
-            most_in_inbox: 500,
+            max_nodes: 20_000,
+            max_in_inbox: 500,
             cache_bytes: 64 << 20,
-            most_notices: 1_000,
+            max_notices: 1_000,
         }
     }
 }

@@ -32,7 +32,7 @@ use super::inspect::{Finding, problems};
 use super::state::{Outcome, Session, State};
 use crate::uru::accounts::Account;
 use crate::uru::players::{Player, folded_player};
-use crate::uru::scores::{MOST_KIND, Score};
+use crate::uru::scores::{MAX_KIND, Score};
 
 /// A whole vault.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -149,7 +149,7 @@ pub(crate) struct ScoreLine {
 }
 
 /// What the next numbers may be, so that there is room for more.
-const MOST_NEXT: u32 = u32::MAX - 1_000_000;
+const MAX_NEXT: u32 = u32::MAX - 1_000_000;
 
 impl Dump {
     /// The version of the format.
@@ -279,8 +279,8 @@ impl Dump {
             "score" => {
                 let one: ScoreLine = from_json(json)?;
                 let id = one.id;
-                if one.kind > MOST_KIND {
-                    let wanted = format!("wanted a kind of 0 to {MOST_KIND}");
+                if one.kind > MAX_KIND {
+                    let wanted = format!("wanted a kind of 0 to {MAX_KIND}");
                     return Err(format!("score {id}: {wanted}, found {}", one.kind));
                 }
                 twice(self.scores.insert(id, one).is_some(), format!("score {id}"))
@@ -293,15 +293,15 @@ impl Dump {
     /// # Errors
     /// What is wrong.
     fn check(&self) -> Result<(), String> {
-        if self.head.next_node > MOST_NEXT || self.head.next_score > MOST_NEXT {
-            return Err(format!("wanted next_node and next_score of at most {MOST_NEXT}"));
+        if self.head.next_node > MAX_NEXT || self.head.next_score > MAX_NEXT {
+            return Err(format!("wanted next_node and next_score of at most {MAX_NEXT}"));
         }
         // The next ones follow the highest.
         let highest =
             [("node", self.nodes.keys().next_back()), ("score", self.scores.keys().next_back())];
         for (what, id) in highest {
-            if let Some(id) = id.filter(|id| **id >= MOST_NEXT) {
-                return Err(format!("{what} {id}: wanted a number below {MOST_NEXT}"));
+            if let Some(id) = id.filter(|id| **id >= MAX_NEXT) {
+                return Err(format!("{what} {id}: wanted a number below {MAX_NEXT}"));
             }
         }
         let mut graph = Graph::default();

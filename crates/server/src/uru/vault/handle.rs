@@ -125,7 +125,7 @@ pub struct Vault {
     messages: mpsc::Sender<Message>,
     ends: mpsc::UnboundedSender<ConnectionId>,
     next: Arc<AtomicU64>,
-    most_notices: usize,
+    max_notices: usize,
     failing: Arc<AtomicBool>,
 }
 
@@ -136,7 +136,7 @@ impl fmt::Debug for Vault {
 }
 
 /// Requests that may wait for the vault; whoever makes more waits.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 
 impl Vault {
     /// Opens the vault of a database: reads it, makes what every shard has if that is missing, and
@@ -162,15 +162,15 @@ impl Vault {
         config: VaultConfig,
         environment: Environment,
     ) -> Result<Self, VaultError> {
-        let most_notices = config.most_notices.max(1);
+        let max_notices = config.max_notices.max(1);
         let Environment { clock, random } = environment;
         let state = State::new(config, key, random);
-        let (messages, inbox) = mpsc::channel(MOST_WAITING);
+        let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         let failing = Arc::<AtomicBool>::default();
         let task = Task::open(store, state, clock, Arc::clone(&failing)).await?;
         tokio::spawn(task.run(inbox, ended));
-        Ok(Self { messages, ends, next: Arc::default(), most_notices, failing })
+        Ok(Self { messages, ends, next: Arc::default(), max_notices, failing })
     }
 
     /// Whether the database did not take the last batch of changes.
@@ -185,7 +185,7 @@ impl Vault {
     /// [`NetError::RemoteShutdown`].
     pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
-        let (outlet, notices) = mpsc::channel(self.most_notices);
+        let (outlet, notices) = mpsc::channel(self.max_notices);
         let (reply, replied) = oneshot::channel();
         let mark = Arc::<AtomicU64>::default();
         // Made first: whatever happens from here on, its end is reported.
@@ -473,7 +473,7 @@ impl Connection {
             |state, id| state.refs(id, node_id)
 
         /// `VaultNodeFind`: the template as it stands on the wire. At most
-        /// [`MOST_FOUND`](super::MOST_FOUND) nodes.
+        /// [`MAX_FOUND`](super::MAX_FOUND) nodes.
         find(template: Vec<u8>) -> Vec<u32>;
             |state, id| state.find(id, &template)
 

@@ -42,7 +42,7 @@ pub struct Finding {
 }
 
 /// Lines of one tree.
-const MOST_LINES: usize = 100_000;
+const MAX_LINES: usize = 100_000;
 /// Parts of the vault of which contents are needed at the same time.
 pub(super) const AT_ONCE: usize = 4_096;
 
@@ -57,7 +57,7 @@ impl State {
         let mut shown = HashSet::new();
         let mut waiting = vec![(0, root)];
         while let Some((level, id)) = waiting.pop()
-            && nodes.len() < MOST_LINES
+            && nodes.len() < MAX_LINES
         {
             let new = shown.insert(id);
             nodes.push((level, id, !new));

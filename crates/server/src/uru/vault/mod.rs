@@ -81,7 +81,7 @@ pub use exchange::{Dump, DumpError};
 pub use handle::{Connection, Environment, Notice, Notices, Randomness, Vault, VaultError};
 pub use inspect::{Finding, TreeLine};
 pub use lookup::Named;
-pub use operations::MOST_FOUND;
+pub use operations::MAX_FOUND;
 pub use trees::AgeNodes;
 
 pub(crate) use content::{Facts, decode, encode as encode_node};

@@ -9,11 +9,11 @@ use super::content::{Content, decode, encode, folder, has_inner_zero};
 use super::state::{Outcome, State};
 
 /// The most nodes that a search may find.
-pub const MOST_FOUND: usize = 512;
+pub const MAX_FOUND: usize = 512;
 /// The most nodes of a search that are looked at, whether or not they may be read.
-const MOST_LOOKED_AT: usize = 4_096;
+const MAX_LOOKED_AT: usize = 4_096;
 /// The most references that a reply can hold.
-const MOST_REFS: usize = 1_048_576;
+const MAX_REFS: usize = 1_048_576;
 
 impl State {
     /// `VaultNodeCreate`: makes a node. Types that only the server makes are refused.
@@ -125,7 +125,7 @@ impl State {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
         let refs = self.graph.reachable(id);
-        if refs.len() > MOST_REFS { Err(NetError::InternalError.into()) } else { Ok(refs) }
+        if refs.len() > MAX_REFS { Err(NetError::InternalError.into()) } else { Ok(refs) }
     }
 
     /// `VaultNodeFind`: the nodes that have all fields of a template, and may be read.
@@ -135,8 +135,8 @@ impl State {
         if template.mask() == 0 || template.node_type.is_none() && !session.is_admin() {
             return Err(NetError::InvalidParameter.into());
         }
-        let found = self.graph.find(&template, MOST_LOOKED_AT).into_iter();
-        Ok(found.filter(|id| self.may_read(connection, session, *id)).take(MOST_FOUND).collect())
+        let found = self.graph.find(&template, MAX_LOOKED_AT).into_iter();
+        Ok(found.filter(|id| self.may_read(connection, session, *id)).take(MAX_FOUND).collect())
     }
 
     /// `VaultSendNode`: puts a node into the inbox of another player, unless that is full. With an
@@ -160,7 +160,7 @@ impl State {
         }
         let inbox = self.graph.child(receiver, NodeType::Folder, Some(folder::INBOX));
         let inbox = inbox.ok_or(NetError::VaultNodeNotFound)?;
-        let most = self.config.most_in_inbox;
+        let most = self.config.max_in_inbox;
         let is_new = self.graph.owner(inbox, node).is_none();
         if is_new
             && !session.is_admin()
@@ -187,7 +187,7 @@ impl State {
     /// # Errors
     /// [`NetError::VaultNodeAccessViolation`].
     pub(crate) fn check_room(&self, player: u32, more: usize) -> Result<(), NetError> {
-        let most = self.config.most_nodes;
+        let most = self.config.max_nodes;
         let built = self.built.get(&player).copied().unwrap_or_default();
         if most == 0 || self.graph.made_by(player) + built + more <= most {
             Ok(())
@@ -199,7 +199,7 @@ impl State {
     /// Texts that are too long are refused, and so are those with a zero inside, of which each
     /// client would show another part.
     pub(crate) fn check_texts(&self, node: &VaultNode<'_>) -> Result<(), NetError> {
-        let short = node.check_lengths(self.config.most_text).is_ok();
+        let short = node.check_lengths(self.config.max_text).is_ok();
         if short && !has_inner_zero(node) { Ok(()) } else { Err(NetError::InvalidParameter) }
     }
 }

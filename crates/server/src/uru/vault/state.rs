@@ -131,7 +131,7 @@ pub(crate) struct Mark {
 }
 
 /// The bytes of a node that a reply can hold.
-const MOST_NODE_BYTES: usize = 1_048_576;
+const MAX_NODE_BYTES: usize = 1_048_576;
 
 /// The setting that holds the number of the next node. Numbers are never used twice, not even
 /// that of a node which is gone.
@@ -280,7 +280,7 @@ impl State {
     /// Replaces the content of a node.
     pub(crate) fn put_node(&mut self, id: u32, node: &VaultNode<'_>) -> Outcome<()> {
         let data = encode(node)?;
-        if data.len() > MOST_NODE_BYTES {
+        if data.len() > MAX_NODE_BYTES {
             return Err(NetError::InvalidParameter.into());
         }
         let entry = Entry::of(node, &self.graph.keys);

@@ -120,7 +120,7 @@ impl fmt::Debug for Task {
 }
 
 /// Requests of one batch. More would make the first of them wait too long.
-const MOST_AT_ONCE: usize = 512;
+const MAX_AT_ONCE: usize = 512;
 /// How long the database may take over a batch, beside a millisecond for each row.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long to wait before the database is asked again: at first, and at most.
@@ -178,7 +178,7 @@ impl Task {
                     self.gone.extend(end);
                     end.is_some()
                 }
-                count = inbox.recv_many(&mut messages, MOST_AT_ONCE) => count != 0,
+                count = inbox.recv_many(&mut messages, MAX_AT_ONCE) => count != 0,
             };
             if !open {
                 break;
@@ -186,7 +186,7 @@ impl Task {
             while let Ok(end) = ended.try_recv() {
                 self.gone.push(end);
             }
-            while messages.len() < MOST_AT_ONCE
+            while messages.len() < MAX_AT_ONCE
                 && let Ok(message) = inbox.try_recv()
             {
                 messages.push(message);

@@ -7,9 +7,9 @@ use worldwire_core::{Result, nearest};
 use super::record::{Block, width};
 use super::{Cell, Changed, Tape};
 use crate::message::Leniency;
-use crate::message::encode::MOST_BYTES;
+use crate::message::encode::MAX_BYTES;
 use crate::message::fault::Fault;
-use crate::message::scalar::{MOST_SCALAR, kind_of, write_scalar};
+use crate::message::scalar::{MAX_SCALAR, kind_of, write_scalar};
 use crate::message::value::{Step, Value, path_steps};
 use crate::schema::plan::{Field, FieldKind, Op, Plan};
 
@@ -120,7 +120,7 @@ impl Tape {
         };
         match (plan.field(field).kind(), value) {
             (FieldKind::Scalar { scalar, spot }, _) => {
-                let mut room = [0; MOST_SCALAR];
+                let mut room = [0; MAX_SCALAR];
                 write_scalar(*scalar, value, Leniency::Strict, &mut room)?;
                 let block = Block { tape: self, block: place.block };
                 let start = block.start(plan.scope(place.scope), usize::from(spot.segment));
@@ -210,7 +210,7 @@ impl Tape {
             return Err(Fault::WrongKind.value("no list"));
         };
         let scope = plan.scope(*scope);
-        if count.saturating_mul(scope.cost as usize) > MOST_BYTES {
+        if count.saturating_mul(scope.cost as usize) > MAX_BYTES {
             return Err(Fault::MessageTooLong.value(format!("{count} elements")));
         }
         self.change(Changed::Bodies);

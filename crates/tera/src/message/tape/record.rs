@@ -4,7 +4,7 @@ use worldwire_core::{Error, Result};
 
 use super::{Cell, Tape};
 use crate::message::Leniency;
-use crate::message::bounds::MOST_READINGS;
+use crate::message::bounds::MAX_READINGS;
 use crate::message::decode::{Leaf, Sink};
 use crate::message::encode::{Of, Source};
 use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
@@ -38,7 +38,7 @@ impl<'t> TapeSink<'t> {
     /// For a message of so many bytes, whose fields begin at `start`.
     #[inline]
     pub(super) fn new(cells: &'t mut Vec<Cell>, root: &Scope, start: usize, length: usize) -> Self {
-        let most = length.saturating_mul(MOST_READINGS);
+        let most = length.saturating_mul(MAX_READINGS);
         let mut sink = Self { cells, used: 0, block: 0, list: 0, width: 0, most };
         sink.take(width(root));
         sink.put(0, start, 0);

@@ -17,7 +17,7 @@ const COUNT: u32 = 40;
 /// Whether all that it leads to was checked.
 const WHOLE: u64 = 1 << 63;
 /// As many fields as there can be.
-const MOST: u64 = 0x1_ffff;
+const MAX: u64 = 0x1_ffff;
 
 impl Place {
     /// So many fields, of a scope that begins at a place; whether all that it leads to was checked.
@@ -31,13 +31,13 @@ impl Place {
     #[inline]
     pub(super) fn of(self, fields: &Range<u32>) -> Self {
         let (from, count) = (u64::from(fields.start), fields.len() as u64);
-        Self(self.0 & (START | WHOLE) | (from & MOST) << FROM | (count & MOST) << COUNT)
+        Self(self.0 & (START | WHOLE) | (from & MAX) << FROM | (count & MAX) << COUNT)
     }
 
     /// One field of the same scope.
     #[inline]
     pub(super) fn of_one(self, field: u32) -> Self {
-        Self(self.0 & (START | WHOLE) | (u64::from(field) & MOST) << FROM | 1 << COUNT)
+        Self(self.0 & (START | WHOLE) | (u64::from(field) & MAX) << FROM | 1 << COUNT)
     }
 
     /// The same fields of a scope at another place.
@@ -55,13 +55,13 @@ impl Place {
     /// The index of the first field.
     #[inline]
     pub(super) fn from(self) -> usize {
-        (self.0 >> FROM & MOST) as usize
+        (self.0 >> FROM & MAX) as usize
     }
 
     /// How many fields it has.
     #[inline]
     pub(super) fn count(self) -> usize {
-        (self.0 >> COUNT & MOST) as usize
+        (self.0 >> COUNT & MAX) as usize
     }
 
     #[inline]

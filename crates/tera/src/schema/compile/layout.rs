@@ -9,7 +9,7 @@ use crate::schema::plan::{Fixed, Op, Placement, Spot, TextPlace};
 use crate::schema::problem::ProblemKind;
 
 /// Bytes of the fixed part of a scope.
-const MOST_BYTES: usize = 65_531;
+const MAX_BYTES: usize = 65_531;
 
 impl Compiler<'_> {
     /// Gives everything in a scope its place, and writes the steps in the order of the bytes.
@@ -66,7 +66,7 @@ impl Compiler<'_> {
                     Wire::Meta { line, .. } => *line,
                     Wire::Close => 0,
                 };
-                self.too_large(line, format!("a fixed part of more than {MOST_BYTES} bytes"));
+                self.too_large(line, format!("a fixed part of more than {MAX_BYTES} bytes"));
                 break;
             }
         }
@@ -293,7 +293,7 @@ impl Spots {
         let segment = self.segment();
         let size = self.sizes.last().copied().unwrap_or(0);
         let after = size.saturating_add(index(bytes));
-        self.overflow |= after as usize > MOST_BYTES;
+        self.overflow |= after as usize > MAX_BYTES;
         if let Some(size) = self.sizes.last_mut() {
             *size = after;
         }

@@ -7,7 +7,7 @@ use core::ops::Range;
 use std::collections::HashMap;
 
 use super::dialect::Dialect;
-use super::parse::{Line, MOST_DEPTH, Meta, Type};
+use super::parse::{Line, MAX_DEPTH, Meta, Type};
 use super::plan::{Field, FieldKind, Fixed, LINKS, Op, Placement, Plan, Scope, Spot, TextPlace};
 use super::problem::ProblemKind;
 use super::version::Patch;
@@ -19,7 +19,7 @@ use steps::{Steps, mark_plain, number};
 const STEPS_A_BYTE: u32 = 4;
 
 /// Fields of one definition, rows and elements written out.
-const MOST_FIELDS: usize = 65_536;
+const MAX_FIELDS: usize = 65_536;
 /// The first patch whose `skillid` has 64 bits.
 const WIDE_SKILLS: Patch = Patch::major(74);
 
@@ -332,12 +332,12 @@ impl Compiler<'_> {
         merged: &mut bool,
         depth: usize,
     ) -> Option<usize> {
-        if self.drafts.len() >= MOST_FIELDS {
-            self.too_large(field.line, format!("more than {MOST_FIELDS} fields"));
+        if self.drafts.len() >= MAX_FIELDS {
+            self.too_large(field.line, format!("more than {MAX_FIELDS} fields"));
             return None;
         }
-        if depth > MOST_DEPTH {
-            self.too_large(field.line, format!("fields nested more than {MOST_DEPTH} deep"));
+        if depth > MAX_DEPTH {
+            self.too_large(field.line, format!("fields nested more than {MAX_DEPTH} deep"));
             return None;
         }
         let id = self.drafts.len();

@@ -27,7 +27,7 @@ const STATUS_PORT: u16 = 10_080;
 /// How long to wait before it is compared again.
 const PAUSE: Duration = Duration::from_millis(250);
 /// So many differences of a client are listed.
-const MOST_LISTED: usize = 5;
+const MAX_LISTED: usize = 5;
 
 pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure> {
     let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
@@ -207,7 +207,7 @@ fn differences(visit: &Visit, truth: &Truth) -> Result<(bool, Vec<Difference>), 
         eyes.is_told()
     });
     let own = serde_json::from_str(&text).map_err(|error| Failure::Run(error.to_string()))?;
-    Ok((is_told, compare(&truth.views, &own, MOST_LISTED)))
+    Ok((is_told, compare(&truth.views, &own, MAX_LISTED)))
 }
 
 fn shown(visit: &Visit, is_json: bool) -> String {

@@ -19,7 +19,7 @@ use crate::output::{Failure, print, say};
 use crate::{definitions, input};
 
 /// The most findings of one kind that are listed.
-const MOST_LISTED: usize = 50;
+const MAX_LISTED: usize = 50;
 
 pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
@@ -89,12 +89,12 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         first.cmp(second).then_with(|| in_order(one, other))
     });
     let mut well = clean && !is_harmed;
-    for (finding, (count, stream)) in findings.iter().take(MOST_LISTED) {
+    for (finding, (count, stream)) in findings.iter().take(MAX_LISTED) {
         let times = if *count == 1 { String::new() } else { format!(" ({count} times)") };
         let _ = writeln!(out, "#{stream:<3} {finding}{times}");
     }
-    if findings.len() > MOST_LISTED {
-        let _ = writeln!(out, "     {} more findings", findings.len() - MOST_LISTED);
+    if findings.len() > MAX_LISTED {
+        let _ = writeln!(out, "     {} more findings", findings.len() - MAX_LISTED);
     }
     let mut unknown: BTreeMap<(&str, Option<&str>, &str), u64> = BTreeMap::new();
     let mut strange = 0;

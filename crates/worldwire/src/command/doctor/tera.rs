@@ -11,7 +11,7 @@ use worldwire_dissect::{Item, TeraDefinitions};
 use worldwire_tera::diagnosis::{Diagnosis, Finding};
 use worldwire_tera::packet::Packets;
 
-use super::MOST_LISTED;
+use super::MAX_LISTED;
 use crate::cli::Capture;
 use crate::definitions::{options, shell};
 use crate::output::counted;
@@ -67,7 +67,7 @@ fn write_findings(findings: &[Finding], advice: &Advice<'_>, out: &mut String) {
         });
         let Some((_, count)) = kinds.get_mut(place) else { continue };
         *count += 1;
-        if *count > MOST_LISTED {
+        if *count > MAX_LISTED {
             continue;
         }
         let help = advice.on(finding);
@@ -78,7 +78,7 @@ fn write_findings(findings: &[Finding], advice: &Advice<'_>, out: &mut String) {
         };
     }
     for (kind, count) in kinds {
-        let more = count.saturating_sub(MOST_LISTED);
+        let more = count.saturating_sub(MAX_LISTED);
         let like = findings.iter().find(|finding| discriminant(*finding) == kind);
         if let (1.., Some(like)) = (more, like) {
             let _ = writeln!(out, "     tera {}", advice.on_more(like, more));
@@ -194,7 +194,7 @@ mod tests {
         let findings: Vec<Finding> = (0..60).map(unmapped).chain([undefined]).collect();
         let out = written(&findings, Path::new("data"), None);
         let lines: Vec<&str> = out.lines().collect();
-        assert_eq!(lines.len(), MOST_LISTED + 2);
+        assert_eq!(lines.len(), MAX_LISTED + 2);
         let begin =
             "     tera 49: 1 message of the client without a name; worldwire tera def rank 49 ";
         assert!(lines[49].starts_with(begin), "{out}");

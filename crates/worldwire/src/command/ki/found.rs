@@ -14,7 +14,7 @@ use crate::output::{Failure, complain};
 pub(crate) static LIMITS: Limits = Limits::DEFAULT;
 
 /// The most bytes of a name in an archive: what is written for each text may begin with it.
-const MOST_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 /// A format, and how its files are told from others.
 pub(crate) struct Kind {
@@ -95,7 +95,7 @@ pub(crate) fn each(
 /// When there is none, or more than one.
 pub(crate) fn only(path: &Path, kind: &Kind, common: &Common) -> Result<Only, Failure> {
     /// How many files are named, so that people can take one of them.
-    const MOST_NAMED: usize = 3;
+    const MAX_NAMED: usize = 3;
     let mut only = None;
     let mut titles = Vec::new();
     each(&[path.to_owned()], kind, common, |Found { title, name, bytes }| {
@@ -105,8 +105,8 @@ pub(crate) fn only(path: &Path, kind: &Kind, common: &Common) -> Result<Only, Fa
     })?;
     if titles.len() > 1 {
         let count = titles.len();
-        let more = if count > MOST_NAMED { ", ..." } else { "" };
-        titles.truncate(MOST_NAMED);
+        let more = if count > MAX_NAMED { ", ..." } else { "" };
+        titles.truncate(MAX_NAMED);
         let some = titles.join(", ");
         let message = format!("has {count} files of this kind ({some}{more}); name one");
         complain(&title(path), &message);
@@ -219,7 +219,7 @@ fn in_archive(
     }
     let mut inflater = Inflater::new();
     for entry in chosen {
-        if entry.name.len() > MOST_NAME {
+        if entry.name.len() > MAX_NAME {
             let found = entry.name.len();
             complain(&title(path), &format!("an entry with a name of {found} bytes; skipped"));
             outcome.has_failed = true;

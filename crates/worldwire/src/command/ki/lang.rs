@@ -9,7 +9,7 @@ use serde_json::json;
 use worldwire_ki::file::lang::{LangFile, Locale, Translation, codes_in};
 
 use super::found::{Found, Kind, LIMITS, each, has_ending};
-use super::{Counts, MOST_SAID};
+use super::{Counts, MAX_SAID};
 use crate::cli::{Common, KiLang, Target};
 use crate::input;
 use crate::output::{Failure, Output, complain, print, printable};
@@ -205,7 +205,7 @@ fn po(
 
 /// Tells what is odd about a file, though it is written all the same.
 fn warn(found: &Found<'_>, mut said: impl Iterator<Item = String>) {
-    for said in said.by_ref().take(MOST_SAID) {
+    for said in said.by_ref().take(MAX_SAID) {
         complain(&found.title, &format!("warning: {said}"));
     }
     let more = said.count();

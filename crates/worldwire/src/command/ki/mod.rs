@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &Ki, common: &Common) -> Result<(), Failure> {
 }
 
 /// The most oddities of one file that are shown one by one.
-const MOST_SAID: usize = 100;
+const MAX_SAID: usize = 100;
 
 /// Reports what is odd about each file of a format.
 fn check(
@@ -78,8 +78,8 @@ impl Counts {
             self.files += 1;
             let said = say(&found).unwrap_or_else(|error| vec![kind.fault(&found.name, &error)]);
             self.odd += usize::from(!said.is_empty());
-            said.iter().take(MOST_SAID).for_each(|said| complain(&found.title, said));
-            let more = said.len().saturating_sub(MOST_SAID);
+            said.iter().take(MAX_SAID).for_each(|said| complain(&found.title, said));
+            let more = said.len().saturating_sub(MAX_SAID);
             if more > 0 {
                 complain(&found.title, &format!("{more} more like these"));
             }

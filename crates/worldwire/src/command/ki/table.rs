@@ -13,7 +13,7 @@ use crate::output::{Failure, complain, write_all};
 use crate::{input, report};
 
 /// The most warnings that are shown one by one: every record can have one.
-const MOST_WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 
 pub(crate) fn run(
     path: &Path,
@@ -30,7 +30,7 @@ pub(crate) fn run(
     let bytes = input::read(path)?;
     let (mut file, mut is_lossy) = tables(path, &bytes, only)?;
     let mut warnings = file.warnings();
-    for warning in warnings.by_ref().take(MOST_WARNINGS) {
+    for warning in warnings.by_ref().take(MAX_WARNINGS) {
         complain(&subject, &format!("warning: {warning}"));
     }
     let more = warnings.count();
@@ -38,7 +38,7 @@ pub(crate) fn run(
         complain(&subject, &format!("warning: {more} more like these"));
     }
     let missing = file.missing();
-    for name in missing.iter().take(MOST_WARNINGS) {
+    for name in missing.iter().take(MAX_WARNINGS) {
         let text =
             format!("table {name} is missing, though _TableList names it: is the file cut off?");
         complain(&subject, &text);
@@ -53,7 +53,7 @@ pub(crate) fn run(
     }
     if to == KiTableForm::Xml {
         let mut lost = file.lost_in_xml();
-        for lost in lost.by_ref().take(MOST_WARNINGS) {
+        for lost in lost.by_ref().take(MAX_WARNINGS) {
             is_lossy = true;
             complain(&subject, &format!("warning: XML has no place for {lost}"));
         }
@@ -114,7 +114,7 @@ pub(super) fn tables<'b>(
             })?;
             let mut rounded = Vec::new();
             find_rounded(&json, &mut rounded);
-            for number in rounded.iter().take(MOST_WARNINGS) {
+            for number in rounded.iter().take(MAX_WARNINGS) {
                 let what = "looks like an integer that was rounded to a double";
                 let help =
                     "programs that keep numbers as doubles do that; write JSON with --json-safe";

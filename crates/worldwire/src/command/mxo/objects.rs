@@ -93,7 +93,7 @@ fn number_of(object: &str) -> Option<u16> {
 
 /// The goobj of a name, in any case.
 fn goobj_named(object: &str, objects: &MxoObjects) -> Result<Option<u16>, Failure> {
-    const MOST_LISTED: usize = 10;
+    const MAX_LISTED: usize = 10;
     let wanted = object.to_lowercase();
     let is_it = |name: &str| name.to_lowercase() == wanted;
     let goobjs =
@@ -103,8 +103,8 @@ fn goobj_named(object: &str, objects: &MxoObjects) -> Result<Option<u16>, Failur
         return Ok(numbers.first().copied());
     }
     let mut listed: Vec<String> =
-        numbers.iter().take(MOST_LISTED).map(ToString::to_string).collect();
-    if numbers.len() > MOST_LISTED {
+        numbers.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+    if numbers.len() > MAX_LISTED {
         listed.push("...".to_owned());
     }
     let problem = format!("{} goobjs have this name: {}", numbers.len(), listed.join(", "));

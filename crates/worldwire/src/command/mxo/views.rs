@@ -138,10 +138,10 @@ fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Fai
         return Err(Failure::Run(format!("{problem}, found {asked}")));
     }
     if let Some(stream) = arguments.stream.filter(|stream| !ours.contains(stream)) {
-        const MOST_LISTED: usize = 10;
+        const MAX_LISTED: usize = 10;
         let mut numbers: Vec<String> =
-            ours.iter().take(MOST_LISTED).map(ToString::to_string).collect();
-        if ours.len() > MOST_LISTED {
+            ours.iter().take(MAX_LISTED).map(ToString::to_string).collect();
+        if ours.len() > MAX_LISTED {
             numbers.push("...".to_owned());
         }
         let numbers = numbers.join(", ");

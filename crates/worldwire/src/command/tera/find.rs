@@ -17,9 +17,9 @@ use crate::cli::Common;
 use crate::output::{Failure, complain, print};
 
 /// The most bytes of the paths of all fields of a definition. Of known ones they have 4,182 at most.
-const MOST_PATHS: usize = 1 << 24;
+const MAX_PATHS: usize = 1 << 24;
 /// What is held before it is printed.
-const MOST_HELD: usize = 1 << 16;
+const MAX_HELD: usize = 1 << 16;
 
 /// What is wanted of a definition.
 #[derive(Default)]
@@ -44,10 +44,10 @@ pub(super) fn run(
     for definition in set.definitions() {
         let mut fields = Vec::new();
         if json || wanted.field.is_some() {
-            let mut room = MOST_PATHS;
+            let mut room = MAX_PATHS;
             let plan = definition.plan();
             if paths(plan, plan.fields(), "", &mut room, &mut fields).is_none() {
-                let problem = format!("its fields have paths of more than {MOST_PATHS} bytes");
+                let problem = format!("its fields have paths of more than {MAX_PATHS} bytes");
                 complain(definition.title(), &format!("{problem} (field paths); left out"));
                 clean = false;
                 continue;
@@ -72,7 +72,7 @@ pub(super) fn run(
             continue;
         }
         is_found = true;
-        if out.len() > MOST_HELD {
+        if out.len() > MAX_HELD {
             print(&take(&mut out))?;
         }
         if json {

@@ -28,10 +28,10 @@ use crate::output::{Failure, Place, complain, counted, occupied, print, shown, w
 /// Scores that are as good as the same.
 const SAME: f64 = 0.05;
 /// Messages of one opcode that are tried; more would not tell more.
-const MOST_MESSAGES: usize = 1000;
+const MAX_MESSAGES: usize = 1000;
 
 /// Opcodes that are tried when none is given.
-const MOST_OPCODES: usize = 2_048;
+const MAX_OPCODES: usize = 2_048;
 
 /// The messages of an opcode, in the order of the capture, and the build that they are of.
 struct Found {
@@ -83,7 +83,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
                 messages: Vec::new(),
                 more: 0,
             });
-            if of.messages.len() < MOST_MESSAGES {
+            if of.messages.len() < MAX_MESSAGES {
                 of.messages.push(said.clone());
             } else {
                 of.more += 1;
@@ -111,9 +111,9 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     }
     let mut found: Vec<(u16, Found)> = found.into_iter().collect();
     let count = |found: &Found| found.messages.len() as u64 + found.more;
-    if let more @ 1.. = keep_most(&mut found, MOST_OPCODES, count) {
+    if let more @ 1.. = keep_most(&mut found, MAX_OPCODES, count) {
         let message = format!(
-            "only the {MOST_OPCODES} opcodes with the most messages are tried; give each of the \
+            "only the {MAX_OPCODES} opcodes with the most messages are tried; give each of the \
              other {more} by its number"
         );
         complain(&shown(from), &message);

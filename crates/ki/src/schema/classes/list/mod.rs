@@ -16,9 +16,9 @@ use super::{Class, ClassNote, Classes};
 use crate::{djb2_31, property_hash, string_id};
 
 /// The most notes that are kept.
-pub(crate) const MOST_NOTES: usize = 200;
+pub(crate) const MAX_NOTES: usize = 200;
 /// The most characters of a name that a note quotes: classes have long ones, of templates.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// Type lists on their way to [`Classes`]: version 1 and 2 as JSON, of Wizard101 and Pirate101, and
 /// the XML that a client writes of itself. Of a class
@@ -74,7 +74,7 @@ impl TypeLists {
             return Err(error.about(name.to_owned()));
         }
         for (at, key) in odd {
-            if let Some(class) = found.get(at).filter(|_| self.notes.len() < MOST_NOTES) {
+            if let Some(class) = found.get(at).filter(|_| self.notes.len() < MAX_NOTES) {
                 let text = format!("hash {}, listed under {}", class.hash, shown(&key));
                 let (list, class) = (Arc::clone(&list), Arc::clone(&class.name));
                 self.notes.push(ClassNote { list, class, text });
@@ -99,7 +99,7 @@ impl TypeLists {
         let mut by_hash: HashMap<u32, Arc<str>> = HashMap::new();
         let classes = classes.into_iter().flatten().map(|(list, class)| {
             let old = by_hash.insert(class.hash, Arc::clone(&class.name));
-            if let Some(old) = old.filter(|_| notes.len() < MOST_NOTES) {
+            if let Some(old) = old.filter(|_| notes.len() < MAX_NOTES) {
                 let old = shown(&old);
                 let text =
                     format!("hash {} is also that of {old}; the later class counts", class.hash);
@@ -116,7 +116,7 @@ impl TypeLists {
 fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
     // What is not kept is not made: names may be long, and each may be in thousands of notes.
     let mut say = |text: &dyn Fn() -> String| {
-        if notes.len() < MOST_NOTES {
+        if notes.len() < MAX_NOTES {
             let text = text();
             notes.push(ClassNote { list: Arc::clone(list), class: Arc::clone(&class.name), text });
         }
@@ -148,7 +148,7 @@ fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
 
 /// A name for people: its first characters, when it has too many.
 fn shown(name: &str) -> Cow<'_, str> {
-    match name.char_indices().nth(MOST_SHOWN) {
+    match name.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => Cow::Owned(format!("{}...", name.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(name),
     }

@@ -8,12 +8,12 @@ use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Unexpected, Visitor,
 };
 
-use super::MOST_NOTES;
+use super::MAX_NOTES;
 use crate::property_hash;
 use crate::schema::classes::{Choices, Class, Container, Kind, Property, parse_number};
 
 /// The most properties of one class.
-pub(super) const MOST_PROPERTIES: usize = 16_384;
+pub(super) const MAX_PROPERTIES: usize = 16_384;
 
 /// What is being read, for errors: a list may be one line of 14 MB.
 #[derive(Default)]
@@ -155,7 +155,7 @@ impl<'de> Visitor<'de> for ClassMap<'_> {
             place.class = Some(hash.clone());
             map.next_value_seed(ClassOf { found, texts, place, name: None })?;
             let class = self.found.last().filter(|class| parse_number(&hash) != Some(class.hash));
-            if class.is_some() && self.odd.len() < MOST_NOTES {
+            if class.is_some() && self.odd.len() < MAX_NOTES {
                 self.odd.push((self.found.len() - 1, hash));
             }
         }
@@ -231,8 +231,8 @@ impl<'de> Visitor<'de> for PropertyMap<'_> {
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(name) = map.next_key::<String>()? {
-            if self.found.len() == MOST_PROPERTIES {
-                let most = format!("more than {MOST_PROPERTIES} properties");
+            if self.found.len() == MAX_PROPERTIES {
+                let most = format!("more than {MAX_PROPERTIES} properties");
                 return Err(M::Error::custom(most));
             }
             let name = intern(self.texts, name);

@@ -21,18 +21,18 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use worldwire_core::{Error, Form, Result};
 
-use super::read::{MOST_PROPERTIES, intern};
+use super::read::{MAX_PROPERTIES, intern};
 use crate::schema::classes::{Choices, Class, Container, Kind, Property, bare, parse_number};
 use crate::{property_hash, string_id};
 
 /// How deep elements may stand in each other.
-const MOST_DEPTH: usize = 32;
+const MAX_DEPTH: usize = 32;
 /// The most attributes of an element that are looked at; known ones have eight.
-const MOST_ATTRIBUTES: usize = 64;
+const MAX_ATTRIBUTES: usize = 64;
 /// The most bases of a class: of its base, of the base of that, and so on.
-const MOST_BASES: usize = 64;
+const MAX_BASES: usize = 64;
 /// The most properties that all classes of a list inherit together.
-const MOST_INHERITED: usize = 1 << 20;
+const MAX_INHERITED: usize = 1 << 20;
 
 /// A class as it stands in the list.
 #[derive(Default)]
@@ -75,7 +75,7 @@ pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Cl
         },
     };
     let drafts = drafts(&text)?;
-    classes(&drafts, MOST_INHERITED, texts)
+    classes(&drafts, MAX_INHERITED, texts)
 }
 
 fn drafts(text: &str) -> Result<Vec<Draft>> {
@@ -103,8 +103,8 @@ fn drafts(text: &str) -> Result<Vec<Draft>> {
         if open.is_empty() && name != "ClassList" {
             return Err(Error::malformed("a ClassList", format!("<{name:.80}>")).at(at));
         }
-        if open.len() >= MOST_DEPTH {
-            let (most, asked) = (MOST_DEPTH as u64, open.len() as u64 + 1);
+        if open.len() >= MAX_DEPTH {
+            let (most, asked) = (MAX_DEPTH as u64, open.len() as u64 + 1);
             return Err(Error::limit("depth of elements", most, asked).at(at));
         }
         let above = open.last().map_or("", String::as_str);
@@ -139,8 +139,8 @@ fn element(above: &str, name: &str, tag: &BytesStart<'_>, classes: &mut Vec<Draf
         }
         ("Class", "Property") => {
             let Some(class) = classes.last_mut() else { return Ok(()) };
-            if class.properties.len() == MOST_PROPERTIES {
-                let (most, asked) = (MOST_PROPERTIES as u64, MOST_PROPERTIES as u64 + 1);
+            if class.properties.len() == MAX_PROPERTIES {
+                let (most, asked) = (MAX_PROPERTIES as u64, MAX_PROPERTIES as u64 + 1);
                 return Err(Error::limit("properties of a class", most, asked).inside(&class.name));
             }
             let property = property(tag);
@@ -195,7 +195,7 @@ fn attributes(tag: &BytesStart<'_>, mut take: impl FnMut(&str, Cow<'_, str>)) {
     let mut attributes = tag.attributes();
     // Looking for repeated ones takes a time that grows with the square of their number.
     let unchecked = attributes.with_checks(false).flatten();
-    for attribute in unchecked.take(MOST_ATTRIBUTES) {
+    for attribute in unchecked.take(MAX_ATTRIBUTES) {
         take(attribute.key.into_inner(), unescaped(&attribute.value));
     }
 }
@@ -214,7 +214,7 @@ fn classes(drafts: &[Draft], most: usize, texts: &mut HashSet<Arc<str>>) -> Resu
         let mut chain: Vec<&Draft> = Vec::new();
         let mut bases = Vec::new();
         let mut base = draft.base.trim();
-        while !base.is_empty() && bases.len() < MOST_BASES {
+        while !base.is_empty() && bases.len() < MAX_BASES {
             bases.push(intern(texts, bare(base).to_owned()));
             let Some(next) = by_name.get(base) else { break };
             chain.push(next);
@@ -367,7 +367,7 @@ mod tests {
         let circle =
             "<ClassList><Class Name=\"A\" Base=\"B\"/><Class Name=\"B\" Base=\"A\"/></ClassList>";
         let classes = compile(circle.as_bytes()).unwrap();
-        assert_eq!(classes.find("A").unwrap().bases.len(), super::MOST_BASES);
+        assert_eq!(classes.find("A").unwrap().bases.len(), super::MAX_BASES);
         let draft = |name: &str, base: &str, properties| super::Draft {
             name: name.to_owned(),
             base: base.to_owned(),

@@ -24,7 +24,7 @@ use super::shown::{node_fields, notification};
 use super::step::{Node, Step};
 
 /// The largest secure file that is downloaded. Real ones have a few megabytes.
-const MOST_SECURE: u32 = 256 << 20;
+const MAX_SECURE: u32 = 256 << 20;
 
 /// A client with the connections that its steps needed so far.
 #[derive(Debug)]
@@ -432,11 +432,11 @@ impl<'s> Session<'s> {
 
     /// Downloads a secure file, and decrypts it.
     async fn secure_plain(&mut self, name: &str) -> Result<Vec<u8>> {
-        let bytes = self.auth().await?.secure_file(name, MOST_SECURE).await?;
+        let bytes = self.auth().await?.secure_file(name, MAX_SECURE).await?;
         let key = self.login.as_ref().map(|login| &login.file_key);
         Ok(match secure::Magic::detect(&bytes) {
             None => bytes,
-            Some(_) => secure::open(&bytes, key, u64::from(MOST_SECURE))
+            Some(_) => secure::open(&bytes, key, u64::from(MAX_SECURE))
                 .map_err(|error| ClientError::Download {
                     name: name.to_owned(),
                     wanted: "a file that opens with the key of the login".to_owned(),

@@ -28,7 +28,7 @@ const KIND: &str = "class";
 /// How much of a file is looked at to tell whether it is XML of objects.
 const LOOK: usize = 4096;
 /// The most characters of a value that are shown to people.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
     let start = Instant::now();
@@ -183,7 +183,7 @@ impl Search<'_> {
         for node in shown {
             let mut value = String::new();
             write_node(node, self.style, &mut value);
-            if let Some((end, _)) = value.char_indices().nth(MOST_SHOWN) {
+            if let Some((end, _)) = value.char_indices().nth(MAX_SHOWN) {
                 value.truncate(end);
                 value.push_str("...");
             }

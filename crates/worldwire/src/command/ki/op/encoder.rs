@@ -17,7 +17,7 @@ use crate::report;
 /// What is wrong with JSON that names a class, but is no object of ours.
 const NO_OBJECT: &str = "wanted one object as `op decode` writes it";
 /// The most odd things of one kind in one text that are reported one by one.
-const MOST_TOLD: usize = 10;
+const MAX_TOLD: usize = 10;
 
 /// Makes objects of text.
 pub(in crate::command::ki) struct Encoder<'e> {
@@ -215,13 +215,13 @@ impl<'e> Encoder<'e> {
         let object = Object::parse_json_telling(classes, text, &Limits::DEFAULT, &mut tell);
         let object = object.map_err(|error| error.to_string())?;
         if !is_exact {
-            for (property, number) in rounded.iter().take(MOST_TOLD) {
+            for (property, number) in rounded.iter().take(MAX_TOLD) {
                 let what = "looks like an integer that was rounded to a double";
                 let help = "programs that keep numbers as doubles do that; decode with --json-safe";
                 complain(subject, &format!("warning: {property}: {number} {what}; {help}"));
             }
-            if rounded.len() > MOST_TOLD {
-                let more = rounded.len() - MOST_TOLD;
+            if rounded.len() > MAX_TOLD {
+                let more = rounded.len() - MAX_TOLD;
                 complain(subject, &format!("warning: {more} more like these"));
             }
         }
@@ -252,11 +252,11 @@ impl<'e> Encoder<'e> {
         stream: Option<Stream>,
     ) -> Result<Vec<u8>, String> {
         let unrelated = object.unrelated(classes);
-        for text in unrelated.iter().take(MOST_TOLD) {
+        for text in unrelated.iter().take(MAX_TOLD) {
             complain(subject, &format!("warning: {text}"));
         }
-        if unrelated.len() > MOST_TOLD {
-            let more = unrelated.len() - MOST_TOLD;
+        if unrelated.len() > MAX_TOLD {
+            let more = unrelated.len() - MAX_TOLD;
             complain(subject, &format!("warning: {more} more like these"));
         }
         let (options, header) = match stream {

@@ -33,8 +33,8 @@ pub(super) fn run(
         for note in classes.notes() {
             say(format_args!("worldwire: {}", printable(&note.to_string())));
         }
-        if classes.notes().len() == Classes::MOST_NOTES {
-            say(format_args!("worldwire: only the first {} are listed", Classes::MOST_NOTES));
+        if classes.notes().len() == Classes::MAX_NOTES {
+            say(format_args!("worldwire: only the first {} are listed", Classes::MAX_NOTES));
         }
     }
     let (counts, faults) = match used_in {

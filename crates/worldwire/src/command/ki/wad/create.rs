@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 use rayon::ThreadPool;
 use worldwire_core::Error;
 use worldwire_ki::file::wad::{
-    BuildOptions, Crc, MOST_COMPRESSED, Packed, Packer, Plan, is_stored_kind,
+    BuildOptions, Crc, MAX_COMPRESSED, Packed, Packer, Plan, is_stored_kind,
 };
 
 use super::contents::{self, Content, Contents};
@@ -198,7 +198,7 @@ impl Work<'_> {
 
     /// Whether a file is stored as it is, whatever it holds.
     fn is_stored(&self, name: &[u8], size: u64) -> bool {
-        size > MOST_COMPRESSED || self.is_chosen(name)
+        size > MAX_COMPRESSED || self.is_chosen(name)
     }
 
     fn is_chosen(&self, name: &[u8]) -> bool {

@@ -24,7 +24,7 @@ use crate::output::{
 };
 
 /// The most files that are named because others have their names.
-const MOST_OCCUPIED: usize = 10;
+const MAX_OCCUPIED: usize = 10;
 
 /// How files are written.
 pub(super) struct How<'h> {
@@ -110,8 +110,8 @@ pub(super) fn run(
     }
     stages.finish()?;
     let Counts { files, decoded, existing, unpatched, bytes, problems, occupied } = counts;
-    if occupied > MOST_OCCUPIED {
-        let more = counted(occupied - MOST_OCCUPIED, "more file");
+    if occupied > MAX_OCCUPIED {
+        let more = counted(occupied - MAX_OCCUPIED, "more file");
         let text = format!("{more} already there");
         complain(&shown(how.folder), &text);
     }
@@ -216,7 +216,7 @@ fn one(
             Outcome::Failed(Fault::Exists(text)) => {
                 counts.problems += 1;
                 counts.occupied += 1;
-                if counts.occupied <= MOST_OCCUPIED {
+                if counts.occupied <= MAX_OCCUPIED {
                     complain(&title, &text);
                 }
             }

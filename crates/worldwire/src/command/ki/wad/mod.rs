@@ -175,7 +175,7 @@ static LIMITS: Limits = Limits::DEFAULT;
 
 /// The bounds of reading files.
 fn limits(reading: &KiWadReading) -> Limits {
-    Limits { inflated_bytes: reading.most_inflated, archive_bytes: reading.most_total, ..LIMITS }
+    Limits { inflated_bytes: reading.max_inflated, archive_bytes: reading.max_total, ..LIMITS }
 }
 
 pub(super) fn parse<'d>(

@@ -11,9 +11,9 @@ use worldwire_ki::file::wad::{self, safe_path};
 use crate::output::{Failure, printable};
 
 /// No more parents of a name are looked at.
-const MOST_PARENTS: usize = 128;
+const MAX_PARENTS: usize = 128;
 /// The most characters of the name of another file.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// Why a file is not written under its name.
 pub(super) enum Fault<'a> {
@@ -131,13 +131,13 @@ pub(in crate::command::ki) fn taken<'a>(names: impl Iterator<Item = &'a str>) ->
 /// `a`, `a/b` for `a/b/c`. Names with more parents than this gives cannot be extracted; see
 /// [`safe_path`].
 pub(super) fn parents(name: &str) -> impl Iterator<Item = &str> {
-    name.match_indices('/').take(MOST_PARENTS).filter_map(|(at, _)| name.get(..at))
+    name.match_indices('/').take(MAX_PARENTS).filter_map(|(at, _)| name.get(..at))
 }
 
 /// The name of one file in what is said of another: its end, when it is long. One name can be in
 /// what is said of every other.
 pub(super) fn brief(name: &str) -> Cow<'_, str> {
-    match name.char_indices().nth_back(MOST_SHOWN) {
+    match name.char_indices().nth_back(MAX_SHOWN) {
         Some((start, _)) => Cow::Owned(format!("...{}", name.get(start..).unwrap_or_default())),
         None => Cow::Borrowed(name),
     }

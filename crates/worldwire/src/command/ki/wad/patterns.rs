@@ -10,7 +10,7 @@ use crate::command::ki::inside::meant;
 use crate::output::{Failure, complain, printable};
 
 /// The most patterns that are explained: each takes looks at all names.
-const MOST_EXPLAINED: usize = 100;
+const MAX_EXPLAINED: usize = 100;
 
 /// Patterns, of which each must match something. Of the crates for that, this one compiles all
 /// patterns to one automaton, so that a hundred patterns over a hundred thousand names stay quick.
@@ -81,7 +81,7 @@ impl<'p> Patterns<'p> {
             false => all.map(|item| name(&item).into_owned()).collect(),
         };
         let fault = |(index, text): (usize, &&String)| {
-            let hint = if index < MOST_EXPLAINED { hint(text, &names) } else { String::new() };
+            let hint = if index < MAX_EXPLAINED { hint(text, &names) } else { String::new() };
             format!("matches no file {whole}{hint}")
         };
         let mut faults: Vec<String> = idle.iter().enumerate().map(fault).collect();
