@@ -5,6 +5,7 @@
 //! * [`store`]: databases; [`operators`]: the local socket of a server that runs.
 
 mod config;
+mod ending;
 mod folder;
 pub mod ki;
 mod metrics;
@@ -16,3 +17,4 @@ mod unseen;
 pub mod uru;
 
 pub use config::ConfigError;
+pub use ending::ServeError;
