@@ -21,7 +21,7 @@ pub(crate) struct Running {
     pub(crate) address: String,
     pub(crate) realm: Realm,
     stop: Stop,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
 }
 
 impl Running {
