@@ -57,6 +57,7 @@
 //! | [`codegen`] | names and literals for Rust that is generated from definitions |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
 //! | [`opener`] | formats inside the fields of other formats |
+//! | [`path`] | names from outside as paths below a directory |
 //! | [`connection`] | the contract that every connection machine fulfils, and the parts they share |
 //! | [`sha0`] | a hash that two families need and no crate provides |
 //! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
@@ -72,6 +73,7 @@ mod limits;
 mod message;
 mod names;
 pub mod opener;
+pub mod path;
 mod reader;
 mod sample;
 pub mod sha0;
