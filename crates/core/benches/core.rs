@@ -1,4 +1,4 @@
-//! How fast the kernel reads, listens, writes and shows: what every format is made of.
+//! The speed of the kernel's building blocks: reading, tracing, writing and showing.
 
 use std::hint::black_box;
 

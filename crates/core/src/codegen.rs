@@ -1,13 +1,13 @@
-//! Names and literals that are good Rust, whatever stands in the definitions that code is made of.
+//! Valid Rust names and literals, whatever the definitions contain that code is generated from.
 
 use std::collections::HashMap;
 
-/// Names that are in use, and the number that the next like it is tried with.
+/// Names in use, each with the number to try for the next duplicate.
 #[derive(Debug, Default)]
 pub struct Taken(HashMap<String, u64>);
 
 impl Taken {
-    /// The name, or one like it that nobody has.
+    /// The name, or a variant of it that is not in use yet.
     pub fn fresh(&mut self, name: String) -> String {
         let Some(next) = self.0.get(&name) else {
             self.0.insert(name.clone(), 2);
@@ -31,8 +31,8 @@ impl Taken {
     }
 }
 
-/// The name of a field: `GlobalID`, `globalId` and `Global_ID` become `global_id`. `instead` stands
-/// for what is no name, and before one that begins with a digit.
+/// The name of a field: `GlobalID`, `globalId` and `Global_ID` become `global_id`. `instead`
+/// replaces a name without letters or digits, and precedes one that begins with a digit.
 #[must_use]
 pub fn snake(text: &str, instead: &str) -> String {
     let mut out = String::new();
@@ -57,7 +57,7 @@ pub fn snake(text: &str, instead: &str) -> String {
 }
 
 /// The name of a type: `MSG_USER_VALIDATE` becomes `MsgUserValidate`, `gameId` becomes `GameId`.
-/// `instead` stands for what is no name, and before one that begins with a digit.
+/// `instead` replaces a name without letters or digits, and precedes one that begins with a digit.
 #[must_use]
 pub fn camel(text: &str, instead: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -78,7 +78,7 @@ pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.escape_default())
 }
 
-/// A name that Rust takes.
+/// A name that Rust accepts.
 fn named(name: &str, instead: &str) -> String {
     const KEYWORDS: [&str; 52] = [
         "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_name_may_come_very_often() {
         let mut taken = Taken::default();
-        // To try all numbers from the first would take minutes.
+        // Trying all numbers from 1 would take minutes.
         let last = (0..50_000).map(|_| taken.fresh("a".into())).last();
         assert_eq!(last.as_deref(), Some("a_50000"));
     }

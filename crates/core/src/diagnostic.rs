@@ -27,7 +27,7 @@ pub struct Source<'t> {
 }
 
 impl<'t> Source<'t> {
-    /// A text under the name that people know it by, mostly a path.
+    /// A text with the name users know, usually a path.
     #[must_use]
     pub fn new(name: &str, text: &'t str) -> Self {
         let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
@@ -53,14 +53,13 @@ impl<'t> Source<'t> {
         self.lines.partition_point(|&start| start <= offset)
     }
 
-    /// Something that cannot stand, with the bytes it is about. A range that is not one of the
-    /// text, or cuts a character, is narrowed.
+    /// An error about these bytes. A range that exceeds the text or splits a character is narrowed.
     #[must_use]
     pub fn error(&self, span: Range<usize>, message: impl Into<String>) -> Diagnostic {
         self.diagnostic(Severity::Error, span, message.into())
     }
 
-    /// Something odd that was read all the same.
+    /// A warning about these bytes: something odd that was accepted anyway.
     #[must_use]
     pub fn warning(&self, span: Range<usize>, message: impl Into<String>) -> Diagnostic {
         self.diagnostic(Severity::Warning, span, message.into())
@@ -75,7 +74,7 @@ impl<'t> Source<'t> {
         let rest = self.text.get(begin..).unwrap_or_default();
         let whole = rest.split('\n').next().unwrap_or_default();
         let whole = whole.strip_suffix('\r').unwrap_or(whole);
-        // A long line is quoted from a little before the place.
+        // A long line is quoted from shortly before the error.
         let from = match start - begin {
             near if near < MAX_QUOTED / 2 => 0,
             far => whole.floor_char_boundary(far - MAX_QUOTED / 4),
@@ -98,12 +97,12 @@ impl<'t> Source<'t> {
     }
 }
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Read all the same.
+    /// Accepted anyway.
     Warning,
-    /// Not read.
+    /// Not accepted.
     Error,
 }
 
@@ -118,8 +117,8 @@ impl fmt::Display for Severity {
 
 /// An error or warning about a text file: its severity, position, message, and how to fix it.
 ///
-/// Shown in one line, `file:line:column: warning: message (help)`; the quoted line and the place
-/// in it are there for programs that draw frames.
+/// `Display` writes one line, `file:line:column: warning: message (help)`. Programs that draw
+/// frames use the quoted line and the span in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     severity: Severity,
@@ -133,21 +132,21 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Says what to do about it.
+    /// Adds advice on how to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Names the text as people know it, where it was read under another name.
+    /// Replaces the name of the text, if it was read under another one.
     #[must_use]
     pub fn in_file(mut self, name: &str) -> Self {
         self.file = name.into();
         self
     }
 
-    /// How bad it is.
+    /// Its severity.
     #[must_use]
     pub fn severity(&self) -> Severity {
         self.severity
@@ -171,25 +170,25 @@ impl Diagnostic {
         self.column
     }
 
-    /// The line, or the part of a long one around the place.
+    /// The line, or the relevant part of a long one.
     #[must_use]
     pub fn line_text(&self) -> &str {
         &self.line_text
     }
 
-    /// The bytes of [`Self::line_text`] that it is about.
+    /// The affected bytes of [`Self::line_text`].
     #[must_use]
     pub fn span_in_line(&self) -> Range<usize> {
         self.span_in_line.clone()
     }
 
-    /// What is to be said.
+    /// The message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What to do about it.
+    /// The advice, if there is any.
     #[must_use]
     pub fn help_text(&self) -> Option<&str> {
         self.help.as_deref()
@@ -219,7 +218,7 @@ mod tests {
         let end = source.error(11..12, "x");
         assert_eq!((end.line(), end.column(), end.line_text()), (2, 4, "ßß x"));
         assert_eq!(source.error(0..1, "e").span_in_line(), 0..2);
-        // Behind the end of the text.
+        // After the end of the text.
         let behind = source.error(99..100, "behind");
         assert_eq!((behind.line(), behind.column(), behind.line_text()), (3, 1, ""));
         assert_eq!(Source::new("", "").error(0..0, "empty").to_string(), ":1:1: error: empty");

@@ -1,16 +1,16 @@
-//! What can go wrong while decoding or encoding, and where.
+//! Errors of decoding and encoding, with their position.
 
 use core::fmt;
 use std::borrow::Cow;
 
-/// The result of everything that decodes or encodes.
+/// The result of decoding or encoding.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
 
-/// A decode or encode that did not come to its end.
+/// A failure to decode or encode.
 ///
-/// An error says which message and field it met, at which byte (and bit) of which layer, what was
-/// wanted there and what was found. The text is put together only when it is shown, so an error is
-/// cheap enough for the everyday "not all here yet" of a stream ([`Error::needed`]).
+/// An error names the message and field, the byte (and bit) and the layer, and states what was
+/// wanted there and what was found. Its text is built only when it is shown, so an error is cheap
+/// enough to signal that a stream needs more bytes ([`Error::needed`]).
 ///
 /// ```
 /// use worldwire_core::Reader;
@@ -35,33 +35,33 @@ struct Inner {
     hint: Option<Cow<'static, str>>,
 }
 
-/// The three ways to fail, and the one value that JSON or a caller got wrong.
+/// The kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The bytes end before the value does. Not a failure in a stream: wait for at least `needed`
-    /// more bytes and try again.
+    /// The bytes end before the value does. In a stream this is not a failure: wait for at least
+    /// `needed` more bytes and try again.
     Incomplete {
-        /// How many bytes are missing at the very least; never 0.
+        /// The minimum number of missing bytes; never 0.
         needed: usize,
     },
-    /// The bytes cannot be what they claim to be: the sender or the file is at fault, or the
-    /// wrong codec was asked.
+    /// The bytes are not a valid value: the sender or the file is at fault, or the wrong codec was
+    /// used.
     Malformed,
-    /// A bound was hit; the sender asked for more than this side is willing to take on.
+    /// A limit was exceeded: the sender asked for more than this side accepts.
     Limit {
-        /// Which bound, in the words of [`Limits`](crate::Limits) or of the format.
+        /// The name of the limit, from [`Limits`](crate::Limits) or the format.
         name: &'static str,
-        /// The bound itself.
+        /// The limit.
         limit: u64,
-        /// What was asked for.
+        /// The requested amount.
         asked: u64,
     },
-    /// A value cannot be encoded: the caller, or the JSON it gave, is at fault.
+    /// A value cannot be encoded: the caller or its JSON is at fault.
     Value,
 }
 
-/// One step of the way from a message to a field.
+/// One step of the path from a message to a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A named field.
@@ -71,7 +71,7 @@ pub enum Step {
 }
 
 impl Error {
-    /// The bytes end `needed` bytes too early; `have` of the `want` bytes of one value are there.
+    /// The bytes end too early: a value takes `want` bytes, and only `have` are left.
     #[cold]
     #[must_use]
     pub fn incomplete(want: usize, have: usize) -> Self {
@@ -79,7 +79,7 @@ impl Error {
         Self::of(ErrorKind::Incomplete { needed }).expecting(bytes(want as u64), have.to_string())
     }
 
-    /// The bytes are not what they should be.
+    /// The bytes are not a valid value.
     #[cold]
     #[must_use]
     pub fn malformed(
@@ -99,7 +99,7 @@ impl Error {
         Self::of(ErrorKind::Value).expecting(wanted, found)
     }
 
-    /// The bound called `name` was hit.
+    /// The limit called `name` was exceeded.
     #[cold]
     #[must_use]
     pub fn limit(name: &'static str, limit: u64, asked: u64) -> Self {
@@ -131,13 +131,13 @@ impl Error {
         self
     }
 
-    /// Puts the error at a byte of the current layer, unless it knows its place already.
+    /// Sets the position to a byte of the current layer, unless it is already set.
     #[must_use]
     pub fn at(self, offset: u64) -> Self {
         self.at_bit(offset, 0)
     }
 
-    /// Puts the error at a bit, unless it knows its place already.
+    /// Sets the position to a bit, unless it is already set.
     #[must_use]
     pub fn at_bit(mut self, offset: u64, bit: u8) -> Self {
         if self.0.offset.is_none() {
@@ -147,7 +147,7 @@ impl Error {
         self
     }
 
-    /// Moves the place by `base` bytes: for a message that was cut out of a longer stream.
+    /// Adds `base` bytes to the position, for a message taken from a longer stream.
     #[must_use]
     pub fn based(mut self, base: u64) -> Self {
         if self.0.layer.is_none()
@@ -158,7 +158,7 @@ impl Error {
         self
     }
 
-    /// The error came out of the named field. Called by every scope it leaves, innermost first.
+    /// Adds a field to the path. Every scope calls this as the error leaves it, innermost first.
     /// The empty name (an element of a list) adds nothing.
     #[must_use]
     pub fn inside(mut self, name: &str) -> Self {
@@ -168,14 +168,14 @@ impl Error {
         self
     }
 
-    /// The error came out of an element of a list.
+    /// Adds an element of a list to the path.
     #[must_use]
     pub fn inside_item(mut self, index: usize) -> Self {
         self.0.path.push(Step::Item(index));
         self
     }
 
-    /// Names the layer that the place belongs to, unless it is named already.
+    /// Sets the layer of the position, unless it is already set.
     #[must_use]
     pub fn in_layer(mut self, layer: &str) -> Self {
         if self.0.layer.is_none() {
@@ -184,7 +184,7 @@ impl Error {
         self
     }
 
-    /// Names the message or file the error is about, unless it is named already.
+    /// Sets the message or file that the error is about, unless it is already set.
     #[must_use]
     pub fn about(mut self, subject: impl Into<Cow<'static, str>>) -> Self {
         if self.0.subject.is_none() {
@@ -193,15 +193,14 @@ impl Error {
         self
     }
 
-    /// Adds what the reader of the error can do next.
+    /// Adds advice on what to do next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// An outcome of a closed piece of data, where no more bytes can come: what was merely
-    /// incomplete is now malformed.
+    /// Turns an incomplete value into a malformed one, for data that cannot grow any more.
     #[must_use]
     pub fn closed(mut self) -> Self {
         if matches!(self.0.kind, ErrorKind::Incomplete { .. }) {
@@ -210,13 +209,13 @@ impl Error {
         self
     }
 
-    /// Which of the ways to fail it is.
+    /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// For an incomplete value: at least so many more bytes are needed.
+    /// For an incomplete value, the minimum number of missing bytes.
     #[must_use]
     pub fn needed(&self) -> Option<usize> {
         match self.0.kind {
@@ -225,7 +224,7 @@ impl Error {
         }
     }
 
-    /// The byte offset in the layer, if the error has a place.
+    /// The byte offset in the layer, if the error has a position.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
@@ -237,7 +236,7 @@ impl Error {
         self.0.bit
     }
 
-    /// The name of the layer that the offset counts in, if it is not the first one.
+    /// The layer of the offset, if it is not the first one.
     #[must_use]
     pub fn layer(&self) -> Option<&str> {
         self.0.layer.as_deref()
@@ -249,24 +248,24 @@ impl Error {
         self.0.subject.as_deref()
     }
 
-    /// What should have been there.
+    /// The expected input.
     #[must_use]
     pub fn wanted(&self) -> &str {
         &self.0.wanted
     }
 
-    /// What was there.
+    /// The actual input.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.0.found
     }
 
-    /// The way to the field, outermost step first.
+    /// The path to the field, outermost step first.
     pub fn path(&self) -> impl Iterator<Item = &Step> {
         self.0.path.iter().rev()
     }
 
-    /// The way to the field as text: `ages[3].filename`. Empty when it is the message itself.
+    /// The path as text: `ages[3].filename`. Empty if the error is about the message itself.
     #[must_use]
     pub fn path_text(&self) -> String {
         let mut text = String::new();
@@ -336,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_tells_its_whole_story_in_one_line() {
+    fn an_error_is_shown_in_one_line() {
         let error = Error::malformed("an even byte count", "7")
             .at(12)
             .inside("filename")
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_place_and_subject_stay() {
+    fn the_first_position_and_subject_are_kept() {
         let error = Error::limit("elements", 512, 513).at(4).at(9).about("a").about("b");
         assert_eq!(error.offset(), Some(4));
         assert_eq!(error.subject(), Some("a"));

@@ -1,4 +1,4 @@
-//! Types that can stand in a message.
+//! Types of message fields.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -6,18 +6,18 @@ use std::borrow::Cow;
 use crate::json::{self, Given, Json};
 use crate::{Error, Form, Reader, Result, Sampler, Trace, Writer};
 
-/// A type that can be a field of a message or an element of a list: decode, encode, JSON, and a
-/// made-up value, all in one place.
+/// A type for fields of messages and elements of lists: decoding, encoding, JSON, and generated
+/// values.
 ///
-/// `'d` is how long the decoded bytes live; types that keep text or bytes borrow them.
+/// Types that hold text or bytes borrow them from the decoded bytes for `'d`.
 pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The same type, owned.
     type Owned: 'static;
 
-    /// The fewest bytes it takes.
+    /// The fewest bytes a value takes.
     const LEAST: usize;
 
-    /// The layout in the words of the documentation: `u32`, `str(64)`, `NodeRef[..512]`.
+    /// The layout as the documentation shows it: `u32`, `str(64)`, `NodeRef[..512]`.
     fn layout() -> Cow<'static, str>;
 
     /// Reads it, and reports it to the trace under this name.
@@ -29,19 +29,19 @@ pub trait Field<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// Writes it; the exact inverse of decoding.
     ///
     /// # Errors
-    /// Value, when the wire form cannot hold it.
+    /// Value, if the wire format cannot hold it.
     fn encode(&self, writer: &mut Writer) -> Result<()>;
 
     /// Reads it from JSON; the exact inverse of writing the traced value as JSON.
     ///
     /// # Errors
-    /// Value, when the JSON is something else.
+    /// Value, if the JSON is of another type or out of range.
     fn from_json(json: Given<'_>) -> Result<Self>;
 
-    /// Makes one up.
+    /// Generates a value.
     fn sample(sampler: &mut Sampler) -> Self;
 
-    /// Makes it owned: borrowed bytes are copied.
+    /// Copies borrowed bytes, so that the value is owned.
     fn into_owned(self) -> Self::Owned;
 }
 
@@ -178,12 +178,12 @@ impl<'d, const N: usize> Field<'d> for [u32; N] {
     }
 }
 
-/// Bytes behind a `u32` count, at most `MAX` of them.
+/// At most `MAX` bytes after a `u32` count.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Bytes32<'d, const MAX: usize>(Cow<'d, [u8]>);
 
 impl<'d, const MAX: usize> Bytes32<'d, MAX> {
-    /// Wraps bytes. A count over `MAX` is found when they are encoded.
+    /// Wraps bytes. More than `MAX` bytes are refused when they are encoded.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self(bytes.into())
     }
@@ -204,10 +204,10 @@ impl<const MAX: usize> fmt::Debug for Bytes32<'_, MAX> {
 }
 
 /// Reads a `u32` count of elements that take at least `least` bytes each, and checks it against
-/// `most` before anything is made room for.
+/// `most` before anything is allocated.
 ///
 /// # Errors
-/// Incomplete, or the limit, at the place of the count.
+/// Incomplete, or the limit, at the position of the count.
 #[inline]
 pub fn count32<T>(reader: &mut Reader<'_, T>, most: usize, limit: &'static str) -> Result<usize> {
     let at = reader.position();
@@ -257,7 +257,7 @@ impl<'d, const MAX: usize> Field<'d> for Bytes32<'d, MAX> {
     }
 }
 
-/// Elements behind a `u32` count, at most `MAX` of them.
+/// At most `MAX` elements after a `u32` count.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct List32<E, const MAX: usize>(pub Vec<E>);
 
@@ -286,7 +286,7 @@ impl<'d, E: Field<'d>, const MAX: usize> Field<'d> for List32<E, MAX> {
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         reader.list(name, |reader| {
             let count = count32(reader, MAX, "elements of this field")?;
-            // Elements of a stream are worth reading only when all can be there.
+            // In a stream, reading elements is only worthwhile once all of them can have arrived.
             let least = count.saturating_mul(E::LEAST);
             if reader.remaining() < least {
                 let error = Error::incomplete(least, reader.remaining());
@@ -328,12 +328,12 @@ impl<'d, E: Field<'d>, const MAX: usize> Field<'d> for List32<E, MAX> {
     }
 }
 
-/// Elements one behind the other to the end of the present part, without a count.
+/// Elements up to the end of the current part, without a count.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Rest<E>(pub Vec<E>);
 
 impl<'d, E: Field<'d>> Rest<E> {
-    /// Reads the elements into the present scope.
+    /// Reads the elements into the current scope.
     ///
     /// # Errors
     /// Those of the elements; the limit on elements that take no bytes.
@@ -343,7 +343,7 @@ impl<'d, E: Field<'d>> Rest<E> {
             let (index, left) = (elements.len(), reader.remaining());
             elements.push(reader.item(index, |reader| E::decode(reader, ""))?);
             if reader.remaining() == left {
-                // It would never end.
+                // The loop would never end.
                 let error = Error::malformed("an element of at least one byte", "none");
                 return Err(reader.place_error(error).inside_item(index));
             }
@@ -387,7 +387,7 @@ impl<'d, E: Field<'d>> Field<'d> for Rest<E> {
 /// The elements of a JSON array.
 ///
 /// # Errors
-/// Value, when it is no array or an element is not what it should be.
+/// Value, if it is not an array or an element is invalid.
 pub fn list_from_json<'d, E: Field<'d>>(json: Given<'_>) -> Result<Vec<E>> {
     let Json::Array(items) = json.json() else {
         return Err(json::expected("an array", &json));

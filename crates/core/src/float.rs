@@ -1,4 +1,4 @@
-//! Numbers with a fraction, kept to the last bit.
+//! Floating-point numbers that keep every bit.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ macro_rules! floats {
     )*) => {$(
         $(#[doc = $doc])*
         ///
-        /// Two are equal when their bits are: a NaN equals itself, and 0 is not -0.
+        /// Compares bits: a NaN equals itself, and 0 is not -0.
         #[derive(Clone, Copy, Default)]
         pub struct $name(pub $float);
 

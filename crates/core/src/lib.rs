@@ -1,4 +1,4 @@
-//! The kernel of worldwire: what every format is read and written with.
+//! The kernel of worldwire: the readers, writers and contracts that every format is built on.
 //!
 //! A format is described once, generic over a [`Trace`]. Without a trace it is a plain decoder;
 //! with a tree builder as the trace, the same code yields names, values and byte ranges.
@@ -7,30 +7,30 @@
 //! use worldwire_core::{Field, Messages, Reader, Tree, Writer, json, messages, text};
 //!
 //! messages! {
-//!     /// What a client says on a (much shortened) game connection.
+//!     /// Messages from a client on a (much shortened) game connection.
 //!     pub enum ClientMessage<'a>: "game", Client;
 //!     reserved {}
 //!
-//!     /// Asks to be let into an age.
+//!     /// Asks to join an age.
 //!     1 JoinAgeRequest {
 //!         trans_id "transId": u32,
 //!         /// The instance, as the auth server named it.
 //!         age_mcp_id "ageMcpId": u32,
 //!     }
 //!
-//!     /// Something for everybody in the age.
+//!     /// A message for every player in the age.
 //!     2 PropagateBuffer<'a> {
 //!         type_ "type": u32,
 //!         buffer "buffer": worldwire_core::Bytes32<'a, 1_048_576>,
 //!     }
 //! }
 //!
-//! // A typed value: what servers work with.
+//! // A typed value, as servers use it.
 //! let bytes = [5, 0, 0, 0, 16, 0, 0, 0];
 //! let message = ClientMessage::decode_body(1, &mut Reader::new(&bytes))?;
 //! assert_eq!(message, JoinAgeRequest { trans_id: 5, age_mcp_id: 16 }.into());
 //!
-//! // The same decoder with a tree builder as the trace: what people look at.
+//! // The same decoder with a tree builder as the trace, for people to look at.
 //! let mut reader = Reader::traced("message", &bytes, Tree::new());
 //! ClientMessage::decode_body(1, &mut reader)?;
 //! let tree = reader.finish();
@@ -46,21 +46,21 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! | module or type | what it is |
+//! | module or type | purpose |
 //! | --- | --- |
 //! | [`Reader`], [`Writer`] | cursors: little-endian numbers, bits, bounded parts, layers |
-//! | [`Trace`], [`NoTrace`], [`Tree`] | what a decoder reports to, and the tree that results |
-//! | [`Limits`], [`Error`] | the bounds of a decoder, and how it reports what went wrong |
+//! | [`Trace`], [`NoTrace`], [`Tree`] | the receiver of everything a decoder reads, and the resulting tree |
+//! | [`Limits`], [`Error`] | the bounds of a decoder, and how it reports failures |
 //! | [`messages!`], [`classes!`], [`record!`], [`wire_enum!`], [`wire_flags!`], [`scalar!`] | the one declaration of a message and its parts |
 //! | [`Source`], [`Diagnostic`] | errors and warnings about text files, with their position |
 //! | [`Field`] | types that can be fields of a message |
-//! | [`codegen`] | names and literals for Rust that is generated from definitions |
+//! | [`codegen`] | names and literals for Rust code generated from definitions |
 //! | [`json`], [`text`] | trees and values as JSON (both ways) and as text for people |
 //! | [`opener`] | formats inside the fields of other formats |
 //! | [`path`] | names from outside as paths below a directory |
-//! | [`connection`] | the contract that every connection machine fulfils, and the parts they share |
+//! | [`connection`] | the contract of every connection machine, and the parts they share |
 //! | [`sha0`] | a hash that two families need and no crate provides |
-//! | [`Sampler`] | made-up values for tests, fuzzing and benchmarks |
+//! | [`Sampler`] | generated values for tests, fuzzing and benchmarks |
 
 pub mod codegen;
 pub mod connection;

@@ -1,13 +1,13 @@
-//! The bounds of every decoder, in one place.
+//! The limits of all decoders.
 
 use crate::{Error, Result};
 
-/// Bounds that travel through every decoder, reassembler and archive reader.
+/// Limits that are passed through every decoder, reassembler and archive reader.
 ///
-/// A bound that is hit is a named error ([`ErrorKind::Limit`](crate::ErrorKind::Limit)) that tells
-/// which bound it was and what was asked for. Memory follows the bytes that are present, never the
-/// bytes that are promised, so the defaults below are generous; lower them for a server that faces
-/// strangers.
+/// Exceeding a limit is a named error ([`ErrorKind::Limit`](crate::ErrorKind::Limit)) with the
+/// limit and the requested amount. Memory grows with the bytes that are present, never with the
+/// bytes that are promised, so the defaults are generous. Lower them for a server on a public
+/// network.
 ///
 /// ```
 /// use worldwire_core::Limits;
@@ -20,8 +20,8 @@ pub struct Limits {
     pub message_bytes: u64,
     /// Bytes of one string. Default 16 MiB.
     pub string_bytes: u64,
-    /// Elements of one list. Default 16,777,216. A list whose elements take no bytes is bounded by
-    /// [`empty_elements`](Self::empty_elements) instead.
+    /// Elements of one list. Default 16,777,216. For elements that may take no bytes,
+    /// [`empty_elements`](Self::empty_elements) applies instead.
     pub elements: u64,
     /// Elements of a list whose elements may take no bytes at all. Default 65,536.
     pub empty_elements: u64,
@@ -29,36 +29,36 @@ pub struct Limits {
     pub nodes: u64,
     /// Nesting of records, lists and layers. Default 128.
     pub depth: u32,
-    /// Bytes that one compressed block may grow to. Default 256 MiB.
+    /// Bytes that one compressed block may inflate to. Default 256 MiB.
     pub inflated_bytes: u64,
-    /// Times its own size that a compressed block may grow to. Default 1,100 (deflate cannot
-    /// honestly do more than 1,032).
+    /// How many times its own size a compressed block may inflate to. Default 1,100 (deflate
+    /// reaches at most 1,032).
     pub inflated_ratio: u64,
-    /// Times its own size that a file may grow to as text that repeats names, beyond the first
-    /// 64 KiB: XML of tables has the names of columns in every record. Default 256; a table of
-    /// nothing but bytes, with names of 40 characters, needs a little over 100. A deflated part of a
-    /// message is shown if it inflates to so many times its own size, beyond the first 4 KiB.
+    /// How many times its own size a file may grow to as text, not counting the first 64 KiB: XML
+    /// of tables repeats the column names in every record. Default 256; a table of bytes with
+    /// column names of 40 characters needs slightly over 100. The same ratio bounds a deflated part
+    /// of a message that is shown, not counting the first 4 KiB.
     pub text_ratio: u64,
-    /// Values that one game object and all in it may hold for each byte that it takes on the
-    /// wire, where it may be compressed, beyond the first 4,096. Default 32; without compression
-    /// no object can hold more than 8. Also values that are shown of a deflated part of a message,
-    /// beyond the first 1,024.
+    /// How many values a game object, with all nested objects, may hold for each byte on the wire,
+    /// not counting the first 4,096. Default 32: an uncompressed object holds at most 8, a
+    /// compressed one more. Also bounds the values shown for a deflated part of a message, not
+    /// counting the first 1,024.
     pub values_per_byte: u64,
-    /// Bytes that all the files of an archive which are read may have together. Default 16 GiB:
-    /// an archive itself has at most 4 GiB, and the game's largest hold a few.
+    /// Total size of all files read from one archive. Default 16 GiB: an archive itself has at most
+    /// 4 GiB, and the largest game archives hold a few.
     pub archive_bytes: u64,
     /// Layers of one tree. Default 64.
     pub layers: u32,
-    /// Bytes held back per stream while a hole in it waits to be filled. Default 8 MiB.
+    /// Bytes buffered per stream while earlier bytes are missing. Default 8 MiB.
     pub stream_bytes: u64,
-    /// Bytes held back over all streams of a capture. Default 256 MiB.
+    /// Bytes buffered over all streams of a capture. Default 256 MiB.
     pub streams_bytes: u64,
-    /// Separate pieces held back per stream. Default 4,096.
+    /// Separate pieces buffered per stream. Default 4,096.
     pub stream_pieces: u32,
-    /// Conversations followed at the same time; the one idle for longest is let go first.
+    /// Conversations followed at the same time; beyond that, the one idle for longest is dropped.
     /// Default 65,536.
     pub conversations: u32,
-    /// IP fragments held back over all datagrams. Default 8,192.
+    /// IP fragments buffered over all datagrams. Default 8,192.
     pub fragments: u32,
     /// Bytes of one block of a capture file. Default 16 MiB.
     pub capture_block_bytes: u64,
@@ -90,10 +90,10 @@ impl Limits {
         file_bytes: 256 << 20,
     };
 
-    /// Checks what a compressed block promises to grow to, before anything is inflated.
+    /// Checks the size that a compressed block announces, before anything is inflated.
     ///
     /// # Errors
-    /// The limits on inflated bytes and on their ratio to the compressed ones.
+    /// The limits on inflated bytes and on the compression ratio.
     pub fn check_inflated(&self, compressed: usize, inflated: u64) -> Result<()> {
         if inflated > self.inflated_bytes {
             return Err(Error::limit("inflated bytes", self.inflated_bytes, inflated));

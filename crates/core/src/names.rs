@@ -6,8 +6,8 @@ use std::borrow::Cow;
 /// A table of names for the values of an enumeration, or for the bits of a set of flags.
 ///
 /// Tables that are part of a protocol are constants ([`Names::fixed`]); tables that come from a
-/// user's data files are built at load time ([`Names::from_pairs`]). A number without a name is
-/// normal and keeps its number everywhere.
+/// user's data files are built at load time ([`Names::from_pairs`]). A number without a
+/// name is normal: it is shown as a number everywhere.
 ///
 /// ```
 /// use worldwire_core::Names;
@@ -19,26 +19,25 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     table: Table,
-    /// Whether the numbers are only places of the table.
+    /// Whether the numbers are only indices of the table.
     words: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Table {
     Fixed(&'static [(i64, &'static str)], Order),
-    /// Sorted by number; of equal numbers the first given comes first.
+    /// Sorted by number, in the given order where numbers are equal.
     Loaded(Vec<(i64, Box<str>)>),
 }
 
-/// How the numbers of a fixed table follow each other, so that a name is found without a search
-/// through all of them.
+/// The order of a fixed table's numbers, so that a name is found without a linear search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     /// Each is one more than the one before.
     Dense,
     /// Each is greater than the one before.
     Rising,
-    /// Any order; of equal numbers the first counts.
+    /// Any order; where numbers are equal, the first one wins.
     Any,
 }
 
@@ -49,15 +48,15 @@ impl Names {
         Self { table: Table::Fixed(pairs, Order::of(pairs)), words: false }
     }
 
-    /// A table from data that was loaded.
+    /// A table from loaded data.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (i64, Box<str>)>) -> Self {
         let mut pairs: Vec<_> = pairs.into_iter().collect();
         pairs.sort_by_key(|pair| pair.0);
         Self { table: Table::Loaded(pairs), words: false }
     }
 
-    /// The same names for numbers that mean nothing outside of the program, such as places in a list
-    /// that was loaded. Text shows the names alone.
+    /// The same names for numbers that mean nothing outside the program, such as indices of a
+    /// loaded list. Text shows only the names.
     #[must_use]
     pub const fn words(mut self) -> Self {
         self.words = true;
@@ -92,7 +91,7 @@ impl Names {
         }
     }
 
-    /// The number that a name stands for.
+    /// The number with this name.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<i64> {
         self.iter().find(|pair| pair.1 == name).map(|pair| pair.0)
@@ -109,7 +108,7 @@ impl Names {
     }
 
     /// Splits a set of flags into the names of its bits, in table order, and the bits that no name
-    /// covers. Entries of the table are masks; an entry counts when all its bits are set.
+    /// covers. Entries of the table are masks; an entry matches if all its bits are set.
     pub fn flags(&self, bits: u64) -> (Vec<&str>, u64) {
         let mut rest = bits;
         let mut names = Vec::new();
@@ -147,8 +146,7 @@ impl Order {
     }
 }
 
-/// The candidate that looks most like `wrong`, if any looks like it at all: used to say "did you
-/// mean" in errors.
+/// The candidate most similar to `wrong`, if one is similar enough for a "did you mean".
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wrong = fold(wrong);
     candidates
@@ -159,7 +157,7 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// A list that stands in a sentence: its first ten, and how many more there are.
+/// A list for use in a sentence: its first ten items, and the number of the others.
 ///
 /// ```
 /// assert_eq!(worldwire_core::listed([7, 8]), "7, 8");

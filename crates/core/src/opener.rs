@@ -1,13 +1,13 @@
 //! Formats inside the fields of other formats.
 //!
 //! Some fields hold bytes of another format: a game object, a description of state, a nested
-//! message. Which one it is, and how to read it, hangs on what the user knows: type lists, tables,
-//! keys. An [`Opener`] carries that knowledge. A traced decode takes one along
-//! ([`Reader::opening`](crate::Reader::opening)) and offers it every blob and text; a decode
-//! without a trace knows nothing of it and pays nothing.
+//! message. Which one, and how to read it, depends on data that the user has: type lists, tables,
+//! keys. An [`Opener`] holds this data. A traced decode can carry one
+//! ([`Reader::opening`](crate::Reader::opening)) and offers it every blob and text. A decode
+//! without a trace has no opener and no cost.
 //!
-//! A field that was opened is a record: `bytes`, as without the opener, and behind it what the
-//! opener read. [`Closer`] is the way back: it makes the bytes of a field from that JSON
+//! An opened field is a record: `bytes`, as without the opener, followed by the opener's own
+//! fields. [`Closer`] is the inverse: it encodes the bytes of a field from that JSON
 //! ([`Given::blob`](crate::json::Given::blob)).
 
 use core::fmt;
@@ -18,11 +18,11 @@ use crate::{Reader, Result, TreeBuilder};
 /// The message that a field belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subject<'s> {
-    /// What stands in front of the message's name: the kind of connection, or the protocol.
+    /// The prefix of the message's name: the kind of connection, or the protocol.
     pub connection: &'s str,
     /// The message's number; KI puts the service above the lowest eight bits.
     pub number: u32,
-    /// The message's name in the protocol's own spelling; empty where there is no message.
+    /// The message's name in the protocol's own spelling; empty outside messages.
     pub name: &'s str,
 }
 
@@ -35,28 +35,28 @@ pub struct Site<'s> {
     pub field: &'s str,
 }
 
-/// Reads what fields hold. `'n` is how long the names live that it reports.
+/// Reads the formats inside fields. The names it reports live for `'n`.
 pub trait Opener<'n>: Closer {
-    /// Whether these bytes of this field are worth opening. Called for every blob and text of a
-    /// traced decode, so it should decide by the site first.
+    /// Whether to open these bytes of this field. Called for every blob and text of a traced
+    /// decode, so it should check the site first.
     fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool;
 
-    /// Reads the field: `reader` is bounded to its bytes, and has to use them up. What is decrypted
-    /// or inflated first is read in a [layer](Reader::layer).
+    /// Reads the field. `reader` is bounded to its bytes and must consume all of them. Decrypted or
+    /// inflated bytes are read in a [layer](Reader::layer).
     ///
     /// # Errors
-    /// Whatever keeps the bytes from being read. The field is then shown as bytes, and the error
-    /// becomes a [remark](crate::Tree::remarks) of the tree.
+    /// Any error of the format. The field is then shown as bytes, and the error becomes a
+    /// [remark](crate::Tree::remarks) of the tree.
     fn open(&'n self, site: Site<'_>, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()>;
 }
 
-/// Encodes what an [`Opener`] read.
+/// Encodes the fields that an [`Opener`] read.
 pub trait Closer: Sync {
-    /// The bytes of a field from JSON: an object with `bytes` and what the opener read, either of
-    /// which may be missing. `None` when `bytes` counts.
+    /// The bytes of a field from JSON: an object with `bytes` and the opener's fields, either of
+    /// which may be missing. `None` if `bytes` is to be used.
     ///
     /// # Errors
-    /// Value, when the JSON is something else, or what is needed to encode it is not known.
+    /// Value, if the JSON is something else, or the data needed to encode it is missing.
     fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>>;
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 /// A name from an archive, a server or a capture that stays below the directory it is joined to.
 ///
-/// Parts are separated by `/`. What no rule can allow: absolute paths, empty parts, `.` and `..`,
-/// control characters, text that is not UTF-8, more than 4,095 bytes, more than 128 parts, and parts of
-/// more than 255 bytes. Symbolic links are not resolved; that is up to the caller.
+/// Parts are separated by `/`. Always refused are absolute paths, empty parts, `.` and `..`,
+/// control characters, text that is not UTF-8, more than 4,095 bytes, more than 128 parts, and
+/// parts of more than 255 bytes. Symbolic links are not resolved; that is up to the caller.
 ///
 /// ```
 /// use worldwire_core::path::{PathRules, SafePath};
@@ -26,13 +26,14 @@ pub struct SafePath<'a>(Cow<'a, str>);
 /// What else a [`SafePath`] may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathRules {
-    /// A backslash separates parts, as in names that Windows programs send. Otherwise it is refused:
-    /// whether it separates would depend on the system.
+    /// A backslash separates parts, as in names that Windows programs send. Otherwise it is
+    /// refused: whether it separates would depend on the system.
     pub backslash_separates: bool,
-    /// Parts may begin with a dot: archives contain such files. Servers have no reason to send them,
-    /// and `.ssh/authorized_keys` is a way in.
+    /// Parts may begin with a dot: archives contain such files. Servers have no reason to send
+    /// them, and `.ssh/authorized_keys` would open a machine to them.
     pub allow_hidden: bool,
-    /// Names that only Windows forbids are refused on every system; see [`SafePath::windows_error`].
+    /// Names that only Windows forbids are refused on every system; see
+    /// [`SafePath::windows_error`].
     pub portable: bool,
 }
 
@@ -44,13 +45,13 @@ impl Default for PathRules {
 }
 
 impl PathRules {
-    /// For names that a server sends: backslashes separate, hidden files are refused, and names must
-    /// suit every system.
+    /// For names that a server sends: backslashes separate, hidden files are refused, and names
+    /// must suit every system.
     pub const DOWNLOAD: Self =
         Self { backslash_separates: true, allow_hidden: false, portable: true };
 }
 
-/// Why a name is no path below a directory. The text completes "NAME ...".
+/// Why a name is not a path below a directory. The text completes "NAME ...".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -90,8 +91,8 @@ pub enum PathError {
 
 /// The most bytes of a path: Linux opens no longer ones.
 const MAX_BYTES: usize = 4_095;
-/// The most parts of a path. Each is a directory to create, so a few names with thousands of parts would
-/// cost far more than their bytes.
+/// The most parts of a path. Each is a directory to create, so a few names with thousands of parts
+/// would cost far more than their bytes.
 const MAX_PARTS: usize = 128;
 /// The most bytes of a part: the limit of common file systems.
 const MAX_PART_BYTES: usize = 255;

@@ -1,10 +1,11 @@
-//! Made-up values: the seeds of property tests, fuzz corpora and benchmarks.
+//! Generated values: the seeds of property tests, fuzz corpora and benchmarks.
 
-/// Draws values from a number, always the same ones from the same number.
+/// A deterministic generator of values.
 ///
-/// Every field type can make itself up from a sampler, so a message that is declared once with
-/// [`messages!`](crate::messages) can be tested, fuzzed and measured without another word. The
-/// edges of a type (nothing, one, all bits) come up far more often than chance would have it.
+/// Every field type can generate itself from a sampler, so a message declared with
+/// [`messages!`](crate::messages) can be tested, fuzzed and measured without further code. Edge
+/// cases of a type (empty, one, all bits set) are far more frequent than with uniform random
+/// values.
 #[derive(Clone, Debug)]
 pub struct Sampler {
     state: u64,
@@ -35,12 +36,12 @@ impl Sampler {
 
     /// A number below `bound` (0 when `bound` is 0).
     pub fn below(&mut self, bound: u64) -> u64 {
-        // The high half of a product is even enough here.
+        // The high half of a product is uniform enough here.
         let wide = u128::from(self.bits()) * u128::from(bound);
         u64::try_from(wide >> 64).unwrap_or(0)
     }
 
-    /// A number of full width that is often on an edge.
+    /// A number of full width, often an edge case.
     pub fn number(&mut self) -> u64 {
         match self.below(8) {
             0 => 0,
@@ -68,7 +69,7 @@ impl Sampler {
         (0..length).map(|_| self.bits().to_le_bytes()[0]).collect()
     }
 
-    /// A character: mostly plain letters, sometimes from further away, never a surrogate or zero.
+    /// A character: mostly ASCII letters, sometimes others, never a surrogate or zero.
     pub fn character(&mut self) -> char {
         const FAR: [char; 6] = ['é', 'Ж', '€', '日', '\u{fffd}', '🙂'];
         match self.below(8) {

@@ -1,17 +1,17 @@
 //! SHA-0, the withdrawn first edition of SHA-1: Uru hashes account passwords with it, TERA expands
-//! keys with it, and no crate has it. For compatibility only: collisions take seconds.
+//! keys with it, and no crate provides it. For compatibility only: collisions take seconds.
 //!
-//! Written from the federal standard of 1993 (FIPS 180). The one difference to SHA-1 is that the
-//! message schedule is not rotated.
+//! Written from the federal standard of 1993 (FIPS 180). The only difference from SHA-1 is that
+//! the message schedule is not rotated.
 
 use zeroize::Zeroize;
 
 /// Bytes of a digest.
 pub const DIGEST_BYTES: usize = 20;
 
-/// The digest of a message that lies in one piece.
+/// The digest of a whole message.
 ///
-/// The five words come out big-endian, as the standard writes them and as login hashes use them.
+/// The five words are big-endian, as in the standard and in login hashes.
 ///
 /// ```
 /// let digest = worldwire_core::sha0::sha0(b"abc");
@@ -24,15 +24,15 @@ pub fn sha0(message: &[u8]) -> [u8; DIGEST_BYTES] {
     hash.finish()
 }
 
-/// The running digest of a message that comes in pieces. Holds no more than one block of it, and
-/// clears that on drop.
+/// The digest of a message that arrives in pieces. Holds at most one block of it, which is cleared
+/// on drop.
 pub struct Sha0 {
     state: [u32; 5],
     block: [u8; BLOCK_BYTES],
     /// Bytes of `block` in use, always fewer than all.
     filled: usize,
-    /// Bytes of the message so far. The standard stops at 2^61; this wraps, as nothing here can
-    /// hold so long a message.
+    /// Bytes of the message so far. The standard stops at 2^61; this wraps, since no message
+    /// here can be that long.
     length: u64,
 }
 
@@ -65,7 +65,7 @@ impl Sha0 {
         self.filled = rest.len();
     }
 
-    /// Ends the message.
+    /// Finishes the message.
     #[must_use]
     pub fn finish(mut self) -> [u8; DIGEST_BYTES] {
         let bits = self.length.wrapping_mul(8);
@@ -106,7 +106,7 @@ impl std::fmt::Debug for Sha0 {
     }
 }
 
-/// Takes one block into the state.
+/// Adds one block to the state.
 fn compress(state: &mut [u32; 5], block: &[u8; BLOCK_BYTES]) {
     let mut schedule = [0_u32; 80];
     for (word, bytes) in schedule.iter_mut().zip(block.as_chunks::<4>().0) {
@@ -140,7 +140,7 @@ fn compress(state: &mut [u32; 5], block: &[u8; BLOCK_BYTES]) {
     for (word, add) in state.iter_mut().zip([a, b, c, d, e]) {
         *word = word.wrapping_add(add);
     }
-    // The schedule is the password, linearly mixed.
+    // The schedule reveals the password: it is a linear mix of it.
     schedule.zeroize();
 }
 

@@ -4,8 +4,8 @@ use core::fmt;
 
 /// One end of a conversation: the end that opened it, or the end that answers.
 ///
-/// Directions in worldwire are always told by the side that *sent* the bytes, so the same word
-/// means the same thing in a client, a server, a proxy and a capture.
+/// worldwire names a direction by the side that *sent* the bytes, so that a word means the same in
+/// a client, a server, a proxy and a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// The end that opened the connection.
@@ -36,7 +36,7 @@ impl Side {
         }
     }
 
-    /// 0 for the client, 1 for the server: for tables with a place for each side.
+    /// 0 for the client, 1 for the server, for tables with one entry for each side.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize

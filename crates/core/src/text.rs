@@ -1,21 +1,21 @@
-//! Trees as people read them.
+//! Trees as text for people.
 
 use std::fmt::Write as _;
 
 use crate::value::{Content, push_hex};
 use crate::{NodeRef, Tree, Value};
 
-/// Choices for showing a tree.
+/// Options for showing a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct TextStyle {
-    /// Put the byte range in front of every line, with bits where a value does not begin or end at
-    /// a whole byte, and the layer where there is more than one.
+    /// Begin every line with the byte range, with bits where a value does not begin or end at a
+    /// whole byte, and with the layer if there are several.
     pub ranges: bool,
-    /// Colour for a terminal.
+    /// Use colours, for terminals.
     pub colour: bool,
     /// Show at most this many bytes of a blob or characters of a text; 0 shows all.
     pub longest: usize,
-    /// Spaces in front of every line.
+    /// Spaces before every line.
     pub indent: usize,
 }
 
@@ -25,9 +25,9 @@ impl Default for TextStyle {
     }
 }
 
-/// Appends a whole tree, a line a value; the error of a decode that failed comes last.
+/// Appends a whole tree, one line for each value. The error of a failed decode is the last line.
 ///
-/// A record in a list whose fields are all plain values takes one line.
+/// A record in a list takes one line if all its fields are plain values.
 pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
     write_nodes(tree, tree.roots(), style, out);
     if let Some(error) = tree.error() {
@@ -36,7 +36,7 @@ pub fn write_tree(tree: &Tree<'_>, style: TextStyle, out: &mut String) {
     }
 }
 
-/// Appends some nodes of a tree, a line a value.
+/// Appends some nodes of a tree, one line for each value.
 pub fn write_nodes<'t, 'n>(
     tree: &'t Tree<'n>,
     nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
@@ -46,8 +46,8 @@ pub fn write_nodes<'t, 'n>(
     write_nodes_noting(tree, nodes, style, &|_, _| None, out);
 }
 
-/// The same, with a text behind whole numbers that `note` has something to say of, by the name of the
-/// field or list they stand in: `playerId: 10190 ("Yeesha")`.
+/// The same, with a comment after each whole number that `note` knows, by the name of its field or
+/// list: `playerId: 10190 ("Yeesha")`.
 pub fn write_nodes_noting<'t, 'n>(
     tree: &'t Tree<'n>,
     nodes: impl Iterator<Item = NodeRef<'t, 'n>>,
@@ -132,7 +132,7 @@ struct Show<'s, 't, 'n> {
 }
 
 impl Show<'_, '_, '_> {
-    /// Writes a node that stands in a field: its own, or the list it is an element of.
+    /// Writes a node with the name of its field: its own, or that of the list it is an element of.
     fn node(&mut self, node: NodeRef<'_, '_>, indent: usize, index: Option<usize>, field: &str) {
         if self.style.ranges {
             self.range(node);
@@ -176,7 +176,7 @@ impl Show<'_, '_, '_> {
         }
     }
 
-    /// `0x0012..0x0016`, and the layer when there are several.
+    /// `0x0012..0x0016`, and the layer if there are several.
     fn range(&mut self, node: NodeRef<'_, '_>) {
         let (start, end) = node.places();
         let layer = self.tree.layers().get(usize::from(node.layer()));
@@ -244,7 +244,8 @@ fn write_text(text: &str, form: crate::Form, longest: usize, out: &mut String) {
     }
 }
 
-/// Characters that turn the direction of what follows: hostile in a terminal.
+/// Characters that change the direction of the following text. Hostile input could use them to
+/// disguise output in a terminal.
 fn is_bidi(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

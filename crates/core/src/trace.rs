@@ -1,10 +1,10 @@
-//! Who listens while a decoder reads.
+//! The receiver of everything a decoder reads.
 
 use crate::opener::Subject;
 use crate::{Error, Reader, Result, Value};
 use sealed::{Key, Scopes};
 
-/// A place in a layer: a byte, and a bit in it for formats that are not made of whole bytes.
+/// A place in a layer: a byte, and a bit of it for formats that do not use whole bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The byte, counted from the start of the layer.
@@ -13,26 +13,26 @@ pub struct Place {
     pub bit: u8,
 }
 
-/// Listens to a [`Reader`](crate::Reader) and learns every field's name, value and place.
+/// Receives every field's name, value and place from a [`Reader`](crate::Reader).
 ///
-/// A decoder is written once, generic over its trace. With [`NoTrace`] all of this compiles to
-/// nothing and plain reads remain: that is what servers run. With a
-/// [`TreeBuilder`](crate::TreeBuilder) the very same code yields a [`Tree`](crate::Tree).
+/// A decoder is written once, generic over its trace. With [`NoTrace`] it compiles to
+/// plain reads, which is what servers run. With a [`TreeBuilder`](crate::TreeBuilder) the same code
+/// builds a [`Tree`](crate::Tree).
 ///
-/// Structure is reported through scopes only, which end whatever the outcome: a decoder cannot leave
-/// one open. So nobody outside of this crate can call what begins and ends them.
+/// Structure is reported only through scopes, which end whatever the outcome, so a decoder cannot
+/// leave one open. The methods that begin and end scopes are therefore private to this crate.
 ///
-/// `'n` is how long the names live: static ones for messages that are part of a protocol, as long
-/// as the loaded definitions for layouts that come from data files.
+/// Names live for `'n`: `'static` for messages that are part of a protocol, and as long as the
+/// loaded definitions for layouts from data files.
 pub trait Trace<'n>: Scopes<'n> {
-    /// Whether anything is recorded: lets a decoder skip work that only a trace needs.
+    /// Whether anything is recorded. A decoder can skip work that only a trace needs.
     const ON: bool;
 
     /// A value was read.
     fn leaf(&mut self, name: &'n str, value: Value<'n>, start: Place, end: Place);
 
-    /// A record or list ([`Value::Record`], [`Value::List`]) that begins at `start`. What `fill`
-    /// reports is in it; `fill` also says where it ends.
+    /// A record or list ([`Value::Record`], [`Value::List`]) that begins at `start`. It contains
+    /// everything that `fill` reports, and ends at the place that `fill` returns.
     #[inline(always)]
     fn scope<R>(
         &mut self,
@@ -44,7 +44,7 @@ pub trait Trace<'n>: Scopes<'n> {
         Self::scope_of(self, |trace| trace, name, shape, start, fill)
     }
 
-    /// The same for whoever holds a trace and is needed to fill the scope.
+    /// The same for a caller that owns the trace and is itself needed to fill the scope.
     #[inline(always)]
     fn scope_of<H: ?Sized, R>(
         holder: &mut H,
@@ -61,52 +61,52 @@ pub trait Trace<'n>: Scopes<'n> {
     }
 }
 
-/// What only this crate may call.
+/// The methods that only this crate may call.
 pub(crate) mod sealed {
     use super::Place;
     use crate::opener::Subject;
     use crate::{Error, Reader, Result, Value};
 
-    /// Opens what is sealed; nobody outside can make one.
+    /// Grants access to sealed methods; only this crate can construct one.
     #[derive(Clone, Copy, Debug)]
     pub struct Key(pub(super) ());
 
     impl Key {
-        /// For the reader, which ends what it begins.
+        /// For the reader, which ends every scope it begins.
         pub(crate) const fn reader() -> Self {
             Self(())
         }
     }
 
-    /// What begins, ends, and is taken back.
+    /// Beginning, ending and undoing.
     pub trait Scopes<'n>: Sized {
-        /// A place to go back to.
+        /// A point to roll back to.
         type Mark;
 
-        /// How much may be kept.
+        /// A bound on kept nodes.
         type Bound;
 
         /// A record or list begins.
         fn open(&mut self, key: Key, name: &'n str, shape: Value<'n>, start: Place);
 
-        /// The record or list opened last is complete.
+        /// The innermost record or list is complete.
         fn close(&mut self, key: Key, end: Place);
 
-        /// The bytes that follow are another layer, made from these bytes of the present one.
+        /// The following bytes are another layer, made from these bytes of the current one.
         fn open_layer(&mut self, key: Key, name: &'n str, start: Place, end: Place);
 
-        /// The layer opened last is complete; this was its data. Also called when decoding it
-        /// failed.
+        /// The innermost layer is complete; this was its data. Also called after an error in it.
         fn close_layer(&mut self, key: Key, data: Vec<u8>);
 
-        /// The fields that follow belong to this message; returns the one before. See
+        /// The following fields belong to this message. Returns the previous one. See
         /// [`Reader::message`].
         fn set_message(&mut self, key: Key, message: Subject<'n>) -> Subject<'n>;
 
         /// Whether the trace carries an [opener](crate::opener) for these bytes of a field.
         fn opens(&self, key: Key, field: &str, bytes: &[u8]) -> bool;
 
-        /// Reads what a field holds with the opener; the reader is bounded to the field's bytes.
+        /// Reads the contents of a field with the opener; the reader is bounded to the field's
+        /// bytes.
         ///
         /// # Errors
         /// Those of the opener.
@@ -115,19 +115,19 @@ pub(crate) mod sealed {
         /// A field could not be opened, for this reason.
         fn remark(&mut self, key: Key, error: Error);
 
-        /// Remembers how far it has come...
+        /// Remembers the current state...
         fn mark(&self, key: Key) -> Self::Mark;
 
         /// ...and forgets everything since.
         fn rewind(&mut self, key: Key, mark: Self::Mark);
 
-        /// From here on, only so many nodes more are kept; returns what held before.
+        /// Keeps at most this many more nodes from here on. Returns the previous bound.
         fn bound(&mut self, key: Key, more: u64) -> Self::Bound;
 
-        /// Ends a bound; says whether more would have been kept without it.
+        /// Ends a bound. Returns whether it was exceeded.
         fn unbound(&mut self, key: Key, before: Self::Bound) -> bool;
 
-        /// Hands the trace over to the reader of another layer.
+        /// Passes the trace to the reader of another layer.
         fn detach(&mut self, key: Key) -> Self;
     }
 }

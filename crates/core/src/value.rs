@@ -1,4 +1,4 @@
-//! What a node of a tree can hold.
+//! The values of a tree's nodes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,21 +7,21 @@ use crate::Names;
 
 /// The value of one node of a [`Tree`](crate::Tree).
 ///
-/// Small and `Copy`: text and bytes are only places ([`Span`]) in the data of their layer and are
-/// decoded when somebody looks.
+/// Small and `Copy`: text and bytes are only ranges ([`Span`]) of their layer's data, decoded on
+/// demand.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'n> {
     /// Named children.
     Record,
-    /// Children in a row.
+    /// Children without names.
     List,
-    /// Nothing is there, and the format says so.
+    /// An absent value, as the format states.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// An unsigned number.
     Unsigned(u64),
-    /// An unsigned number that people write in hexadecimal: masks, opcodes, hashes.
+    /// An unsigned number usually written in hexadecimal: masks, opcodes, hashes.
     Hex(u64),
     /// A signed number.
     Signed(i64),
@@ -33,7 +33,7 @@ pub enum Value<'n> {
     Enum(i64, &'n Names),
     /// A set of bits with names.
     Flags(u64, &'n Names),
-    /// Text or bytes, which lie in the data of the layer.
+    /// Text or bytes, stored in the layer's data.
     Span(Span),
 }
 
@@ -56,15 +56,15 @@ pub struct Span {
     pub length: u32,
 }
 
-/// How the bytes of a [`Span`] are to be read.
+/// The meaning of a [`Span`]'s bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Form {
-    /// Just bytes.
+    /// Raw bytes.
     Bytes,
     /// UTF-8 text.
     Utf8,
-    /// ISO 8859-1 text: every byte is the character of that number.
+    /// ISO 8859-1 text.
     Latin1,
     /// UTF-16 text, little-endian units.
     Utf16,
@@ -79,7 +79,7 @@ pub enum Form {
     Ipv4,
 }
 
-/// A span that was read.
+/// The contents of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// Valid text.
@@ -89,8 +89,8 @@ pub enum Content<'a> {
 }
 
 impl Form {
-    /// Reads bytes as what they are. Text that is not valid Unicode comes back as bytes, so that
-    /// nothing is lost.
+    /// Interprets bytes. Text that is not valid Unicode is returned as bytes, so that nothing is
+    /// lost.
     #[must_use]
     pub fn read(self, bytes: &[u8]) -> Content<'_> {
         match self {
@@ -141,7 +141,7 @@ fn inverted(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
 
-/// The usual spelling of an identifier in Microsoft byte order.
+/// A GUID in Microsoft byte order, in the usual notation.
 pub fn guid_text(id: &[u8; 16]) -> String {
     const ORDER: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     let mut text = String::with_capacity(36);
@@ -154,7 +154,7 @@ pub fn guid_text(id: &[u8; 16]) -> String {
     text
 }
 
-/// The inverse of [`guid_text`]. Hyphens may stand anywhere or be missing; braces are accepted.
+/// The inverse of [`guid_text`]. Hyphens may appear anywhere or be missing; braces are accepted.
 pub fn parse_guid(text: &str) -> Option<[u8; 16]> {
     let text = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')).unwrap_or(text);
     if text.len() > 40 {
@@ -172,7 +172,7 @@ pub fn parse_guid(text: &str) -> Option<[u8; 16]> {
 pub fn push_hex(text: &mut String, bytes: &[u8]) {
     const DIGIT: fn(u8) -> u8 = |value| value + if value < 10 { b'0' } else { b'a' - 10 };
     text.reserve(bytes.len() * 2);
-    // A block at a time: character by character it would be most of the time that JSON takes.
+    // One block at a time: single characters would take most of the time of writing JSON.
     let mut digits = [[b'0'; 2]; 64];
     for block in bytes.chunks(digits.len()) {
         for (pair, byte) in digits.iter_mut().zip(block) {
@@ -198,8 +198,8 @@ pub fn parse_hex(text: &str) -> Option<Vec<u8>> {
     high.is_none().then_some(bytes)
 }
 
-/// Appends a float so that reading it back gives the same bits, for every bit pattern: shortest
-/// round trip for finite numbers, words for infinities and the usual NaN, bits for other NaNs.
+/// Appends a float so that reading it back gives the same bits, for every bit pattern: the shortest
+/// round trip for finite numbers, names for infinities and the usual NaN, bits for other NaNs.
 pub(crate) fn push_float(text: &mut String, value: f64, bits: u64, single: bool) {
     let usual_nan = if single { 0x7fc0_0000 } else { 0x7ff8_0000_0000_0000 };
     if value.is_nan() {
@@ -228,7 +228,7 @@ pub(crate) fn push_float(text: &mut String, value: f64, bits: u64, single: bool)
     }
 }
 
-/// The low half, which is where the bits of a single-precision number are.
+/// The low half, which holds the bits of a single-precision number.
 #[expect(clippy::cast_possible_truncation, reason = "the high half is zero")]
 fn narrow(bits: u64) -> u32 {
     bits as u32

@@ -1,7 +1,7 @@
 //! Types of one value: numbers whose values or bits have names, and other newtypes.
 
-/// Declares a number on the wire whose values have names: a newtype with constants, so that a
-/// value nobody documented survives and shows its number.
+/// Declares a number on the wire whose values have names: a newtype with constants, so that an
+/// undocumented value survives and shows its number.
 ///
 /// ```
 /// use worldwire_core::{Field, Reader, wire_enum};
@@ -78,7 +78,7 @@ macro_rules! wire_enum {
 ///     pub struct AccountFlags(u32) {
 ///         /// An administrator.
 ///         Admin = 1,
-///         /// Not let in.
+///         /// Banned.
 ///         Banned = 0x1_0000,
 ///     }
 /// }
@@ -130,8 +130,8 @@ macro_rules! wire_flags {
     };
 }
 
-/// Declares a type of one value: a newtype that stands on the wire as an unsigned number
-/// (`as Hex` shows it in hexadecimal), or as bytes that people write as text.
+/// Declares a type of one value: a newtype over an unsigned number (`as Hex` shows it in
+/// hexadecimal), or over bytes that are shown as text.
 ///
 /// ```
 /// use std::net::Ipv4Addr;
@@ -197,7 +197,7 @@ macro_rules! scalar {
         pub struct $name(pub $type);
 
         impl $name {
-            /// Reads the text that people write it as.
+            /// Parses its text form.
             #[must_use]
             pub fn parse($text: &str) -> Option<Self> {
                 $parse.map(Self)
@@ -257,7 +257,7 @@ macro_rules! scalar {
     };
 }
 
-/// What numbers with names, flags and newtypes of numbers share.
+/// The common part of named numbers, flags and newtypes of numbers.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __number {

@@ -1,9 +1,9 @@
-//! The mirror of the reader.
+//! The counterpart of the reader.
 
 use crate::{Error, Result};
 
 /// Collects encoded bytes: little-endian numbers, bits from the least significant up, and lengths
-/// that are known only later.
+/// that become known later.
 ///
 /// A byte write after bit writes starts at the next whole byte; the bits between are zero.
 ///
@@ -18,11 +18,11 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     out: Vec<u8>,
-    /// How many bits of the last byte are written; 0 when it is whole.
+    /// The number of bits written to the last byte; 0 if it is complete.
     bits: u8,
 }
 
-/// A place that was left open to be filled in later.
+/// Space reserved for a value that becomes known later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch<const N: usize>(usize);
 
@@ -43,7 +43,7 @@ impl Writer {
         Self { out: Vec::new(), bits: 0 }
     }
 
-    /// Starts behind what a buffer holds already, in its memory.
+    /// Appends to a buffer and reuses its memory.
     #[must_use]
     pub const fn append_to(out: Vec<u8>) -> Self {
         Self { out, bits: 0 }
@@ -55,7 +55,7 @@ impl Writer {
         f32: f32; f64: f64;
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bits = 0;
@@ -79,7 +79,7 @@ impl Writer {
             let step = (8 - self.bits).min(count - done);
             let piece = (value >> done) & (0xff >> (8 - step));
             if let Some(last) = self.out.last_mut() {
-                // At most `step` bits, which fit above those that are there.
+                // At most `step` bits, which fit above the ones already written.
                 *last |= u8::try_from(piece << self.bits).unwrap_or(0);
             }
             self.bits = (self.bits + step) % 8;
@@ -92,26 +92,26 @@ impl Writer {
         self.bits(u64::from(value), 1);
     }
 
-    /// Ends the byte that bit writes are in the middle of.
+    /// Completes a partly written byte.
     pub fn align(&mut self) {
         self.bits = 0;
     }
 
-    /// Leaves room for `N` bytes that are known later.
+    /// Reserves `N` bytes for a value that becomes known later.
     pub fn reserve<const N: usize>(&mut self) -> Patch<N> {
         let patch = Patch(self.out.len());
         self.zeros(N);
         patch
     }
 
-    /// Fills room that was left.
+    /// Fills reserved bytes.
     pub fn patch<const N: usize>(&mut self, patch: Patch<N>, bytes: [u8; N]) {
         if let Some(room) = self.out.get_mut(patch.0..patch.0 + N) {
             room.copy_from_slice(&bytes);
         }
     }
 
-    /// Fills room with the number of bytes written behind it.
+    /// Fills reserved bytes with the number of bytes written since.
     ///
     /// # Errors
     /// Value, when the number needs more than 32 bits.
@@ -122,25 +122,25 @@ impl Writer {
         Ok(())
     }
 
-    /// How many bytes were written behind the room.
+    /// The number of bytes written after the reserved ones.
     #[must_use]
     pub fn since<const N: usize>(&self, patch: Patch<N>) -> usize {
         self.out.len() - patch.0 - N
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.out.len()
     }
 
-    /// Whether there are none.
+    /// Whether nothing was written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.out.is_empty()
     }
 
-    /// How many bits there are.
+    /// The number of bits.
     #[must_use]
     pub fn bit_len(&self) -> u64 {
         let whole = self.out.len() as u64 * 8;

@@ -1,6 +1,6 @@
 //! `Json` says what `serde_json::Value` says.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -88,7 +88,7 @@ proptest! {
             }).collect();
             let turned = members.iter().rev().cloned().collect::<Vec<_>>().join(",");
             prop_assert_eq!(&parse(&format!("{{{turned}}}")).unwrap(), &json);
-            // And one that is there twice is refused, wherever it stands.
+            // A repeated key is refused, wherever it is.
             for member in members.iter().step_by(7) {
                 let twice = format!("{{{turned},{member}}}");
                 let error = parse(&twice).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! What holds for readers, writers, trees and JSON, whatever the values.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children};
@@ -90,7 +90,7 @@ proptest! {
         read(&pieces, &mut reader).unwrap();
         prop_assert_eq!(reader.end(), Ok(()));
 
-        // A listener changes nothing, and the places it is told are in order and inside.
+        // A trace changes nothing, and the places it receives are ordered and in bounds.
         let mut traced = Reader::traced("pieces", &bytes, Tree::new());
         read(&pieces, &mut traced).unwrap();
         let tree = traced.finish();
@@ -377,7 +377,7 @@ proptest! {
         prop_assert!(disjoint);
     }
 
-    /// Paths are told outermost first, however deep the error was.
+    /// Paths are shown outermost first, however deep the error was.
     #[test]
     fn the_way_to_an_error_is_told(
         steps in prop::collection::vec(prop_oneof![

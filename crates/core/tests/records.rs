@@ -1,7 +1,7 @@
 //! What records, masks and tables of classes promise: all ways lead back, and what does not agree
 //! is refused by name.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use proptest::prelude::*;
 use worldwire_core::json::{Given, Json, Style, json, write_node};
@@ -36,7 +36,7 @@ record! {
 }
 
 record! {
-    #[doc = concat!("A header, ", "and more behind it.")]
+    #[doc = concat!("A header, ", "and more after it.")]
     pub struct Chat<'a> {
         ..header: Header,
         text "text": Bytes32<'a, 64>,
@@ -178,7 +178,7 @@ fn unknown_classes_stay_bytes_with_their_index() {
     assert!(error.ends_with("did you mean \"plDoorMsg\"?"), "{error}");
 }
 
-/// Opens blobs that begin with 7: a number behind it.
+/// Opens blobs that begin with 7, followed by a number.
 struct Sevens;
 
 impl<'n> Opener<'n> for Sevens {

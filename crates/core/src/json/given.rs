@@ -1,4 +1,4 @@
-//! JSON that values are read from, and what is known of it.
+//! JSON that values are read from, with its context.
 
 use core::fmt;
 use core::ops::Deref;
@@ -7,7 +7,7 @@ use super::{Json, bytes, expected};
 use crate::opener::{Closer, Site, Subject};
 use crate::{Error, Result};
 
-/// A JSON value that something is read from, with what it takes to encode opened fields in it (see
+/// A JSON value to read from, with the closer that encodes opened fields in it (see
 /// [`opener`](crate::opener)). Made of a `&Json` with `into`; dereferences to it.
 #[derive(Clone, Copy)]
 pub struct Given<'j> {
@@ -68,10 +68,10 @@ impl<'j> Given<'j> {
         Self { message, ..self }
     }
 
-    /// The bytes of a field that may have been opened: `read` reads them as the field stands alone.
+    /// The bytes of a field that may have been opened. `read` reads those of an unopened field.
     ///
     /// # Errors
-    /// Value, when the JSON is something else, or holds what nobody knows how to encode.
+    /// Value, if the JSON is something else, or contains opened fields that cannot be encoded.
     pub fn blob(self, read: impl FnOnce(&Json) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
         let Json::Object(parts) = self.json else { return read(self.json) };
         if parts.keys().all(|key| key == "$hex") {

@@ -5,20 +5,21 @@ use std::collections::{HashMap, HashSet};
 use super::Json;
 use super::object::Key;
 
-/// So many keys are compared one by one.
+/// Up to this many keys are compared one by one.
 const FEW: usize = 16;
 
-/// So many keys, and bytes of keys, are remembered at most for the next document.
+/// The most keys, and bytes of keys, that are kept for the next document.
 const MAX: (usize, usize) = (4096, 1 << 20);
 
-/// The keys of a document that is being read, and of those before it.
+/// The keys of the current document and of earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// In the order in which they were first read.
+    /// In the order of their first appearance.
     list: Vec<Key>,
-    /// Where they stand in the list, when there are many.
+    /// Their indices in the list, if there are many.
     places: HashMap<Key, usize>,
-    /// Where the next key should stand: objects of one kind mostly have their keys in one order.
+    /// The index expected for the next key: similar objects mostly have their keys in the same
+    /// order.
     next: usize,
     /// The bytes of all.
     bytes: usize,
@@ -66,8 +67,8 @@ impl Keys {
 pub(super) struct Seen(HashSet<Key>);
 
 impl Seen {
-    /// Whether a shared key is there already; if not, it will be. The first few entries of the object
-    /// have to be given.
+    /// Adds a shared key, and returns whether it was there already. Needs the first few entries of
+    /// the object.
     pub(super) fn is_twice(&mut self, key: &Key, entries: &[(Key, Json)]) -> bool {
         if self.0.is_empty() {
             if entries.len() < FEW {

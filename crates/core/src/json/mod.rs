@@ -36,8 +36,7 @@ pub use write::{Style, float32, float64, hex, string, whole, write_children, wri
 #[doc(hidden)]
 pub use serde_json;
 
-/// A [`Json`] that is written down: `json!({"name": "Anna", "ids": [1, 2]})`, as the macro of
-/// `serde_json`.
+/// A [`Json`] literal: `json!({"name": "Anna", "ids": [1, 2]})`, like the macro of `serde_json`.
 #[doc(inline)]
 pub use crate::__json as json;
 

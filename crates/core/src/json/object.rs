@@ -1,4 +1,4 @@
-//! Values by name, as [`Json`] holds them.
+//! JSON objects.
 
 use core::borrow::Borrow;
 use core::fmt;
@@ -10,12 +10,13 @@ use super::Json;
 
 /// A JSON object: values by name, in the order of the names.
 ///
-/// It takes 32 bytes a value. Finding a name takes a binary search; adding or removing one takes
-/// time that grows with the object, so collect an object instead of filling it.
+/// Takes 32 bytes for each value. Finding a name is a binary search; adding or removing one takes
+/// time proportional to the size, so collect an object instead of filling it.
 #[derive(Clone, Default, PartialEq)]
 pub struct Object(Box<[(Key, Json)]>);
 
-/// The name of a value. Those of one document are kept once each, so a key is a single pointer.
+/// The name of a value. Each distinct name of a document is stored once, so a key is a single
+/// pointer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key(Arc<Box<str>>);
 
@@ -26,7 +27,7 @@ impl Object {
         Self::default()
     }
 
-    /// An object of entries in any order. Of those with the same key the last one counts.
+    /// An object from entries in any order. If a key is repeated, its last entry wins.
     pub(super) fn of(mut entries: Vec<(Key, Json)>) -> Self {
         if !entries.is_sorted_by(|(one, _), (other, _)| one < other) {
             entries.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -41,7 +42,7 @@ impl Object {
         Self(entries.into_boxed_slice())
     }
 
-    /// How many values it has.
+    /// The number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -96,14 +97,14 @@ impl Object {
         self.0.iter_mut().map(|(key, value)| (&**key, value))
     }
 
-    /// Sets a value, and returns the one that was there.
+    /// Sets a value, and returns the previous one.
     pub fn insert(&mut self, key: &str, value: Json) -> Option<Json> {
         let is_new = !self.contains_key(key);
         let old = mem::replace(self.entry(key), value);
         (!is_new).then_some(old)
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove(&mut self, key: &str) -> Option<Json> {
         let at = self.find(key).ok()?;
         let mut entries = mem::take(&mut self.0).into_vec();
@@ -126,13 +127,13 @@ impl Object {
         &mut self.0[at].1
     }
 
-    /// Where a name stands, or would stand.
+    /// The index of a name, or where it would be inserted.
     fn find(&self, key: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(found, _)| (**found).cmp(key))
     }
 }
 
-/// `null` for what is missing.
+/// `null` for a missing value.
 impl Index<&str> for Object {
     type Output = Json;
 
@@ -168,7 +169,7 @@ impl<'j> IntoIterator for &'j Object {
     }
 }
 
-/// Of values with the same name the last one counts.
+/// If a name is repeated, its last value wins.
 impl<K: AsRef<str>, V: Into<Json>> FromIterator<(K, V)> for Object {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
         let entries = entries.into_iter();

@@ -1,4 +1,4 @@
-//! JSON that people wrote.
+//! Parsing JSON.
 
 use core::fmt;
 
@@ -8,8 +8,8 @@ use super::keys::{Keys, Seen};
 use super::object::Key;
 use super::{Json, Object};
 
-/// Reads JSON of which nothing is lost: a key that an object has twice is an error, though of most
-/// readers the last one would count.
+/// Parses JSON without losing anything: a repeated key is an error, where most parsers silently
+/// keep the last value.
 ///
 /// # Errors
 /// Those of `serde_json`, with line and column.
@@ -17,13 +17,13 @@ pub fn parse(text: &str) -> serde_json::Result<Json> {
     Parser::default().parse(text)
 }
 
-/// Reads many documents whose keys are mostly the same, such as lines: it remembers the keys, which
-/// is quicker.
+/// Parses many documents with mostly the same keys, such as JSON lines. It keeps the keys, which is
+/// faster.
 #[derive(Debug, Default)]
 pub struct Parser(Room);
 
 impl Parser {
-    /// Reads a document as [`parse`] does.
+    /// Parses a document like [`parse`].
     ///
     /// # Errors
     /// Those of `serde_json`, with line and column.
@@ -36,17 +36,17 @@ impl Parser {
     }
 }
 
-/// As most readers do it: of values with the same key the last one counts.
+/// Like most parsers: if a key is repeated, its last value wins.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         Seed { room: &mut Room::default(), is_strict: false }.deserialize(reader)
     }
 }
 
-/// So many values of a list or object are kept in [`Room`].
+/// Up to this many values of a list or object are kept in [`Room`].
 const FEW: usize = 64;
 
-/// What is needed for the values that are being read.
+/// Memory for the values that are being read.
 #[derive(Debug, Default)]
 struct Room {
     /// The keys of the document.
@@ -69,7 +69,7 @@ impl Room {
 /// Reads a value.
 struct Seed<'k> {
     room: &'k mut Room,
-    /// Whether a key that an object has twice is an error.
+    /// Whether a repeated key is an error.
     is_strict: bool,
 }
 

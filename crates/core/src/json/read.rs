@@ -1,4 +1,4 @@
-//! JSON to values.
+//! Reading values from JSON.
 
 use std::borrow::Cow;
 
@@ -43,14 +43,14 @@ macro_rules! float {
     ($($(#[doc = $doc:literal])* $name:ident: $float:ident, $bits:ident, $nan:literal, $wanted:literal;)*) => {$(
         $(#[doc = $doc])*
         ///
-        /// A number in digits, also as text; `NaN`, `Infinity`, `-Infinity`; or its bits as text that
-        /// begins with `0x`.
+        /// A number in digits, also as text; `NaN`, `Infinity`, `-Infinity`; or its bits as text
+        /// that begins with `0x`.
         ///
         /// # Errors
         /// Value, when it is something else, or too large.
         pub fn $name(json: &Json) -> Result<$float> {
             let number = match json {
-                // By way of its text: a detour over the wider type could round twice.
+                // From its text: a detour through the wider type could round twice.
                 Json::Number(number) => number.to_string().parse().ok(),
                 Json::String(text) => match &**text {
                     "NaN" => Some($float::from_bits($nan)),
@@ -66,7 +66,7 @@ macro_rules! float {
                 _ => None,
             };
             let number: $float = number.ok_or_else(|| expected($wanted, json))?;
-            // Infinity comes of its name alone, not of a number too large.
+            // Infinity is only valid by its name; a number too large is an error.
             if number.is_infinite() && !is_named(json) {
                 return Err(expected($wanted, json));
             }
@@ -82,7 +82,7 @@ float! {
     double: f64, u64, 0x7ff8_0000_0000_0000, "a number of double precision";
 }
 
-/// Whether it is no number in digits: `-Infinity`, `inf`, or the bits of one.
+/// Whether the text is anything but digits: `-Infinity`, `inf`, or the bits of a float.
 fn is_named(json: &Json) -> bool {
     json.as_str().is_some_and(|text| {
         let name = text.trim_start_matches(['+', '-']);
@@ -145,7 +145,7 @@ pub fn bytes(json: &Json) -> Result<Vec<u8>> {
     hex(json).ok_or_else(|| expected("bytes as {\"$hex\": \"00ff\"}", json))
 }
 
-/// The error for a JSON value that is not what was wanted.
+/// The error for an unexpected JSON value.
 #[must_use]
 pub fn expected(wanted: impl Into<Cow<'static, str>>, found: &Json) -> Error {
     let mut shown = found.to_string();
@@ -160,7 +160,7 @@ pub fn expected(wanted: impl Into<Cow<'static, str>>, found: &Json) -> Error {
     Error::value(wanted, shown)
 }
 
-/// The fields of a JSON object: each is taken once by name, and what is left over is an error.
+/// The fields of a JSON object. Each is taken once by name; remaining fields are an error.
 #[derive(Debug)]
 pub struct FieldsOf<'j> {
     given: Given<'j>,
@@ -243,7 +243,7 @@ impl<'j> FieldsOf<'j> {
     /// All fields must have been taken.
     ///
     /// # Errors
-    /// Value, for a field nobody asked for, with the nearest known name.
+    /// Value, for an unknown field, with the nearest known name.
     pub fn end(self) -> Result<()> {
         let Some(extra) = self.object.keys().find(|key| !self.known.contains(key)) else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A JSON value that takes little memory.
+//! A compact JSON value.
 
 use core::fmt;
 use core::mem;
@@ -9,11 +9,11 @@ use serde_json::Number;
 
 use super::Object;
 
-/// A JSON value as it is read: 24 bytes, and what a text, list or object holds beside that.
+/// A parsed JSON value: 24 bytes, plus the contents of a text, list or object.
 ///
 /// A document of records takes three or four times the bytes of its text, and `serde_json::Value`,
 /// which has the same methods, twenty to thirty times. Numbers of one or two digits take more. Use
-/// this for what others wrote, and `serde_json` for what is made to be shown.
+/// this for input, and `serde_json` to build output.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Json {
     /// `null`.
@@ -38,7 +38,7 @@ impl Json {
         place.find(self)
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn get_mut(&mut self, place: impl Place) -> Option<&mut Self> {
         place.find_mut(self)
     }
@@ -131,7 +131,7 @@ impl Json {
         matches!(self, Self::Object(_))
     }
 
-    /// The value; `null` stays behind.
+    /// Takes the value and leaves `null`.
     #[must_use]
     pub fn take(&mut self) -> Self {
         mem::take(self)
@@ -146,12 +146,12 @@ mod sealed {
     impl<T: Sealed + ?Sized> Sealed for &T {}
 }
 
-/// Where a value stands inside another one: a key, or an index from 0.
+/// The position of a value inside another one: a key, or an index from 0.
 pub trait Place: sealed::Sealed {
-    /// What stands there.
+    /// The value there.
     fn find<'j>(&self, json: &'j Json) -> Option<&'j Json>;
 
-    /// The same, to be changed.
+    /// The same, mutable.
     fn find_mut<'j>(&self, json: &'j mut Json) -> Option<&'j mut Json>;
 
     /// The same; a key that is missing is added.
@@ -220,7 +220,7 @@ impl<P: Place + ?Sized> Place for &P {
     }
 }
 
-/// `null` for what is missing.
+/// `null` for a missing value.
 impl<P: Place> Index<P> for Json {
     type Output = Self;
 
@@ -229,7 +229,7 @@ impl<P: Place> Index<P> for Json {
     }
 }
 
-/// Adds a key that is missing, and panics where that cannot be.
+/// Adds a missing key; panics if that is impossible.
 impl<P: Place> IndexMut<P> for Json {
     fn index_mut(&mut self, place: P) -> &mut Self {
         place.find_or_add(self)
@@ -329,14 +329,14 @@ impl From<bool> for Json {
     }
 }
 
-/// `null` for what is not finite.
+/// `null` for a non-finite number.
 impl From<f64> for Json {
     fn from(number: f64) -> Self {
         Number::from_f64(number).map_or(Self::Null, Self::Number)
     }
 }
 
-/// `null` for what is not finite.
+/// `null` for a non-finite number.
 impl From<f32> for Json {
     fn from(number: f32) -> Self {
         Self::from(f64::from(number))

@@ -1,11 +1,11 @@
-//! Trees to JSON.
+//! Writing trees as JSON.
 
 use std::fmt::Write as _;
 
 use crate::value::{Content, push_float, push_hex};
 use crate::{NodeRef, Value};
 
-/// Choices for writing JSON.
+/// Options for writing JSON.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// Write integers that take more than 53 bits as strings, for readers that keep numbers as
@@ -91,7 +91,7 @@ pub fn string(text: &str, out: &mut String) {
     out.reserve(text.len() + 2);
     out.push('"');
     let mut rest = text;
-    // Nearly all texts are plain.
+    // Nearly all texts need no escapes.
     while let Some(at) = escaped(rest.as_bytes()) {
         let (plain, behind) = rest.split_at(at);
         out.push_str(plain);
@@ -114,7 +114,7 @@ pub fn string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Where the first byte stands that a string does not hold as it is.
+/// The index of the first byte that has to be escaped in a string.
 fn escaped(bytes: &[u8]) -> Option<usize> {
     let (words, _) = bytes.as_chunks::<8>();
     let plain = words.iter().take_while(|word| is_plain(u64::from_le_bytes(**word))).count() * 8;
@@ -122,7 +122,7 @@ fn escaped(bytes: &[u8]) -> Option<usize> {
     rest.iter().position(|byte| ESCAPED[usize::from(*byte)]).map(|at| plain + at)
 }
 
-/// Whether none of eight bytes has to be escaped. A byte of another script counts as one that has.
+/// Whether none of eight bytes has to be escaped. A non-ASCII byte is treated as one that has.
 fn is_plain(word: u64) -> bool {
     const ONES: u64 = u64::MAX / 255;
     const TOPS: u64 = ONES << 7;
@@ -133,7 +133,7 @@ fn is_plain(word: u64) -> bool {
     found & TOPS == 0
 }
 
-/// Which bytes do not stand for themselves in a string.
+/// The bytes that must be escaped in a string.
 static ESCAPED: [bool; 256] = {
     let mut escaped = [false; 256];
     let mut byte = 0;
@@ -159,7 +159,7 @@ pub fn whole(value: i128, style: Style, out: &mut String) {
     if is_text {
         out.push('"');
     }
-    // Narrow numbers are quicker, and nearly all.
+    // Nearly all numbers are narrow, which is faster.
     match i64::try_from(value) {
         Ok(value) => out.push_str(itoa::Buffer::new().format(value)),
         Err(_) => out.push_str(itoa::Buffer::new().format(value)),

@@ -1,11 +1,11 @@
-//! Tables of classes: objects that say which class they are by an index in front.
+//! Tables of classes: objects that begin with the index of their class.
 
 use core::fmt;
 use std::borrow::Cow;
 
 use crate::{FieldInfo, Names, Reader, Result, Trace, Writer};
 
-/// The classes that may stand in one place: an enum made by [`classes!`](crate::classes).
+/// The classes allowed in one place: an enum made by [`classes!`](crate::classes).
 pub trait Classes<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// All rows of the table, in the order of their indices within either kind: first those with a
     /// layout, then those with a name only.
@@ -14,8 +14,8 @@ pub trait Classes<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The names of all indices.
     const NAMES: &'static Names;
 
-    /// Reads an object of this class, without the index, into the present scope. One of a class
-    /// without a layout takes all that is left of the present part.
+    /// Reads an object of this class, without the index, into the current scope. A class without a
+    /// layout takes the rest of the current part.
     ///
     /// # Errors
     /// Those of the fields.
@@ -52,7 +52,7 @@ pub struct ClassInfo {
     pub name: &'static str,
     /// The class it derives from.
     pub parent: &'static str,
-    /// What it is for.
+    /// Its purpose.
     pub doc: &'static str,
     /// Its fields; `None` for a class without a known layout: abstract, unused, or not documented.
     pub fields: Option<fn() -> Vec<FieldInfo>>,
@@ -63,7 +63,7 @@ pub struct ClassInfo {
 pub struct OtherClass<'d> {
     /// The index of the class.
     pub class: u32,
-    /// What stands behind the index.
+    /// The bytes after the index.
     pub bytes: Cow<'d, [u8]>,
 }
 
@@ -73,8 +73,8 @@ impl fmt::Debug for OtherClass<'_> {
     }
 }
 
-/// Declares the classes that may stand in one place: a struct for each, an enum over them, and
-/// their table ([`Classes`]). An object of any other class stays bytes with its index.
+/// Declares the classes allowed in one place: a struct for each, an enum over them, and
+/// their table ([`Classes`]). An object of any other class is kept as bytes with its index.
 ///
 /// The head names the enum and the type of the index. `named` lists classes that have a name but
 /// no layout; it may be missing. A row has the index, the name in Rust, the name in the protocol's
@@ -83,18 +83,18 @@ impl fmt::Debug for OtherClass<'_> {
 /// ```
 /// use worldwire_core::{Classes, Field, Reader, Writer, classes, record};
 /// record! {
-///     /// What all messages begin with.
+///     /// The common header of all messages.
 ///     pub struct MessageHeader {
 ///         /// Who sent it.
 ///         sender "sender": u32,
 ///     }
 /// }
 /// classes! {
-///     /// What objects say to each other.
+///     /// Messages between objects.
 ///     pub enum Message<'a>: u16;
 ///     named { 0x0202 "plMessage" in "plCreatable" }
 ///
-///     /// Something was switched on or off.
+///     /// Switches something on or off.
 ///     0x0254 EnableMsg "plEnableMsg" in "plMessage" {
 ///         ..message: MessageHeader,
 ///         /// 0 or 1.
@@ -205,7 +205,7 @@ macro_rules! classes {
             }
         }
 
-        /// The index of the class, and behind it the object.
+        /// The index of the class, followed by the object.
         impl<$a> $crate::Field<$a> for $enum<$a> {
             type Owned = $enum<'static>;
             const LEAST: usize = size_of::<$index>();
@@ -301,7 +301,7 @@ macro_rules! classes {
     };
 }
 
-/// What the fields of an object belong to, for openers.
+/// The site of an object's fields, for openers.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __class_subject {

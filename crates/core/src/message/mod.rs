@@ -14,16 +14,16 @@ pub use classes::{ClassInfo, Classes, OtherClass};
 #[doc(hidden)]
 pub use record::{decode_optional, encode_optional};
 
-/// A struct whose fields stand one after the other: made by [`record!`](crate::record) and
+/// A struct whose fields follow each other on the wire: made by [`record!`](crate::record) and
 /// [`messages!`](crate::messages).
 pub trait Record<'d>: Field<'d> {
     /// The name in the protocol's own spelling.
     const NAME: &'static str;
 
-    /// What documentation and `codecs` say of the fields.
+    /// The fields, as documentation and `codecs` show them.
     fn fields() -> Vec<FieldInfo>;
 
-    /// Reads the fields into the present scope.
+    /// Reads the fields into the current scope.
     ///
     /// # Errors
     /// Those of the fields, with their names.
@@ -35,7 +35,7 @@ pub trait Record<'d>: Field<'d> {
     /// Those of the fields, with their names.
     fn encode_fields(&self, writer: &mut Writer) -> Result<()>;
 
-    /// Reads the fields from JSON, which may hold others beside them.
+    /// Reads the fields from JSON, which may contain other fields too.
     ///
     /// # Errors
     /// Value, when a field is missing or is something else.
@@ -48,7 +48,7 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The same messages, owned.
     type Owned: 'static;
 
-    /// The kind of connection, as it stands in front of the names: `auth`.
+    /// The kind of connection, which is the prefix of the names: `auth`.
     const CONNECTION: &'static str;
 
     /// Who sends them.
@@ -63,7 +63,7 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// Numbers that have a name but no known layout.
     const RESERVED: &'static [(u32, &'static str)];
 
-    /// Reads the fields of the message with this number into the present scope.
+    /// Reads the fields of the message with this number into the current scope.
     ///
     /// # Errors
     /// Malformed for a number that is not in the table; else those of the fields.
@@ -78,10 +78,10 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// Reads the message of this name from the JSON of its fields.
     ///
     /// # Errors
-    /// Value, when there is no such message or its fields are not right.
+    /// Value, if there is no such message or its fields are invalid.
     fn from_json<'j>(name: &str, fields: impl Into<Given<'j>>) -> Result<Self>;
 
-    /// Makes up the message with this number; `None` when there is none.
+    /// Generates the message with this number; `None` if there is none.
     fn sample(number: u32, sampler: &mut Sampler) -> Option<Self>;
 
     /// The number on the wire.
@@ -90,7 +90,7 @@ pub trait Messages<'d>: Sized + Clone + PartialEq + fmt::Debug {
     /// The name in the protocol's own spelling.
     fn name(&self) -> &'static str;
 
-    /// Makes it owned: borrowed bytes are copied.
+    /// Copies borrowed bytes, so that the message is owned.
     fn into_owned(self) -> Self::Owned;
 
     /// The table row of a number.
@@ -133,7 +133,7 @@ pub struct MessageInfo {
     pub name: &'static str,
     /// Who sends it.
     pub sender: Side,
-    /// What it is for.
+    /// Its purpose.
     pub doc: &'static str,
     /// Its fields.
     pub fields: fn() -> Vec<FieldInfo>,

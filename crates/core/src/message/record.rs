@@ -1,8 +1,8 @@
-//! Structs of fields that stand one behind the other.
+//! Structs of consecutive fields.
 
 use crate::{Error, Field, Reader, Result, Trace, Writer};
 
-/// Declares a struct of fields that stand one behind the other: the struct, its decoder, encoder,
+/// Declares a struct of consecutive fields: the struct, its decoder, encoder,
 /// JSON, samples and documentation table.
 ///
 /// Each field has its Rust name, its name in the protocol's own spelling, and a type that
@@ -96,7 +96,7 @@ macro_rules! __record {
         #[derive(Clone, Debug, PartialEq)]
         pub struct $($head)* {
             $(
-                /// What stands in front.
+                /// The fields before it.
                 pub $base: $base_type,
             )?
             $(
@@ -252,7 +252,7 @@ macro_rules! __optional {
     };
 }
 
-/// A struct behind a mask: see [`record!`](crate::record).
+/// A struct that begins with a mask: see [`record!`](crate::record).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __masked {
@@ -401,7 +401,7 @@ macro_rules! __record_as_field {
     };
 }
 
-/// Reads a field that is there if a condition holds.
+/// Reads a field that is present if a condition holds.
 ///
 /// # Errors
 /// Those of the field.
@@ -415,7 +415,7 @@ pub fn decode_optional<'d, 'n, F: Field<'d>, T: Trace<'n>>(
     if present { F::decode(reader, name).map(Some) } else { Ok(None) }
 }
 
-/// Writes a field that is there if a condition holds; value and condition have to agree.
+/// Writes a field that is present if a condition holds. Value and condition must agree.
 ///
 /// # Errors
 /// Value, when they do not; those of the field.

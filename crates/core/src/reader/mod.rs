@@ -71,13 +71,13 @@ impl<'d> Reader<'d, TreeBuilder<'d>> {
         tree: Tree<'d>,
         limits: &'d Limits,
     ) -> Self {
-        // Places are 32 bits wide; what lies beyond cannot be read, and says so as a limit.
+        // Places are 32 bits wide. Anything beyond is refused as a limit.
         let most = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
         let data = data.get(..most).unwrap_or(data);
         Self::start(data, limits, TreeBuilder::start(tree, layer, data, limits))
     }
 
-    /// Takes along an [opener](crate::opener) for what stands inside fields.
+    /// Adds an [opener](crate::opener) for formats inside fields.
     #[must_use]
     pub fn opening(mut self, opener: &'d dyn Opener<'d>) -> Self {
         self.trace.set_opener(opener);

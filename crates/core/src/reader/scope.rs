@@ -1,4 +1,4 @@
-//! What stands inside something else: records, lists, parts, layers.
+//! Scopes: records, lists, parts, layers.
 
 use super::Reader;
 use crate::opener::Subject;
@@ -7,7 +7,7 @@ use crate::{Error, Form, Place, Result, Trace, Value};
 
 /// Structure.
 impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
-    /// A record: what `read` reads are its fields.
+    /// A record. `read` reads its fields.
     ///
     /// # Errors
     /// Those of `read`, or the limit on depth.
@@ -20,7 +20,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.scope(name, Value::Record, read)
     }
 
-    /// A list: what `read` reads are its elements; see [`Reader::item`].
+    /// A list. `read` reads its elements; see [`Reader::item`].
     ///
     /// # Errors
     /// Those of `read`, or the limit on depth.
@@ -57,8 +57,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.scope_from(name, shape, start, read)
     }
 
-    /// A record or list ([`Value::Record`], [`Value::List`]) that began at an earlier place: with
-    /// its count, say.
+    /// A record or list ([`Value::Record`], [`Value::List`]) that began earlier, for example with
+    /// its count.
     ///
     /// # Errors
     /// Those of `read`, or the limit on depth.
@@ -83,8 +83,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome.map_err(|error| error.inside(name))
     }
 
-    /// The fields of a message: what `read` reads belongs to it, as far as an
-    /// [opener](crate::opener) is concerned.
+    /// The fields of a message. An [opener](crate::opener) learns that they belong to it.
     ///
     /// # Errors
     /// Those of `read`.
@@ -103,9 +102,9 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// Reads a field of `length` bytes that began at `start`, with its count. The trace's
-    /// [opener](crate::opener) may know what the bytes hold: then the field is a record, `bytes` and
-    /// what it read behind it.
+    /// Reads a field of `length` bytes that began at `start`, with its count. If the trace's
+    /// [opener](crate::opener) knows the contents, the field is a record: `bytes`, followed by the
+    /// opener's fields.
     ///
     /// # Errors
     /// Incomplete, when fewer bytes are left.
@@ -129,8 +128,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         Ok(bytes)
     }
 
-    /// Opens a field, like a [blob](Self::blob), whose bytes stand `distance` further on; the cursor
-    /// stays where it is. False when the trace has no opener for it: nothing is reported then.
+    /// Opens a field like a [blob](Self::blob) whose bytes begin `distance` further on, without
+    /// moving the cursor. Returns false, and reports nothing, if the trace has no opener for it.
     #[inline]
     pub fn open_ahead(
         &mut self,
@@ -144,7 +143,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
             && self.opened_ahead(name, distance, bytes, form)
     }
 
-    /// False as well when there is no room for what is inside.
+    /// Also returns false if there is no room for the contents.
     #[cold]
     fn opened_ahead(
         &mut self,
@@ -189,8 +188,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         })
     }
 
-    /// Says why something is shown as bytes though it should be more: a
-    /// [remark](crate::Tree::remarks) of the tree. Nothing without a trace.
+    /// Records why something is shown as bytes although its format is known: a
+    /// [remark](crate::Tree::remarks) of the tree. Does nothing without a trace.
     #[cold]
     pub fn remark(&mut self, error: Error) {
         self.trace.remark(Key::reader(), error);
@@ -202,12 +201,12 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.place_error(Error::limit("depth", limit, limit + 1))
     }
 
-    /// A part of exactly `length` bytes that `read` must use up: what it asks for beyond is
-    /// malformed, what it leaves is an error too.
+    /// A part of exactly `length` bytes, all of which `read` must consume. Reading past its end and
+    /// leaving bytes are both errors.
     ///
     /// # Errors
-    /// Incomplete, when the part itself is not all there; else those of `read`, and Malformed for
-    /// bytes that are left.
+    /// Incomplete, if the part itself is incomplete; otherwise those of `read`, and Malformed for
+    /// remaining bytes.
     #[inline]
     pub fn part<R>(
         &mut self,
@@ -221,10 +220,10 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         })
     }
 
-    /// A part of exactly `length` bytes; what `read` leaves of it is skipped.
+    /// A part of exactly `length` bytes. Bytes that `read` leaves are skipped.
     ///
     /// # Errors
-    /// Incomplete, when the part itself is not all there; else those of `read`.
+    /// Incomplete, if the part itself is incomplete; otherwise those of `read`.
     #[inline]
     pub fn part_with_rest<R>(
         &mut self,
@@ -238,7 +237,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         self.end = self.position() + length;
         self.rest = inside;
         self.partial_bits = 0;
-        // The part is all there, so nothing in it can be merely incomplete.
+        // The part is complete, so nothing in it can be incomplete.
         let outcome = read(self).map_err(Error::closed);
         self.partial_bits = 0;
         self.end = end;
@@ -246,12 +245,12 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// A part of exactly `bits` bits that begins at the next whole byte; what `read` leaves of it is
-    /// skipped, and the cursor stands on the very bit behind it, whatever the outcome. Reads may
-    /// go on to the end of the last byte: compare [`Reader::place`] where that matters.
+    /// A part of exactly `bits` bits that begins at the next whole byte. Bits that `read` leaves
+    /// are skipped: whatever the outcome, the cursor ends up at the bit after the part. Reads may
+    /// extend to the end of the last byte; check [`Reader::place`] where that matters.
     ///
     /// # Errors
-    /// Incomplete, when the part itself is not all there; else those of `read`.
+    /// Incomplete, if the part itself is incomplete; otherwise those of `read`.
     #[inline]
     pub fn part_bits<R>(
         &mut self,
@@ -261,7 +260,7 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         let length = usize::try_from(bits.div_ceil(8)).unwrap_or(usize::MAX);
         let last = length.checked_sub(1).and_then(|last| self.rest.get(last)).copied();
         let outcome = self.part_with_rest(length, read);
-        // Of the last byte so many bits are part of it; 0 for all of them.
+        // The number of bits of the last byte that belong to it; 0 for all of them.
         let used = bits % 8;
         if let Some(last) = last.filter(|_| used != 0) {
             self.partial = last >> used;
@@ -270,8 +269,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// Tries to read something. When that fails nothing has happened: the cursor stands where it
-    /// stood, and nothing was reported to the trace.
+    /// Tries to read something. After a failure, the cursor is where it was, and nothing was
+    /// reported to the trace.
     ///
     /// # Errors
     /// Those of `read`.
@@ -289,8 +288,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// A new layer: bytes that were made (decrypted, inflated) from those between `start` and the
-    /// present place. `read` reads them and must not keep any of them.
+    /// A new layer: bytes made (decrypted, inflated) from those between `start` and the current
+    /// place. `read` reads them and must not keep references to them.
     ///
     /// # Errors
     /// Those of `read`, with the layer's name, or the limits on layers and depth.
@@ -323,12 +322,12 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         outcome
     }
 
-    /// A [layer](Self::layer) that may hold far more than the bytes it was made from: a trace keeps at
-    /// most so many nodes of it.
+    /// A [layer](Self::layer) that may hold far more than the bytes it was made from, of which a
+    /// trace keeps a bounded number of nodes.
     ///
     /// # Errors
-    /// Those of [`Self::layer`], and the limit on the nodes under the name `what`; what was kept of
-    /// the layer does not count then, so [attempt](Self::attempt) it.
+    /// Those of [`Self::layer`], and the limit on nodes, called `what`. The layer is then
+    /// incomplete, so call this within [`attempt`](Self::attempt).
     pub fn bounded_layer<R>(
         &mut self,
         name: &'n str,
@@ -345,9 +344,8 @@ impl<'d, 'n, T: Trace<'n>> Reader<'d, T> {
         }
     }
 
-    /// How many elements to make room for: as many as promised, but no more than the bytes at
-    /// hand can hold when each takes at least `least` bytes. Checks `count` against `most` and the
-    /// limits.
+    /// How many elements to allocate: the promised `count`, but no more than the remaining bytes
+    /// can hold if each takes at least `least` bytes. Checks `count` against `most` and the limits.
     ///
     /// # Errors
     /// The limit on elements.

@@ -1,4 +1,4 @@
-//! What a traced decode reports to: it builds a tree.
+//! The trace that builds a tree.
 
 use std::borrow::Cow;
 
@@ -14,12 +14,12 @@ pub struct TreeBuilder<'n> {
     tree: Tree<'n>,
     /// The innermost container that is not complete; its `next` leads to the one around it.
     open: u32,
-    /// The present layer.
+    /// The current layer.
     layer: u16,
     /// Containers that were opened when there was no room for them.
     lost: u32,
     max_nodes: usize,
-    /// Set when a node had no room: the tree stops growing and says so in the end.
+    /// Set when a node did not fit: the tree stops growing and ends with an error.
     full: bool,
     opener: Carried<'n>,
     /// The message that fields belong to.
@@ -30,7 +30,7 @@ pub struct TreeBuilder<'n> {
 const NONE: u32 = u32::MAX;
 
 impl<'n> TreeBuilder<'n> {
-    /// Starts on a first layer, in the memory of an old tree.
+    /// Starts with a first layer, in the memory of an old tree.
     pub(crate) fn start(tree: Tree<'n>, name: &'n str, data: &'n [u8], limits: &Limits) -> Self {
         let mut tree = tree;
         tree.nodes.clear();
@@ -48,13 +48,13 @@ impl<'n> TreeBuilder<'n> {
         Self { tree, open: NONE, layer: 0, lost: 0, max_nodes, full: false, opener, message }
     }
 
-    /// Takes an opener along.
+    /// Adds an opener.
     pub(crate) fn set_opener(&mut self, opener: &'n dyn Opener<'n>) {
         self.opener = Carried(Some(opener));
     }
 
-    /// For an [`Opener`]: the value in front of the field that it opens, with its name. `None` when
-    /// that is no single value.
+    /// For an [`Opener`]: the value before the opened field, with its name. `None` if that is not a
+    /// single value.
     #[must_use]
     pub fn value_before(&self) -> Option<(&'n str, Value<'n>)> {
         let field = self.tree.nodes.get(self.open as usize)?;
@@ -64,7 +64,7 @@ impl<'n> TreeBuilder<'n> {
         (is_beside && is_single).then_some((before.name, before.value))
     }
 
-    /// Ends the tree, and whatever is open in it: at the end of what was reported last.
+    /// Ends the tree and all open containers, at the end of the last reported node.
     pub(crate) fn finish(mut self, error: Option<Error>) -> Tree<'n> {
         self.lost = 0;
         while let Some(open) = self.tree.nodes.get(self.open as usize) {
@@ -250,7 +250,7 @@ impl<'n> Scopes<'n> for TreeBuilder<'n> {
     }
 
     fn detach(&mut self, _: Key) -> Self {
-        // What stays behind takes nothing, and has nothing open.
+        // The remaining one is empty and has nothing open.
         core::mem::replace(self, Self::of(Tree::new(), 0))
     }
 }

@@ -1,4 +1,4 @@
-//! The flat tree: what a traced decode leaves behind.
+//! The flat tree: the result of a traced decode.
 
 mod builder;
 
@@ -10,11 +10,11 @@ use crate::{Error, Value};
 
 pub use builder::TreeBuilder;
 
-/// Everything a traced decode learned: names, values and places, in one flat arena.
+/// The result of a traced decode: names, values and places, in one flat arena.
 ///
-/// Nodes stand in reading order; a container is followed by its children and knows where they end.
-/// Text is decoded when somebody looks at it. A tree whose decoder failed holds all that was read
-/// before, and the error as its last node.
+/// Nodes are in reading order; a container is followed by its children and stores where they end.
+/// Text is decoded on demand. The tree of a failed decode holds everything read before, and the
+/// error as its last node.
 ///
 /// ```
 /// use worldwire_core::{Reader, Tree};
@@ -39,18 +39,17 @@ struct Node<'n> {
     value: Value<'n>,
     start: u32,
     end: u32,
-    /// Index of the first node behind this one's children.
+    /// Index of the first node after this one's children.
     next: u32,
     layer: u16,
     start_bit: u8,
     end_bit: u8,
 }
 
-/// One buffer that nodes have their places in, and where it came from.
+/// A buffer that nodes refer to, and its origin.
 ///
-/// The first layer is what the decoder was given. A decrypted or inflated block is a layer of its
-/// own that knows which bytes of which layer it was made from, so every field leads back to the
-/// bytes on the wire.
+/// The first layer is the decoder's input. A decrypted or inflated block is a separate layer that
+/// refers to the bytes it was made from, so every field can be traced back to bytes on the wire.
 #[derive(Clone, Debug)]
 pub struct Layer<'n> {
     name: &'n str,
@@ -62,16 +61,16 @@ pub struct Layer<'n> {
 /// The bytes that a layer was made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parent {
-    /// Index of the layer they stand in.
+    /// Index of their layer.
     pub layer: u16,
     /// The first byte.
     pub start: u32,
-    /// The byte behind the last.
+    /// The byte after the last.
     pub end: u32,
 }
 
 impl<'n> Layer<'n> {
-    /// What the layer is: `message`, `decrypted`, `inflated`.
+    /// The name of the layer: `message`, `decrypted`, `inflated`.
     #[must_use]
     pub fn name(&self) -> &'n str {
         self.name
@@ -83,7 +82,7 @@ impl<'n> Layer<'n> {
         &self.data
     }
 
-    /// Where its first byte stands in its stream or file; added to offsets when they are shown.
+    /// The position of its first byte in its stream or file, which is added to shown offsets.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base
@@ -103,13 +102,13 @@ impl<'n> Tree<'n> {
         Self { nodes: Vec::new(), layers: Vec::new(), remarks: Vec::new(), error: None }
     }
 
-    /// Empties a tree but keeps its memory, for the next message. Its names and data may live
-    /// shorter or longer than those of the old content.
+    /// Empties a tree but keeps its memory, for the next message. The new names and data can have
+    /// other lifetimes.
     #[must_use]
     pub fn recycle<'m>(mut self) -> Tree<'m> {
         self.nodes.clear();
         self.layers.clear();
-        // An empty vector is collected in place: the memory stays, the lifetime changes.
+        // Collecting an empty vector in place keeps its memory and changes the lifetime.
         Tree {
             nodes: self.nodes.into_iter().map(|_| Node::nothing()).collect(),
             layers: self.layers.into_iter().map(|_| Layer::nothing()).collect(),
@@ -140,7 +139,7 @@ impl<'n> Tree<'n> {
         self.nodes.is_empty()
     }
 
-    /// The buffers that places count in.
+    /// The buffers that places refer to.
     #[must_use]
     pub fn layers(&self) -> &[Layer<'n>] {
         &self.layers
@@ -159,12 +158,12 @@ impl<'n> Tree<'n> {
         self.error.as_ref()
     }
 
-    /// Puts an error behind all nodes.
+    /// Adds an error after all nodes.
     pub fn set_error(&mut self, error: Error) {
         self.error = Some(error);
     }
 
-    /// Says where the first layer's first byte stands in its stream or file.
+    /// Sets the position of the first layer's first byte in its stream or file.
     pub fn set_base(&mut self, base: u64) {
         if let Some(layer) = self.layers.first_mut() {
             layer.base = base;
@@ -195,7 +194,7 @@ enum PathStep<'p> {
 struct PathSteps<'p>(&'p str);
 
 impl<'p> Iterator for PathSteps<'p> {
-    /// The inner `None` is a path that cannot be read.
+    /// The inner `None` is a malformed path.
     type Item = Option<PathStep<'p>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -261,7 +260,7 @@ impl<'t, 'n> NodeRef<'t, 'n> {
         self.children().find(|child| child.name() == name)
     }
 
-    /// The first and the last-but-one place of its bytes, with bits.
+    /// Its first place and the one after its last, with bits.
     #[must_use]
     pub fn places(&self) -> (Place, Place) {
         let node = self.node();
@@ -278,20 +277,20 @@ impl<'t, 'n> NodeRef<'t, 'n> {
         node.start..node.end + u32::from(node.end_bit != 0)
     }
 
-    /// Index of the layer that its place counts in.
+    /// Index of the layer that its place refers to.
     #[must_use]
     pub fn layer(&self) -> u16 {
         self.node().layer
     }
 
-    /// The bytes as they stand in its layer.
+    /// Its bytes in the layer.
     #[must_use]
     pub fn raw(&self) -> &'t [u8] {
         let range = self.bytes();
         slice(self.tree, self.layer(), range.start, range.end)
     }
 
-    /// A number that is not negative, whatever way it is shown.
+    /// A non-negative number, however it is shown.
     #[must_use]
     pub fn unsigned(&self) -> Option<u64> {
         match self.value() {
@@ -350,7 +349,7 @@ impl<'t, 'n> Iterator for Children<'t, 'n> {
             return None;
         }
         let node = NodeRef { tree: self.tree, index: self.index };
-        // Going on is what ends every walk, whatever a node says.
+        // Progress ends every walk, whatever a node says.
         self.index = node.node().next.max(self.index + 1);
         Some(node)
     }
