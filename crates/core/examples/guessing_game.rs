@@ -1,0 +1,92 @@
+//! A protocol of one's own: declare the messages once, then read, show and write them.
+//!
+//! Run it with `cargo run -p worldwire-core --example guessing_game`.
+
+use worldwire_core::{Bytes32, Messages, Reader, Result, Tree, Writer, json, messages, text};
+use worldwire_core::{record, wire_enum};
+
+wire_enum! {
+    /// How a guess compares to the secret number.
+    pub enum Verdict(u8) {
+        /// The guess is too low.
+        TooLow = 1,
+        /// The guess is too high.
+        TooHigh = 2,
+        /// The guess is right.
+        Right = 3,
+    }
+}
+
+record! {
+    /// A player and how many guesses that player has made.
+    pub struct Score {
+        /// The player's number.
+        player "player": u32,
+        /// Guesses so far.
+        guesses "guesses": u16,
+    }
+}
+
+messages! {
+    /// Messages from the server.
+    pub enum ServerMessage<'a>: "guess", Server;
+    reserved {}
+
+    /// The answer to a guess.
+    1 Answer {
+        verdict "verdict": Verdict,
+        score "score": Score,
+    }
+
+    /// A chat line, in UTF-8.
+    2 Chat<'a> {
+        player "player": u32,
+        line "line": Bytes32<'a, 1024>,
+    }
+}
+
+/// A frame: the message number and the length of its body, both `u16`, then the body.
+fn encode(message: &ServerMessage<'_>) -> Result<Vec<u8>> {
+    let mut writer = Writer::new();
+    writer.u16(u16::try_from(message.number()).unwrap_or(u16::MAX));
+    let mut body = Writer::new();
+    message.encode_body(&mut body)?;
+    writer.u16(u16::try_from(body.as_bytes().len()).unwrap_or(u16::MAX));
+    writer.bytes(body.as_bytes());
+    Ok(writer.into_bytes())
+}
+
+/// Reads one frame and returns its tree, and how many bytes it took. "Incomplete" is an error that
+/// says how many bytes are missing at least: receive more, and try again.
+fn read(stream: &[u8]) -> Result<(Tree<'_>, usize)> {
+    let mut header = Reader::new(stream);
+    let (number, length) = (header.u16("number")?, usize::from(header.u16("length")?));
+    let mut reader = Reader::traced("message", header.take(length)?, Tree::new());
+    ServerMessage::decode_body(number.into(), &mut reader)?;
+    Ok((reader.finish(), 4 + length))
+}
+
+fn main() -> Result<()> {
+    let score = Score { player: 7, guesses: 3 };
+    let mut stream = encode(&Answer { verdict: Verdict::TooLow, score }.into())?;
+    stream.extend(encode(&Chat { player: 7, line: Bytes32::new(&b"so close"[..]) }.into())?);
+
+    // Bytes arrive in any portions.
+    let error = read(&stream[..5]).unwrap_err();
+    println!("after 5 bytes: at least {} more are needed", error.needed().unwrap_or_default());
+
+    let mut rest = &stream[..];
+    while !rest.is_empty() {
+        let (tree, length) = read(rest)?;
+        let mut shown = String::new();
+        text::write_tree(&tree, text::TextStyle { ranges: true, ..Default::default() }, &mut shown);
+        println!("{shown}");
+        rest = &rest[length..];
+    }
+
+    // JSON is the way back to bytes, with names in place of numbers.
+    let fields = json::json!({"verdict": "Right", "score": {"player": 7, "guesses": 4}});
+    let message = ServerMessage::from_json("Answer", &fields)?;
+    println!("{:02x?}", encode(&message)?);
+    Ok(())
+}
