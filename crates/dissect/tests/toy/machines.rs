@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as _, Event, Forward, Relay as _, Sender as _, Timer,
+    Bounds, CloseReason, Connection as _, Decision, Event, Forward as _, Inject as _, Sender as _,
+    Timer,
 };
 use worldwire_core::testing::operations::{self, Command, Operation, Seen, sampler};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
@@ -147,12 +148,12 @@ fn a_relay_changes_drops_and_injects() {
         pair.settle(|member, event, sender| {
             let Event::Received(received) = event else { return };
             match (member, x) {
-                (Member::Relay, 1) => sender.forward(Forward::Drop).unwrap(),
+                (Member::Relay, 1) => sender.forward(Decision::Drop).unwrap(),
                 (Member::Relay, 2) => {
                     let other = step(20).to_bytes().unwrap();
-                    sender.forward(Forward::Instead(&other)).unwrap();
-                    assert!(sender.forward(Forward::Instead(&[1])).is_err());
-                    sender.forward(Forward::Instead(&other)).unwrap();
+                    sender.forward(Decision::instead(&other)).unwrap();
+                    assert!(sender.forward(Decision::instead(&[1])).is_err());
+                    sender.forward(Decision::instead(&other)).unwrap();
                     sender.inject(Side::Server, &step(21).to_bytes().unwrap()).unwrap();
                     assert!(sender.inject(Side::Client, &[1, 2]).is_err());
                 }
@@ -177,11 +178,11 @@ fn operate(role: Role, channel: Channel, data: &[u8]) -> Seen {
                     if role == Role::Plays(Side::Server) { Side::Server } else { Side::Client };
                 sender.send(&make(data, side))
             }
-            Command::AsIs => sender.forward(Forward::AsIs),
-            Command::Drop => sender.forward(Forward::Drop),
+            Command::AsIs => sender.forward(Decision::AsIs),
+            Command::Drop => sender.forward(Decision::Drop),
             Command::Instead(data) => {
                 let made = make(data, Side::Client).to_bytes().unwrap_or_default();
-                sender.forward(Forward::Instead(&made))
+                sender.forward(Decision::instead(&made))
             }
             Command::Inject(to, data) => {
                 let made = make(data, to.other()).to_bytes().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, Event, EventOf, Forward, Piece as _, Relay as _, Sender as _,
+    Bounds, Decision, Event, EventOf, Forward as _, Inject as _, Piece as _, Sender as _,
 };
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
@@ -152,9 +152,9 @@ fn act(sender: &mut Sender, command: Command<'_>) {
     };
     let _ = match command {
         Command::Send(data) => sender.send(&made(data)),
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&encoded(data))),
+        Command::AsIs => sender.forward(Decision::AsIs),
+        Command::Drop => sender.forward(Decision::Drop),
+        Command::Instead(data) => sender.forward(Decision::instead(&encoded(data))),
         Command::Inject(to, data) => sender.inject(to, &encoded(data)),
         Command::Close => Ok(()),
     };

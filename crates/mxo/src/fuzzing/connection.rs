@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use worldwire_core::Side;
 use worldwire_core::connection::{
-    Bounds, Connection as _, Event, EventOf, Forward, Piece as _, Relay as _, Sender as _,
+    Bounds, Connection as _, Decision, Event, EventOf, Forward as _, Piece as _, Sender as _,
 };
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
@@ -164,11 +164,10 @@ fn act(sender: &mut Sender, command: Command<'_>) -> Option<PacketNumber> {
                 }
             }
         }
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&around(data))),
-        Command::Inject(to, data) => sender.inject(to, data),
-        Command::Close => Ok(()),
+        Command::AsIs => sender.forward(Decision::AsIs),
+        Command::Drop => sender.forward(Decision::Drop),
+        Command::Instead(data) => sender.forward(Decision::instead(&around(data))),
+        Command::Inject(..) | Command::Close => Ok(()),
     };
     None
 }

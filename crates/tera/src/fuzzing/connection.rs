@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_core::connection::{Bounds, Event, Forward, Relay as _, Sender as _};
+use worldwire_core::connection::{Bounds, Decision, Event, Forward as _, Inject as _, Sender as _};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{Command, Family, Operation, Seen, run_watched, sampler};
 
@@ -144,9 +144,9 @@ fn command(sender: &mut Sender, command: Command<'_>) {
     // Refusals are fine.
     let _ = match command {
         Command::Send(data) => sender.send(&made(data)),
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&made(data))),
+        Command::AsIs => sender.forward(Decision::AsIs),
+        Command::Drop => sender.forward(Decision::Drop),
+        Command::Instead(data) => sender.forward(Decision::instead(&made(data))),
         Command::Inject(to, data) => {
             let _ = sender.set_integrity_seed(u32::try_from(data.len()).unwrap_or(0));
             sender.inject(to, &made(data))

@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::{Arc, LazyLock};
 
 use worldwire_core::connection::{
-    Bounds, Connection as _, Event, Forward, Input, Relay as _, Sender as _,
+    Bounds, Connection as _, Decision, Event, Forward as _, Inject as _, Input, Sender as _,
 };
 use worldwire_core::json::Style;
 use worldwire_core::testing::operations::{Command, Family, Operation, Seen, run_watched, sampler};
@@ -179,9 +179,9 @@ fn command(service: Service, role: Role, sender: &mut Sender, command: Command<'
             let Some(message) = sampled(service, side, data) else { return };
             sender.send(&message)
         }
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&made(side(data), data))),
+        Command::AsIs => sender.forward(Decision::AsIs),
+        Command::Drop => sender.forward(Decision::Drop),
+        Command::Instead(data) => sender.forward(Decision::instead(&made(side(data), data))),
         Command::Inject(to, data) => sender.inject(to, &made(to.other(), data)),
         Command::Close => Ok(()),
     };
