@@ -22,33 +22,38 @@ use crate::support::{SECOND, client, line, lines, message, server};
 
 const KEY: StreamKey = StreamKey { key: [3; 16], nonce: [4; 16] };
 
-fn relay() -> Connection {
+pub(crate) fn relay() -> Connection {
     let keys = ObserverKeys { streams: vec![(Some(77), KEY)] };
     Connection::relay(Arc::new(RelayConfig::new(Arc::new(keys))), Duration::ZERO)
 }
 
-fn encoded(message: &RawMessage<'_>) -> Vec<u8> {
+pub(crate) fn encoded(message: &RawMessage<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
     message.encode(&mut writer).unwrap();
     writer.into_bytes()
 }
 
-fn frame(messages: &[RawMessage<'static>], trailer: Option<u8>) -> Vec<u8> {
+pub(crate) fn frame(messages: &[RawMessage<'static>], trailer: Option<u8>) -> Vec<u8> {
     let body = Body::Data(messages.to_vec());
     Frame { body, trailer, ..Frame::message(message(1, 1, b"")) }.to_bytes().unwrap()
 }
 
-fn number(payload: &[u8]) -> u32 {
+pub(crate) fn number(payload: &[u8]) -> u32 {
     u32::from_le_bytes(*payload.first_chunk().unwrap())
 }
 
 /// All that a side's way through the relay has ready.
-fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
+pub(crate) fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
     core::iter::from_fn(|| relay.poll_transmit(to)).collect::<Vec<_>>().concat()
 }
 
 /// Lets a side say something, and decides about every message.
-fn feed(relay: &mut Connection, from: Side, bytes: &[u8], mut on: impl FnMut(&[u8], &mut Sender)) {
+pub(crate) fn feed(
+    relay: &mut Connection,
+    from: Side,
+    bytes: &[u8],
+    mut on: impl FnMut(&[u8], &mut Sender),
+) {
     relay.input(Duration::ZERO, from, Input::Bytes(bytes));
     while let Some((event, sender)) = relay.poll() {
         match event {
@@ -62,7 +67,7 @@ fn feed(relay: &mut Connection, from: Side, bytes: &[u8], mut on: impl FnMut(&[u
 }
 
 /// Brings a relay to an accepted session, encrypted from then on or not.
-fn accepted(handshake: bool) -> Connection {
+pub(crate) fn accepted(handshake: bool) -> Connection {
     accepted_by(relay(), handshake)
 }
 
@@ -388,7 +393,7 @@ fn behind_a_fault_the_ends_talk_on() {
 }
 
 /// Frames enough for several chunks, and what they are sealed.
-fn sealed(side: Side, count: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
+pub(crate) fn sealed(side: Side, count: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
     let text = |number: u32| [&number.to_le_bytes()[..], &[0x20; 400]].concat();
     let frames: Vec<_> = (0..count).map(|n| frame(&[message(5, 6, &text(n))], Some(0))).collect();
     let mut wire = Vec::new();
@@ -600,7 +605,7 @@ fn a_driver_that_reads_on_for_a_slow_side_is_cut_off_by_name() {
     let bytes = frame(&[message(1, 1, &[0; 2000])], None);
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
     insta::assert_snapshot!(lines(&mut relay)[1..].join("\n"), @r"
-    fault of the client: at byte 2041: wanted at most 1000 (queued bytes), found 2012
+    fault of the client: at byte 2042: wanted at most 1000 (queued bytes), found 2012
     Closed(Fault)
     ");
 }

@@ -184,6 +184,15 @@ impl Connection {
         self
     }
 
+    /// The bytes of the stream whose messages came too early and are kept (clients and servers).
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn early_ranges(&self) -> Vec<(Side, core::ops::Range<u64>)> {
+        match &self.sender.role {
+            Role::Endpoint(endpoint) => endpoint.inbox.ranges().collect(),
+            Role::Observer | Role::Relay(_) => Vec::new(),
+        }
+    }
+
     fn endpoint(part: Part, session: Session, now: Duration) -> Self {
         let endpoint = Endpoint::new(part, session, Box::new(ToTheEnd));
         let mut connection = Self::new(Role::Endpoint(Box::new(endpoint)), Arc::default(), now);

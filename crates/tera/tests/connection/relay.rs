@@ -24,17 +24,21 @@ fn relay_of(config: RelayConfig) -> Connection {
     Connection::relay(Arc::new(config), NOW)
 }
 
-fn box_of(variant: Variant, config: RelayConfig, conditions: Conditions) -> Pair<Connection> {
+pub(crate) fn box_of(
+    variant: Variant,
+    config: RelayConfig,
+    conditions: Conditions,
+) -> Pair<Connection> {
     Pair::relayed(client(variant), relay_of(config), server(variant), conditions)
 }
 
 /// The first message of a client, from which the relay takes the variant.
-fn first() -> Vec<u8> {
+pub(crate) fn first() -> Vec<u8> {
     message(CHECK_VERSION, &[1, 2, 3])
 }
 
 /// The bytes of the messages that a member received.
-fn heard_by(member: Member, pair: &mut Pair<Connection>) -> Vec<Vec<u8>> {
+pub(crate) fn heard_by(member: Member, pair: &mut Pair<Connection>) -> Vec<Vec<u8>> {
     let mut heard = Vec::new();
     pair.settle(|who, event, _| match event {
         Event::Received(received) if who == member && received.is_message() => {
@@ -193,14 +197,14 @@ fn edits_drops_and_injections_leave_both_ends_in_step() {
 }
 
 /// A client, a relay and a server whose keys are exchanged, and the client's cipher.
-fn established(config: RelayConfig) -> (Connection, Connection, Connection) {
+pub(crate) fn established(config: RelayConfig) -> (Connection, Connection, Connection) {
     let mut pair = box_of(Variant::From45, config, Conditions::default());
     pair.client.send(&first()).unwrap();
     heard_by(Member::Relay, &mut pair);
     (pair.client, pair.relay.unwrap(), pair.server)
 }
 
-fn client_bytes(client: &mut Connection, message: &[u8]) -> Vec<u8> {
+pub(crate) fn client_bytes(client: &mut Connection, message: &[u8]) -> Vec<u8> {
     client.send(message).unwrap();
     client.poll_transmit(Side::Server).unwrap()
 }

@@ -34,7 +34,7 @@ enum Keys {
 
 const ALL_KEYS: [Keys; 3] = [Keys::Plain, Keys::Shared, Keys::Separate];
 
-fn relay_of(keys: RelayKeys, bounds: Bounds) -> Connection {
+pub(crate) fn relay_of(keys: RelayKeys, bounds: Bounds) -> Connection {
     let config = RelayConfig { bounds, ..RelayConfig::new(keys) };
     let random = RelayRandom { secret: [0x77; 64], seed: [9, 8, 7, 6, 5, 4, 3] };
     Connection::relay(Arc::new(config), random, Duration::ZERO)
