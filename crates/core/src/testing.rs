@@ -4,6 +4,7 @@
 //! section of cases; so is the list `cases` of an object. The folder is `vectors/FAMILY` of the
 //! project, or `$WORLDWIRE_VECTORS/FAMILY` when that is set.
 
+pub mod holding;
 pub mod operations;
 pub mod pair;
 

@@ -75,7 +75,9 @@ pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};
 pub use registry::KeysError;
 pub use render::Format;
-pub use session::{Decision, Emit, Interpreter, RelaySession, Session, Watched};
+pub use worldwire_core::connection::Decision;
+
+pub use session::{Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 pub use tera::TeraDefinitions;
 pub use uru::UruDefinitions;

@@ -4,8 +4,10 @@ use core::fmt;
 use core::ops::Range;
 use std::time::Duration;
 
-use worldwire_core::connection::{Connection, Event, Forward, Input, Piece, Relay, Sender};
-use worldwire_core::{Result, Side};
+use worldwire_core::connection::{
+    Connection, Decision, Event, Forward, Inject, Input, Piece, Sender,
+};
+use worldwire_core::{Error, Result, Side};
 
 use crate::item::{Item, ItemBody, Message, Note, Stamp};
 use crate::knowledge::{Fact, Facts};
@@ -54,15 +56,16 @@ pub trait RelaySession: fmt::Debug + Send {
         stamp: Stamp,
         from: Side,
         input: Input<'_>,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     );
 
-    /// Time has passed.
+    /// Time has passed. Also to be called when [`poll_transmit`](Self::poll_transmit) has made
+    /// room, since a paused side is then read on.
     fn timeout(
         &mut self,
         now: Duration,
         stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     );
 
     /// What other conversations should know, since the last call; see [`Facts`].
@@ -82,16 +85,25 @@ pub trait RelaySession: fmt::Debug + Send {
         &mut self,
         facts: &Facts,
         stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     ) {
         let _ = (facts, stamp, decide);
     }
 
-    /// Sends a message of the relay's own; see [`Relay::inject`].
+    /// Whether this family's relays can send messages of their own.
+    fn can_inject(&self) -> bool;
+
+    /// Sends a message of the relay's own; see [`Inject::inject`].
     ///
     /// # Errors
-    /// Those of [`Relay::inject`].
+    /// Those of [`Inject::inject`]. Value, when the family's relays [cannot](Self::can_inject).
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()>;
+
+    /// Whether nothing more of a side is read for now; see [`Connection::is_paused`].
+    fn is_paused(&self, from: Side) -> bool;
+
+    /// How many bytes of a side are kept; see [`Connection::kept_bytes`].
+    fn kept_bytes(&self, from: Side) -> usize;
 
     /// Ends the conversation.
     fn close(&mut self);
@@ -107,18 +119,6 @@ pub trait RelaySession: fmt::Debug + Send {
 
     /// Whether the conversation is over.
     fn is_closed(&self) -> bool;
-}
-
-/// What becomes of a message that a relay received.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Decision {
-    /// It goes on unchanged.
-    #[default]
-    AsIs,
-    /// These bytes go on in its place: a whole message, as [`Item::encode`] makes one.
-    Instead(Vec<u8>),
-    /// Nothing goes on.
-    Drop,
 }
 
 /// Turns what a family's connection received into items.
@@ -202,16 +202,27 @@ impl fmt::Debug for Emit<'_> {
 
 /// A session of any family: its connection, which observes or relays, and what turns pieces into
 /// items.
-#[derive(Debug)]
-pub struct Watched<C, I> {
+pub struct Watched<C: Connection, I> {
     connection: C,
     interpreter: I,
+    inject: Option<InjectFn<C::Sender>>,
 }
+
+type InjectFn<S> = fn(&mut S, Side, &[u8]) -> Result<()>;
 
 impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
     /// A session around a connection in the role of an observer or a relay.
     pub fn new(connection: C, interpreter: I) -> Self {
-        Self { connection, interpreter }
+        Self { connection, interpreter, inject: None }
+    }
+
+    /// The same for a relay that can send messages of its own.
+    #[must_use]
+    pub fn injecting(self) -> Self
+    where
+        C::Sender: Inject,
+    {
+        Self { inject: Some(C::Sender::inject), ..self }
     }
 
     /// Emits all events; `decided` comes behind every one that may be decided about.
@@ -221,7 +232,7 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
         out: &mut dyn FnMut(Item<'_>),
         mut decided: impl FnMut(&mut C::Sender) -> Option<Note>,
     ) {
-        let Self { connection, interpreter } = self;
+        let Self { connection, interpreter, .. } = self;
         while let Some((event, sender)) = connection.poll() {
             let place = match &event {
                 Event::Received(received) => (received.side(), received.range()),
@@ -249,6 +260,16 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
                 Event::Closed(_) => {}
             }
         }
+    }
+}
+
+impl<C: Connection + fmt::Debug, I: fmt::Debug> fmt::Debug for Watched<C, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { connection, interpreter, .. } = self;
+        f.debug_struct("Watched")
+            .field("connection", connection)
+            .field("interpreter", interpreter)
+            .finish_non_exhaustive()
     }
 }
 
@@ -283,11 +304,15 @@ where
 impl<C, I> Watched<C, I>
 where
     C: Connection + fmt::Debug + Send,
-    C::Sender: Relay,
+    C::Sender: Forward,
     I: Interpreter<C>,
 {
     /// Emits all events and carries out what is decided about them.
-    fn emit_deciding(&mut self, stamp: Stamp, decide: &mut dyn FnMut(&Item<'_>) -> Decision) {
+    fn emit_deciding(
+        &mut self,
+        stamp: Stamp,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
+    ) {
         let decision = core::cell::RefCell::new(Decision::AsIs);
         let mut out = |item: Item<'_>| {
             let said = decide(&item);
@@ -298,8 +323,7 @@ where
         self.emit(stamp, &mut out, |sender| {
             let outcome = match decision.take() {
                 Decision::AsIs => Ok(()),
-                Decision::Instead(bytes) => sender.forward(Forward::Instead(&bytes)),
-                Decision::Drop => sender.forward(Forward::Drop),
+                decision => sender.forward(decision),
             };
             outcome.err().map(|error| Note::problem(format!("went on unchanged: {error}")))
         });
@@ -309,7 +333,7 @@ where
 impl<C, I> RelaySession for Watched<C, I>
 where
     C: Connection + fmt::Debug + Send,
-    C::Sender: Relay,
+    C::Sender: Forward,
     I: Interpreter<C>,
 {
     fn input(
@@ -318,7 +342,7 @@ where
         stamp: Stamp,
         from: Side,
         input: Input<'_>,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     ) {
         self.connection.input(now, from, input);
         self.emit_deciding(stamp, decide);
@@ -328,7 +352,7 @@ where
         &mut self,
         now: Duration,
         stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     ) {
         self.connection.timeout(now);
         self.emit_deciding(stamp, decide);
@@ -346,14 +370,32 @@ where
         &mut self,
         facts: &Facts,
         stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision,
+        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     ) {
         self.interpreter.learn(&mut self.connection, facts);
         self.emit_deciding(stamp, decide);
     }
 
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
-        self.connection.sender().inject(to, message)
+        match self.inject {
+            Some(inject) => inject(self.connection.sender(), to, message),
+            None => {
+                let found = format!("{}, whose relays cannot add messages", I::FAMILY);
+                Err(Error::value("a family whose relays add messages", found))
+            }
+        }
+    }
+
+    fn can_inject(&self) -> bool {
+        self.inject.is_some()
+    }
+
+    fn is_paused(&self, from: Side) -> bool {
+        self.connection.is_paused(from)
+    }
+
+    fn kept_bytes(&self, from: Side) -> usize {
+        self.connection.kept_bytes(from)
     }
 
     fn close(&mut self) {

@@ -1,186 +1,413 @@
-//! What a relay of two streams keeps between reading and sending.
+//! What a relay keeps between reading and sending.
 
-use super::{Decision, Decisions, Forward, Lane, StreamCipher};
+use std::collections::VecDeque;
+
+use super::{Bounds, Decision, HoldId, Outgoing};
 use crate::{Error, Result, Side};
 
-/// Pieces on their way through a relay of two streams.
+/// Pieces on their way through a relay, for the machines of all families.
 ///
-/// A piece is reported, decided about at the next call, and goes on when there is room for it in
-/// the queue to the other side. Until then the relay reads no more of that stream: at most one
-/// piece a side is held. `P` says where a piece stands, in the machine's own terms.
+/// A piece is reported, decided about until the next call, and leaves as soon as everything before
+/// it has left and the queue to the other side has room. Pieces that are [held](Self::hold) stay
+/// until they are released. `P` is what the family has to know of a piece to forward it.
 #[derive(Debug)]
 pub struct Forwarding<P> {
-    piece: Option<P>,
-    decisions: Decisions,
-    /// What waits for room in the queue to a side.
-    held: [Option<Held>; 2],
-    /// Whose streams go on as they came.
-    passes: [bool; 2],
-    /// How much of a stream may come in while it has to wait.
-    most: usize,
+    bounds: Bounds,
+    reported: Option<Reported<P>>,
+    /// By the side that sends.
+    directions: [Direction<P>; 2],
+    /// How many pieces were held so far.
+    holds: u64,
 }
 
-/// Plain bytes on their way, and whether they are encrypted on the wire.
+/// The piece that was reported last.
 #[derive(Debug)]
-struct Held {
-    bytes: Vec<u8>,
-    is_encrypted: bool,
+struct Reported<P> {
+    side: Side,
+    piece: P,
+    is_urgent: bool,
+    state: State,
 }
 
-/// How much of a stream that cannot be read goes on at a time.
-const MAX_PASSED_BYTES: usize = 16 << 10;
+#[derive(Debug)]
+enum State {
+    Decided(Decision<'static>),
+    Held(HoldId),
+}
+
+#[derive(Debug)]
+struct Direction<P> {
+    queue: VecDeque<Queued<P>>,
+    /// What overtakes held pieces.
+    urgent: VecDeque<Queued<P>>,
+    /// How many bytes both queues hold.
+    bytes: usize,
+    /// The rest of the stream is forwarded unread.
+    is_raw: bool,
+}
+
+#[derive(Debug)]
+struct Queued<P> {
+    /// `None` for a part of a stream that is forwarded unread.
+    piece: Option<P>,
+    bytes: Vec<u8>,
+    state: State,
+}
+
+/// Something that leaves a relay now.
+#[derive(Debug)]
+pub struct Leaving<P> {
+    /// The piece; `None` for a part of a stream that is forwarded unread.
+    pub piece: Option<P>,
+    /// Its own bytes.
+    pub bytes: Vec<u8>,
+    /// What was decided about it.
+    pub decision: Decision<'static>,
+    /// Whether it overtakes pieces that are held.
+    pub overtakes: bool,
+}
+
+/// The most bytes of an unreadable stream that are forwarded at a time.
+const MAX_RAW_BYTES: usize = 16 << 10;
 
 impl<P> Forwarding<P> {
-    /// Nothing is on its way. `queued_bytes` is that of the [`Bounds`](super::Bounds).
+    /// Nothing is on its way. The bounds limit what a direction keeps as well as what it queues.
     #[must_use]
-    pub fn new(queued_bytes: usize) -> Self {
-        let (piece, decisions) = (None, Decisions::default());
-        Self { piece, decisions, held: [None, None], passes: [false; 2], most: queued_bytes }
+    pub fn new(bounds: Bounds) -> Self {
+        let directions = Side::BOTH.map(|_| Direction {
+            queue: VecDeque::new(),
+            urgent: VecDeque::new(),
+            bytes: 0,
+            is_raw: false,
+        });
+        Self { bounds, reported: None, directions, holds: 0 }
     }
 
-    /// A piece is reported.
-    pub fn ask(&mut self, piece: P) {
-        self.piece = Some(piece);
-        self.decisions.ask();
+    /// A piece of a side is reported. `is_urgent` lets it overtake held pieces, which suits
+    /// keep-alives.
+    pub fn report(&mut self, side: Side, piece: P, is_urgent: bool) {
+        let state = State::Decided(Decision::AsIs);
+        self.reported = Some(Reported { side, piece, is_urgent, state });
     }
 
-    /// The piece that was reported last, until its decision is carried out.
+    /// The piece that was reported last and the side that sent it, until its decision is carried
+    /// out.
     #[must_use]
-    pub fn piece(&self) -> Option<&P> {
-        self.piece.as_ref()
+    pub fn reported(&self) -> Option<(Side, &P)> {
+        self.reported.as_ref().map(|reported| (reported.side, &reported.piece))
     }
 
-    /// Records a decision about the last piece, if `check` allows it; otherwise the piece goes on
-    /// unchanged.
+    /// Records a decision about the last piece, if `check` allows it; otherwise the piece is
+    /// forwarded unchanged.
     ///
     /// # Errors
-    /// Value, when no piece was received; those of `check`, which is asked about every decision but
-    /// [`Forward::AsIs`].
+    /// Value, when no piece was received; those of `check`, which sees every decision except
+    /// [`Decision::AsIs`].
     pub fn decide(
         &mut self,
-        decision: Forward<'_>,
-        check: impl FnOnce(&P) -> Result<()>,
+        decision: Decision<'_>,
+        check: impl FnOnce(&P, &Decision<'_>) -> Result<()>,
     ) -> Result<()> {
-        let checked = match &self.piece {
-            Some(piece) if decision != Forward::AsIs => check(piece),
-            _ => Ok(()),
-        };
-        let decided = self.decisions.decide(if checked.is_ok() { decision } else { Forward::AsIs });
-        checked.and(decided)
+        let reported = self.reported.as_mut().ok_or_else(no_piece)?;
+        let checked = check_decision(&reported.piece, &decision, check);
+        reported.state = State::Decided(match checked {
+            Ok(()) => decision.into_owned(),
+            Err(_) => Decision::AsIs,
+        });
+        checked
     }
 
-    /// The last piece and the decision about it, once.
-    pub fn settle(&mut self) -> Option<(P, Decision)> {
-        self.piece.take().zip(self.decisions.take())
-    }
-
-    /// Bytes go to a side as soon as there is room: see [`fill`](Self::fill).
-    pub fn hold(&mut self, to: Side, bytes: Vec<u8>, is_encrypted: bool) {
-        self.held[to.index()] = Some(Held { bytes, is_encrypted });
-    }
-
-    /// Whether bytes to a side wait for room, so that no more is read of the stream they are from.
-    #[must_use]
-    pub fn is_holding(&self, to: Side) -> bool {
-        self.held[to.index()].is_some()
-    }
-
-    /// Queues what waits for room in the lane to a side, if there is some now.
+    /// Keeps the last piece until it is [released](Self::release).
     ///
     /// # Errors
-    /// The limit that it exceeds even in an empty queue.
-    pub fn fill<C: StreamCipher>(&mut self, to: Side, lane: &mut Lane<C>) -> Result<()> {
-        let Some(held) = self.held[to.index()].take() else { return Ok(()) };
-        match lane.out.check_room(held.bytes.len()) {
-            Ok(()) if held.is_encrypted => lane.push(held.bytes),
-            Ok(()) => lane.out.push(held.bytes),
-            Err(error) => {
-                self.held[to.index()] = Some(held);
-                return if lane.out.bytes() > 0 { Ok(()) } else { Err(error) };
-            }
+    /// Value, when no piece was received.
+    pub fn hold(&mut self) -> Result<HoldId> {
+        let reported = self.reported.as_mut().ok_or_else(no_piece)?;
+        if let State::Held(id) = reported.state {
+            return Ok(id);
         }
+        self.holds += 1;
+        let id = HoldId(self.holds);
+        reported.state = State::Held(id);
+        Ok(id)
+    }
+
+    /// Decides about a piece that is held, if `check` allows it; otherwise it stays.
+    ///
+    /// # Errors
+    /// Value, when no such piece is held; those of `check`, as for [`decide`](Self::decide).
+    pub fn release(
+        &mut self,
+        id: HoldId,
+        decision: Decision<'_>,
+        check: impl FnOnce(&P, &Decision<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let is_it = |state: &State| matches!(state, State::Held(held) if *held == id);
+        let reported = self.reported.iter_mut().map(|it| (Some(&it.piece), &mut it.state));
+        let queued = self.directions.iter_mut().flat_map(|direction| &mut direction.queue);
+        let queued = queued.map(|it| (it.piece.as_ref(), &mut it.state));
+        let held = reported.chain(queued).find(|(_, state)| is_it(state));
+        let Some((Some(piece), state)) = held else {
+            return Err(Error::value("a piece that is held", "none with this id"));
+        };
+        check_decision(piece, &decision, check)?;
+        *state = State::Decided(decision.into_owned());
         Ok(())
     }
 
-    /// Checks that a message of the relay's own has room in the lane to a side, behind what is held
-    /// for it.
-    ///
-    /// # Errors
-    /// The limits on what may be queued. Value, when the stream it would join goes on unread.
-    pub fn check_room<C>(&self, to: Side, lane: &Lane<C>, length: usize) -> Result<()> {
-        if self.passes[to.other().index()] {
-            return Err(Error::value("a stream that can be read", "one behind a fault"));
-        }
-        let waiting = self.held[to.index()].as_ref().map_or(0, |held| held.bytes.len());
-        lane.out.check_room(waiting.saturating_add(length))
+    /// Queues the piece that was reported last, now that nobody can decide about it as the last
+    /// piece any more. Returns the side that sent it.
+    pub fn settle(&mut self, bytes: impl FnOnce(Side, &mut P) -> Vec<u8>) -> Option<Side> {
+        let Reported { side, mut piece, is_urgent, state } = self.reported.take()?;
+        let bytes = bytes(side, &mut piece);
+        let direction = &mut self.directions[side.index()];
+        let overtakes = is_urgent && direction.is_holding() && matches!(state, State::Decided(_));
+        direction.push(Queued { piece: Some(piece), bytes, state }, overtakes);
+        Some(side)
     }
 
-    /// Checks that not too much has come in of a stream that has to wait.
+    /// Queues something that nobody decides about; `piece` is `None` for a part of a stream that
+    /// is forwarded unread.
+    pub fn pass(&mut self, side: Side, piece: Option<P>, bytes: Vec<u8>) {
+        let state = State::Decided(Decision::AsIs);
+        self.directions[side.index()].push(Queued { piece, bytes, state }, false);
+    }
+
+    /// Hands out what a side sent and may leave now, as long as the queue to the other side has
+    /// room.
+    ///
+    /// # Errors
+    /// The limit that a piece exceeds even in an empty queue.
+    pub fn fill<T: AsMut<Outgoing>>(
+        &mut self,
+        from: Side,
+        to: &mut T,
+        mut send: impl FnMut(&mut T, Leaving<P>),
+    ) -> Result<()> {
+        loop {
+            let out = to.as_mut();
+            out.refill()?;
+            if out.is_full() {
+                return Ok(());
+            }
+            match self.directions[from.index()].pop() {
+                Some(leaving) => send(to, leaving),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether a side's pieces wait for room or behind a held one up to the bounds, so that no more
+    /// of its stream is read. `out` is the queue to the other side.
+    #[must_use]
+    pub fn is_paused(&self, side: Side, out: &Outgoing) -> bool {
+        let direction = &self.directions[side.index()];
+        let Bounds { queued_bytes, queued_messages } = self.bounds;
+        out.is_full()
+            || direction.bytes >= queued_bytes
+            || direction.queue.len() + direction.urgent.len() >= queued_messages
+    }
+
+    /// Whether a piece of a side is held.
+    #[must_use]
+    pub fn is_holding(&self, side: Side) -> bool {
+        let is_held =
+            |last: &Reported<P>| last.side == side && matches!(last.state, State::Held(_));
+        self.directions[side.index()].is_holding() || self.reported.as_ref().is_some_and(is_held)
+    }
+
+    /// Whether any piece that has not left yet, of either side, is one of those that `is` names. The
+    /// one that was [reported](Self::reported) last does not count.
+    pub fn keeps(&self, is: impl Fn(&P) -> bool) -> bool {
+        let queued = self.directions.iter().flat_map(|direction| &direction.queue);
+        queued.filter_map(|queued| queued.piece.as_ref()).any(is)
+    }
+
+    /// How many bytes of a side have not left yet. `out` is the queue to the other side.
+    #[must_use]
+    pub fn kept_bytes(&self, side: Side, out: &Outgoing) -> usize {
+        self.directions[side.index()].bytes.saturating_add(out.overflow_bytes())
+    }
+
+    /// Checks that not too much of a stream has arrived while no more of it is read.
     ///
     /// # Errors
     /// The limit "bytes behind a full queue".
     pub fn check_unread(&self, unread: usize) -> Result<()> {
-        if unread <= self.most {
+        let most = self.bounds.queued_bytes;
+        if unread <= most {
             return Ok(());
         }
-        Err(Error::limit("bytes behind a full queue", self.most as u64, unread as u64))
+        Err(Error::limit("bytes behind a full queue", most as u64, unread as u64))
     }
 
-    /// From now on a side's stream goes on as it came.
-    pub fn pass(&mut self, side: Side) {
-        self.passes[side.index()] = true;
+    /// From now on a side's stream is forwarded unread.
+    pub fn set_raw(&mut self, side: Side) {
+        self.directions[side.index()].is_raw = true;
     }
 
-    /// How much of a stream that goes on as it came is taken at a time.
+    /// Checks that a message may be injected into what a side sends.
+    ///
+    /// # Errors
+    /// Value, when the stream that it would join is forwarded unread.
+    pub fn check_readable(&self, side: Side) -> Result<()> {
+        match self.directions[side.index()].is_raw {
+            true => Err(Error::value("a stream that can be read", "one behind a fault")),
+            false => Ok(()),
+        }
+    }
+
+    /// How much of a stream that is forwarded unread is taken at a time.
     #[must_use]
-    pub fn max_passed(&self) -> usize {
-        self.most.clamp(1, MAX_PASSED_BYTES)
+    pub fn max_raw_bytes(&self) -> usize {
+        self.bounds.queued_bytes.clamp(1, MAX_RAW_BYTES)
     }
+}
+
+impl<P> Direction<P> {
+    fn push(&mut self, queued: Queued<P>, overtakes: bool) {
+        self.bytes += queued.bytes.len();
+        match overtakes {
+            true => self.urgent.push_back(queued),
+            false => self.queue.push_back(queued),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Leaving<P>> {
+        let overtakes = !self.urgent.is_empty();
+        let queue = if overtakes { &mut self.urgent } else { &mut self.queue };
+        let Queued { piece, bytes, state } = queue.pop_front()?;
+        match state {
+            State::Decided(decision) => {
+                self.bytes -= bytes.len();
+                Some(Leaving { piece, bytes, decision, overtakes })
+            }
+            State::Held(_) => {
+                queue.push_front(Queued { piece, bytes, state });
+                None
+            }
+        }
+    }
+
+    fn is_holding(&self) -> bool {
+        self.queue.iter().any(|queued| matches!(queued.state, State::Held(_)))
+    }
+}
+
+fn check_decision<P>(
+    piece: &P,
+    decision: &Decision<'_>,
+    check: impl FnOnce(&P, &Decision<'_>) -> Result<()>,
+) -> Result<()> {
+    if *decision == Decision::AsIs { Ok(()) } else { check(piece, decision) }
+}
+
+fn no_piece() -> Error {
+    Error::value("a piece to decide about", "none")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Bounds;
 
-    struct Flip;
+    const FROM: Side = Side::Client;
 
-    impl StreamCipher for Flip {
-        fn apply(&mut self, bytes: &mut [u8]) {
-            bytes.iter_mut().for_each(|byte| *byte = !*byte);
-        }
+    fn small() -> (Forwarding<u8>, Outgoing) {
+        let bounds = Bounds { queued_bytes: 4, queued_messages: 8 };
+        (Forwarding::new(bounds), Outgoing::new(bounds))
+    }
+
+    fn arrive(forwarding: &mut Forwarding<u8>, length: u8) {
+        forwarding.report(FROM, length, false);
+        settle(forwarding);
+    }
+
+    fn settle(forwarding: &mut Forwarding<u8>) {
+        forwarding.settle(|_, length| vec![*length; (*length).into()]);
+    }
+
+    fn fill(forwarding: &mut Forwarding<u8>, out: &mut Outgoing) -> Result<()> {
+        forwarding.fill(FROM, out, |out, leaving| match leaving.decision {
+            Decision::AsIs => out.forward(leaving.bytes),
+            Decision::Instead(bytes) => out.forward(bytes.into_owned()),
+            Decision::Drop => {}
+        })
+    }
+
+    fn sent(out: &mut Outgoing) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| out.pop()).collect()
+    }
+
+    fn allow(_: &u8, _: &Decision<'_>) -> Result<()> {
+        Ok(())
     }
 
     #[test]
-    fn a_piece_waits_for_room_and_a_refused_decision_leaves_it_unchanged() {
-        let bounds = Bounds { queued_bytes: 4, queued_messages: 8 };
-        let mut lane = Lane { cipher: Some(Flip), ..Lane::new(bounds) };
-        let mut forwarding = Forwarding::new(bounds.queued_bytes);
-        assert!(forwarding.decide(Forward::Drop, |&()| Ok(())).is_err());
-        forwarding.ask(());
-        let refused = forwarding.decide(Forward::Drop, |()| Err(Error::value("a", "b")));
+    fn the_last_decision_wins_and_a_refused_one_leaves_the_piece_unchanged() {
+        let (mut forwarding, mut out) = small();
+        assert!(forwarding.decide(Decision::Drop, allow).is_err());
+        forwarding.report(FROM, 1, false);
+        forwarding.decide(Decision::Drop, allow).unwrap();
+        forwarding.decide(Decision::instead(&[9]), allow).unwrap();
+        settle(&mut forwarding);
+        assert!(forwarding.hold().is_err(), "it is no longer the last piece");
+        forwarding.report(FROM, 2, false);
+        forwarding.decide(Decision::Drop, allow).unwrap();
+        let refused = forwarding.decide(Decision::Drop, |_, _| Err(Error::value("a", "b")));
         assert!(refused.is_err());
-        assert_eq!(forwarding.settle(), Some(((), Decision::AsIs)));
-        assert_eq!(forwarding.settle(), None);
+        settle(&mut forwarding);
+        fill(&mut forwarding, &mut out).unwrap();
+        assert_eq!(sent(&mut out), [vec![9], vec![2; 2]]);
+    }
 
-        let to = Side::Server;
-        forwarding.hold(to, vec![0; 3], true);
-        forwarding.fill(to, &mut lane).unwrap();
-        forwarding.hold(to, vec![1; 2], false);
-        forwarding.fill(to, &mut lane).unwrap();
-        assert!(forwarding.is_holding(to) && !forwarding.is_holding(to.other()));
-        assert!(forwarding.check_room(to, &lane, 0).is_err());
-        assert_eq!(lane.out.pop(), Some(vec![255; 3]));
-        forwarding.check_room(to, &lane, 2).unwrap();
-        forwarding.fill(to, &mut lane).unwrap();
-        assert_eq!((lane.out.pop(), forwarding.is_holding(to)), (Some(vec![1; 2]), false));
-
-        forwarding.hold(to, vec![0; 5], true);
-        let error = forwarding.fill(to, &mut lane).unwrap_err();
+    #[test]
+    fn a_piece_waits_for_room() {
+        let (mut forwarding, mut out) = small();
+        for length in [3, 2, 1] {
+            arrive(&mut forwarding, length);
+        }
+        fill(&mut forwarding, &mut out).unwrap();
+        assert!(forwarding.is_paused(FROM, &out) && out.check_room(0).is_err());
+        assert_eq!(forwarding.kept_bytes(FROM, &out), 3);
+        assert_eq!(sent(&mut out), [vec![3; 3]]);
+        fill(&mut forwarding, &mut out).unwrap();
+        assert!(!forwarding.is_paused(FROM, &out));
+        assert_eq!(sent(&mut out), [vec![2; 2], vec![1]]);
+        arrive(&mut forwarding, 5);
+        let error = fill(&mut forwarding, &mut out).unwrap_err();
         assert_eq!(error.to_string(), "wanted at most 4 (queued bytes), found 5");
         let error = forwarding.check_unread(5).unwrap_err();
         assert_eq!(error.to_string(), "wanted at most 4 (bytes behind a full queue), found 5");
-        forwarding.pass(Side::Client);
-        assert!(forwarding.check_room(to, &lane, 0).is_err());
+        forwarding.set_raw(FROM);
+        assert!(forwarding.check_readable(FROM).is_err());
+        assert!(forwarding.check_readable(FROM.other()).is_ok());
+    }
+
+    #[test]
+    fn pieces_leave_in_order_once_the_held_ones_before_them_are_released() {
+        let (mut forwarding, mut out) = small();
+        forwarding.report(FROM, 1, false);
+        let first = forwarding.hold().unwrap();
+        assert_eq!(forwarding.hold().unwrap(), first, "holding twice changes nothing");
+        settle(&mut forwarding);
+        forwarding.report(FROM, 2, false);
+        let second = forwarding.hold().unwrap();
+        settle(&mut forwarding);
+        assert!(!forwarding.is_paused(FROM, &out));
+        arrive(&mut forwarding, 1);
+        forwarding.report(FROM, 3, true);
+        settle(&mut forwarding);
+        assert!(forwarding.is_paused(FROM, &out), "the bound is reached");
+        fill(&mut forwarding, &mut out).unwrap();
+        assert_eq!(sent(&mut out), [vec![3; 3]], "an urgent piece overtakes");
+        forwarding.release(second, Decision::AsIs, allow).unwrap();
+        fill(&mut forwarding, &mut out).unwrap();
+        assert_eq!(sent(&mut out), [[0; 0]; 0]);
+        assert!(forwarding.release(first, Decision::Drop, |_, _| Err(no_piece())).is_err());
+        forwarding.release(first, Decision::instead(&[7]), allow).unwrap();
+        assert!(forwarding.release(first, Decision::AsIs, allow).is_err(), "it is released");
+        fill(&mut forwarding, &mut out).unwrap();
+        assert_eq!(sent(&mut out), [vec![7], vec![2; 2], vec![1]]);
+        assert_eq!(forwarding.kept_bytes(FROM, &out), 0);
     }
 }

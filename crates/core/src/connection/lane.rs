@@ -38,11 +38,25 @@ impl<C: StreamCipher> Lane<C> {
         self.out.push(message);
     }
 
+    /// Encrypts what a relay forwards and queues it, or keeps it until there is room.
+    pub fn forward(&mut self, mut bytes: Vec<u8>) {
+        if let Some(cipher) = &mut self.cipher {
+            cipher.apply(&mut bytes);
+        }
+        self.out.forward(bytes);
+    }
+
     /// Setup is complete: encrypts and queues what waited for that.
     pub fn release(&mut self) {
         while let Some(message) = self.out.release() {
             self.push(message);
         }
+    }
+}
+
+impl<C> AsMut<Outgoing> for Lane<C> {
+    fn as_mut(&mut self) -> &mut Outgoing {
+        &mut self.out
     }
 }
 

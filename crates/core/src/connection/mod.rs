@@ -11,7 +11,7 @@
 //! | client | the server | the server | |
 //! | server | the client | the client | |
 //! | observer | both | nobody | survives lost bytes |
-//! | relay | both | both | forwards each piece unchanged, changed or not at all: see [`Relay`] |
+//! | relay | both | both | forwards each piece unchanged, changed or not at all: see [`Forward`] |
 //!
 //! # The four kinds of methods
 //!
@@ -45,6 +45,33 @@
 //!     }
 //! }
 //! ```
+//!
+//! # Relays
+//!
+//! Every [`Event::Received`] of a relay asks for a decision: [`Forward::forward`] takes it at once,
+//! [`Forward::hold`] puts it off for as long as a user looks at the piece or a program works on it.
+//!
+//! * A held piece keeps back everything that its side sent later. Those pieces are still reported,
+//!   and can be decided about and held in turn; they leave in their order when the pieces before
+//!   them are [released](Forward::release). Pieces may be released in any order.
+//! * The other direction and all timers continue. Where a family has keep-alives that a relay can
+//!   recognise, they overtake held pieces; each machine's documentation says which. Peers without
+//!   such keep-alives may give up while a piece is held for long.
+//! * [`Inject`]ed messages are sent before held pieces.
+//! * Each direction keeps up to the relay's [`Bounds`], and one piece or frame more. It then
+//!   [pauses](Connection::is_paused): the relay reads no more of that stream, so `poll` reports no
+//!   more of its pieces. The same happens when the queue to the other side has no room. A driver
+//!   stops reading from that socket; one that reads on meets the limit "bytes behind a full
+//!   queue", which closes the connection. A piece that has no room even in an empty queue closes
+//!   the connection too, with the limit that it exceeds.
+//! * [`Input::End`] leaves held pieces alone: they can still be released, and the relay closes
+//!   once both streams have ended and nothing is [kept](Connection::kept_bytes). A driver passes
+//!   the end of a stream on when nothing of that side is kept or queued.
+//! * After a fault in a stream, the rest of it is forwarded unread, after the held pieces.
+//! * Closing drops what is kept, and so do a fault that closes and a time-out. A driver whose peer
+//!   is gone (a reset) closes. Releasing a piece then fails.
+//!
+//! Each side ends on its own: an [`Input::End`] leaves the other direction open.
 
 mod budget;
 mod forwarding;
@@ -62,11 +89,11 @@ use std::time::Duration;
 use crate::{Error, Result, Side};
 
 pub use budget::SkipBudget;
-pub use forwarding::Forwarding;
+pub use forwarding::{Forwarding, Leaving};
 pub use incoming::{Incoming, Located};
 pub use lane::{Lane, StreamCipher};
 pub use outgoing::{Bounds, Outgoing};
-pub use relay::{Decision, Decisions, Forward, Relay};
+pub use relay::{Decision, Forward, HoldId, Inject};
 pub use search::{Probe, Search, evidence};
 pub use timers::{Timer, Timers};
 
@@ -239,6 +266,20 @@ pub trait Connection {
 
     /// How many bytes are queued for a side: what backpressure goes by.
     fn queued_bytes(&self, to: Side) -> usize;
+
+    /// Whether a relay reads no more of a side's stream for now, because pieces are held or the
+    /// other side does not read. False in other roles.
+    fn is_paused(&self, from: Side) -> bool {
+        let _ = from;
+        false
+    }
+
+    /// How many bytes of a side's pieces a relay keeps: held, behind held ones, or without room in
+    /// the queue to the other side. 0 in other roles.
+    fn kept_bytes(&self, from: Side) -> usize {
+        let _ = from;
+        0
+    }
 }
 
 /// The half of a connection that sends.

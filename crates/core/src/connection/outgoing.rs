@@ -1,4 +1,4 @@
-//! What waits to be sent.
+//! Bytes queued for one side.
 
 use std::collections::VecDeque;
 
@@ -19,15 +19,26 @@ impl Default for Bounds {
     }
 }
 
-/// The bytes queued for one side, a buffer for every write, and messages that wait until setup is
-/// complete.
+/// The bytes queued for one side, a buffer for every write; messages that wait until setup is
+/// complete; and what a relay forwards and the bounds have no room for yet.
 #[derive(Clone, Debug, Default)]
 pub struct Outgoing {
     bounds: Bounds,
     ready: VecDeque<Vec<u8>>,
     /// Sent before setup was complete, not encrypted yet.
     waiting: VecDeque<Vec<u8>>,
+    /// How many bytes the two queues above hold.
     bytes: usize,
+    overflow: VecDeque<Overflow>,
+    overflow_bytes: usize,
+}
+
+/// Forwarded bytes without room, as they go onto the wire.
+#[derive(Clone, Debug)]
+struct Overflow {
+    bytes: Vec<u8>,
+    /// Whether they may join the write before them.
+    joins: bool,
 }
 
 impl Outgoing {
@@ -38,17 +49,29 @@ impl Outgoing {
     }
 
     /// Checks that a message of this length has room. Every message goes through here before it is
-    /// queued, answers that a machine gives by itself included.
+    /// queued, including the answers that a machine gives by itself.
     ///
     /// # Errors
     /// The limits on queued messages and queued bytes.
     pub fn check_room(&self, length: usize) -> Result<()> {
+        self.check(length.saturating_add(self.overflow_bytes))
+    }
+
+    fn check(&self, length: usize) -> Result<()> {
         let Bounds { queued_messages, .. } = self.bounds;
         let messages = self.ready.len() + self.waiting.len() + 1;
         if messages > queued_messages {
             return Err(Error::limit("queued messages", queued_messages as u64, messages as u64));
         }
         check_bytes(self.bounds, self.bytes, length)
+    }
+
+    /// Checks that bytes of this length have room in an empty queue.
+    ///
+    /// # Errors
+    /// The limit on queued bytes.
+    pub fn check_fits(&self, length: usize) -> Result<()> {
+        check_bytes(self.bounds, 0, length)
     }
 
     /// Queues bytes as they go onto the wire.
@@ -58,7 +81,7 @@ impl Outgoing {
     }
 
     /// Queues bytes of a stream that need no write of their own: they join the one before, up to
-    /// 64 KiB. What a relay forwards, so that many small messages do not count as many writes.
+    /// 64 KiB.
     ///
     /// # Errors
     /// Those of [`check_room`](Self::check_room); bytes that join a write add no message.
@@ -70,11 +93,68 @@ impl Outgoing {
                 self.bytes += bytes.len();
             }
             _ => {
-                self.check_room(bytes.len())?;
+                self.check(bytes.len())?;
                 self.push(bytes.to_vec());
             }
         }
         Ok(())
+    }
+
+    /// Takes in bytes that a relay forwards, as they go onto the wire. Without room they wait for
+    /// [`refill`](Self::refill), and the relay should forward nothing more: see
+    /// [`is_full`](Self::is_full).
+    pub fn forward(&mut self, bytes: Vec<u8>) {
+        match self.overflow.is_empty() && self.check(bytes.len()).is_ok() {
+            true => self.push(bytes),
+            false => self.spill(bytes, false),
+        }
+    }
+
+    /// The same for bytes of a stream that need no write of their own, so that many small messages
+    /// do not count as many writes; see [`append`](Self::append).
+    pub fn forward_joined(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() && !(self.overflow.is_empty() && self.append(bytes).is_ok()) {
+            self.spill(bytes.to_vec(), true);
+        }
+    }
+
+    fn spill(&mut self, bytes: Vec<u8>, joins: bool) {
+        self.overflow_bytes += bytes.len();
+        self.overflow.push_back(Overflow { bytes, joins });
+    }
+
+    /// Queues what waits for room, as far as there is some now.
+    ///
+    /// # Errors
+    /// The limit that the next bytes exceed even in an empty queue.
+    pub fn refill(&mut self) -> Result<()> {
+        while let Some(Overflow { bytes, joins }) = self.overflow.pop_front() {
+            let queued = match joins {
+                true => self.append(&bytes),
+                false => self.check(bytes.len()),
+            };
+            if let Err(error) = queued {
+                self.overflow.push_front(Overflow { bytes, joins });
+                return if self.bytes > 0 { Ok(()) } else { Err(error) };
+            }
+            self.overflow_bytes -= bytes.len();
+            if !joins {
+                self.push(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether forwarded bytes wait for room.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        !self.overflow.is_empty()
+    }
+
+    /// How many forwarded bytes wait for room.
+    #[must_use]
+    pub fn overflow_bytes(&self) -> usize {
+        self.overflow_bytes
     }
 
     /// Keeps a message until setup is complete.
@@ -97,14 +177,21 @@ impl Outgoing {
         Some(bytes)
     }
 
-    /// How many bytes are queued, those that wait for setup included.
+    /// How many bytes are queued, including those that wait for setup and without those that wait
+    /// for room.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// How long a write gets by what [joins](Outgoing::append) it.
+impl AsMut<Self> for Outgoing {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// The longest write that others [join](Outgoing::append).
 const JOINED_BYTES: usize = 64 << 10;
 
 fn check_bytes(bounds: Bounds, queued: usize, more: usize) -> Result<()> {

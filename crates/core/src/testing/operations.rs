@@ -1,16 +1,22 @@
 //! Connection machines driven by lists of operations, for fuzz targets: every promise of the
 //! contract in [`connection`](crate::connection) that can be checked from outside is checked.
 
+mod held;
 mod list;
+mod tiling;
 
 use core::fmt;
+use core::ops::Range;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::Side;
 use crate::connection::{Bounds, Connection, Event, EventOf, Input, Piece, Sender};
 
+pub use held::Held;
 pub use list::{Command, Operation, Operations, sampler};
+
+use tiling::Tiling;
 
 /// Drives `connection` through the operations that `data` encodes, ends both streams, and returns
 /// what was seen.
@@ -37,17 +43,34 @@ pub fn run_watched<C: Connection>(
 }
 
 /// The same, for a connection that does not report all pieces in their order: it passes over some,
-/// or keeps them for later. That none is reported twice is then for `watch` to check.
+/// or keeps them for later. They tile the stream all the same, together with what `account` says.
 ///
 /// # Panics
 /// Like [`run`].
-pub fn run_scattered<C: Connection>(
+pub fn run_out_of_order<C: Connection>(
     connection: C,
     data: &[u8],
     family: &mut Family<'_, C>,
     watch: impl FnMut(&EventOf<'_, C>),
+    account: Account<C>,
 ) -> Seen {
-    Machine { is_tiled: false, ..Machine::new(connection, family, watch) }.run(data)
+    Machine { account: Some(account), ..Machine::new(connection, family, watch) }.run(data)
+}
+
+/// How a connection that reports pieces out of order accounts for the rest of its stream.
+pub struct Account<C: Connection> {
+    /// The bytes of a side that the connection passed over, if this is what it reports.
+    pub passed_over: fn(&C::News) -> Option<(Side, Range<u64>)>,
+    /// Whether pieces that were kept so far are gone.
+    pub forgets: fn(&C::News) -> bool,
+    /// The bytes of a side that the connection still keeps for later.
+    pub kept: fn(&C) -> Vec<(Side, Range<u64>)>,
+}
+
+impl<C: Connection> fmt::Debug for Account<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").finish_non_exhaustive()
+    }
 }
 
 /// What only the family knows about its connections.
@@ -97,7 +120,9 @@ struct Machine<'f, 'g, 'd, C: Connection, W> {
     next: [u64; 2],
     /// Whether something may lie in front of it.
     is_excused: [bool; 2],
-    is_tiled: bool,
+    /// For connections that report pieces out of order.
+    account: Option<Account<C>>,
+    tiling: [Tiling; 2],
     is_over: bool,
     /// A decision may take effect at the next call.
     is_undecided: bool,
@@ -118,7 +143,8 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             arrived: [0; 2],
             next: [0; 2],
             is_excused: [false; 2],
-            is_tiled: true,
+            account: None,
+            tiling: Default::default(),
             is_over: false,
             is_undecided: false,
             events: 0,
@@ -237,17 +263,20 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
                 let (next, arrived) = (self.next[side.index()], self.arrived[side.index()]);
                 let is_excused = core::mem::take(&mut self.is_excused[side.index()]);
                 let tiles = range.start == next || (is_excused && range.start > next);
-                assert!(tiles || !self.is_tiled, "{event:?} where the next piece begins at {next}");
+                let is_in_order = self.account.is_none();
+                assert!(tiles || !is_in_order, "{event:?} where the next piece begins at {next}");
                 assert!(range.start < range.end, "{event:?} takes up nothing");
                 assert!(range.end <= arrived, "{event:?} of {arrived} bytes");
                 assert!(!piece.bytes().is_empty(), "{event:?} has no bytes");
                 self.next[side.index()] = range.end;
+                self.tiling[side.index()].cover(range);
                 self.seen.pieces += 1;
                 self.seen.messages += u64::from(piece.is_message());
             }
             Event::Gap { side, range } => {
                 let arrived = self.arrived[side.index()];
                 assert!(range.start <= range.end && range.end <= arrived, "{event:?}");
+                self.tiling[side.index()].excuse(range.clone());
                 self.is_excused[side.index()] = true;
             }
             Event::Resync { side, skipped } => {
@@ -255,14 +284,28 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
                 assert!(skipped.start <= skipped.end, "{event:?} backwards");
                 assert!(skipped.end >= *next, "{event:?} behind {next}");
                 *next = skipped.end;
+                self.tiling[side.index()].excuse(skipped.clone());
                 self.is_excused[side.index()] = false;
             }
-            Event::Fault { side, .. } => {
+            Event::Fault { side, error } => {
+                let at = error.offset().unwrap_or(0);
+                self.tiling[side.index()].excuse(at..at);
                 self.is_excused[side.index()] = true;
                 self.seen.faults += 1;
             }
             Event::Closed(_) => is_closed = true,
-            Event::News(_) => {}
+            Event::News(news) => {
+                if let Some(account) = &self.account {
+                    if let Some((side, range)) = (account.passed_over)(news) {
+                        self.tiling[side.index()].cover(range);
+                    }
+                    if (account.forgets)(news) {
+                        for (tiling, arrived) in self.tiling.iter_mut().zip(self.arrived) {
+                            tiling.excuse(0..arrived);
+                        }
+                    }
+                }
+            }
         }
         if is_piece && let Some(command) = self.on_piece.pop_front() {
             match command {
@@ -306,12 +349,27 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
         for side in Side::BOTH {
             self.apply(Operation::End(side));
         }
+        // Held pieces keep the streams open.
+        let mut releases = self.inputs;
+        while Side::BOTH.into_iter().any(|side| self.connection.kept_bytes(side) > 0) {
+            if self.connection.is_closed() || releases == 0 {
+                break;
+            }
+            releases -= 1;
+            self.apply(Operation::Now(Command::Release(&[0])));
+        }
         assert!(self.connection.is_closed(), "open after the end of both streams");
         assert!(self.is_over, "closed, and never reported it");
         for side in Side::BOTH {
             self.apply(Operation::Bytes(side, &[0; 16]));
         }
         self.apply(Operation::Wait(Duration::from_secs(1 << 20)));
+        if let Some(account) = &self.account {
+            for (side, range) in (account.kept)(&self.connection) {
+                self.tiling[side.index()].cover(range);
+            }
+            self.tiling.iter_mut().for_each(Tiling::check);
+        }
         self.seen
     }
 }

@@ -357,8 +357,11 @@ impl<C: Connection> Pair<C> {
     /// Ends the wires behind the relay whose streams have ended, once all of it is on the wire, as
     /// a driver does with the halves of its sockets.
     fn pass_on_ends(&mut self) -> bool {
-        let (now, ended) = (self.now, self.ended_at_relay);
-        let is_due = |wire: &&mut Wire| wire.from == Member::Relay && ended[wire.side.index()];
+        let (now, ended, relay) = (self.now, self.ended_at_relay, &self.relay);
+        let keeps = |side| relay.as_ref().is_some_and(|relay| relay.kept_bytes(side) > 0);
+        let is_due = |wire: &&mut Wire| {
+            wire.from == Member::Relay && ended[wire.side.index()] && !keeps(wire.side)
+        };
         self.wires.iter_mut().filter(is_due).filter_map(|wire| wire.end(now).then_some(())).count()
             > 0
     }

@@ -73,7 +73,7 @@ impl Family for Ki {
     ) -> Result<Box<dyn RelaySession>> {
         let config = Arc::new(RelayConfig::new(start.keys.part::<KeyFile>().observer()));
         let connection = Connection::relay(config, Duration::ZERO);
-        Ok(Box::new(Watched::new(connection, Reading::new(start))))
+        Ok(Box::new(Watched::new(connection, Reading::new(start)).injecting()))
     }
 
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {

@@ -55,7 +55,7 @@ impl Family for Tera {
     ) -> Result<Box<dyn RelaySession>> {
         let build = Build::new(start.definitions.part());
         let config = Arc::new(RelayConfig::default());
-        Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build)))
+        Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build).injecting()))
     }
 
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {

@@ -94,7 +94,7 @@ impl Family for Uru {
         random(&mut fresh.seed);
         let config = Arc::new(RelayConfig::new(keys));
         let relay = Connection::relay(config, fresh, Duration::ZERO);
-        Ok(Box::new(Watched::new(relay, Plain::new(start))))
+        Ok(Box::new(Watched::new(relay, Plain::new(start)).injecting()))
     }
 
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {

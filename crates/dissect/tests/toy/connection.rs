@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Connection as Machine, Decisions, Event, EventOf, Forward,
-    Incoming, Input, Located, Outgoing, Piece, Relay, Sender as Sends, Timer, Timers,
+    Bounds, CloseReason, Closing, Connection as Machine, Decision, Event, EventOf, Forward,
+    Forwarding, HoldId, Incoming, Inject, Input, Leaving, Located, Outgoing, Piece,
+    Sender as Sends, Timer, Timers,
 };
 use worldwire_core::{Error, Reader, Result, Side, Writer};
 
@@ -132,15 +133,27 @@ pub struct Sender {
     session: Option<u32>,
     key: Option<[u8; 4]>,
     /// By the side that they lead to.
-    out: [Outgoing; 2],
-    /// The number of the next datagram to a side, and how many of a relay's own went before.
-    next: [u16; 2],
-    own: [u16; 2],
-    passes: [bool; 2],
-    piece: Option<(Unread, Option<u16>)>,
-    decisions: Decisions,
+    ways: [Way; 2],
+    forwarding: Forwarding<Passage>,
     timers: Timers,
     closing: Closing,
+}
+
+/// What leads to a side.
+#[derive(Debug)]
+struct Way {
+    out: Outgoing,
+    /// The number of the next datagram, and how many of a relay's own were sent before.
+    next: u16,
+    own: u16,
+}
+
+/// A piece on its way through a relay.
+#[derive(Debug)]
+struct Passage {
+    piece: Unread,
+    /// Of a datagram.
+    number: u16,
 }
 
 impl Connection {
@@ -152,7 +165,7 @@ impl Connection {
             Role::Plays(Side::Server) => {
                 sender.session = Some(session);
                 let hello = [MAGIC, session.to_le_bytes()].concat();
-                sender.out[Side::Client.index()].push(hello);
+                sender.ways[Side::Client.index()].out.push(hello);
             }
             Role::Plays(Side::Client) => sender.timers.start(Timer::Setup, SETUP),
             Role::Observer | Role::Relay => {}
@@ -174,12 +187,8 @@ impl Connection {
             channel,
             session: None,
             key: None,
-            out: [Outgoing::new(bounds), Outgoing::new(bounds)],
-            next: [0; 2],
-            own: [0; 2],
-            passes: [false; 2],
-            piece: None,
-            decisions: Decisions::default(),
+            ways: Side::BOTH.map(|_| Way { out: Outgoing::new(bounds), next: 0, own: 0 }),
+            forwarding: Forwarding::new(bounds),
             timers: Timers::default(),
             closing: Closing::default(),
         };
@@ -202,16 +211,32 @@ impl Connection {
         self.sender.key = Some(key);
     }
 
-    /// Carries out the decision about the last piece.
+    /// Carries out the decision about the last piece, and fills the queues up.
     fn settle(&mut self) {
-        let Some((piece, number)) = self.sender.piece.take() else { return };
-        let Unread { side, unit, located } = piece;
-        let message = located.range.start + unit.head()..located.range.end;
-        let bytes = || self.streams[side.index()].incoming.bytes(message).to_vec();
-        if let Some(Some(bytes)) = self.sender.decisions.settle(bytes)
-            && let Err(error) = self.sender.put(side.other(), unit, &bytes, number)
-        {
-            self.fault(side, error.at(located.offset));
+        self.settle_piece();
+        Side::BOTH.into_iter().for_each(|from| self.fill(from));
+    }
+
+    /// Carries out the decision about the last piece.
+    fn settle_piece(&mut self) {
+        let streams = &self.streams;
+        let settled = self.sender.forwarding.settle(|side, passage| {
+            let Unread { unit, located, .. } = &passage.piece;
+            let message = located.range.start + unit.head()..located.range.end;
+            streams[side.index()].incoming.bytes(message).to_vec()
+        });
+        if let Some(from) = settled {
+            self.fill(from);
+        }
+    }
+
+    /// Queues what a side sent and may leave now.
+    fn fill(&mut self, from: Side) {
+        if self.sender.role != Role::Relay || self.sender.closing.is_closed() {
+            return;
+        }
+        if let Err(error) = self.sender.fill(from) {
+            self.fault(from, error.at(self.streams[from.index()].incoming.offset()));
         }
     }
 
@@ -220,7 +245,7 @@ impl Connection {
         let is_limit = matches!(error.kind(), worldwire_core::ErrorKind::Limit { .. });
         self.events.push_back(Event::Fault { side, error });
         match self.sender.role {
-            Role::Relay if !is_limit => self.sender.passes[side.index()] = true,
+            Role::Relay if !is_limit => self.sender.forwarding.set_raw(side),
             Role::Plays(_) | Role::Relay => self.sender.end(CloseReason::Fault),
             Role::Observer => {}
         }
@@ -229,16 +254,22 @@ impl Connection {
 
     /// Reads the next unit of a stream; false when nothing happened.
     fn advance(&mut self, side: Side) -> bool {
+        let is_datagrams = self.sender.channel == Channel::Steps;
+        if self.is_paused(side) && !is_datagrams {
+            let stream = &self.streams[side.index()];
+            let unread = stream.incoming.unread().len();
+            let (checked, at) =
+                (self.sender.forwarding.check_unread(unread), stream.incoming.offset());
+            return checked.map_err(|error| self.fault(side, error.at(at))).is_err();
+        }
         let sender = &mut self.sender;
         let stream = &mut self.streams[side.index()];
         if stream.is_lost {
             let rest = stream.incoming.unread().to_vec();
             stream.incoming.drop_unread();
-            if sender.passes[side.index()]
-                && !rest.is_empty()
-                && let Err(error) = sender.out[side.other().index()].append(&rest)
-            {
-                self.fault(side, error);
+            if sender.role == Role::Relay && !rest.is_empty() {
+                sender.forwarding.pass(side, None, rest);
+                self.fill(side);
             }
             return false;
         }
@@ -282,7 +313,9 @@ impl Connection {
     /// Reads a datagram that waits; false when there is none, or no key.
     fn next_datagram(&mut self) -> bool {
         let Some(key) = self.sender.key else { return false };
-        let Some((side, mut datagram)) = self.waiting.pop_front() else { return false };
+        let next = self.waiting.iter().position(|(side, _)| !self.is_paused(*side));
+        let next = next.and_then(|index| self.waiting.remove(index));
+        let Some((side, mut datagram)) = next else { return false };
         let stream = &mut self.streams[side.index()];
         let number = u16::from_le_bytes([datagram[6], datagram[7]]);
         if !stream.seen.is_new(number) {
@@ -323,10 +356,8 @@ impl Connection {
         self.fault(side, error.at(at));
         let sender = &mut self.sender;
         if sender.role == Role::Relay && !sender.closing.is_closed() {
-            let out = &mut sender.out[side.other().index()];
-            if out.check_room(datagram.len()).is_ok() {
-                out.push(datagram.to_vec());
-            }
+            sender.forwarding.pass(side, None, datagram.to_vec());
+            self.fill(side);
         }
     }
 
@@ -372,7 +403,8 @@ impl Connection {
                 self.advance(side);
             }
         }
-        if self.streams.iter().all(|stream| stream.is_ended) {
+        let kept = Side::BOTH.map(|side| self.kept_bytes(side));
+        if kept == [0, 0] && self.streams.iter().all(|stream| stream.is_ended) {
             if let Some((side, _)) = self.waiting.pop_front() {
                 let count = self.waiting.len() + 1;
                 let session = self.sender.session.unwrap_or(0);
@@ -442,8 +474,8 @@ impl Machine for Connection {
                 [_, _, _, _, _, _, low, high, ..] => u16::from_le_bytes([*low, *high]),
                 _ => 0,
             };
-            self.sender.piece = Some((piece.clone(), Some(number)));
-            self.sender.decisions.ask();
+            let (side, passage) = (piece.side, Passage { piece: piece.clone(), number });
+            self.sender.forwarding.report(side, passage, false);
         }
         let event = event.map(|Unread { side, unit, located }| {
             let message = located.range.start + unit.head()..located.range.end;
@@ -454,8 +486,8 @@ impl Machine for Connection {
     }
 
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
-        self.settle();
-        self.sender.out[to.index()].pop()
+        self.settle_piece();
+        self.sender.ways[to.index()].out.pop()
     }
 
     fn poll_timeout(&self) -> Option<Duration> {
@@ -475,7 +507,16 @@ impl Machine for Connection {
     }
 
     fn queued_bytes(&self, to: Side) -> usize {
-        self.sender.out[to.index()].bytes()
+        self.sender.ways[to.index()].out.bytes()
+    }
+
+    fn is_paused(&self, from: Side) -> bool {
+        self.sender.forwarding.is_paused(from, &self.sender.ways[from.other().index()].out)
+            && self.sender.role == Role::Relay
+    }
+
+    fn kept_bytes(&self, from: Side) -> usize {
+        self.sender.forwarding.kept_bytes(from, &self.sender.ways[from.other().index()].out)
     }
 }
 
@@ -494,54 +535,50 @@ impl Sender {
 
     /// Queues what was sent before the hello.
     fn release(&mut self) {
-        for to in Side::BOTH {
-            while let Some(message) = self.out[to.index()].release() {
-                self.out[to.index()].push(message);
+        for way in &mut self.ways {
+            while let Some(message) = way.out.release() {
+                way.out.push(message);
             }
         }
     }
 
-    /// Queues a message as it goes onto the wire; `number` is that of a forwarded datagram.
-    fn put(&mut self, to: Side, unit: Unit, message: &[u8], number: Option<u16>) -> Result<()> {
-        let mut wire = Writer::new();
-        match unit {
-            Unit::Hello => wire.bytes(message),
-            Unit::Message(Channel::Stream) => {
-                let length = u16::try_from(message.len()).map_err(|_| {
-                    Error::limit("bytes of a message", u16::MAX.into(), message.len() as u64)
-                })?;
-                wire.u16(length);
-                wire.bytes(message);
-            }
-            Unit::Message(Channel::Steps) => {
-                let own = self.own[to.index()];
-                let number = match number {
-                    Some(number) => number.wrapping_add(own),
-                    None => self.next[to.index()],
-                };
-                self.next[to.index()] = number.wrapping_add(1);
-                wire.bytes(&LETTERS);
-                wire.u32(self.session.unwrap_or(0));
-                wire.u16(number);
-                let mut message = message.to_vec();
-                apply(self.key.unwrap_or_default(), &mut message);
-                wire.bytes(&message);
-            }
-        }
-        let out = &mut self.out[to.index()];
-        out.check_room(wire.as_bytes().len())?;
-        match unit {
-            Unit::Message(Channel::Stream) if self.session.is_none() => out.hold(wire.into_bytes()),
-            _ => out.push(wire.into_bytes()),
+    /// Queues a message of this side's own as it goes onto the wire.
+    fn put(&mut self, to: Side, message: &[u8]) -> Result<()> {
+        let unit = Unit::Message(self.channel);
+        let way = &mut self.ways[to.index()];
+        let wire = way.wire(unit, message, None, self.session, self.key)?;
+        way.out.check_room(wire.len())?;
+        match self.channel {
+            Channel::Stream if self.session.is_none() => way.out.hold(wire),
+            _ => way.out.push(wire),
         }
         Ok(())
     }
 
-    /// Whether bytes are one whole message of a side.
-    fn check(&self, side: Side, message: &[u8]) -> Result<()> {
-        let mut reader = Reader::new(message);
-        let read = Message::decode(self.channel, side, &mut reader).and_then(|_| reader.end());
-        read.map_err(|error| Error::value("one whole message", error.to_string()))
+    /// Queues what a side sent and may leave now.
+    fn fill(&mut self, from: Side) -> Result<()> {
+        let (session, key, channel) = (self.session, self.key, self.channel);
+        let way = &mut self.ways[from.other().index()];
+        let mut outcome = Ok(());
+        let filled = self.forwarding.fill(from, way, |way, leaving| {
+            let Leaving { piece, bytes, decision, .. } = leaving;
+            let Some(Passage { piece, number }) = piece else {
+                return match channel {
+                    Channel::Stream => way.out.forward_joined(&bytes),
+                    Channel::Steps => way.out.forward(bytes),
+                };
+            };
+            let message = match decision {
+                Decision::AsIs => bytes,
+                Decision::Instead(bytes) => bytes.into_owned(),
+                Decision::Drop => return,
+            };
+            match way.wire(piece.unit, &message, Some(number), session, key) {
+                Ok(wire) => way.out.forward(wire),
+                Err(error) => outcome = Err(error),
+            }
+        });
+        filled.and(outcome)
     }
 
     fn relays(&self) -> Result<()> {
@@ -562,8 +599,8 @@ impl Sends for Sender {
             return Err(Error::value("a client or a server", "another role"));
         };
         let bytes = message.to_bytes()?;
-        self.check(own, &bytes)?;
-        self.put(own.other(), Unit::Message(self.channel), &bytes, None)
+        check(self.channel, own, &bytes)?;
+        self.put(own.other(), &bytes)
     }
 
     fn close(&mut self) {
@@ -571,30 +608,104 @@ impl Sends for Sender {
     }
 }
 
-impl Relay for Sender {
-    fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
-        self.relays()?;
-        let checked = match (&self.piece, decision) {
-            (_, Forward::AsIs) | (None, _) => Ok(()),
-            (Some((piece, _)), _) if piece.unit == Unit::Hello => {
-                Err(Error::value("a hello that goes on unchanged", "another decision"))
+/// Checks that a piece may be dropped or changed into these bytes.
+fn check_decision(channel: Channel, passage: &Passage, decision: &Decision<'_>) -> Result<()> {
+    let Unread { side, unit, .. } = passage.piece;
+    match decision {
+        _ if unit == Unit::Hello => {
+            Err(Error::value("a hello that goes on unchanged", "another decision"))
+        }
+        Decision::Instead(bytes) => check(channel, side, bytes),
+        Decision::AsIs | Decision::Drop => Ok(()),
+    }
+}
+
+/// Checks that bytes are one whole message of a side.
+fn check(channel: Channel, side: Side, message: &[u8]) -> Result<()> {
+    let mut reader = Reader::new(message);
+    let read = Message::decode(channel, side, &mut reader).and_then(|_| reader.end());
+    read.map_err(|error| Error::value("one whole message", error.to_string()))
+}
+
+impl AsMut<Outgoing> for Way {
+    fn as_mut(&mut self) -> &mut Outgoing {
+        &mut self.out
+    }
+}
+
+impl Way {
+    /// A message as it goes onto the wire; `number` is that of a forwarded datagram.
+    fn wire(
+        &mut self,
+        unit: Unit,
+        message: &[u8],
+        number: Option<u16>,
+        session: Option<u32>,
+        key: Option<[u8; 4]>,
+    ) -> Result<Vec<u8>> {
+        let mut wire = Writer::new();
+        match unit {
+            Unit::Hello => wire.bytes(message),
+            Unit::Message(Channel::Stream) => {
+                let length = u16::try_from(message.len()).map_err(|_| {
+                    Error::limit("bytes of a message", u16::MAX.into(), message.len() as u64)
+                })?;
+                wire.u16(length);
+                wire.bytes(message);
             }
-            (Some((piece, _)), Forward::Instead(bytes)) => self.check(piece.side, bytes),
-            (Some(_), Forward::Drop) => Ok(()),
-        };
-        let decided = self.decisions.decide(if checked.is_ok() { decision } else { Forward::AsIs });
-        checked.and(decided)
+            Unit::Message(Channel::Steps) => {
+                let number = match number {
+                    Some(number) => number.wrapping_add(self.own),
+                    None => self.next,
+                };
+                self.next = number.wrapping_add(1);
+                wire.bytes(&LETTERS);
+                wire.u32(session.unwrap_or(0));
+                wire.u16(number);
+                let mut message = message.to_vec();
+                apply(key.unwrap_or_default(), &mut message);
+                wire.bytes(&message);
+            }
+        }
+        Ok(wire.into_bytes())
+    }
+}
+
+impl Forward for Sender {
+    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+        self.relays()?;
+        let channel = self.channel;
+        self.forwarding
+            .decide(decision, |passage, decision| check_decision(channel, passage, decision))
     }
 
+    fn hold(&mut self) -> Result<HoldId> {
+        self.relays()?;
+        self.forwarding.hold()
+    }
+
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+        self.relays()?;
+        let channel = self.channel;
+        self.forwarding
+            .release(held, decision, |passage, decision| check_decision(channel, passage, decision))
+    }
+}
+
+impl Inject for Sender {
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
         self.relays()?;
-        let in_setup = self.piece.as_ref().is_some_and(|piece| piece.0.unit == Unit::Hello);
-        if !self.is_established() || in_setup || self.passes[to.other().index()] {
+        let is_setup = |passage: &Passage| passage.piece.unit == Unit::Hello;
+        let reported = self.forwarding.reported().is_some_and(|(_, passage)| is_setup(passage));
+        if !self.is_established() || reported || self.forwarding.keeps(is_setup) {
             return Err(Error::value("a stream that can be read", "another one"));
         }
-        self.check(to.other(), message)?;
-        self.put(to, Unit::Message(self.channel), message, None)?;
-        self.own[to.index()] = self.own[to.index()].wrapping_add(1);
+        self.forwarding.check_readable(to.other())?;
+        check(self.channel, to.other(), message)?;
+        self.fill(to.other())?;
+        self.put(to, message)?;
+        let own = &mut self.ways[to.index()].own;
+        *own = own.wrapping_add(1);
         Ok(())
     }
 }

@@ -75,7 +75,7 @@ impl Family for Toy {
         start: &Start<'_>,
         _: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Box<dyn RelaySession>> {
-        Ok(Box::new(watched(Role::Relay, start)))
+        Ok(Box::new(watched(Role::Relay, start).injecting()))
     }
 
     fn codecs(&self) -> &'static [Codec] {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as _, Event, Forward, Relay as _, Sender as _, Timer,
+    Bounds, CloseReason, Connection as _, Decision, Event, Forward as _, Inject as _, Sender as _,
+    Timer,
 };
-use worldwire_core::testing::operations::{self, Command, Operation, Seen, sampler};
+use worldwire_core::testing::operations::{self, Command, Held, Operation, Seen, sampler};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::testing::{Target, fuzz, fuzz_runs};
 use worldwire_core::{Sampler, Side};
@@ -147,12 +148,12 @@ fn a_relay_changes_drops_and_injects() {
         pair.settle(|member, event, sender| {
             let Event::Received(received) = event else { return };
             match (member, x) {
-                (Member::Relay, 1) => sender.forward(Forward::Drop).unwrap(),
+                (Member::Relay, 1) => sender.forward(Decision::Drop).unwrap(),
                 (Member::Relay, 2) => {
                     let other = step(20).to_bytes().unwrap();
-                    sender.forward(Forward::Instead(&other)).unwrap();
-                    assert!(sender.forward(Forward::Instead(&[1])).is_err());
-                    sender.forward(Forward::Instead(&other)).unwrap();
+                    sender.forward(Decision::instead(&other)).unwrap();
+                    assert!(sender.forward(Decision::instead(&[1])).is_err());
+                    sender.forward(Decision::instead(&other)).unwrap();
                     sender.inject(Side::Server, &step(21).to_bytes().unwrap()).unwrap();
                     assert!(sender.inject(Side::Client, &[1, 2]).is_err());
                 }
@@ -169,25 +170,24 @@ fn a_relay_changes_drops_and_injects() {
 
 /// Drives a machine of this role and channel through the operations that the bytes encode.
 fn operate(role: Role, channel: Channel, data: &[u8]) -> Seen {
+    let mut held = Held::default();
     let mut command = |sender: &mut Sender, command: Command<'_>| {
-        let make = |data, side| Message::sample(channel, side, &mut sampler(data));
+        let make = |data: &[u8], side| Message::sample(channel, side, &mut sampler(data));
+        let instead = |data: &[u8]| make(data, Side::Client).to_bytes().unwrap_or_default();
+        if held.carry_out(sender, command, instead) {
+            return;
+        }
         let _ = match command {
             Command::Send(data) => {
                 let side =
                     if role == Role::Plays(Side::Server) { Side::Server } else { Side::Client };
                 sender.send(&make(data, side))
             }
-            Command::AsIs => sender.forward(Forward::AsIs),
-            Command::Drop => sender.forward(Forward::Drop),
-            Command::Instead(data) => {
-                let made = make(data, Side::Client).to_bytes().unwrap_or_default();
-                sender.forward(Forward::Instead(&made))
-            }
             Command::Inject(to, data) => {
                 let made = make(data, to.other()).to_bytes().unwrap_or_default();
                 sender.inject(to, &made)
             }
-            Command::Close => return,
+            _ => Ok(()),
         };
     };
     let mut family = operations::Family {
@@ -202,6 +202,7 @@ fn seeds() -> Vec<Vec<u8>> {
     let list = |wires: Vec<(Side, Vec<u8>)>, datagrams: bool| {
         let mut list = Vec::new();
         Operation::OnPiece(Command::Instead(b"x")).write(&mut list);
+        Operation::OnPiece(Command::Hold).write(&mut list);
         Operation::Now(Command::Send(b"early")).write(&mut list);
         for (side, bytes) in &wires {
             match datagrams {

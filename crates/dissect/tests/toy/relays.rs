@@ -60,7 +60,7 @@ fn relay(
     recorded: &Recorded,
     facts: &mut Facts,
     is_udp: bool,
-    mut decide: impl FnMut(usize, &Item<'_>) -> (Decision, Option<(Side, Vec<u8>)>),
+    mut decide: impl FnMut(usize, &Item<'_>) -> (Decision<'static>, Option<(Side, Vec<u8>)>),
 ) -> Relayed {
     let mut relayed = Relayed::default();
     let (mut names, mut notes) = (Vec::new(), Vec::new());
@@ -136,14 +136,17 @@ impl Relays {
     }
 
     /// Puts all conversations through.
-    fn run(&self, mut decide: impl FnMut(usize, usize, &Item<'_>) -> Decision) -> Vec<Relayed> {
+    fn run(
+        &self,
+        mut decide: impl FnMut(usize, usize, &Item<'_>) -> Decision<'static>,
+    ) -> Vec<Relayed> {
         self.run_injecting(|conversation, number, item| (decide(conversation, number, item), None))
     }
 
     /// The same; a message may be sent behind the input that brought one.
     fn run_injecting(
         &self,
-        mut decide: impl FnMut(usize, usize, &Item<'_>) -> (Decision, Option<(Side, Vec<u8>)>),
+        mut decide: impl FnMut(usize, usize, &Item<'_>) -> (Decision<'static>, Option<(Side, Vec<u8>)>),
     ) -> Vec<Relayed> {
         let mut facts = Facts::default();
         let all = self.conversations.iter().enumerate().map(|(index, (recorded, is_udp))| {
@@ -264,7 +267,7 @@ fn a_message_is_changed_one_dropped_and_one_injected() {
                 let changed = item.encode(&json).unwrap();
                 assert_ne!(changed, item.body(), "{}", relays.family);
                 was_changed = true;
-                return (Decision::Instead(changed), inject);
+                return (Decision::instead(changed), inject);
             }
             (Decision::AsIs, inject)
         });

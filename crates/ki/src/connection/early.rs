@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+#[cfg(feature = "fuzzing")]
+use worldwire_core::Side;
 use worldwire_core::connection::Event;
 use worldwire_core::{Error, Result};
 
@@ -35,6 +37,12 @@ impl Connection {
         let news = News::Ignored { unit: piece.unit, why, range: piece.range, bytes };
         self.events.push_front(Pending::Event(Event::News(news)));
         None
+    }
+
+    /// The bytes of the stream whose messages are kept.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn early_ranges(&self) -> Vec<(Side, Range<u64>)> {
+        self.early.0.iter().map(|piece| (piece.side, piece.range.clone())).collect()
     }
 
     fn keep(&mut self, piece: Unreported) -> Result<()> {

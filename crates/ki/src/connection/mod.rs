@@ -68,6 +68,7 @@ use crate::crypt::login::Salt;
 use crate::crypt::stream::StreamKey;
 use crate::frame::{control_in_frame, is_control, span_at};
 use event::Unreported;
+use relay::Slot;
 use sender::Role;
 use stream::{BreakOff, FrameSpan, Next, Stream};
 
@@ -262,13 +263,21 @@ impl Connection {
     fn advance(&mut self) -> bool {
         self.streams.iter_mut().for_each(Stream::forget);
         for side in Side::BOTH {
-            while !self.sender.closing.is_closed() && self.step(side) {
+            while !self.sender.closing.is_closed() && self.step_unless_paused(side) {
                 if !self.events.is_empty() || self.reading.is_some() {
                     return true;
                 }
             }
         }
         !self.events.is_empty()
+    }
+
+    /// Reads on in a side's stream, unless a relay has to wait until what it read has left.
+    fn step_unless_paused(&mut self, side: Side) -> bool {
+        match connection::Connection::is_paused(self, side) {
+            true => self.is_flooded(side),
+            false => self.step(side),
+        }
     }
 
     /// Reads what stands next in a side's stream; `false` when there is nothing.
@@ -304,10 +313,11 @@ impl Connection {
             }
             return true;
         }
-        if !stream.ended || stream.is_finished {
+        if !stream.ended {
             return false;
         }
-        if let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
+        let is_new = !stream.is_finished;
+        if is_new && let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
             // What is left goes on, or nowhere.
             self.fault(side, error);
             if matches!(self.sender.role, Role::Observer(_)) {
@@ -315,13 +325,17 @@ impl Connection {
             }
             return true;
         }
-        stream.is_finished = true;
-        self.pass_end(side);
-        let are_finished = self.streams.iter().all(|stream| stream.is_finished);
-        if are_finished || self.sender.peer() == Some(side) {
-            self.sender.closing.close(CloseReason::Remote);
+        if is_new {
+            self.streams[side.index()].is_finished = true;
+            self.pass_end(side);
         }
-        true
+        let are_finished = self.streams.iter().all(|stream| stream.is_finished);
+        let kept = Side::BOTH.map(|side| connection::Connection::kept_bytes(self, side));
+        if (are_finished && kept == [0, 0]) || self.sender.peer() == Some(side) {
+            self.sender.closing.close(CloseReason::Remote);
+            return true;
+        }
+        is_new
     }
 
     /// A stream turns out to be encrypted.
@@ -452,9 +466,21 @@ impl Connection {
             salt: self.sender.salt,
         };
         if let Role::Relay(relay) = &mut self.sender.role {
-            let control = 0..frame.len();
-            let slot = if matches!(unit, Unit::Control(_)) { control } else { message.clone() };
-            relay.ask(side, &span, unit, slot, is_last);
+            let whole = 0..to - from;
+            relay.report(
+                side,
+                Slot {
+                    unit,
+                    head: span.head,
+                    bytes: from..to,
+                    message: match unit {
+                        Unit::Control(_) => whole,
+                        _ => piece.message.clone(),
+                    },
+                    is_last,
+                    is_datagram: stream.is_datagram(),
+                },
+            );
         }
         if !is_last {
             let (at, index) = (message.end, index + 1);
@@ -553,7 +579,7 @@ impl connection::Connection for Connection {
     }
 
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
-        self.settle();
+        self.settle_piece();
         if let Role::Relay(relay) = &mut self.sender.role {
             return relay.pop(to);
         }
@@ -580,6 +606,17 @@ impl connection::Connection for Connection {
         match &self.sender.role {
             Role::Relay(relay) => relay.queued_bytes(to),
             _ if self.sender.peer() == Some(to) => self.sender.out.bytes(),
+            _ => 0,
+        }
+    }
+
+    fn is_paused(&self, from: Side) -> bool {
+        matches!(&self.sender.role, Role::Relay(relay) if relay.is_paused(from))
+    }
+
+    fn kept_bytes(&self, from: Side) -> usize {
+        match &self.sender.role {
+            Role::Relay(relay) => relay.kept_bytes(from),
             _ => 0,
         }
     }

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
-use worldwire_core::connection::{self, Bounds, Decision, Decisions, Forward, Outgoing};
+use worldwire_core::connection::{
+    Bounds, CloseReason, Decision, Forward, Forwarding, HoldId, Inject, Leaving, Outgoing,
+};
 use worldwire_core::{Error, Reader, Result, Side, Writer};
 
 use super::Connection;
@@ -53,9 +55,7 @@ pub struct RelayConfig {
     /// How many bytes a frame's body may have; what is behind a longer one goes on unread.
     /// Default 4 MiB.
     pub max_frame_bytes: u32,
-    /// How much may be queued for a side. More closes the connection with a fault: not to read on
-    /// would only fill the memory elsewhere. A driver that goes by `queued_bytes` stops reading
-    /// from the network before that.
+    /// How much may be queued for each side, and kept of what the other side sent.
     pub bounds: Bounds,
 }
 
@@ -71,39 +71,66 @@ impl RelayConfig {
 #[derive(Debug)]
 pub(super) struct Relaying {
     pub(super) config: Arc<RelayConfig>,
-    decisions: Decisions,
-    frame: Option<Passing>,
+    forwarding: Forwarding<Passage>,
     /// By the side that sends.
     ways: [Way; 2],
     /// Everything comes and goes in datagrams.
     is_datagrams: bool,
 }
 
-/// A frame whose messages are being decided about.
+/// A part of what a side sends, on its way through a relay.
 #[derive(Debug)]
-struct Passing {
-    side: Side,
-    span: FrameSpan,
-    /// The piece that was reported last, counted from the frame's first byte.
-    unit: Unit,
-    message: Range<usize>,
-    is_last: bool,
-    /// The frame's body so far, once something in it was changed; of a control message all of it.
-    changed: Option<Vec<u8>>,
+pub(super) enum Passage {
+    Piece(Slot),
+    /// A frame, a part of a datagram or a part of a stream that cannot be read.
+    Unread {
+        is_datagram: bool,
+    },
+    /// A datagram was read to its end.
+    DatagramEnd,
+    /// Bytes that cannot be decrypted, as they were on the wire.
+    Sealed,
+    /// The part of a tag and nonce with which an encrypted stream ends.
+    Torn,
+}
+
+/// A piece and its place in its frame.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) unit: Unit,
+    pub(super) head: FrameHead,
+    /// Where the piece is in the buffer of its stream.
+    pub(super) bytes: Range<usize>,
+    /// What a decision is about, counted from the first byte of the piece.
+    pub(super) message: Range<usize>,
+    pub(super) is_last: bool,
+    pub(super) is_datagram: bool,
 }
 
 /// What goes from one side to the other.
 #[derive(Debug)]
 struct Way {
     out: Outgoing,
+    /// The frame in progress, as far as it was decided about.
+    frame: Assembly,
     /// Frames injected while another frame or datagram is in progress.
     later: Vec<Vec<u8>>,
     later_bytes: usize,
     /// The datagram in progress, as far as it was decided about.
     datagram: Option<Vec<u8>>,
     seal: Option<Seal>,
+    /// Sealed bytes cannot be forwarded, since what went before was changed.
+    is_broken: bool,
     /// The rest goes on as it comes.
     is_raw: bool,
+}
+
+/// A frame that is put together from pieces.
+#[derive(Debug, Default)]
+struct Assembly {
+    original: Vec<u8>,
+    /// The frame's body so far, once something in it was changed; of a control message all of it.
+    changed: Option<Vec<u8>>,
 }
 
 /// Encryption of what goes on.
@@ -120,53 +147,32 @@ impl Relaying {
     fn new(config: Arc<RelayConfig>) -> Self {
         let ways = Side::BOTH.map(|_| Way {
             out: Outgoing::new(config.bounds),
+            frame: Assembly::default(),
             later: Vec::new(),
             later_bytes: 0,
             datagram: None,
             seal: None,
+            is_broken: false,
             is_raw: false,
         });
-        let (decisions, frame) = (Decisions::default(), None);
-        Self { config, decisions, frame, ways, is_datagrams: false }
+        let forwarding = Forwarding::new(config.bounds);
+        Self { config, forwarding, ways, is_datagrams: false }
     }
 
     /// A piece is reported, and can be decided about.
-    pub(super) fn ask(
-        &mut self,
-        side: Side,
-        span: &FrameSpan,
-        unit: Unit,
-        message: Range<usize>,
-        is_last: bool,
-    ) {
-        let changed = self.frame.take().and_then(|frame| frame.changed);
-        let span = span.clone();
-        self.frame = Some(Passing { side, span, unit, message, is_last, changed });
-        self.decisions.ask();
+    pub(super) fn report(&mut self, side: Side, slot: Slot) {
+        let is_urgent = !slot.is_datagram
+            && matches!(slot.unit, Unit::Control(Opcode::KeepAlive | Opcode::KeepAliveRsp));
+        self.forwarding.report(side, Passage::Piece(slot), is_urgent);
     }
 
-    /// Carries out what was decided about the piece that was reported last.
+    /// Queues what a side sent and may leave now.
     ///
     /// # Errors
-    /// The limits on what is queued, and whose frame it is.
-    fn settle(&mut self, streams: &[Stream; 2]) -> Result<(), (Side, Error)> {
-        let Some(decision) = self.decisions.take() else { return Ok(()) };
-        let Some(mut frame) = self.frame.take() else { return Ok(()) };
-        let (side, stream) = (frame.side, &streams[frame.side.index()]);
-        let bytes = stream.bytes(frame.span.range.clone());
-        frame.carry_out(decision, bytes);
-        if !frame.is_last {
-            self.frame = Some(frame);
-            return Ok(());
-        }
-        let way = &mut self.ways[side.index()];
-        let is_datagram = stream.is_datagram();
-        let made = frame.finish(bytes);
-        let forwarded = match &made {
-            None => way.forward(bytes, false, is_datagram),
-            Some(made) => way.forward(made, true, is_datagram),
-        };
-        forwarded.and_then(|()| way.release(is_datagram)).map_err(|error| (side, error))
+    /// The limit that a frame exceeds even in an empty queue.
+    fn fill(&mut self, from: Side) -> Result<()> {
+        let Self { forwarding, ways, .. } = self;
+        forwarding.fill(from, &mut ways[from.index()], Way::forward)
     }
 
     /// The stream is encrypted from here on.
@@ -180,14 +186,14 @@ impl Relaying {
     }
 
     /// The sender's nonces that have come.
-    fn on_nonces(&mut self, side: Side, stream: &mut Stream) -> Result<()> {
+    fn on_nonces(&mut self, side: Side, stream: &mut Stream) {
         let nonces = stream.nonces.as_mut().map(core::mem::take).unwrap_or_default();
         let way = &mut self.ways[side.index()];
-        let Some(seal) = way.seal.as_mut().filter(|seal| seal.is_in_step) else { return Ok(()) };
+        let Some(seal) = way.seal.as_mut().filter(|seal| seal.is_in_step) else { return };
         seal.nonces.extend(nonces);
         let mut sealed = Vec::new();
         seal.end_chunk(&mut sealed);
-        way.append(&sealed)
+        way.out.forward_joined(&sealed);
     }
 
     /// How many bytes are queued for a side.
@@ -199,56 +205,54 @@ impl Relaying {
         self.ways[to.other().index()].out.pop()
     }
 
-    fn decide(&mut self, decision: Forward<'_>) -> Result<()> {
-        // What is refused leaves the piece as it is.
-        self.decisions.decide(Forward::AsIs)?;
-        let Some(frame) = &self.frame else { return Ok(()) };
-        match (frame.unit, decision) {
-            (_, Forward::AsIs) => return Ok(()),
-            (Unit::Control(opcode), _) if !is_unknown(opcode) => {
-                let found = format!("{opcode} changed or dropped");
-                return Err(Error::value("a control message unchanged", found));
-            }
-            (Unit::Control(_), Forward::Instead(bytes)) => check_control(bytes)?,
-            (_, Forward::Instead(bytes)) => {
-                whole_message(bytes)?;
-                let so_far = frame.changed.as_ref().map_or(frame.message.start, Vec::len);
-                let out = &self.ways[frame.side.index()].out;
-                out.check_room(so_far.saturating_add(bytes.len()))?;
-            }
-            (_, Forward::Drop) => {}
-        }
-        self.decisions.decide(decision)
+    pub(super) fn is_paused(&self, from: Side) -> bool {
+        self.forwarding.is_paused(from, &self.ways[from.index()].out)
     }
 
+    pub(super) fn kept_bytes(&self, from: Side) -> usize {
+        self.forwarding.kept_bytes(from, &self.ways[from.index()].out)
+    }
+
+    /// Queues a message of the relay's own. What a side sent counts as forwarded by the frame or
+    /// datagram, so a message that is injected into one is sent after it.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+        let from = to.other();
         let frame = Frame::message(whole_message(message)?).to_bytes()?;
-        let in_progress = self.frame.as_ref().is_some_and(|frame| frame.side == to.other());
         let is_datagram = self.is_datagrams;
-        let way = &mut self.ways[to.other().index()];
-        if way.is_raw {
+        if self.ways[from.index()].is_raw {
             return Err(Error::value("a stream that can be read", "one with a fault"));
         }
+        self.fill(from)?;
+        let is_reading = self.forwarding.reported().is_some_and(|(side, _)| side == from);
+        let is_holding = self.forwarding.is_holding(from);
+        let way = &mut self.ways[from.index()];
         way.out.check_room(way.later_bytes.saturating_add(frame.len()))?;
         way.later_bytes += frame.len();
         way.later.push(frame);
-        if in_progress || way.datagram.is_some() {
-            return Ok(());
+        if is_holding || !(is_reading || way.is_in_progress()) {
+            way.release(is_datagram);
         }
-        way.release(is_datagram)
+        Ok(())
     }
 }
 
-impl Passing {
-    fn carry_out(&mut self, decision: Decision, frame: &[u8]) {
-        let message = self.message.clone();
-        let is_control = matches!(self.unit, Unit::Control(_));
-        let before = if is_control { 0..0 } else { self.span.head.bytes()..message.start };
-        let so_far = || frame.get(before).unwrap_or_default().to_vec();
+impl Assembly {
+    /// Adds a piece, with what was decided about it.
+    fn add(&mut self, slot: &Slot, bytes: Vec<u8>, decision: Decision<'_>) {
+        let start = self.original.len();
+        match start {
+            0 => self.original = bytes,
+            _ => self.original.extend_from_slice(&bytes),
+        }
+        let original = &self.original;
+        let message = start + slot.message.start..start + slot.message.end;
+        let is_control = matches!(slot.unit, Unit::Control(_));
+        let before = if is_control { 0..0 } else { slot.head.bytes()..message.start };
+        let so_far = || original.get(before).unwrap_or_default().to_vec();
         match decision {
             Decision::AsIs => {
                 if let Some(changed) = &mut self.changed {
-                    changed.extend_from_slice(frame.get(message).unwrap_or_default());
+                    changed.extend_from_slice(original.get(message).unwrap_or_default());
                 }
             }
             Decision::Instead(bytes) => {
@@ -260,76 +264,111 @@ impl Passing {
         }
     }
 
-    /// The frame to forward, which has no bytes when nothing is left of it; `None` for the
-    /// original.
-    fn finish(self, frame: &[u8]) -> Option<Vec<u8>> {
-        let mut body = self.changed?;
-        if matches!(self.unit, Unit::Control(_)) {
-            return Some(body);
+    /// How long the frame is so far.
+    fn bytes(&self) -> usize {
+        self.changed.as_ref().unwrap_or(&self.original).len()
+    }
+
+    /// The frame to forward, which has no bytes when nothing is left of it, and whether it was
+    /// changed. `last` is its last piece.
+    fn finish(self, last: &Slot) -> (Vec<u8>, bool) {
+        let Some(mut body) = self.changed else { return (self.original, false) };
+        if matches!(last.unit, Unit::Control(_)) {
+            return (body, true);
         }
         if body.len() <= BODY_HEAD_BYTES {
-            return Some(Vec::new());
+            return (Vec::new(), true);
         }
-        body.extend_from_slice(frame.get(self.message.end..).unwrap_or_default());
+        let behind = last.bytes.len() - last.message.end.min(last.bytes.len());
+        let trailer = self.original.len().saturating_sub(behind);
+        body.extend_from_slice(self.original.get(trailer..).unwrap_or_default());
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let mut writer = Writer::new();
-        FrameHead { form: self.span.head.form, length }.encode(&mut writer);
+        FrameHead { form: last.head.form, length }.encode(&mut writer);
         writer.bytes(&body);
-        Some(writer.into_bytes())
+        (writer.into_bytes(), true)
+    }
+}
+
+impl AsMut<Outgoing> for Way {
+    fn as_mut(&mut self) -> &mut Outgoing {
+        &mut self.out
     }
 }
 
 impl Way {
-    fn forward(&mut self, plain: &[u8], is_changed: bool, is_datagram: bool) -> Result<()> {
-        if is_datagram {
-            let datagram = self.datagram.get_or_insert_default();
-            self.out.check_room(datagram.len().saturating_add(plain.len()))?;
-            datagram.extend_from_slice(plain);
-            return Ok(());
+    /// Forwards what leaves now.
+    fn forward(&mut self, leaving: Leaving<Passage>) {
+        let Leaving { piece, bytes, decision, overtakes } = leaving;
+        match piece {
+            Some(Passage::Piece(slot)) => {
+                // What overtakes is a frame of its own.
+                let mut frame = match overtakes {
+                    true => Assembly::default(),
+                    false => core::mem::take(&mut self.frame),
+                };
+                frame.add(&slot, bytes, decision);
+                if !slot.is_last {
+                    self.frame = frame;
+                    return;
+                }
+                let (bytes, is_changed) = frame.finish(&slot);
+                self.put(bytes, is_changed || overtakes, slot.is_datagram);
+                if !overtakes {
+                    self.release(slot.is_datagram);
+                }
+            }
+            Some(Passage::Unread { is_datagram }) => self.put(bytes, false, is_datagram),
+            Some(Passage::DatagramEnd) => {
+                if let Some(datagram) = self.datagram.take().filter(|it| !it.is_empty()) {
+                    self.out.forward(datagram);
+                }
+                self.release(true);
+            }
+            Some(Passage::Sealed) => {
+                self.is_broken = self.seal.take().is_some_and(|seal| !seal.is_in_step);
+                if !self.is_broken {
+                    self.out.forward_joined(&bytes);
+                }
+            }
+            Some(Passage::Torn) => {
+                if self.seal.as_ref().is_some_and(|seal| seal.is_in_step) {
+                    self.is_raw = true;
+                    self.out.forward_joined(&bytes);
+                }
+            }
+            None => {}
         }
-        let Some(seal) = &mut self.seal else { return self.append(plain) };
-        let sealed = seal.seal(plain, is_changed);
-        self.append(&sealed)
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
+    /// Forwards plain bytes, as a part of a datagram or encrypted if the stream is.
+    fn put(&mut self, plain: Vec<u8>, is_changed: bool, is_datagram: bool) {
+        match &mut self.seal {
+            _ if is_datagram => self.datagram.get_or_insert_default().extend_from_slice(&plain),
+            Some(seal) => {
+                let sealed = seal.seal(&plain, is_changed);
+                self.out.forward_joined(&sealed);
+            }
+            None => self.out.forward_joined(&plain),
         }
-        self.out.append(bytes)
     }
 
-    fn end_datagram(&mut self) -> Result<()> {
-        if let Some(datagram) = self.datagram.take().filter(|datagram| !datagram.is_empty()) {
-            self.out.check_room(datagram.len())?;
-            self.out.push(datagram);
-        }
-        self.release(true)
+    fn is_in_progress(&self) -> bool {
+        !self.frame.original.is_empty() || self.datagram.is_some()
     }
 
-    /// `false` when nothing that is sealed already can go on, since what went before was changed.
-    fn pass_sealed(&mut self, wire: &[u8]) -> Result<bool> {
-        if self.seal.take().is_some_and(|seal| !seal.is_in_step) {
-            return Ok(false);
-        }
-        self.append(wire).map(|()| true)
-    }
-
-    /// No frame is in progress: what was injected meanwhile goes.
-    fn release(&mut self, is_datagram: bool) -> Result<()> {
-        if self.datagram.is_some() {
-            return Ok(());
+    /// Forwards what was injected while a frame or datagram was in progress.
+    fn release(&mut self, is_datagram: bool) {
+        if is_datagram && self.datagram.is_some() {
+            return;
         }
         self.later_bytes = 0;
         for frame in core::mem::take(&mut self.later) {
-            if is_datagram {
-                self.out.check_room(frame.len())?;
-                self.out.push(frame);
-            } else {
-                self.forward(&frame, true, false)?;
+            match is_datagram {
+                true => self.out.forward(frame),
+                false => self.put(frame, true, false),
             }
         }
-        Ok(())
     }
 }
 
@@ -408,8 +447,25 @@ fn check_control(bytes: &[u8]) -> Result<()> {
     Err(Error::value("a frame with an unknown control message", "other bytes"))
 }
 
+/// Checks that a piece may be dropped or changed into these bytes.
+fn check_decision(way: &Way, piece: &Passage, decision: &Decision<'_>) -> Result<()> {
+    let Passage::Piece(slot) = piece else { return Ok(()) };
+    match (slot.unit, decision) {
+        (Unit::Control(opcode), _) if !is_unknown(opcode) => {
+            let found = format!("{opcode} changed or dropped");
+            Err(Error::value("a control message unchanged", found))
+        }
+        (Unit::Control(_), Decision::Instead(bytes)) => check_control(bytes),
+        (_, Decision::Instead(bytes)) => {
+            whole_message(bytes)?;
+            way.out.check_fits(way.frame.bytes().saturating_add(bytes.len()))
+        }
+        (_, Decision::Drop | Decision::AsIs) => Ok(()),
+    }
+}
+
 impl Connection {
-    /// Stands between a client and a server; see [`Relay`](connection::Relay).
+    /// Stands between a client and a server; see [`Forward`].
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let mut connection = Self::new(Role::Relay(Box::new(Relaying::new(config))), now);
@@ -417,21 +473,65 @@ impl Connection {
         connection
     }
 
-    /// Relays: carries out what was decided about the piece that was reported last.
+    /// Relays: carries out the decision about the last piece, and fills the queues up.
+    #[inline]
     pub(super) fn settle(&mut self) {
-        if let Role::Relay(relay) = &mut self.sender.role
-            && let Err((side, error)) = relay.settle(&self.streams)
-        {
-            self.refuse(side, error);
+        if matches!(self.sender.role, Role::Relay(_)) {
+            self.settle_piece();
+            Side::BOTH.into_iter().for_each(|from| self.fill(from));
         }
+    }
+
+    /// Relays: carries out the decision about the last piece.
+    pub(super) fn settle_piece(&mut self) {
+        let Role::Relay(relay) = &mut self.sender.role else { return };
+        let streams = &self.streams;
+        let settled = relay.forwarding.settle(|side, passage| match passage {
+            Passage::Piece(slot) => streams[side.index()].bytes(slot.bytes.clone()).to_vec(),
+            _ => Vec::new(),
+        });
+        if let Some(from) = settled {
+            self.fill(from);
+        }
+    }
+
+    /// Queues what a side sent and may leave now.
+    fn fill(&mut self, from: Side) {
+        let Role::Relay(relay) = &mut self.sender.role else { return };
+        if self.sender.closing.is_closed() {
+            return;
+        }
+        let filled = relay.fill(from);
+        if relay.ways[from.index()].is_broken {
+            self.sender.closing.close(CloseReason::Fault);
+        }
+        if let Err(error) = filled {
+            self.refuse(from, error.at(self.streams[from.index()].position()));
+        }
+    }
+
+    /// Queues something that nobody decides about.
+    fn pass(&mut self, side: Side, passage: Passage, bytes: Vec<u8>) {
+        if let Role::Relay(relay) = &mut self.sender.role {
+            relay.forwarding.pass(side, Some(passage), bytes);
+            self.fill(side);
+        }
+    }
+
+    /// Checks that not too much of a paused stream has arrived. True when there is.
+    pub(super) fn is_flooded(&mut self, side: Side) -> bool {
+        let Role::Relay(relay) = &self.sender.role else { return false };
+        let stream = &self.streams[side.index()];
+        let checked = relay.forwarding.check_unread(stream.waiting_bytes());
+        let at = stream.position();
+        checked.map_err(|error| self.refuse(side, error.at(at))).is_err()
     }
 
     /// Something came from a side.
     pub(super) fn on_relayed_input(&mut self, side: Side, is_datagram: bool) {
         if let Role::Relay(relay) = &mut self.sender.role {
             relay.is_datagrams |= is_datagram;
-            let passed = relay.on_nonces(side, &mut self.streams[side.index()]);
-            self.refuse_if(side, passed);
+            relay.on_nonces(side, &mut self.streams[side.index()]);
         }
     }
 
@@ -449,81 +549,73 @@ impl Connection {
             return self.refuse(side, error);
         };
         relay.encrypt(side, key);
-        let passed = relay.on_nonces(side, stream);
-        self.refuse_if(side, passed);
+        relay.on_nonces(side, stream);
     }
 
     /// A frame that cannot be read goes on as it came.
     pub(super) fn pass_frame(&mut self, side: Side, span: &FrameSpan) {
         let stream = &self.streams[side.index()];
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        let way = &mut relay.ways[side.index()];
-        let bytes = stream.bytes(span.range.clone());
-        let passed = way.forward(bytes, false, stream.is_datagram());
-        self.refuse_if(side, passed);
+        let passage = Passage::Unread { is_datagram: stream.is_datagram() };
+        let bytes = stream.bytes(span.range.clone()).to_vec();
+        self.pass(side, passage, bytes);
     }
 
     /// What is behind a fault goes on as it comes: the rest of the datagram, or all of the stream.
     pub(super) fn pass_unread(&mut self, side: Side, datagram: Option<Range<usize>>) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
-        let way = &mut relay.ways[side.index()];
         let Some(range) = datagram else {
-            way.is_raw = true;
+            relay.ways[side.index()].is_raw = true;
             return;
         };
-        let passed = way.forward(self.streams[side.index()].bytes(range), false, true);
-        self.refuse_if(side, passed);
+        let bytes = self.streams[side.index()].bytes(range).to_vec();
+        self.pass(side, Passage::Unread { is_datagram: true }, bytes);
     }
 
     /// Passes on what is there of a stream that is not read any more.
     pub(super) fn pass_raw(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
-        let (way, stream) = (&mut relay.ways[side.index()], &mut self.streams[side.index()]);
-        if !way.is_raw {
+        if !relay.ways[side.index()].is_raw {
             return false;
         }
-        let range = stream.take();
-        let is_empty = range.is_empty();
-        let passed = way.forward(stream.bytes(range), false, false);
-        self.refuse_if(side, passed);
+        let most = relay.forwarding.max_raw_bytes();
+        let stream = &mut self.streams[side.index()];
+        let range = stream.take(most);
+        let bytes = stream.bytes(range).to_vec();
+        let is_empty = bytes.is_empty();
+        if !is_empty {
+            self.pass(side, Passage::Unread { is_datagram: false }, bytes);
+        }
         !is_empty
     }
 
     /// A datagram was read to its end.
     pub(super) fn pass_datagram(&mut self, side: Side) {
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        let passed = relay.ways[side.index()].end_datagram();
-        self.refuse_if(side, passed);
+        self.pass(side, Passage::DatagramEnd, Vec::new());
     }
 
     /// Bytes that cannot be decrypted, if they are that, go on as they were on the wire. `false`
     /// when the connection cannot go on, since bytes are missing or what went before was changed.
     pub(super) fn pass_wire(&mut self, side: Side, wire: Option<Vec<u8>>) -> bool {
-        let Role::Relay(relay) = &mut self.sender.role else { return true };
-        let (way, stream) = (&mut relay.ways[side.index()], &mut self.streams[side.index()]);
+        let stream = &mut self.streams[side.index()];
+        if !matches!(self.sender.role, Role::Relay(_)) {
+            return true;
+        }
         // What is left of the plain bytes goes first.
-        let range = stream.take();
-        let passed = way.forward(stream.bytes(range), false, false).and_then(|()| match wire {
-            Some(wire) => way.pass_sealed(&wire),
-            None => Ok(false),
-        });
+        let range = stream.take(usize::MAX);
+        let rest = stream.bytes(range).to_vec();
         stream.close_cipher();
-        self.refuse_if(side, passed)
+        self.pass(side, Passage::Unread { is_datagram: false }, rest);
+        let Some(wire) = wire else { return false };
+        self.pass(side, Passage::Sealed, wire);
+        matches!(&self.sender.role, Role::Relay(relay) if !relay.ways[side.index()].is_broken)
     }
 
     /// The side sends nothing more.
     pub(super) fn pass_end(&mut self, side: Side) {
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        let way = &mut relay.ways[side.index()];
-        let rest = self.streams[side.index()].torn_tag();
-        let passed = match &way.seal {
-            Some(seal) if seal.is_in_step && !rest.is_empty() => {
-                way.is_raw = true;
-                way.append(rest)
-            }
-            _ => Ok(()),
-        };
-        self.refuse_if(side, passed);
+        let rest = self.streams[side.index()].torn_tag().to_vec();
+        if !rest.is_empty() {
+            self.pass(side, Passage::Torn, rest);
+        }
     }
 }
 
@@ -543,27 +635,55 @@ impl Sender {
     }
 }
 
-impl connection::Relay for Sender {
+impl Forward for Sender {
     /// Decides about the piece that was received last. What goes on instead of a message is a
     /// message as [`RawMessage`] encodes it; instead of an unknown control message, a frame with
     /// one.
-    fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
-        match &mut self.role {
-            Role::Relay(relay) => relay.decide(decision),
-            _ => Err(Error::value("a relay", "another role")),
-        }
+    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
+        let way = forwarding.reported().map(|(side, _)| &ways[side.index()]);
+        let Some(way) = way else { return forwarding.decide(decision, |_, _| Ok(())) };
+        forwarding.decide(decision, |piece, decision| check_decision(way, piece, decision))
     }
 
+    fn hold(&mut self) -> Result<HoldId> {
+        self.closing.check_open()?;
+        relaying(&mut self.role)?.forwarding.hold()
+    }
+
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
+        // The bounds of both are the same.
+        let [way, _] = ways;
+        forwarding.release(held, decision, |piece, decision| check_decision(way, piece, decision))
+    }
+}
+
+impl Inject for Sender {
     /// Sends a message, as [`RawMessage`] encodes it, in a frame of its own. A message of the
     /// relay's that meets a stale session is lost: the server ignores it, and the client sends
     /// only its own last message again.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
         self.closing.check_open()?;
         let is_established = self.is_established();
-        match &mut self.role {
-            Role::Relay(relay) if is_established => relay.inject(to, message),
-            Role::Relay(_) => Err(Error::value("an accepted session", "none")),
-            _ => Err(Error::value("a relay", "another role")),
+        let relay = relaying(&mut self.role)?;
+        // A held offer or accept comes first.
+        let is_control = |passage: &Passage| {
+            matches!(passage, Passage::Piece(Slot { unit: Unit::Control(opcode), .. })
+                if matches!(*opcode, Opcode::SessionOffer | Opcode::SessionAccept))
+        };
+        if !is_established || relay.forwarding.keeps(is_control) {
+            return Err(Error::value("an accepted session", "none"));
         }
+        relay.inject(to, message)
+    }
+}
+
+fn relaying(role: &mut Role) -> Result<&mut Relaying> {
+    match role {
+        Role::Relay(relay) => Ok(relay),
+        _ => Err(Error::value("a relay", "another role")),
     }
 }

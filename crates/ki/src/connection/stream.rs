@@ -272,9 +272,15 @@ impl Stream {
         Some(self.incoming.advance(length).range)
     }
 
-    /// Everything that is there counts as read.
-    pub(super) fn take(&mut self) -> Range<usize> {
-        self.incoming.advance(self.incoming.unread().len()).range
+    /// Counts the next unread bytes as read, at most so many, and returns where they are.
+    pub(super) fn take(&mut self, most: usize) -> Range<usize> {
+        self.incoming.advance(self.incoming.unread().len().min(most)).range
+    }
+
+    /// How many bytes have come that were not read.
+    pub(super) fn waiting_bytes(&self) -> usize {
+        let sealed = self.break_off.as_ref().and_then(|it| it.wire.as_ref()).map_or(0, Vec::len);
+        self.incoming.unread().len().saturating_add(sealed)
     }
 
     /// Forgets what was read.

@@ -1,15 +1,12 @@
 //! Targets for connections driven by lists of operations, one a role.
 
-use core::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{
-    Bounds, Event, EventOf, Forward, Piece as _, Relay as _, Sender as _,
-};
+use worldwire_core::connection::{Bounds, Event, EventOf, Inject as _, Sender as _};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
-    Command, Family, Operation, Seen, run, run_scattered, sampler,
+    Account, Command, Family, Held, Operation, Seen, run, run_out_of_order, sampler,
 };
 use worldwire_core::{Side, Writer};
 
@@ -66,21 +63,17 @@ fn client(data: &[u8]) -> Seen {
     drive(Connection::client(config.into(), Duration::ZERO), data)
 }
 
-/// A server ignores some messages and keeps others for later; none is reported twice.
+/// A server ignores some messages and keeps others for later.
 fn server(data: &[u8]) -> Seen {
     let (rule, data) = data.split_first().unwrap_or((&0, data));
     let mut config = ServerConfig { keep_early: rule & 1 == 0, ..ServerConfig::new(EPOCH) };
     (config.max_early_frames, config.max_early_bytes) = (8, 512);
     config.common.bounds = BOUNDS;
     let connection = Connection::server(config.into(), SESSION, Duration::ZERO);
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    let mut watch = |event: &EventOf<'_, Connection>| match event {
-        Event::Received(piece) => ranges.push(piece.range()),
-        Event::News(News::Ignored { range, bytes, .. }) => {
+    let mut watch = |event: &EventOf<'_, Connection>| {
+        if let Event::News(News::Ignored { range, bytes, .. }) = event {
             assert!(bytes.len() as u64 <= range.end - range.start);
-            ranges.push(range.clone());
         }
-        _ => {}
     };
     let refreshes = rule & 2 != 0;
     let mut next = SESSION;
@@ -89,13 +82,18 @@ fn server(data: &[u8]) -> Seen {
             next = next.wrapping_add(1);
             let _ = sender.refresh(next);
         }
-        act(sender, what);
+        act(sender, &mut Held::default(), what);
     };
     let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
-    let seen = run_scattered(connection, data, &mut family, &mut watch);
-    ranges.sort_by_key(|range| range.start);
-    assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end <= b.start), "twice");
-    seen
+    let account = Account {
+        passed_over: |news| match news {
+            News::Ignored { range, .. } => Some((Side::Client, range.clone())),
+            _ => None,
+        },
+        forgets: |_| false,
+        kept: Connection::early_ranges,
+    };
+    run_out_of_order(connection, data, &mut family, &mut watch, account)
 }
 
 fn keys() -> Arc<ObserverKeys> {
@@ -132,11 +130,13 @@ fn drive(connection: Connection, data: &[u8]) -> Seen {
             }
         }
     };
-    let mut family = Family { bounds: BOUNDS, command: &mut act, wire: &mut wire };
+    let mut held = Held::default();
+    let mut command = |sender: &mut Sender, what: Command<'_>| act(sender, &mut held, what);
+    let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut wire };
     run(connection, data, &mut family)
 }
 
-fn act(sender: &mut Sender, command: Command<'_>) {
+fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) {
     let made = |data: &[u8]| {
         let mut sampler = sampler(data);
         let length = usize::try_from(sampler.below(300)).unwrap_or(0);
@@ -150,13 +150,14 @@ fn act(sender: &mut Sender, command: Command<'_>) {
         }
         writer.into_bytes()
     };
+    if held.carry_out(sender, command, encoded) {
+        return;
+    }
+    // Refusals are fine.
     let _ = match command {
         Command::Send(data) => sender.send(&made(data)),
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&encoded(data))),
         Command::Inject(to, data) => sender.inject(to, &encoded(data)),
-        Command::Close => Ok(()),
+        _ => Ok(()),
     };
 }
 
@@ -270,7 +271,16 @@ fn relay_lists() -> Vec<Vec<u8>> {
             Operation::OnPiece(Command::Drop),
             Operation::OnPiece(Command::Instead(b"other")),
             Operation::OnPiece(Command::Inject(Side::Server, b"more")),
+            Operation::OnPiece(Command::AsIs),
+            Operation::OnPiece(Command::Hold),
+            Operation::OnPiece(Command::Hold),
             Operation::Bytes(Side::Client, &frame),
+            Operation::Bytes(Side::Client, &alive),
+            Operation::Now(Command::Inject(Side::Server, b"before")),
+            Operation::Now(Command::Release(&[1, 1])),
+            Operation::Now(Command::Release(&[0, 2, 6])),
+            Operation::OnPiece(Command::Hold),
+            Operation::Bytes(Side::Server, &frame),
             Operation::Lazy(true),
             Operation::Bytes(Side::Client, &long),
             Operation::Now(Command::Inject(Side::Client, b"hello")),
@@ -295,7 +305,7 @@ mod tests {
         };
         assert_eq!(messages(client_lists(), client), [6]);
         assert_eq!(messages(server_lists(), server), [9, 6, 4, 1]);
-        assert_eq!(messages(relay_lists(), relay), [186, 186]);
+        assert_eq!(messages(relay_lists(), relay), [189, 189]);
         assert!(messages(observer_lists(), observer).iter().all(|messages| *messages > 0));
     }
 }

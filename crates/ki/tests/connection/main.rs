@@ -4,6 +4,7 @@
 
 mod answers;
 mod fixtures;
+mod holding;
 mod loss;
 mod observer;
 mod relay;

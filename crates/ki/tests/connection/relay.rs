@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, Connection as _, Event, EventOf, Forward, Input, Relay as _, Sender as _,
+    Bounds, Connection as _, Decision, Event, EventOf, Forward as _, Inject as _, Input,
+    Sender as _,
 };
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Sampler, Side, Writer};
@@ -21,33 +22,38 @@ use crate::support::{SECOND, client, line, lines, message, server};
 
 const KEY: StreamKey = StreamKey { key: [3; 16], nonce: [4; 16] };
 
-fn relay() -> Connection {
+pub(crate) fn relay() -> Connection {
     let keys = ObserverKeys { streams: vec![(Some(77), KEY)] };
     Connection::relay(Arc::new(RelayConfig::new(Arc::new(keys))), Duration::ZERO)
 }
 
-fn encoded(message: &RawMessage<'_>) -> Vec<u8> {
+pub(crate) fn encoded(message: &RawMessage<'_>) -> Vec<u8> {
     let mut writer = Writer::new();
     message.encode(&mut writer).unwrap();
     writer.into_bytes()
 }
 
-fn frame(messages: &[RawMessage<'static>], trailer: Option<u8>) -> Vec<u8> {
+pub(crate) fn frame(messages: &[RawMessage<'static>], trailer: Option<u8>) -> Vec<u8> {
     let body = Body::Data(messages.to_vec());
     Frame { body, trailer, ..Frame::message(message(1, 1, b"")) }.to_bytes().unwrap()
 }
 
-fn number(payload: &[u8]) -> u32 {
+pub(crate) fn number(payload: &[u8]) -> u32 {
     u32::from_le_bytes(*payload.first_chunk().unwrap())
 }
 
 /// All that a side's way through the relay has ready.
-fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
+pub(crate) fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
     core::iter::from_fn(|| relay.poll_transmit(to)).collect::<Vec<_>>().concat()
 }
 
 /// Lets a side say something, and decides about every message.
-fn feed(relay: &mut Connection, from: Side, bytes: &[u8], mut on: impl FnMut(&[u8], &mut Sender)) {
+pub(crate) fn feed(
+    relay: &mut Connection,
+    from: Side,
+    bytes: &[u8],
+    mut on: impl FnMut(&[u8], &mut Sender),
+) {
     relay.input(Duration::ZERO, from, Input::Bytes(bytes));
     while let Some((event, sender)) = relay.poll() {
         match event {
@@ -61,7 +67,7 @@ fn feed(relay: &mut Connection, from: Side, bytes: &[u8], mut on: impl FnMut(&[u
 }
 
 /// Brings a relay to an accepted session, encrypted from then on or not.
-fn accepted(handshake: bool) -> Connection {
+pub(crate) fn accepted(handshake: bool) -> Connection {
     accepted_by(relay(), handshake)
 }
 
@@ -181,7 +187,7 @@ fn datagrams_stay_datagrams() {
             count += 1;
             sender.inject(Side::Server, &encoded(&message(3, 3, &[count]))).unwrap();
             if count == 1 {
-                sender.forward(Forward::Drop).unwrap();
+                sender.forward(Decision::Drop).unwrap();
             }
         }
     }
@@ -218,10 +224,10 @@ fn ten_thousand_messages_with_edits_drops_and_injections() {
             return;
         }
         match plan(value) {
-            0 | 1 if value < 1_000_000 => sender.forward(Forward::Drop).unwrap(),
+            0 | 1 if value < 1_000_000 => sender.forward(Decision::Drop).unwrap(),
             2 | 3 if value < 1_000_000 => {
                 let other = encoded(&message(8, 2, &(value ^ 0xffff).to_le_bytes()));
-                sender.forward(Forward::Instead(&other)).unwrap();
+                sender.forward(Decision::instead(&other)).unwrap();
                 wanted[side.index()].push((2, value ^ 0xffff));
             }
             4 if value < 1_000_000 => {
@@ -266,7 +272,7 @@ fn ten_thousand_messages_with_edits_drops_and_injections() {
 fn a_frame_of_several_messages_is_made_anew() {
     let all = [message(1, 1, b"one"), message(1, 2, b"two"), message(1, 3, b"three")];
     let long = message(9, 9, &[9; 40_000]);
-    let play = |bytes: &[u8], decide: &dyn Fn(&[u8]) -> Forward<'static>| {
+    let play = |bytes: &[u8], decide: &dyn Fn(&[u8]) -> Decision<'static>| {
         let mut relay = accepted(false);
         feed(&mut relay, Side::Client, bytes, |payload, sender| {
             sender.forward(decide(payload)).unwrap();
@@ -276,24 +282,24 @@ fn a_frame_of_several_messages_is_made_anew() {
     let other: &'static [u8] = Box::leak(encoded(&message(7, 7, b"another")).into_boxed_slice());
     for trailer in [None, Some(0), Some(0x55)] {
         let original = frame(&all, trailer);
-        assert_eq!(play(&original, &|_| Forward::AsIs), original);
+        assert_eq!(play(&original, &|_| Decision::AsIs), original);
         let edit = |payload: &[u8]| match payload {
-            b"two" => Forward::Instead(other),
-            _ => Forward::AsIs,
+            b"two" => Decision::instead(other),
+            _ => Decision::AsIs,
         };
         let wanted = frame(&[all[0].clone(), message(7, 7, b"another"), all[2].clone()], trailer);
         assert_eq!(play(&original, &edit), wanted);
         let drop = |payload: &[u8]| match payload {
-            b"two" => Forward::AsIs,
-            _ => Forward::Drop,
+            b"two" => Decision::AsIs,
+            _ => Decision::Drop,
         };
         assert_eq!(play(&original, &drop), frame(&all[1..2], trailer));
-        assert_eq!(play(&original, &|_| Forward::Drop), b"");
+        assert_eq!(play(&original, &|_| Decision::Drop), b"");
         // The large form is left when the frame is short, and kept when somebody insisted.
         let original = frame(&[all[0].clone(), long.clone()], trailer);
         let shorten = |payload: &[u8]| match payload {
-            b"one" => Forward::AsIs,
-            _ => Forward::Drop,
+            b"one" => Decision::AsIs,
+            _ => Decision::Drop,
         };
         assert_eq!(play(&original, &shorten), frame(&all[..1], trailer));
     }
@@ -302,11 +308,11 @@ fn a_frame_of_several_messages_is_made_anew() {
         let body = Body::Data(messages.to_vec());
         Frame { form, body, ..Frame::message(message(1, 1, b"")) }.to_bytes().unwrap()
     };
-    let shorten = |payload: &[u8]| if payload == b"two" { Forward::Drop } else { Forward::AsIs };
+    let shorten = |payload: &[u8]| if payload == b"two" { Decision::Drop } else { Decision::AsIs };
     assert_eq!(play(&large(&all[..2]), &shorten), large(&all[..1]));
     // Frames without messages go on, too.
     let empty = frame(&[], Some(0));
-    assert_eq!(play(&empty, &|_| Forward::Drop), empty);
+    assert_eq!(play(&empty, &|_| Decision::Drop), empty);
 }
 
 #[test]
@@ -318,21 +324,21 @@ fn what_hangs_together_cannot_be_changed() {
     relay.input(Duration::ZERO, Side::Server, Input::Bytes(&offer));
     let (event, sender) = relay.poll().unwrap();
     assert!(matches!(event, Event::Received(_)));
-    for decision in [Forward::Drop, Forward::Instead(&offer)] {
+    for decision in [Decision::Drop, Decision::instead(&offer)] {
         let error = sender.forward(decision).unwrap_err().to_string();
         let wanted =
             "wanted a control message unchanged, found SessionOffer (0) changed or dropped";
         assert_eq!(error, wanted);
     }
     assert_eq!(passed(&mut relay, Side::Client), offer, "it goes on");
-    assert!(relay.sender().forward(Forward::Drop).is_err(), "it is gone");
+    assert!(relay.sender().forward(Decision::Drop).is_err(), "it is gone");
 
     let mut relay = accepted(false);
     let bytes = frame(&[message(1, 1, b"x")], Some(0));
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
     let (_, sender) = relay.poll().unwrap();
     for wrong in [&b""[..], b"xyz", &bytes, &[encoded(&message(1, 1, b"x")), vec![0]].concat()] {
-        assert!(sender.forward(Forward::Instead(wrong)).is_err());
+        assert!(sender.forward(Decision::instead(wrong)).is_err());
         assert!(sender.inject(Side::Client, wrong).is_err());
     }
     assert!(sender.send(&message(1, 1, b"x")).is_err());
@@ -343,15 +349,15 @@ fn what_hangs_together_cannot_be_changed() {
         Frame::control(Control::Other { opcode: Opcode(opcode), body: body.into() }).to_bytes()
     };
     let (bytes, other) = (unknown(7, b"abc").unwrap(), unknown(9, b"").unwrap());
-    for (decision, wanted) in [(Forward::Drop, &[][..]), (Forward::Instead(&other), &other)] {
+    for (decision, wanted) in [(Decision::Drop, &[][..]), (Decision::instead(&other), &other)] {
         relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
         let (_, sender) = relay.poll().unwrap();
-        assert!(sender.forward(Forward::Instead(&offer)).is_err());
+        assert!(sender.forward(Decision::instead(&offer)).is_err());
         sender.forward(decision).unwrap();
         assert_eq!(passed(&mut relay, Side::Server), wanted);
     }
     for end in [&mut client(), &mut server()] {
-        assert!(end.sender().forward(Forward::AsIs).is_err());
+        assert!(end.sender().forward(Decision::AsIs).is_err());
         assert!(end.sender().inject(Side::Client, &encoded(&message(1, 1, b""))).is_err());
     }
 }
@@ -373,7 +379,7 @@ fn behind_a_fault_the_ends_talk_on() {
     let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
     assert_eq!(error.to_string(), "wanted a stream that can be read, found one with a fault");
     // The other direction is read as before.
-    feed(&mut relay, Side::Client, &good, |_, sender| sender.forward(Forward::Drop).unwrap());
+    feed(&mut relay, Side::Client, &good, |_, sender| sender.forward(Decision::Drop).unwrap());
     assert_eq!(passed(&mut relay, Side::Server), b"");
     // Each side ends on its own.
     relay.input(Duration::ZERO, Side::Server, Input::End);
@@ -387,7 +393,7 @@ fn behind_a_fault_the_ends_talk_on() {
 }
 
 /// Frames enough for several chunks, and what they are sealed.
-fn sealed(side: Side, count: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
+pub(crate) fn sealed(side: Side, count: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
     let text = |number: u32| [&number.to_le_bytes()[..], &[0x20; 400]].concat();
     let frames: Vec<_> = (0..count).map(|n| frame(&[message(5, 6, &text(n))], Some(0))).collect();
     let mut wire = Vec::new();
@@ -425,9 +431,9 @@ fn encrypted_streams_pass_unchanged_and_changed() {
             feed(&mut relay, side, piece, |payload, sender| {
                 let number = number(payload);
                 match number {
-                    40..45 => return sender.forward(Forward::Drop).unwrap(),
+                    40..45 => return sender.forward(Decision::Drop).unwrap(),
                     60 | 200 => {
-                        sender.forward(Forward::Instead(&encoded(&changed))).unwrap();
+                        sender.forward(Decision::instead(&encoded(&changed))).unwrap();
                         wanted.push(frame(core::slice::from_ref(&changed), Some(0)));
                     }
                     _ => wanted.push(frames[number as usize].clone()),
@@ -501,7 +507,7 @@ fn a_wrong_tag_is_passed_on_while_nothing_was_changed() {
             while let Some((event, sender)) = relay.poll() {
                 if matches!(event, Event::Received(_)) {
                     if is_changed {
-                        sender.forward(Forward::Drop).unwrap();
+                        sender.forward(Decision::Drop).unwrap();
                     }
                 } else {
                     reported.push(line(&event));
@@ -553,15 +559,53 @@ fn a_slow_side_is_bounded() {
         feed(&mut relay, Side::Client, &small.repeat(100), |_, _| ());
     }
     assert_eq!(relay.queued_bytes(Side::Server), 5000 * small.len());
-    // What the client goes on sending closes it.
+    // What has no room waits, and the relay reads no more of that stream.
     let frame = frame(&[message(1, 1, &[0; 30_000])], None);
+    for _ in 0..2 {
+        relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
+    }
+    assert_eq!(lines(&mut relay).len(), 2);
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
-    relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
-    let reported = lines(&mut relay);
-    assert!(reported[1].starts_with("client 1/1"), "{}", reported.len());
-    insta::assert_snapshot!(reported[2..].join("\n"), @r"
-    fault of the client: wanted at most 100000 (queued bytes), found 120024
+    assert!(lines(&mut relay).is_empty() && relay.is_paused(Side::Client));
+    assert_eq!(relay.queued_bytes(Side::Server), 5000 * small.len() + frame.len());
+    assert_eq!(relay.kept_bytes(Side::Client), frame.len());
+    let error = relay.sender().inject(Side::Server, &big).unwrap_err().to_string();
+    assert!(error.starts_with("wanted at most 100000 (queued bytes), found 1"), "{error}");
+    // The other direction is read on.
+    feed(&mut relay, Side::Server, &small, |_, _| ());
+    assert_eq!(passed(&mut relay, Side::Client), small);
+    let mut out = passed(&mut relay, Side::Server);
+    assert_eq!(lines(&mut relay).len(), 1);
+    out.extend(passed(&mut relay, Side::Server));
+    assert!(out == [small.repeat(5000), frame.repeat(3)].concat());
+    assert!(!relay.is_paused(Side::Client) && relay.kept_bytes(Side::Client) == 0);
+}
+
+#[test]
+fn a_driver_that_reads_on_for_a_slow_side_is_cut_off_by_name() {
+    let bounds = Bounds { queued_bytes: 1000, queued_messages: 1000 };
+    let slow = || {
+        let config = RelayConfig { bounds, ..RelayConfig::new(Arc::default()) };
+        accepted_by(Connection::relay(Arc::new(config), Duration::ZERO), false)
+    };
+    let mut relay = slow();
+    let bytes = frame(&[message(1, 1, &[0; 400])], None);
+    let mut reported = Vec::new();
+    for _ in 0..9 {
+        relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
+        reported.extend(lines(&mut relay));
+    }
+    insta::assert_snapshot!(reported[3..].join("\n"), @r"
+    fault of the client: at byte 1266: wanted at most 1000 (bytes behind a full queue), found 1236
     Closed(Fault)
     ");
-    assert!(relay.queued_bytes(Side::Server) <= 100_000);
+    assert!(relay.queued_bytes(Side::Server) <= 1000);
+    // A frame that never fits.
+    let mut relay = slow();
+    let bytes = frame(&[message(1, 1, &[0; 2000])], None);
+    relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));
+    insta::assert_snapshot!(lines(&mut relay)[1..].join("\n"), @r"
+    fault of the client: at byte 2042: wanted at most 1000 (queued bytes), found 2012
+    Closed(Fault)
+    ");
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "fuzzing")]
+use worldwire_core::Side;
 use worldwire_core::{Error, Result};
 
 use super::config::Common;
@@ -81,6 +83,12 @@ impl Inbox {
         self.next += 1;
         self.bytes -= message.bytes.len();
         Some(message)
+    }
+
+    /// The bytes of the stream that the messages take up.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn ranges(&self) -> impl Iterator<Item = (Side, core::ops::Range<u64>)> {
+        self.early.values().map(|message| (message.side, message.range.clone()))
     }
 
     /// Forgets everything; numbers begin at 0 again.

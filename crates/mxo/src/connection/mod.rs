@@ -24,7 +24,10 @@
 //!   without it there is [`News::KeysNeeded`]. A key with the session id that the hello names is
 //!   the first choice; one with another id is taken only if no other opens the datagrams.
 //! * A relay forwards each datagram as it came, or another packet with the same sequence word, or
-//!   nothing. It cannot [`inject`](worldwire_core::connection::Relay::inject).
+//!   nothing. It cannot [`Inject`](worldwire_core::connection::Inject) packets: they would need
+//!   numbers, by which the peers acknowledge each other's packets. Plain packets and packets that
+//!   only acknowledge overtake [held](worldwire_core::connection::Forward::hold) ones, so that both
+//!   ends stay connected.
 //! * Only inputs tell the time. After something was sent,
 //!   [`poll_timeout`](connection::Connection::poll_timeout) therefore asks for a
 //!   [`timeout`](connection::Connection::timeout) at once: when a packet left decides when it
@@ -66,6 +69,7 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod backlog;
 mod config;
 mod endpoint;
 mod event;
@@ -94,6 +98,7 @@ use crate::frame::{
     Datagram, Measure, Packet, PacketHead, Plain, RccFlags, ReceiveWindow, Sealed, SequenceNumber,
     ToTheEnd,
 };
+use backlog::Backlog;
 use endpoint::{Endpoint, Part, Verdict};
 use event::Unreported;
 use inbox::Inbox;
@@ -114,7 +119,9 @@ pub struct Connection {
     /// Observers and relays: the keys, and whether it was told that none fits.
     keys: Keyring,
     told_keys_needed: bool,
-    events: VecDeque<Pending>,
+    /// Relays: what has come and was not read yet.
+    backlog: Backlog,
+    events: VecDeque<Event<Unreported, News>>,
     /// The bytes of the piece that was reported last.
     current: Vec<u8>,
 }
@@ -132,17 +139,6 @@ struct Stream {
     missing: Missing,
     /// Observers: from where on nothing could be read for want of a key.
     unread: Option<u64>,
-}
-
-#[derive(Debug)]
-enum Pending {
-    Event(Event<Unreported, News>),
-    /// A relay's: a datagram that goes on without a decision.
-    Pass {
-        side: Side,
-        wire: Vec<u8>,
-        number: Option<SequenceNumber>,
-    },
 }
 
 impl Connection {
@@ -188,6 +184,15 @@ impl Connection {
         self
     }
 
+    /// The bytes of the stream whose messages came too early and are kept (clients and servers).
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn early_ranges(&self) -> Vec<(Side, core::ops::Range<u64>)> {
+        match &self.sender.role {
+            Role::Endpoint(endpoint) => endpoint.inbox.ranges().collect(),
+            Role::Observer | Role::Relay(_) => Vec::new(),
+        }
+    }
+
     fn endpoint(part: Part, session: Session, now: Duration) -> Self {
         let endpoint = Endpoint::new(part, session, Box::new(ToTheEnd));
         let mut connection = Self::new(Role::Endpoint(Box::new(endpoint)), Arc::default(), now);
@@ -203,13 +208,14 @@ impl Connection {
             streams: Default::default(),
             keys: Keyring::new(sessions),
             told_keys_needed: false,
+            backlog: Backlog::default(),
             events: VecDeque::new(),
             current: Vec::new(),
         }
     }
 
     fn event(&mut self, event: Event<Unreported, News>) {
-        self.events.push_back(Pending::Event(event));
+        self.events.push_back(event);
     }
 
     /// What is wrong with a datagram, which goes on if this is a relay.
@@ -219,8 +225,9 @@ impl Connection {
     }
 
     fn pass(&mut self, side: Side, wire: &[u8], number: Option<SequenceNumber>) {
-        if matches!(self.sender.role, Role::Relay(_)) {
-            self.events.push_back(Pending::Pass { side, wire: wire.to_vec(), number });
+        if let Role::Relay(relay) = &mut self.sender.role {
+            relay.pass(side, wire.to_vec(), number);
+            self.fill(side);
         }
     }
 
@@ -431,8 +438,7 @@ impl Connection {
     /// What a client or server has to say of its own packets.
     fn flush_news(&mut self) {
         if let Role::Endpoint(endpoint) = &mut self.sender.role {
-            let news = endpoint.news.drain(..).map(|news| Pending::Event(Event::News(news)));
-            self.events.extend(news);
+            self.events.extend(endpoint.news.drain(..).map(Event::News));
         }
     }
 
@@ -445,28 +451,83 @@ impl Connection {
         self.settle();
     }
 
-    /// Carries out the decision about the last piece.
+    /// Relays: carries out the decision about the last piece, and fills the queues up.
+    #[inline]
     fn settle(&mut self) {
-        if let Role::Relay(relay) = &mut self.sender.role
-            && let Err((side, error)) = relay.settle(&self.keys)
-        {
-            self.refuse(side, error);
+        if matches!(self.sender.role, Role::Relay(_)) {
+            self.settle_piece();
+            Side::BOTH.into_iter().for_each(|from| self.fill(from));
         }
     }
 
-    fn pass_on(&mut self, side: Side, wire: Vec<u8>, number: Option<SequenceNumber>) {
+    /// Relays: carries out the decision about the last piece.
+    fn settle_piece(&mut self) {
         if let Role::Relay(relay) = &mut self.sender.role
-            && let Err(error) = relay.pass(side, wire, number)
+            && let Some(from) = relay.settle()
         {
-            self.refuse(side, error);
+            self.fill(from);
         }
+    }
+
+    /// Relays: queues what a side sent and may leave now.
+    fn fill(&mut self, from: Side) {
+        if let Role::Relay(relay) = &mut self.sender.role
+            && !self.sender.closing.is_closed()
+            && let Err(error) = relay.fill(from, &self.keys)
+        {
+            self.refuse(from, error.at(self.streams[from.index()].end));
+        }
+    }
+
+    /// Something came from a side.
+    fn arrive(&mut self, from: Side, input: Input<'_>) {
+        if self.streams[from.index()].ended {
+            return;
+        }
+        match input {
+            Input::Bytes([]) | Input::Datagram([]) => {}
+            Input::Datagram(bytes) => self.on_datagram(from, bytes),
+            Input::Bytes(bytes) => {
+                let at = self.take(from, bytes.len());
+                let error = Error::malformed("datagrams", "a stream").at(0);
+                self.fault(from, error, at, bytes);
+            }
+            Input::Gap(length) => self.on_gap(from, length),
+            Input::End => {
+                self.tell_missing(from, true);
+                self.streams[from.index()].ended = true;
+            }
+        }
+    }
+
+    /// Relays: reads what has come, unless it has to wait until what was read before has left.
+    /// False when there is nothing to read.
+    fn read_on(&mut self) -> bool {
+        let Role::Relay(relay) = &self.sender.role else { return false };
+        if self.sender.closing.is_closed() {
+            return false;
+        }
+        if let Some((from, arrival)) = self.backlog.pop(|side| !relay.is_paused(side)) {
+            self.arrive(from, arrival.as_input());
+            return true;
+        }
+        for side in Side::BOTH {
+            if let Err(error) = relay.check_unread(self.backlog.bytes(side)) {
+                self.refuse(side, error.at(self.streams[side.index()].end));
+                return true;
+            }
+        }
+        false
     }
 
     /// Everything that came was reported: streams that have ended are over.
     fn finish(&mut self) {
         let is_over = match self.sender.peer() {
             Some(peer) => self.streams[peer.index()].ended,
-            None => self.streams.iter().all(|stream| stream.ended),
+            None => {
+                let kept = Side::BOTH.map(|side| connection::Connection::kept_bytes(self, side));
+                self.streams.iter().all(|stream| stream.ended) && kept == [0, 0]
+            }
         };
         if is_over {
             self.sender.closing.close(CloseReason::Remote);
@@ -519,25 +580,14 @@ impl connection::Connection for Connection {
 
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>) {
         self.tell(now);
-        let ignored = self.sender.closing.is_closed()
-            || self.sender.peer().is_some_and(|peer| peer != from)
-            || self.streams[from.index()].ended;
+        let ignored =
+            self.sender.closing.is_closed() || self.sender.peer().is_some_and(|peer| peer != from);
         if ignored {
             return;
         }
-        match input {
-            Input::Bytes([]) | Input::Datagram([]) => {}
-            Input::Datagram(bytes) => self.on_datagram(from, bytes),
-            Input::Bytes(bytes) => {
-                let at = self.take(from, bytes.len());
-                let error = Error::malformed("datagrams", "a stream").at(0);
-                self.fault(from, error, at, bytes);
-            }
-            Input::Gap(length) => self.on_gap(from, length),
-            Input::End => {
-                self.tell_missing(from, true);
-                self.streams[from.index()].ended = true;
-            }
+        match &self.sender.role {
+            Role::Relay(_) => self.backlog.push(from, input),
+            Role::Endpoint(_) | Role::Observer => self.arrive(from, input),
         }
         self.flush_news();
     }
@@ -564,8 +614,8 @@ impl connection::Connection for Connection {
         self.flush_news();
         let mut event = loop {
             match self.events.pop_front() {
-                Some(Pending::Event(event)) => break event,
-                Some(Pending::Pass { side, wire, number }) => self.pass_on(side, wire, number),
+                Some(event) => break event,
+                None if self.read_on() => {}
                 None => {
                     self.finish();
                     if !self.sender.closing.is_closed() {
@@ -583,7 +633,7 @@ impl connection::Connection for Connection {
         };
         if let Event::Received(piece) = &mut event {
             if let Role::Relay(relay) = &mut self.sender.role {
-                relay.ask(piece);
+                relay.report(piece);
             }
             self.current = core::mem::take(&mut piece.bytes);
         }
@@ -594,7 +644,7 @@ impl connection::Connection for Connection {
     }
 
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {
-        self.settle();
+        self.settle_piece();
         let now = self.sender.timers.now();
         let peer = self.sender.peer();
         match &mut self.sender.role {
@@ -635,6 +685,17 @@ impl connection::Connection for Connection {
         match &self.sender.role {
             Role::Endpoint(endpoint) if self.sender.peer() == Some(to) => endpoint.queued_bytes(),
             Role::Relay(relay) => relay.queued_bytes(to),
+            Role::Endpoint(_) | Role::Observer => 0,
+        }
+    }
+
+    fn is_paused(&self, from: Side) -> bool {
+        matches!(&self.sender.role, Role::Relay(relay) if relay.is_paused(from))
+    }
+
+    fn kept_bytes(&self, from: Side) -> usize {
+        match &self.sender.role {
+            Role::Relay(relay) => relay.kept_bytes(from),
             Role::Endpoint(_) | Role::Observer => 0,
         }
     }

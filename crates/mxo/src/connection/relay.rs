@@ -1,9 +1,8 @@
 //! The relay: what passes from one side to the other.
 
-use core::ops::Range;
 use std::collections::VecDeque;
 
-use worldwire_core::connection::{self, Decision, Decisions, Forward, Outgoing};
+use worldwire_core::connection::{Decision, Forward, Forwarding, HoldId, Leaving, Outgoing};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::config::RelayConfig;
@@ -11,27 +10,29 @@ use super::event::{Unit, Unreported};
 use super::keyring::Keyring;
 use super::sender::{Role, Sender};
 use crate::crypt::SessionKey;
-use crate::frame::{PacketHead, SequenceNumber, SequenceWord, is_whole};
+use crate::frame::{HEAD_BYTES, PacketHead, RccFlags, SequenceNumber, SequenceWord, is_whole};
 
 /// The state of a relay.
 #[derive(Debug)]
 pub(super) struct Relaying {
-    decisions: Decisions,
-    piece: Option<Passing>,
+    forwarding: Forwarding<Passage>,
     /// By the side that sends.
     ways: [Way; 2],
     /// A packet was read.
     pub(super) is_established: bool,
 }
 
-/// The piece that is being decided about.
+/// A datagram on its way through a relay.
 #[derive(Debug)]
-struct Passing {
-    side: Side,
-    /// The sequence word of a packet.
-    word: Option<SequenceWord>,
-    wire: Vec<u8>,
-    range: Range<u64>,
+enum Passage {
+    /// A piece, with its datagram until it is queued.
+    Piece {
+        /// The sequence word of a packet.
+        word: Option<SequenceWord>,
+        wire: Vec<u8>,
+    },
+    /// A packet that came before.
+    Repeated(SequenceNumber),
 }
 
 /// What goes from one side to the other.
@@ -48,62 +49,45 @@ const MAX_CHANGED: usize = 256;
 impl Relaying {
     pub(super) fn new(config: &RelayConfig) -> Self {
         let way = || Way { out: Outgoing::new(config.bounds), changed: VecDeque::new() };
-        Self {
-            decisions: Decisions::default(),
-            piece: None,
-            ways: [way(), way()],
-            is_established: false,
-        }
+        let forwarding = Forwarding::new(config.bounds);
+        Self { forwarding, ways: [way(), way()], is_established: false }
     }
 
     /// A piece is reported, and can be decided about.
-    pub(super) fn ask(&mut self, piece: &mut Unreported) {
-        let word = match piece.unit {
-            Unit::Packet { .. } => word_of(&piece.bytes),
-            _ => None,
+    pub(super) fn report(&mut self, piece: &mut Unreported) {
+        let (word, is_urgent) = match piece.unit {
+            Unit::Packet { flags, .. } => {
+                let is_bare = piece.bytes.len() <= HEAD_BYTES + 1;
+                (word_of(&piece.bytes), is_bare && !flags.contains(RccFlags::Reset))
+            }
+            Unit::Plain => (None, true),
+            _ => (None, false),
         };
         let wire = core::mem::take(&mut piece.wire);
-        let (side, range) = (piece.side, piece.range.clone());
-        self.piece = Some(Passing { side, word, wire, range });
-        self.decisions.ask();
+        self.forwarding.report(piece.side, Passage::Piece { word, wire }, is_urgent);
     }
 
-    /// Carries out what was decided about the piece that was reported last.
-    ///
-    /// # Errors
-    /// The limits on what is queued, and whose piece it is.
-    pub(super) fn settle(&mut self, keys: &Keyring) -> Result<(), (Side, Error)> {
-        let Some(decision) = self.decisions.take() else { return Ok(()) };
-        let Some(Passing { side, word, wire, range }) = self.piece.take() else {
-            return Ok(());
-        };
-        let way = &mut self.ways[side.index()];
-        let made = match decision {
-            Decision::AsIs => return way.push(Some(wire)).map_err(|error| (side, error)),
-            Decision::Drop => None,
-            Decision::Instead(packet) => keys.key().map(|key| seal_instead(key, &wire, &packet)),
-        };
-        if let Some(word) = word {
-            way.remember(word.local, made.clone());
-        }
-        way.push(made).map_err(|error| (side, error.at(range.start)))
+    /// Queues the piece that was reported last; returns who sent it.
+    pub(super) fn settle(&mut self) -> Option<Side> {
+        self.forwarding.settle(|_, passage| match passage {
+            Passage::Piece { wire, .. } => core::mem::take(wire),
+            Passage::Repeated(_) => Vec::new(),
+        })
     }
 
-    /// A datagram goes on without being decided about: it cannot be read, or it came before. Then
-    /// it fares as it did the first time.
+    /// Queues what a side sent and may leave now.
     ///
     /// # Errors
-    /// The limits on what is queued.
-    pub(super) fn pass(
-        &mut self,
-        side: Side,
-        wire: Vec<u8>,
-        number: Option<SequenceNumber>,
-    ) -> Result<()> {
-        let way = &mut self.ways[side.index()];
-        let known = way.changed.iter().find(|(changed, _)| Some(*changed) == number);
-        let made = known.map_or(Some(wire), |(_, made)| made.clone());
-        way.push(made)
+    /// The limit that a datagram exceeds even in an empty queue.
+    pub(super) fn fill(&mut self, from: Side, keys: &Keyring) -> Result<()> {
+        let Self { forwarding, ways, .. } = self;
+        forwarding.fill(from, &mut ways[from.index()], |way, leaving| way.forward(leaving, keys))
+    }
+
+    /// Queues a datagram that nobody decides about: it cannot be read, or it came before. Then it
+    /// fares as it did the first time.
+    pub(super) fn pass(&mut self, side: Side, wire: Vec<u8>, number: Option<SequenceNumber>) {
+        self.forwarding.pass(side, number.map(Passage::Repeated), wire);
     }
 
     pub(super) fn pop(&mut self, to: Side) -> Option<Vec<u8>> {
@@ -115,37 +99,75 @@ impl Relaying {
         self.ways[to.other().index()].out.bytes()
     }
 
-    fn decide(&mut self, decision: Forward<'_>) -> Result<()> {
-        // What is refused leaves the piece as it is.
-        self.decisions.decide(Forward::AsIs)?;
-        let Some(piece) = &self.piece else { return Ok(()) };
-        match (piece.word, decision) {
-            (_, Forward::AsIs) => return Ok(()),
-            (None, _) => {
-                return Err(Error::value("a plain packet unchanged", "one changed or dropped"));
+    pub(super) fn is_paused(&self, from: Side) -> bool {
+        self.forwarding.is_paused(from, &self.ways[from.index()].out)
+    }
+
+    pub(super) fn kept_bytes(&self, from: Side) -> usize {
+        self.forwarding.kept_bytes(from, &self.ways[from.index()].out)
+    }
+
+    /// Checks that not too much of a paused side has arrived.
+    ///
+    /// # Errors
+    /// The limit "bytes behind a full queue".
+    pub(super) fn check_unread(&self, unread: usize) -> Result<()> {
+        self.forwarding.check_unread(unread)
+    }
+
+    /// Checks that a piece may be dropped or changed into these bytes. The bounds of both ways are
+    /// the same.
+    fn check([way, _]: &[Way; 2], passage: &Passage, decision: &Decision<'_>) -> Result<()> {
+        match (passage, decision) {
+            (_, Decision::AsIs) | (Passage::Repeated(_), _) => Ok(()),
+            (Passage::Piece { word: None, .. }, _) => {
+                Err(Error::value("a plain packet unchanged", "one changed or dropped"))
             }
-            (Some(word), Forward::Instead(packet)) => {
-                if !is_whole(packet) || word_of(packet) != Some(word) {
+            (Passage::Piece { word: Some(word), .. }, Decision::Instead(packet)) => {
+                if !is_whole(packet) || word_of(packet) != Some(*word) {
                     let found = format!("{} bytes that are something else", packet.len());
                     let wanted = "a whole packet with the sequence word of the one it replaces";
                     return Err(Error::value(wanted, found));
                 }
-                let length = crate::crypt::sealed_bytes(packet.len());
-                self.ways[piece.side.index()].out.check_room(length)?;
+                way.out.check_fits(crate::crypt::sealed_bytes(packet.len()))
             }
-            (Some(_), Forward::Drop) => {}
+            (Passage::Piece { word: Some(_), .. }, Decision::Drop) => Ok(()),
         }
-        self.decisions.decide(decision)
+    }
+}
+
+impl AsMut<Outgoing> for Way {
+    fn as_mut(&mut self) -> &mut Outgoing {
+        &mut self.out
     }
 }
 
 impl Way {
-    fn push(&mut self, datagram: Option<Vec<u8>>) -> Result<()> {
-        if let Some(datagram) = datagram {
-            self.out.check_room(datagram.len())?;
-            self.out.push(datagram);
+    /// Forwards what leaves now.
+    fn forward(&mut self, leaving: Leaving<Passage>, keys: &Keyring) {
+        let Leaving { piece, bytes: wire, decision, .. } = leaving;
+        let made = match (piece, decision) {
+            (Some(Passage::Repeated(number)), _) => {
+                let known = self.changed.iter().find(|(changed, _)| *changed == number);
+                known.map_or(Some(wire), |(_, made)| made.clone())
+            }
+            (None, _) | (_, Decision::AsIs) => Some(wire),
+            (Some(Passage::Piece { word, .. }), decision) => {
+                let made = match decision {
+                    Decision::Instead(packet) => {
+                        keys.key().map(|key| seal_instead(key, &wire, &packet))
+                    }
+                    Decision::AsIs | Decision::Drop => None,
+                };
+                if let Some(word) = word {
+                    self.remember(word.local, made.clone());
+                }
+                made
+            }
+        };
+        if let Some(datagram) = made {
+            self.out.forward(datagram);
         }
-        Ok(())
     }
 
     fn remember(&mut self, number: SequenceNumber, made: Option<Vec<u8>>) {
@@ -169,25 +191,32 @@ fn word_of(packet: &[u8]) -> Option<SequenceWord> {
     PacketHead::decode(&mut Reader::new(packet)).ok().map(|head| head.sequence)
 }
 
-impl connection::Relay for Sender {
+impl Forward for Sender {
     /// Decides about the datagram that was received last. What goes on instead is a packet with
     /// the sequence word of the original: [`Packet::encode`](crate::frame::Packet::encode) makes
     /// its length and CRC. Plain packets go on unchanged.
-    fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
-        match &mut self.role {
-            Role::Relay(relay) => relay.decide(decision),
-            _ => Err(Error::value("a relay", "another role")),
-        }
+    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
+        forwarding.decide(decision, |passage, decision| Relaying::check(ways, passage, decision))
     }
 
-    /// Is refused: a packet of the relay's own would need a number, and the numbers are the
-    /// peers' own. Both sides acknowledge each other's packets by them.
-    fn inject(&mut self, _: Side, _: &[u8]) -> Result<()> {
+    fn hold(&mut self) -> Result<HoldId> {
         self.closing.check_open()?;
-        let found = match self.role {
-            Role::Relay(_) => "one of the relay's own, whose number the peers do not know",
-            _ => return Err(Error::value("a relay", "another role")),
-        };
-        Err(Error::value("a packet of one of the peers", found))
+        relaying(&mut self.role)?.forwarding.hold()
+    }
+
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
+        forwarding
+            .release(held, decision, |passage, decision| Relaying::check(ways, passage, decision))
+    }
+}
+
+fn relaying(role: &mut Role) -> Result<&mut Relaying> {
+    match role {
+        Role::Relay(relay) => Ok(relay),
+        _ => Err(Error::value("a relay", "another role")),
     }
 }

@@ -1,17 +1,14 @@
 //! Targets for connections driven by lists of operations, one a role.
 
-use core::ops::Range;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_core::connection::{
-    Bounds, Connection as _, Event, EventOf, Forward, Piece as _, Relay as _, Sender as _,
-};
+use worldwire_core::connection::{Bounds, Connection as _, Event, EventOf, Sender as _};
 use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::{
-    Command, Family, Operation, Seen, run_scattered, run_watched, sampler,
+    Account, Command, Family, Held, Operation, Seen, run_out_of_order, run_watched, sampler,
 };
 
 use crate::connection::{
@@ -77,13 +74,10 @@ fn server(data: &[u8]) -> Seen {
     endpoint(Connection::server(config, session(), Duration::ZERO), data)
 }
 
-/// A client or a server holds RPC messages back until those before them have come. No byte is
-/// reported twice, and each packet with objects has one fate.
+/// A client or a server holds RPC messages back until those before them have come. Each packet with objects has one fate.
 fn endpoint(connection: Connection, data: &[u8]) -> Seen {
-    let mut ranges: Vec<Range<u64>> = Vec::new();
     let mut settled: BTreeSet<PacketNumber> = BTreeSet::new();
     let mut watch = |event: &EventOf<'_, Connection>| match event {
-        Event::Received(piece) => ranges.push(piece.range()),
         Event::News(News::Delivered(number) | News::Lost(number)) => {
             assert!(settled.insert(*number), "{number} has two fates");
         }
@@ -93,11 +87,17 @@ fn endpoint(connection: Connection, data: &[u8]) -> Seen {
         _ => {}
     };
     let mut sent: BTreeSet<PacketNumber> = BTreeSet::new();
-    let mut command = |sender: &mut Sender, what: Command<'_>| sent.extend(act(sender, what));
+    let mut held = Held::default();
+    let mut command =
+        |sender: &mut Sender, what: Command<'_>| sent.extend(act(sender, &mut held, what));
     let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
-    let seen = run_scattered(connection, &sealed(data), &mut family, &mut watch);
-    ranges.sort_by_key(|range| range.start);
-    assert!(ranges.iter().zip(ranges.iter().skip(1)).all(|(a, b)| a.end <= b.start), "twice");
+    let account = Account {
+        passed_over: |_| None,
+        forgets: |news| matches!(news, News::Reset),
+        kept: Connection::early_ranges,
+    };
+    let data = sealed(data);
+    let seen = run_out_of_order(connection, &data, &mut family, &mut watch, account);
     assert!(settled.is_subset(&sent), "fates of packets that were never sent");
     seen
 }
@@ -116,8 +116,9 @@ fn relay(data: &[u8]) -> Seen {
 }
 
 fn watched(connection: Connection, data: &[u8]) -> Seen {
+    let mut held = Held::default();
     let mut command = |sender: &mut Sender, what: Command<'_>| {
-        act(sender, what);
+        act(sender, &mut held, what);
     };
     let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
     run_watched(connection, &sealed(data), &mut family, |_| {})
@@ -147,7 +148,11 @@ fn around(body: &[u8]) -> Vec<u8> {
 }
 
 /// Carries a command out; returns the number of a packet with objects.
-fn act(sender: &mut Sender, command: Command<'_>) -> Option<PacketNumber> {
+fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) -> Option<PacketNumber> {
+    if held.carry_out(sender, command, around) {
+        return None;
+    }
+    // Refusals are fine.
     let _ = match command {
         Command::Send(data) => {
             let mut sampler = sampler(data);
@@ -164,11 +169,7 @@ fn act(sender: &mut Sender, command: Command<'_>) -> Option<PacketNumber> {
                 }
             }
         }
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&around(data))),
-        Command::Inject(to, data) => sender.inject(to, data),
-        Command::Close => Ok(()),
+        _ => Ok(()),
     };
     None
 }
@@ -283,6 +284,9 @@ fn watched_lists() -> Vec<Vec<u8>> {
         Operation::Datagram(Side::Server, &reset),
         Operation::Datagram(Side::Server, &one),
         Operation::Datagram(Side::Server, &[1; 40]),
+        Operation::OnPiece(Command::Hold),
+        Operation::Datagram(Side::Client, &two),
+        Operation::Now(Command::Release(&[0, 0])),
         Operation::Lazy(true),
         Operation::Datagram(Side::Client, &two),
         Operation::Datagram(Side::Client, &three),

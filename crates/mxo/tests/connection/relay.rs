@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use worldwire_core::connection::{Connection as _, Event, Forward, Input, Relay as _};
+use worldwire_core::connection::{Connection as _, Decision, Event, Forward as _, Input};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, RelayConfig, Unit};
@@ -62,9 +62,9 @@ fn changed_packets_keep_their_numbers_and_dropped_ones_come_again() {
                 let Unit::Packet { number, .. } = piece.unit else { return };
                 if number.get() % 5 == 0 {
                     dropped += 1;
-                    sender.forward(Forward::Drop).unwrap();
+                    sender.forward(Decision::Drop).unwrap();
                 } else if let Some(changed) = inverted(piece.bytes) {
-                    sender.forward(Forward::Instead(&changed)).unwrap();
+                    sender.forward(Decision::instead(&changed)).unwrap();
                 }
             }
             (Member::Server, Event::Received(piece)) => {
@@ -81,7 +81,7 @@ fn changed_packets_keep_their_numbers_and_dropped_ones_come_again() {
         (Member::Relay, Event::Received(piece)) if piece.side == Side::Client => {
             let Unit::Packet { .. } = piece.unit else { return };
             if let Some(changed) = inverted(piece.bytes) {
-                sender.forward(Forward::Instead(&changed)).unwrap();
+                sender.forward(Decision::instead(&changed)).unwrap();
             }
         }
         (Member::Server, Event::Received(piece)) => {
@@ -117,10 +117,10 @@ fn a_packet_that_comes_again_fares_as_the_first_time() {
         match piece.unit {
             Unit::Packet { number, .. } if number.get() == 1 => {
                 let changed = inverted(piece.bytes).unwrap();
-                sender.forward(Forward::Instead(&changed)).unwrap();
+                sender.forward(Decision::instead(&changed)).unwrap();
             }
             Unit::Packet { number, .. } if number.get() == 2 => {
-                sender.forward(Forward::Drop).unwrap();
+                sender.forward(Decision::Drop).unwrap();
             }
             _ => {}
         }
@@ -143,7 +143,7 @@ fn what_it_cannot_do_is_refused_by_name() {
     let mut refused = Vec::new();
     {
         let (_, sender) = relay.poll().unwrap();
-        refused.push(sender.forward(Forward::Drop).unwrap_err().to_string());
+        refused.push(sender.forward(Decision::Drop).unwrap_err().to_string());
     }
     let wire = packet(1, vec![]);
     relay.input(now, Side::Client, Input::Datagram(&wire));
@@ -151,19 +151,17 @@ fn what_it_cannot_do_is_refused_by_name() {
         let (_, sender) = relay.poll().unwrap();
         let other = packet(2, vec![]);
         let other = key().open(other[1..17].try_into().unwrap(), &other[17..]).unwrap();
-        refused.push(sender.forward(Forward::Instead(&other)).unwrap_err().to_string());
-        refused.push(sender.forward(Forward::Instead(b"no packet")).unwrap_err().to_string());
-        refused.push(sender.inject(Side::Server, &other).unwrap_err().to_string());
+        refused.push(sender.forward(Decision::instead(&other)).unwrap_err().to_string());
+        refused.push(sender.forward(Decision::instead(b"no packet")).unwrap_err().to_string());
         refused.push(sender.send_objects(&[0, 0], None).unwrap_err().to_string());
     }
     refused.push(relay.send(&rpc(1)).unwrap_err().to_string());
     lines(&mut relay);
-    refused.push(relay.sender().forward(Forward::Drop).unwrap_err().to_string());
+    refused.push(relay.sender().forward(Decision::Drop).unwrap_err().to_string());
     insta::assert_snapshot!(refused.join("\n"), @r"
     wanted a plain packet unchanged, found one changed or dropped
     wanted a whole packet with the sequence word of the one it replaces, found 15 bytes that are something else
     wanted a whole packet with the sequence word of the one it replaces, found 9 bytes that are something else
-    wanted a packet of one of the peers, found one of the relay's own, whose number the peers do not know
     wanted a client or a server, found a relay
     wanted a client or a server, found a relay
     wanted a piece to decide about, found none

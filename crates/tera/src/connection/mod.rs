@@ -180,7 +180,7 @@ impl Machine for Connection {
             return Some((Event::Closed(self.sender.closing.report()?), &mut self.sender));
         };
         if let (Event::Received(unread), Role::Relay(relay)) = (&event, &mut self.sender.role) {
-            relay.forwarding.ask(unread.clone());
+            relay.forwarding.report(unread.side, unread.clone(), false);
         }
         let event = event.map(|Unread { side, unit, located }| {
             let bytes = self.streams[side.index()].incoming.bytes(located.range);
@@ -212,6 +212,14 @@ impl Machine for Connection {
 
     fn queued_bytes(&self, to: Side) -> usize {
         self.sender.lanes[to.index()].out.bytes()
+    }
+
+    fn is_paused(&self, from: Side) -> bool {
+        self.sender.is_paused(from)
+    }
+
+    fn kept_bytes(&self, from: Side) -> usize {
+        self.sender.kept_bytes(from)
     }
 }
 
@@ -425,7 +433,7 @@ impl Connection {
                 is_torn = true;
             }
         }
-        if !is_torn && all_ended && !Side::BOTH.into_iter().any(|side| self.is_paused(side)) {
+        if !is_torn && all_ended && Side::BOTH.into_iter().all(|side| self.kept_bytes(side) == 0) {
             self.sender.close_for(CloseReason::Remote);
         }
         is_torn
@@ -449,7 +457,7 @@ impl Connection {
             Role::Relay(relay) => {
                 let all = !self.sender.is_established;
                 for side in Side::BOTH.into_iter().filter(|one| all || *one == side) {
-                    relay.forwarding.pass(side);
+                    relay.forwarding.set_raw(side);
                     self.streams[side.index()].set_phase(Phase::Passing);
                 }
                 self.sender.timers.stop(Timer::Setup);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Decision, Event, Forward, Forwarding, Relay, Timer,
+    Bounds, CloseReason, Decision, Event, Forward, Forwarding, HoldId, Inject, Leaving, Timer,
 };
 use worldwire_core::{Error, Result, Side};
 
@@ -47,10 +47,16 @@ impl Default for RelayConfig {
 #[derive(Debug)]
 pub(super) struct Relaying {
     config: Arc<RelayConfig>,
-    /// The messages of the client that carry counter and checksum.
-    integrity: HashSet<u16>,
-    resigner: Resigner,
+    signatures: Signatures,
     pub(super) forwarding: Forwarding<Unread>,
+}
+
+/// The counters and checksums of the client's messages.
+#[derive(Debug)]
+struct Signatures {
+    /// The messages of the client that carry counter and checksum.
+    opcodes: HashSet<u16>,
+    resigner: Resigner,
 }
 
 impl Relaying {
@@ -58,32 +64,40 @@ impl Relaying {
         self.config.variant
     }
 
-    /// From here on checksums are made with this seed.
+    /// Sets the seed of all later checksums.
     pub(super) fn set_seed(&mut self, iv: u32) {
-        self.resigner.set_seed(iv);
+        self.signatures.resigner.set_seed(iv);
     }
 
     pub(super) fn set_integrity(&mut self, opcodes: HashSet<u16>) {
-        self.integrity = opcodes;
+        self.signatures.opcodes = opcodes;
     }
+}
 
+impl Signatures {
     /// Whether a message of a side carries counter and checksum.
     fn signs(&self, side: Side, message: &[u8]) -> bool {
-        side == Side::Client && signs(&self.integrity, message)
+        side == Side::Client && signs(&self.opcodes, message)
     }
 
-    /// What goes on of a message, with counter and checksum as the server expects them.
-    fn outcome(&mut self, side: Side, original: &[u8], decision: Decision) -> Option<Vec<u8>> {
-        let was_signed = self.signs(side, original);
+    /// What is forwarded of a message, with counter and checksum as the server expects them.
+    fn outcome(
+        &mut self,
+        side: Side,
+        original: Vec<u8>,
+        decision: Decision<'_>,
+    ) -> Option<Vec<u8>> {
+        let was_signed = self.signs(side, &original);
         match decision {
-            Decision::Instead(mut bytes) if bytes != original => {
+            Decision::Instead(bytes) if *bytes != original => {
+                let mut bytes = bytes.into_owned();
                 let is_signed = self.signs(side, &bytes);
-                if was_signed && is_signed && opcode(original) == opcode(&bytes) {
-                    self.resigner.change(original, &mut bytes);
+                if was_signed && is_signed && opcode(&original) == opcode(&bytes) {
+                    self.resigner.change(&original, &mut bytes);
                     return Some(bytes);
                 }
                 if was_signed {
-                    self.resigner.drop(original);
+                    self.resigner.drop(&original);
                 }
                 if is_signed {
                     self.resigner.add(&mut bytes);
@@ -91,7 +105,7 @@ impl Relaying {
                 Some(bytes)
             }
             Decision::AsIs | Decision::Instead(_) => {
-                let mut bytes = original.to_vec();
+                let mut bytes = original;
                 if was_signed {
                     self.resigner.pass(&mut bytes);
                 }
@@ -99,7 +113,7 @@ impl Relaying {
             }
             Decision::Drop => {
                 if was_signed {
-                    self.resigner.drop(original);
+                    self.resigner.drop(&original);
                 }
                 None
             }
@@ -107,10 +121,19 @@ impl Relaying {
     }
 }
 
+/// Checks that a piece may be dropped or changed into these bytes.
+fn check_decision(signatures: &Signatures, piece: &Unread, decision: &Decision<'_>) -> Result<()> {
+    match (piece.unit, decision) {
+        (Unit::Message { .. }, Decision::Instead(bytes)) => check(signatures, piece.side, bytes),
+        (Unit::Message { .. }, _) => Ok(()),
+        _ => Err(Error::value("hello or a key that goes on unchanged", "another decision")),
+    }
+}
+
 /// Checks that bytes are exactly one message of a side.
-fn check(integrity: &HashSet<u16>, side: Side, message: &[u8]) -> Result<()> {
+fn check(signatures: &Signatures, side: Side, message: &[u8]) -> Result<()> {
     Header::whole(message).map_err(|error| Error::value("one whole message", error.to_string()))?;
-    if side == Side::Client && signs(integrity, message) {
+    if signatures.signs(side, message) {
         check_signed(message)?;
     }
     Ok(())
@@ -122,7 +145,8 @@ fn opcode(message: &[u8]) -> Option<u16> {
 }
 
 impl Connection {
-    /// Stands between a client and a server. [`Sender`] is its [`Relay`].
+    /// Stands between a client and a server. [`Sender`] is its [`Forward`] and
+    /// [`Inject`].
     ///
     /// The keys pass through: the relay reads the exchange like an observer, decrypts each stream
     /// with one cipher state and encrypts it with another. What nobody changed is the same bytes
@@ -134,24 +158,19 @@ impl Connection {
     /// they are ([`RelayConfig::integrity`], [`set_integrity`](Sender::set_integrity)) and the seed
     /// ([`set_integrity_seed`](Sender::set_integrity_seed)).
     ///
-    /// A piece goes on when there is room for it in the queue to the other side. Until then the
-    /// relay reads no more of that stream, so `poll` returns `None`, and goes on after
-    /// `poll_transmit`; the other direction does not wait. A driver that reads on although nothing
-    /// is written meets the limit "bytes behind a full queue". A piece that has no room even in an
-    /// empty queue ends the connection with the limit that it exceeds. Closing drops a piece that
-    /// is not queued yet.
+    /// TERA has no keep-alives of its own, so everything waits behind a
+    /// [held](Forward::hold) piece, and counters and checksums follow the order in which messages
+    /// leave.
     ///
     /// A stream that is not TERA's passes unread, as does one behind a fault; the relay sets no
     /// deadlines then, nor after the key exchange.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
-        let relaying = Relaying {
-            integrity: config.integrity.clone(),
-            config,
-            resigner: Resigner::default(),
-            forwarding: Forwarding::new(bounds.queued_bytes),
-        };
+        let signatures =
+            Signatures { opcodes: config.integrity.clone(), resigner: Resigner::default() };
+        let forwarding = Forwarding::new(bounds);
+        let relaying = Relaying { config, signatures, forwarding };
         let mut connection = Self::new(Role::Relay(Box::new(relaying)), bounds, now);
         connection.sender.timers.start(Timer::Setup, setup_time);
         connection
@@ -163,32 +182,26 @@ impl Connection {
         // Other roles come here with every input and event: it has to cost nothing.
         if matches!(self.sender.role, Role::Relay(_)) {
             self.settle_piece();
-            Side::BOTH.into_iter().for_each(|to| self.fill(to));
+            Side::BOTH.into_iter().for_each(|from| self.fill(from));
         }
     }
 
     /// Carries out the decision about the last piece.
     pub(super) fn settle_piece(&mut self) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
-        let Some((Unread { side, unit, located }, decision)) = relay.forwarding.settle() else {
-            return;
-        };
-        let is_encrypted = matches!(unit, Unit::Message { .. });
-        let original = self.streams[side.index()].incoming.bytes(located.range);
-        let bytes = match is_encrypted {
-            true => relay.outcome(side, original, decision),
-            false => Some(original.to_vec()),
-        };
-        if let Some(bytes) = bytes {
-            relay.forwarding.hold(side.other(), bytes, is_encrypted);
-            self.fill(side.other());
+        let streams = &self.streams;
+        let settled = relay.forwarding.settle(|side, Unread { located, .. }| {
+            streams[side.index()].incoming.bytes(located.range.clone()).to_vec()
+        });
+        if let Some(from) = settled {
+            self.fill(from);
         }
     }
 
-    /// Queues what waits for room, if there is some now.
-    fn fill(&mut self, to: Side) {
-        if let Err(error) = self.sender.fill(to) {
-            self.refuse(to.other(), error);
+    /// Queues what a side sent and may leave now.
+    fn fill(&mut self, from: Side) {
+        if let Err(error) = self.sender.fill(from) {
+            self.refuse(from, error);
         }
     }
 
@@ -199,15 +212,7 @@ impl Connection {
         self.sender.close_for(CloseReason::Fault);
     }
 
-    /// Whether the next piece of a side has to wait until the queue behind it has room.
-    pub(super) fn is_paused(&self, side: Side) -> bool {
-        match &self.sender.role {
-            Role::Relay(relay) => relay.forwarding.is_holding(side.other()),
-            _ => false,
-        }
-    }
-
-    /// Checks that not too much of a stream comes in while it has to wait. True when there is.
+    /// Checks that not too much of a paused stream has arrived. True when there is.
     pub(super) fn is_flooded(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
         let unread = self.streams[side.index()].incoming.unread().len();
@@ -218,64 +223,104 @@ impl Connection {
     /// Forwards what cannot be read; false when there is nothing.
     pub(super) fn pass_on(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
-        let bytes = self.streams[side.index()].take(relay.forwarding.max_passed());
+        let bytes = self.streams[side.index()].take(relay.forwarding.max_raw_bytes());
         if bytes.is_empty() {
             return false;
         }
-        relay.forwarding.hold(side.other(), bytes, self.sender.is_established);
-        self.fill(side.other());
+        relay.forwarding.pass(side, None, bytes);
+        self.fill(side);
         true
     }
 }
 
 impl Sender {
-    /// Queues what waits for room, if there is some now.
+    /// Queues what a side sent and may leave now.
     ///
     /// # Errors
-    /// The limit that it exceeds even in an empty queue.
-    fn fill(&mut self, to: Side) -> Result<()> {
-        match &mut self.role {
-            Role::Relay(relay) if !self.closing.is_closed() => {
-                relay.forwarding.fill(to, &mut self.lanes[to.index()])
+    /// The limit that a piece exceeds even in an empty queue.
+    fn fill(&mut self, from: Side) -> Result<()> {
+        let Role::Relay(relay) = &mut self.role else { return Ok(()) };
+        if self.closing.is_closed() {
+            return Ok(());
+        }
+        let Relaying { signatures, forwarding, .. } = &mut **relay;
+        let lane = &mut self.lanes[from.other().index()];
+        forwarding.fill(from, lane, |lane, Leaving { piece, bytes, decision, .. }| match piece {
+            Some(Unread { unit: Unit::Message { .. }, .. }) => {
+                if let Some(bytes) = signatures.outcome(from, bytes, decision) {
+                    lane.forward(bytes);
+                }
             }
-            _ => Ok(()),
+            // Hello and keys are not encrypted.
+            Some(_) => lane.out.forward(bytes),
+            None => lane.forward(bytes),
+        })
+    }
+
+    pub(super) fn is_paused(&self, from: Side) -> bool {
+        match &self.role {
+            Role::Relay(relay) => {
+                relay.forwarding.is_paused(from, &self.lanes[from.other().index()].out)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn kept_bytes(&self, from: Side) -> usize {
+        match &self.role {
+            Role::Relay(relay) => {
+                relay.forwarding.kept_bytes(from, &self.lanes[from.other().index()].out)
+            }
+            _ => 0,
         }
     }
 }
 
-impl Relay for Sender {
+impl Forward for Sender {
     /// Decides about the last piece. A message may be dropped or changed into another one; hello
-    /// and keys go on unchanged. Counter and checksum need not be right: the relay fills them in.
-    fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
+    /// and keys are forwarded unchanged. Counter and checksum need not be right: the relay fills
+    /// them in.
+    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
         self.closing.check_open()?;
-        let relay = relaying(&mut self.role)?;
-        let Relaying { integrity, forwarding, .. } = relay;
-        forwarding.decide(decision, |piece| match (piece.unit, decision) {
-            (Unit::Message { .. }, Forward::Instead(bytes)) => check(integrity, piece.side, bytes),
-            (Unit::Message { .. }, _) => Ok(()),
-            _ => Err(Error::value("hello or a key that goes on unchanged", "another decision")),
-        })
+        let Relaying { signatures, forwarding, .. } = relaying(&mut self.role)?;
+        forwarding.decide(decision, |piece, decision| check_decision(signatures, piece, decision))
     }
 
-    /// Queues a message for a side. It is refused as well while a piece waits for room in the
-    /// queue to that side, and behind a stream that goes on unread. Counter and checksum are filled
-    /// in.
+    fn hold(&mut self) -> Result<HoldId> {
+        self.closing.check_open()?;
+        relaying(&mut self.role)?.forwarding.hold()
+    }
+
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let Relaying { signatures, forwarding, .. } = relaying(&mut self.role)?;
+        forwarding
+            .release(held, decision, |piece, decision| check_decision(signatures, piece, decision))
+    }
+}
+
+impl Inject for Sender {
+    /// Queues a message for a side. It is also refused while a piece waits for room in the queue
+    /// to that side, and in a stream that is forwarded unread. Counter and checksum are filled in.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
         self.closing.check_open()?;
         let side = to.other();
         let relay = relaying(&mut self.role)?;
-        check(&relay.integrity, side, message)?;
-        if !self.is_established {
+        check(&relay.signatures, side, message)?;
+        // Held keys come first.
+        let is_setup = |piece: &Unread| !matches!(piece.unit, Unit::Message { .. });
+        if !self.is_established || relay.forwarding.keeps(is_setup) {
             return Err(Error::value("a connection whose setup is complete", "one in setup"));
         }
-        // What was signed first goes first.
-        self.fill(to)?;
-        let relay = relaying(&mut self.role)?;
+        // What was signed first is sent first.
+        self.fill(side)?;
+        let Relaying { signatures, forwarding, .. } = relaying(&mut self.role)?;
+        forwarding.check_readable(side)?;
         let lane = &mut self.lanes[to.index()];
-        relay.forwarding.check_room(to, lane, message.len())?;
+        lane.out.check_room(message.len())?;
         let mut message = message.to_vec();
-        if relay.signs(side, &message) {
-            relay.resigner.add(&mut message);
+        if signatures.signs(side, &message) {
+            signatures.resigner.add(&mut message);
         }
         lane.push(message);
         Ok(())

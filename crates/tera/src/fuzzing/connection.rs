@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_core::connection::{Bounds, Event, Forward, Relay as _, Sender as _};
+use worldwire_core::connection::{Bounds, Event, Inject as _, Sender as _};
 use worldwire_core::testing::Target;
-use worldwire_core::testing::operations::{Command, Family, Operation, Seen, run_watched, sampler};
+use worldwire_core::testing::operations::{
+    Command, Family, Held, Operation, Seen, run_watched, sampler,
+};
 
 use crate::connection::{Config, Connection, RelayConfig, Sender, Unit};
 use crate::crypt::exchange::{Key, Keys, Session, Variant};
@@ -113,9 +115,10 @@ fn drive(role: Role, data: &[u8]) -> Seen {
     let Session { client, server } = choice.session().clone();
     let mut ciphers = [client, server];
     let mut left = Side::BOTH.map(|side| exchange(side).len());
+    let mut held = Held::default();
     let mut family = Family {
         bounds: choice.bounds(),
-        command: &mut command,
+        command: &mut |sender, what| command(sender, &mut held, what),
         wire: &mut |side, bytes| {
             let plain = left[side.index()].min(bytes.len());
             left[side.index()] -= plain;
@@ -140,18 +143,18 @@ fn drive(role: Role, data: &[u8]) -> Seen {
     })
 }
 
-fn command(sender: &mut Sender, command: Command<'_>) {
+fn command(sender: &mut Sender, held: &mut Held, command: Command<'_>) {
+    if held.carry_out(sender, command, made) {
+        return;
+    }
     // Refusals are fine.
     let _ = match command {
         Command::Send(data) => sender.send(&made(data)),
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&made(data))),
         Command::Inject(to, data) => {
             let _ = sender.set_integrity_seed(u32::try_from(data.len()).unwrap_or(0));
             sender.inject(to, &made(data))
         }
-        Command::Close => Ok(()),
+        _ => Ok(()),
     };
 }
 
@@ -197,6 +200,8 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
                 2 => Command::Instead(b"other"),
                 _ => Command::Inject(Side::Client, b"more"),
             }));
+            put(Operation::OnPiece(Command::Hold));
+            put(Operation::Now(Command::Release(&[index, index % 3, 2])));
             for side in Side::BOTH {
                 let both = [
                     message(u16::from(index % 4), &[index; 20]),

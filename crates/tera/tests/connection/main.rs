@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod ends;
+mod holding;
 mod loss;
 mod observer;
 mod relay;

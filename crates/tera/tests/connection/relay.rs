@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as _, Event, Forward, Input, Piece as _, Relay as _,
-    Sender as _,
+    Bounds, CloseReason, Connection as _, Decision, Event, Forward as _, Inject as _, Input,
+    Piece as _, Sender as _,
 };
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Sampler, Side};
@@ -24,17 +24,21 @@ fn relay_of(config: RelayConfig) -> Connection {
     Connection::relay(Arc::new(config), NOW)
 }
 
-fn box_of(variant: Variant, config: RelayConfig, conditions: Conditions) -> Pair<Connection> {
+pub(crate) fn box_of(
+    variant: Variant,
+    config: RelayConfig,
+    conditions: Conditions,
+) -> Pair<Connection> {
     Pair::relayed(client(variant), relay_of(config), server(variant), conditions)
 }
 
 /// The first message of a client, from which the relay takes the variant.
-fn first() -> Vec<u8> {
+pub(crate) fn first() -> Vec<u8> {
     message(CHECK_VERSION, &[1, 2, 3])
 }
 
 /// The bytes of the messages that a member received.
-fn heard_by(member: Member, pair: &mut Pair<Connection>) -> Vec<Vec<u8>> {
+pub(crate) fn heard_by(member: Member, pair: &mut Pair<Connection>) -> Vec<Vec<u8>> {
     let mut heard = Vec::new();
     pair.settle(|who, event, _| match event {
         Event::Received(received) if who == member && received.is_message() => {
@@ -153,9 +157,9 @@ fn edit_a_lot(variant: Variant, seed: Option<u32>) {
             relayed += 1;
             let other = pick(side);
             match chance.below(9) {
-                0 => sender.forward(Forward::Drop).unwrap(),
+                0 => sender.forward(Decision::Drop).unwrap(),
                 1 => {
-                    sender.forward(Forward::Instead(&other)).unwrap();
+                    sender.forward(Decision::instead(&other)).unwrap();
                     wanted[side.index()].push_back(plain(side, &other));
                 }
                 2 => {
@@ -171,9 +175,9 @@ fn edit_a_lot(variant: Variant, seed: Option<u32>) {
                     let mut changed = bytes.to_vec();
                     match changed.get_mut(integrity::HEADER_BYTES) {
                         Some(byte) => *byte ^= 1,
-                        None => sender.forward(Forward::AsIs).unwrap(),
+                        None => sender.forward(Decision::AsIs).unwrap(),
                     }
-                    sender.forward(Forward::Instead(&changed)).unwrap();
+                    sender.forward(Decision::instead(&changed)).unwrap();
                     wanted[side.index()].push_back(plain(side, &changed));
                 }
                 _ => wanted[side.index()].push_back(plain(side, bytes)),
@@ -193,14 +197,14 @@ fn edits_drops_and_injections_leave_both_ends_in_step() {
 }
 
 /// A client, a relay and a server whose keys are exchanged, and the client's cipher.
-fn established(config: RelayConfig) -> (Connection, Connection, Connection) {
+pub(crate) fn established(config: RelayConfig) -> (Connection, Connection, Connection) {
     let mut pair = box_of(Variant::From45, config, Conditions::default());
     pair.client.send(&first()).unwrap();
     heard_by(Member::Relay, &mut pair);
     (pair.client, pair.relay.unwrap(), pair.server)
 }
 
-fn client_bytes(client: &mut Connection, message: &[u8]) -> Vec<u8> {
+pub(crate) fn client_bytes(client: &mut Connection, message: &[u8]) -> Vec<u8> {
     client.send(message).unwrap();
     client.poll_transmit(Side::Server).unwrap()
 }
@@ -215,7 +219,7 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
     let listed = |opcode: u16, counter: u8| {
         message(opcode, &[counter, 0, 0, 0, 0xaa, 0xbb, 0xcc, 0xdd, 5, 6])
     };
-    let mut send = |relay: &mut Connection, sent: &[u8], decision: Forward<'_>| {
+    let mut send = |relay: &mut Connection, sent: &[u8], decision: Decision<'_>| {
         relay.input(NOW, Side::Client, Input::Bytes(&client_bytes(&mut client, sent)));
         relay.poll().unwrap().1.forward(decision).unwrap();
         assert!(relay.poll().is_none());
@@ -230,23 +234,23 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
         heard
     };
     let same = listed(1, 1);
-    assert_eq!(send(&mut relay, &same, Forward::AsIs), std::slice::from_ref(&same));
-    assert_eq!(send(&mut relay, &same, Forward::Instead(&same)), [same]);
+    assert_eq!(send(&mut relay, &same, Decision::AsIs), std::slice::from_ref(&same));
+    assert_eq!(send(&mut relay, &same, Decision::instead(&same)), [same]);
     // Shorter than the header: nobody's count has it.
-    assert_eq!(send(&mut relay, &[4, 0, 1, 0], Forward::AsIs), [[4, 0, 1, 0]]);
-    assert!(send(&mut relay, &[4, 0, 1, 0], Forward::Drop).is_empty());
-    assert!(send(&mut relay, &listed(1, 2), Forward::Drop).is_empty());
+    assert_eq!(send(&mut relay, &[4, 0, 1, 0], Decision::AsIs), [[4, 0, 1, 0]]);
+    assert!(send(&mut relay, &[4, 0, 1, 0], Decision::Drop).is_empty());
+    assert!(send(&mut relay, &listed(1, 2), Decision::Drop).is_empty());
     let other = listed(2, 1);
-    assert_eq!(send(&mut relay, &other, Forward::AsIs), [other]);
-    let next = send(&mut relay, &listed(1, 3), Forward::AsIs);
+    assert_eq!(send(&mut relay, &other, Decision::AsIs), [other]);
+    let next = send(&mut relay, &listed(1, 3), Decision::AsIs);
     assert_eq!((integrity::header(&next[0]).unwrap().0, verify(&next[0], 77)), (2, Verdict::Right));
-    let edited = send(&mut relay, &listed(2, 2), Forward::Instead(&listed(2, 200)));
+    let edited = send(&mut relay, &listed(2, 2), Decision::instead(&listed(2, 200)));
     assert_eq!(integrity::header(&edited[0]).unwrap().0, 2);
     assert_eq!(verify(&edited[0], 77), Verdict::Right);
     // One dropped and one added are as many as before.
     relay.sender().inject(Side::Server, &listed(1, 0)).unwrap();
     let last = listed(1, 4);
-    let heard = send(&mut relay, &last, Forward::AsIs);
+    let heard = send(&mut relay, &last, Decision::AsIs);
     assert_eq!(integrity::header(&heard[0]).unwrap().0, 3);
     assert_eq!(heard[1], last);
 }
@@ -444,7 +448,7 @@ fn decisions_are_checked() {
     let integrity = HashSet::from([7]);
     let mut relay = relay_of(RelayConfig { integrity, ..RelayConfig::default() });
     let text = |outcome: worldwire_core::Result<()>| outcome.unwrap_err().to_string();
-    assert!(text(relay.sender().forward(Forward::Drop)).contains("a piece to decide about"));
+    assert!(text(relay.sender().forward(Decision::Drop)).contains("a piece to decide about"));
     // Hello and keys go on unchanged, whatever is asked for.
     let mut steps = vec![(Side::Server, vec![1, 0, 0, 0])];
     for (client, server) in CLIENT_KEYS.into_iter().zip(SERVER_KEYS) {
@@ -453,7 +457,7 @@ fn decisions_are_checked() {
     for (side, bytes) in &steps {
         relay.input(NOW, *side, Input::Bytes(bytes));
         let (_, sender) = relay.poll().unwrap();
-        for decision in [Forward::Drop, Forward::Instead(&[4, 0, 0, 0])] {
+        for decision in [Decision::Drop, Decision::instead(&[4, 0, 0, 0])] {
             assert!(text(sender.forward(decision)).contains("that goes on unchanged"));
         }
         let early = text(sender.inject(Side::Server, &[4, 0, 0, 0]));
@@ -471,7 +475,7 @@ fn decisions_are_checked() {
     assert!(matches!(event, Event::Received(_)));
     // Cut ones, two at a time, and ones without room for counter and checksum are no messages.
     for wrong in [&[][..], &[5, 0, 1, 0], &[4, 0, 1, 0, 4, 0, 1, 0], &[3, 0, 1], &[5, 0, 7, 0, 9]] {
-        assert!(sender.forward(Forward::Instead(wrong)).is_err());
+        assert!(sender.forward(Decision::instead(wrong)).is_err());
         assert!(sender.inject(Side::Server, wrong).is_err());
     }
     sender.inject(Side::Client, &[5, 0, 7, 0, 9]).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use worldwire_core::Side;
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as _, Event, Forward, Input, Piece as _, Relay as _,
+    Bounds, CloseReason, Connection as _, Decision, Event, Forward as _, Input, Piece as _,
     Sender as _, Timer,
 };
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
@@ -255,6 +255,6 @@ fn a_datagram_is_refused_in_every_role() {
         assert_eq!(heard[0], format!("fault of the {side}: {fault}"));
         assert_eq!(end.is_closed(), heard.len() == 2);
     }
-    let error = client(Variant::From45).sender().forward(Forward::AsIs).unwrap_err();
+    let error = client(Variant::From45).sender().forward(Decision::AsIs).unwrap_err();
     assert_eq!(error.to_string(), "wanted a relay, found a client");
 }

@@ -243,8 +243,8 @@ impl Machine for Connection {
         let Some(event) = self.events.pop_front() else {
             return Some((Event::Closed(self.sender.closing.report()?), &mut self.sender));
         };
-        if let (Event::Received(unread), Role::Relay(relay)) = (&event, &mut self.sender.role) {
-            relay.forwarding.ask(unread.clone());
+        if let Event::Received(unread) = &event {
+            self.report(&unread.clone());
         }
         let event = event.map(|Unread { side, unit, located, encrypted }| {
             let bytes = self.streams[side.index()].incoming.bytes(located.range);
@@ -276,6 +276,14 @@ impl Machine for Connection {
 
     fn queued_bytes(&self, to: Side) -> usize {
         self.sender.lanes[to.index()].out.bytes()
+    }
+
+    fn is_paused(&self, from: Side) -> bool {
+        self.sender.is_paused(from)
+    }
+
+    fn kept_bytes(&self, from: Side) -> usize {
+        self.sender.kept_bytes(from)
     }
 }
 
@@ -482,7 +490,7 @@ impl Connection {
                     self.give_up(side);
                 }
             }
-        } else if all_ended && !Side::BOTH.into_iter().any(|side| self.is_paused(side)) {
+        } else if all_ended && Side::BOTH.into_iter().all(|side| self.kept_bytes(side) == 0) {
             self.sender.close_for(CloseReason::Remote);
         }
         is_torn

@@ -2,7 +2,7 @@
 
 use worldwire_core::Field;
 
-use crate::frame::{Message, Service};
+use crate::frame::{Message, Service, number};
 use crate::message::{auth, file, game, gatekeeper};
 use crate::types::TransId;
 
@@ -35,6 +35,13 @@ pub(super) fn answer(message: &Message<'_>) -> Option<Message<'static>> {
         }
         _ => return None,
     })
+}
+
+/// Whether a message is a ping or the answer to one.
+pub(super) fn is_ping(service: Service, bytes: &[u8]) -> bool {
+    /// In all services, on both sides.
+    const NUMBER: u32 = 0;
+    number(service, bytes) == Some(NUMBER)
 }
 
 /// What a client says to stay connected, with its clock in milliseconds.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Decision, Event, Forward, Forwarding, Relay, Timer,
+    Bounds, CloseReason, Decision, Event, Forward, Forwarding, HoldId, Inject, Timer,
 };
 use worldwire_core::{Error, Field, Reader, Result, Side, Writer};
 use zeroize::Zeroize;
 
 use super::config::key_kind;
+use super::ping::is_ping;
 use super::sender::Role;
 use super::setup::{private_key, refused};
 use super::stream::Phase;
@@ -94,7 +95,7 @@ pub(super) struct Relaying {
 impl Relaying {
     /// A stream goes on as it came.
     pub(super) fn pass(&mut self, side: Side) -> Phase {
-        self.forwarding.pass(side);
+        self.forwarding.set_raw(side);
         Phase::Passing
     }
 
@@ -161,7 +162,8 @@ impl Relaying {
 }
 
 impl Connection {
-    /// Stands between a client and a server. [`Sender`] is its [`Relay`].
+    /// Stands between a client and a server. [`Sender`] is its [`Forward`] and
+    /// [`Inject`].
     ///
     /// There are two ways to encrypted connections, by [`RelayKeys`]. Either the keys pass through:
     /// the relay has the private key of the service and reads the exchange like an observer. What
@@ -169,12 +171,8 @@ impl Connection {
     /// relay answers the client as a server would, and asks the server as a client would. Plain
     /// connections and the file service need no keys, and pass as the same bytes.
     ///
-    /// A piece goes on when there is room for it in the queue to the other side. Until then the
-    /// relay reads no more of that stream, so `poll` returns `None`, and goes on after
-    /// `poll_transmit`; the other direction does not wait. A driver that reads on although nothing
-    /// is written meets the limit "bytes behind a full queue". A piece that has no room even in an
-    /// empty queue ends the connection with the limit that it exceeds. Closing drops a piece that
-    /// is not queued yet.
+    /// Pings and their answers overtake [held](Forward::hold) pieces, so that both ends stay
+    /// connected.
     ///
     /// A stream that is not Uru's passes unread, as does one behind a fault; the relay sets no
     /// deadlines then, nor after setup.
@@ -187,7 +185,7 @@ impl Connection {
             y: None,
             hops: None,
             made: None,
-            forwarding: Forwarding::new(bounds.queued_bytes),
+            forwarding: Forwarding::new(bounds),
         };
         let role = Role::Relay(Box::new(relaying));
         let mut connection = Self::new(role, bounds, [Phase::Connect, Phase::Setup], now);
@@ -235,42 +233,48 @@ impl Connection {
         }
     }
 
+    /// A relay reports a piece, which can be decided about.
+    #[inline]
+    pub(super) fn report(&mut self, piece: &Unread) {
+        let Role::Relay(relay) = &mut self.sender.role else { return };
+        let is_urgent = match piece.unit {
+            Unit::Message(service) => {
+                let incoming = &self.streams[piece.side.index()].incoming;
+                is_ping(service, incoming.bytes(piece.located.range.clone()))
+            }
+            Unit::Connect | Unit::Setup => false,
+        };
+        relay.forwarding.report(piece.side, piece.clone(), is_urgent);
+    }
+
     /// Carries out the decision about the last piece, and fills the queues up. Other roles come
     /// here with every input and event, so that has to cost nothing.
     #[inline]
     pub(super) fn settle(&mut self) {
         if matches!(self.sender.role, Role::Relay(_)) {
             self.settle_piece();
-            Side::BOTH.into_iter().for_each(|to| self.fill(to));
+            Side::BOTH.into_iter().for_each(|from| self.fill(from));
         }
     }
 
     /// Carries out the decision about the last piece.
     pub(super) fn settle_piece(&mut self) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
-        let Some((piece, decision)) = relay.forwarding.settle() else { return };
-        let Unread { side, located, encrypted, .. } = piece;
-        let made = relay.made.take();
-        let bytes = match (decision, made) {
-            (Decision::AsIs, Some(made)) => made,
-            (Decision::AsIs, None) => {
-                self.streams[side.index()].incoming.bytes(located.range).to_vec()
-            }
-            (Decision::Instead(bytes), _) => bytes,
-            (Decision::Drop, _) => return,
-        };
-        relay.forwarding.hold(side.other(), bytes, encrypted);
-        self.fill(side.other());
+        let Relaying { made, forwarding, .. } = &mut **relay;
+        let streams = &self.streams;
+        let settled = forwarding.settle(|side, Unread { located, .. }| {
+            let original = || streams[side.index()].incoming.bytes(located.range.clone()).to_vec();
+            made.take().unwrap_or_else(original)
+        });
+        if let Some(from) = settled {
+            self.fill(from);
+        }
     }
 
-    /// Queues what waits for room, if there is some now.
-    fn fill(&mut self, to: Side) {
-        let Role::Relay(relay) = &mut self.sender.role else { return };
-        if self.sender.closing.is_closed() {
-            return;
-        }
-        if let Err(error) = relay.forwarding.fill(to, &mut self.sender.lanes[to.index()]) {
-            self.refuse(to.other(), error);
+    /// Queues what a side sent and may leave now.
+    fn fill(&mut self, from: Side) {
+        if let Err(error) = self.sender.fill(from) {
+            self.refuse(from, error);
         }
     }
 
@@ -281,15 +285,7 @@ impl Connection {
         self.sender.close_for(CloseReason::Fault);
     }
 
-    /// Whether the next piece of a side has to wait until the queue behind it has room.
-    pub(super) fn is_paused(&self, side: Side) -> bool {
-        match &self.sender.role {
-            Role::Relay(relay) => relay.forwarding.is_holding(side.other()),
-            _ => false,
-        }
-    }
-
-    /// Checks that not too much of a stream comes in while it has to wait. True when there is.
+    /// Checks that not too much of a paused stream has arrived. True when there is.
     pub(super) fn is_flooded(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
         let unread = self.streams[side.index()].incoming.unread().len();
@@ -300,41 +296,101 @@ impl Connection {
     /// Forwards what cannot be read; false when there is nothing.
     pub(super) fn pass_on(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
-        let stream = &mut self.streams[side.index()];
-        let bytes = stream.take(relay.forwarding.max_passed());
+        let bytes = self.streams[side.index()].take(relay.forwarding.max_raw_bytes());
         if bytes.is_empty() {
             return false;
         }
-        relay.forwarding.hold(side.other(), bytes, stream.is_encrypted());
-        self.fill(side.other());
+        relay.forwarding.pass(side, None, bytes);
+        self.fill(side);
         true
     }
 }
 
-impl Relay for Sender {
-    /// Decides about the last piece. A message may be dropped or changed into another one of its
-    /// service and side, a connect packet changed into another one of its service. Setup packets
-    /// go on unchanged, or as the relay makes them.
-    fn forward(&mut self, decision: Forward<'_>) -> Result<()> {
-        self.closing.check_open()?;
-        let (service, relay) = (self.service, relaying(&mut self.role)?);
-        relay.forwarding.decide(decision, |piece| check(piece, service, decision))
+impl Sender {
+    /// Queues what a side sent and may leave now.
+    ///
+    /// # Errors
+    /// The limit that a piece exceeds even in an empty queue.
+    fn fill(&mut self, from: Side) -> Result<()> {
+        let Role::Relay(relay) = &mut self.role else { return Ok(()) };
+        if self.closing.is_closed() {
+            return Ok(());
+        }
+        let lane = &mut self.lanes[from.other().index()];
+        relay.forwarding.fill(from, lane, |lane, leaving| {
+            let bytes = match leaving.decision {
+                Decision::AsIs => leaving.bytes,
+                Decision::Instead(bytes) => bytes.into_owned(),
+                Decision::Drop => return,
+            };
+            match leaving.piece {
+                // The packets of setup are not encrypted.
+                Some(Unread { encrypted: false, .. }) => lane.out.forward(bytes),
+                _ => lane.forward(bytes),
+            }
+        })
     }
 
-    /// Queues a message for a side. It is refused as well while a piece waits for room in the
-    /// queue to that side, and behind a stream that goes on unread.
+    pub(super) fn is_paused(&self, from: Side) -> bool {
+        match &self.role {
+            Role::Relay(relay) => {
+                relay.forwarding.is_paused(from, &self.lanes[from.other().index()].out)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn kept_bytes(&self, from: Side) -> usize {
+        match &self.role {
+            Role::Relay(relay) => {
+                relay.forwarding.kept_bytes(from, &self.lanes[from.other().index()].out)
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl Forward for Sender {
+    /// Decides about the last piece. A message may be dropped or changed into another one of its
+    /// service and side, a connect packet changed into another one of its service. Setup packets
+    /// are forwarded unchanged, or as the relay makes them.
+    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let (service, relay) = (self.service, relaying(&mut self.role)?);
+        relay.forwarding.decide(decision, |piece, decision| check(piece, service, decision))
+    }
+
+    fn hold(&mut self) -> Result<HoldId> {
+        self.closing.check_open()?;
+        relaying(&mut self.role)?.forwarding.hold()
+    }
+
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+        self.closing.check_open()?;
+        let (service, relay) = (self.service, relaying(&mut self.role)?);
+        relay.forwarding.release(held, decision, |piece, decision| check(piece, service, decision))
+    }
+}
+
+impl Inject for Sender {
+    /// Queues a message for a side. It is also refused while a piece waits for room in the queue
+    /// to that side, and in a stream that is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relaying(&mut self.role)?);
         // It must not overtake a packet of setup that is not forwarded yet.
-        let in_setup =
-            relay.forwarding.piece().is_some_and(|piece| !matches!(piece.unit, Unit::Message(_)));
+        let is_setup = |piece: &Unread| !matches!(piece.unit, Unit::Message(_));
+        let forwarding = &relay.forwarding;
+        let in_setup = forwarding.reported().is_some_and(|(_, piece)| is_setup(piece))
+            || forwarding.keeps(is_setup);
         let (Some(service), true, false) = (service, self.is_established, in_setup) else {
             return Err(Error::value("a connection whose setup is complete", "one in setup"));
         };
         check_message(service, to.other(), message)?;
+        relay.forwarding.check_readable(to.other())?;
+        self.fill(to.other())?;
         let lane = &mut self.lanes[to.index()];
-        relay.forwarding.check_room(to, lane, message.len())?;
+        lane.out.check_room(message.len())?;
         lane.push(message.to_vec());
         Ok(())
     }
@@ -351,12 +407,12 @@ fn relaying(role: &mut Role) -> Result<&mut Relaying> {
 }
 
 /// Whether a piece may be dropped, or changed into these bytes.
-fn check(piece: &Unread, service: Option<Service>, decision: Forward<'_>) -> Result<()> {
+fn check(piece: &Unread, service: Option<Service>, decision: &Decision<'_>) -> Result<()> {
     match (piece.unit, decision) {
-        (Unit::Message(service), Forward::Instead(bytes)) => {
+        (Unit::Message(service), Decision::Instead(bytes)) => {
             check_message(service, piece.side, bytes)
         }
-        (Unit::Connect, Forward::Instead(bytes)) => {
+        (Unit::Connect, Decision::Instead(bytes)) => {
             let mut reader = Reader::new(bytes);
             let packet = ConnectPacket::decode_fields(&mut reader)
                 .and_then(|packet| reader.end().map(|()| packet));
@@ -369,13 +425,13 @@ fn check(piece: &Unread, service: Option<Service>, decision: Forward<'_>) -> Res
                 Err(error) => Err(Error::value("one connect packet", error.to_string())),
             }
         }
-        (Unit::Connect, Forward::Drop) => {
+        (Unit::Connect, Decision::Drop) => {
             Err(Error::value("a connect packet that goes on", "its drop"))
         }
         (Unit::Setup, _) => {
             Err(Error::value("a setup packet that goes on unchanged", "another decision"))
         }
-        (Unit::Message(_), _) | (_, Forward::AsIs) => Ok(()),
+        (Unit::Message(_), _) | (_, Decision::AsIs) => Ok(()),
     }
 }
 

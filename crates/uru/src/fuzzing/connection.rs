@@ -3,11 +3,11 @@
 use core::time::Duration;
 use std::sync::{Arc, LazyLock};
 
-use worldwire_core::connection::{
-    Bounds, Connection as _, Event, Forward, Input, Relay as _, Sender as _,
-};
+use worldwire_core::connection::{Bounds, Connection as _, Event, Inject as _, Input, Sender as _};
 use worldwire_core::json::Style;
-use worldwire_core::testing::operations::{Command, Family, Operation, Seen, run_watched, sampler};
+use worldwire_core::testing::operations::{
+    Command, Family, Held, Operation, Seen, run_watched, sampler,
+};
 use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Limits, Side, Tree, Writer};
 
@@ -145,9 +145,10 @@ fn drive(role: Role, data: &[u8]) -> Seen {
     let setup = Setup::of(choice);
     let mut left = setup.streams.each_ref().map(Vec::len);
     let mut ciphers = setup.key.as_ref().map(|key| [Rc4::new(key), Rc4::new(key)]);
+    let mut held = Held::default();
     let mut family = Family {
         bounds: choice.bounds(),
-        command: &mut |sender, asked| command(choice.service(), role, sender, asked),
+        command: &mut |sender, asked| command(choice.service(), role, sender, &mut held, asked),
         wire: &mut |side, bytes| {
             let plain = left[side.index()].min(bytes.len());
             left[side.index()] -= plain;
@@ -164,7 +165,13 @@ fn drive(role: Role, data: &[u8]) -> Seen {
     })
 }
 
-fn command(service: Service, role: Role, sender: &mut Sender, command: Command<'_>) {
+fn command(
+    service: Service,
+    role: Role,
+    sender: &mut Sender,
+    held: &mut Held,
+    command: Command<'_>,
+) {
     // An odd first byte asks for these very bytes.
     let made = |side: Side, data: &[u8]| match data {
         [first, rest @ ..] if first & 1 != 0 => rest.to_vec(),
@@ -173,17 +180,18 @@ fn command(service: Service, role: Role, sender: &mut Sender, command: Command<'
             .unwrap_or_default(),
     };
     let side = |data: &[u8]| if data.len() & 1 == 0 { Side::Client } else { Side::Server };
+    if held.carry_out(sender, command, |data| made(side(data), data)) {
+        return;
+    }
+    // Refusals are fine.
     let _ = match command {
         Command::Send(data) => {
             let side = if role == Role::Client { Side::Client } else { Side::Server };
             let Some(message) = sampled(service, side, data) else { return };
             sender.send(&message)
         }
-        Command::AsIs => sender.forward(Forward::AsIs),
-        Command::Drop => sender.forward(Forward::Drop),
-        Command::Instead(data) => sender.forward(Forward::Instead(&made(side(data), data))),
         Command::Inject(to, data) => sender.inject(to, &made(to.other(), data)),
-        Command::Close => Ok(()),
+        _ => Ok(()),
     };
 }
 
@@ -215,6 +223,9 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
                 2 => Command::Instead(b"other"),
                 _ => Command::Inject(Side::Client, b"more"),
             }));
+            put(Operation::OnPiece(Command::Hold));
+            let release = [0, u8::try_from(index % 3).unwrap_or(0), 2];
+            put(Operation::Now(Command::Release(&release)));
             for side in Side::BOTH {
                 if let Some(piece) = streams[side.index()].chunks(150).nth(index) {
                     put(Operation::Bytes(side, piece));

@@ -5,6 +5,7 @@
 
 mod ends;
 mod exchange;
+mod holding;
 mod keys;
 mod late;
 mod loss;

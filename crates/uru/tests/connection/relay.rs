@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as _, Event, Forward, Input, Relay as _, Sender as _, Timer,
+    Bounds, CloseReason, Connection as _, Decision, Event, Forward as _, Inject as _, Input,
+    Sender as _, Timer,
 };
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{Field, Sampler, Side, Writer};
@@ -33,7 +34,7 @@ enum Keys {
 
 const ALL_KEYS: [Keys; 3] = [Keys::Plain, Keys::Shared, Keys::Separate];
 
-fn relay_of(keys: RelayKeys, bounds: Bounds) -> Connection {
+pub(crate) fn relay_of(keys: RelayKeys, bounds: Bounds) -> Connection {
     let config = RelayConfig { bounds, ..RelayConfig::new(keys) };
     let random = RelayRandom { secret: [0x77; 64], seed: [9, 8, 7, 6, 5, 4, 3] };
     Connection::relay(Arc::new(config), random, Duration::ZERO)
@@ -170,9 +171,9 @@ fn edit_a_lot(service: Service, keys: Keys) {
             relayed += 1;
             let other = pick(side).to_bytes().unwrap();
             match chance.below(9) {
-                0 => sender.forward(Forward::Drop).unwrap(),
+                0 => sender.forward(Decision::Drop).unwrap(),
                 1 => {
-                    sender.forward(Forward::Instead(&other)).unwrap();
+                    sender.forward(Decision::instead(&other)).unwrap();
                     wanted[side.index()].push_back(other);
                 }
                 2 => {
@@ -464,7 +465,7 @@ fn a_datagram_is_refused_in_every_role() {
 fn decisions_are_checked() {
     let mut relay = relay_of(RelayKeys::Shared(KEYS.clone()), Bounds::default());
     let text = |outcome: worldwire_core::Result<()>| outcome.unwrap_err().to_string();
-    assert!(text(relay.sender().forward(Forward::Drop)).contains("a piece to decide about"));
+    assert!(text(relay.sender().forward(Decision::Drop)).contains("a piece to decide about"));
     let packet = |service: Service, token: u8| {
         let mut packet = ConnectPacket::new(service);
         packet.build_id = u32::from(token);
@@ -480,16 +481,16 @@ fn decisions_are_checked() {
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&stream));
     let (event, sender) = relay.poll().unwrap();
     assert!(matches!(event, Event::Received(_)));
-    assert!(text(sender.forward(Forward::Drop)).contains("a connect packet that goes on"));
+    assert!(text(sender.forward(Decision::Drop)).contains("a connect packet that goes on"));
     let other = packet(Service::Game, 1);
-    let error = text(sender.forward(Forward::Instead(&other)));
+    let error = text(sender.forward(Decision::instead(&other)));
     assert_eq!(error, "wanted a connect packet of the same service, found CliToGame (11)");
-    assert!(sender.forward(Forward::Instead(&stream)).is_err());
+    assert!(sender.forward(Decision::instead(&stream)).is_err());
     let changed = packet(Service::Auth, 9);
-    sender.forward(Forward::Instead(&changed)).unwrap();
+    sender.forward(Decision::instead(&changed)).unwrap();
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), changed);
     let (_, sender) = relay.poll().unwrap();
-    for decision in [Forward::Drop, Forward::Instead(&[0, 2])] {
+    for decision in [Decision::Drop, Decision::instead(&[0, 2])] {
         assert!(text(sender.forward(decision)).contains("a setup packet that goes on unchanged"));
     }
     let ping = ping(Service::Auth).to_bytes().unwrap();
@@ -521,7 +522,7 @@ fn decisions_are_checked() {
     let reply = sample(Service::Auth, Side::Server, 3, 1);
     let wrong = [reply.to_bytes().unwrap(), ping[1..].to_vec(), ping.repeat(2), Vec::new()];
     for wrong in &wrong[1..] {
-        let error = text(sender.forward(Forward::Instead(wrong)));
+        let error = text(sender.forward(Decision::instead(wrong)));
         assert!(error.contains("one whole message of the client on auth"), "{error}");
         assert!(sender.inject(Side::Server, wrong).is_err());
     }
@@ -534,7 +535,7 @@ fn decisions_are_checked() {
     assert!(relay.sender().inject(Side::Server, &ping).is_err());
     let mut client = client_of(Service::Auth, false, Duration::ZERO);
     assert!(
-        text(client.sender().forward(Forward::AsIs)).contains("wanted a relay, found a client")
+        text(client.sender().forward(Decision::AsIs)).contains("wanted a relay, found a client")
     );
 }
 

@@ -44,6 +44,11 @@ pub enum Command<'d> {
     Instead(&'d [u8]),
     /// Relays: something made from these bytes goes to a side.
     Inject(Side, &'d [u8]),
+    /// Relays: the piece is held.
+    Hold,
+    /// Relays: a held piece is released. The first byte chooses it, the second is 0 for unchanged
+    /// and 1 for dropped; otherwise something made from the rest is forwarded instead.
+    Release(&'d [u8]),
     /// The connection ends.
     Close,
 }
@@ -94,6 +99,8 @@ impl<'d> Operation<'d> {
                     Command::Instead(data) => put(12 | later, data),
                     Command::Inject(to, data) => put(13 | later | bit(to), data),
                     Command::Close => put(14 | later, &[]),
+                    Command::Hold => put(15 | later, &[]),
+                    Command::Release(data) => put(15 | later, data),
                 }
             }
         }
@@ -108,7 +115,7 @@ impl<'d> Operation<'d> {
             head.checked_shl(u32::from(first % 64)).unwrap_or(0)
         };
         let command = match kind & 0x0f {
-            0 | 15 => return Self::Bytes(side, data),
+            0 => return Self::Bytes(side, data),
             1 => return Self::Datagram(side, data),
             2 => return Self::Gap(side, scaled()),
             3 => return Self::End(side),
@@ -122,7 +129,9 @@ impl<'d> Operation<'d> {
             11 => Command::Drop,
             12 => Command::Instead(data),
             13 => Command::Inject(side, data),
-            _ => Command::Close,
+            14 => Command::Close,
+            _ if data.is_empty() => Command::Hold,
+            _ => Command::Release(data),
         };
         if kind & ON_PIECE == 0 { Self::Now(command) } else { Self::OnPiece(command) }
     }
@@ -168,6 +177,8 @@ mod tests {
             Operation::OnPiece(Command::Drop),
             Operation::OnPiece(Command::AsIs),
             Operation::Now(Command::Close),
+            Operation::OnPiece(Command::Hold),
+            Operation::Now(Command::Release(&[0, 1])),
             Operation::Poll(3),
             Operation::Transmit(Side::Server, 4),
             Operation::Lazy(true),

@@ -1,0 +1,252 @@
+//! What holding pieces promises, checked for a relay of any family over simulated wires.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::pair::{Member, Pair};
+use crate::Side;
+use crate::connection::{Bounds, Connection, Decision, Event, Forward, HoldId, Piece};
+
+/// What only the family knows of its connections.
+pub struct Family<'f, C: Connection> {
+    /// A client and a server with a relay of these bounds between them, past setup.
+    pub pair: &'f dyn Fn(Bounds) -> Pair<C>,
+    /// Lets an end of this side send the message with this number.
+    pub say: &'f dyn Fn(&mut C, Side, u8),
+    /// The number of a message, if a piece of this side is one.
+    pub number: &'f dyn Fn(Side, &[u8]) -> Option<u8>,
+    /// What a relay forwards instead of a piece, so that it has this number.
+    pub replacement: &'f dyn Fn(Side, &[u8], u8) -> Vec<u8>,
+    /// How long both ends stay connected while a message is held and nobody says anything.
+    pub patience: Duration,
+}
+
+impl<C: Connection> fmt::Debug for Family<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Family").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
+/// Checks every promise of [`Forward::hold`], in both directions.
+///
+/// # Panics
+/// When one is broken.
+pub fn check<C: Connection>(family: &Family<'_, C>)
+where
+    C::Sender: Forward,
+{
+    for side in Side::BOTH {
+        pieces_leave_in_order(family, side);
+        released_pieces_are_replaced_or_dropped(family, side);
+        the_ends_stay_connected(family, side);
+        a_full_direction_pauses(family, side);
+        the_end_of_a_stream_waits(family, side);
+        closing_drops_held_pieces(family, side);
+    }
+}
+
+const MOMENT: Duration = Duration::from_millis(300);
+
+/// A pair, and what was seen so far.
+struct Play<'p, 'f, C: Connection> {
+    family: &'p Family<'f, C>,
+    pair: Pair<C>,
+    side: Side,
+    /// What the relay holds, with the bytes of each piece.
+    held: BTreeMap<u8, (HoldId, Vec<u8>)>,
+    /// The numbers that the relay and the ends received, by the side that sent them.
+    relayed: [Vec<u8>; 2],
+    heard: [Vec<u8>; 2],
+    closed: Vec<Member>,
+}
+
+impl<'p, 'f, C: Connection> Play<'p, 'f, C>
+where
+    C::Sender: Forward,
+{
+    fn new(family: &'p Family<'f, C>, side: Side, bounds: Bounds) -> Self {
+        let (pair, held, closed) = ((family.pair)(bounds), BTreeMap::new(), Vec::new());
+        let (relayed, heard) = Default::default();
+        Self { family, pair, side, held, relayed, heard, closed }
+    }
+
+    /// Lets a side say something.
+    fn say(&mut self, side: Side, numbers: impl IntoIterator<Item = u8>) {
+        for number in numbers {
+            let end = match side {
+                Side::Client => &mut self.pair.client,
+                Side::Server => &mut self.pair.server,
+            };
+            (self.family.say)(end, side, number);
+            // Each is sent by itself.
+            self.wait(Duration::from_millis(1));
+        }
+    }
+
+    /// Lets time pass.
+    fn wait(&mut self, time: Duration) {
+        let end = self.pair.now + time;
+        let Self { family, side: held_side, held, relayed, heard, closed, .. } = self;
+        self.pair.run_until(end, |member, event, sender| match event {
+            Event::Received(piece) => {
+                let (side, bytes) = (piece.side(), piece.bytes());
+                let Some(number) = (family.number)(side, bytes) else { return };
+                if member != Member::Relay {
+                    return heard[side.index()].push(number);
+                }
+                relayed[side.index()].push(number);
+                if side == *held_side && is_to_be_held(number) {
+                    let id = sender.hold().expect("the piece was received");
+                    held.insert(number, (id, bytes.to_vec()));
+                }
+            }
+            Event::Closed(_) => closed.push(member),
+            Event::Fault { error, .. } => panic!("{member:?}: {error}"),
+            _ => {}
+        });
+    }
+
+    fn relay(&mut self) -> &mut C {
+        self.pair.relay.as_mut().expect("there is a relay")
+    }
+
+    fn release(&mut self, number: u8, decision: Decision<'_>) {
+        let (id, _) = self.held.remove(&number).expect("it is held");
+        let relay = self.relay().sender();
+        relay.release(id, decision).expect("it may be released");
+        assert!(relay.release(id, Decision::AsIs).is_err(), "it was released already");
+        self.wait(MOMENT);
+    }
+
+    /// The other direction is open, whatever is held in this one.
+    fn check_other_direction(&mut self) {
+        let other = self.side.other();
+        let before = self.heard[other.index()].len();
+        self.say(other, [50]);
+        self.wait(MOMENT);
+        assert_eq!(self.heard[other.index()].len(), before + 1, "the {other} is not heard");
+    }
+
+    fn check_heard(&self, wanted: &[u8]) {
+        assert_eq!(self.heard[self.side.index()], wanted, "from the {}", self.side);
+    }
+}
+
+/// The numbers that the relay holds: 10, 20, 30 and so on.
+fn is_to_be_held(number: u8) -> bool {
+    number.is_multiple_of(10)
+}
+
+fn pieces_leave_in_order<C: Connection>(family: &Family<'_, C>, side: Side)
+where
+    C::Sender: Forward,
+{
+    let mut play = Play::new(family, side, Bounds::default());
+    play.say(side, [1, 10, 11, 20, 21, 30]);
+    play.wait(MOMENT);
+    play.check_heard(&[1]);
+    assert_eq!(play.relayed[side.index()], [1, 10, 11, 20, 21, 30], "all are reported");
+    assert!(play.relay().kept_bytes(side) > 0 && !play.relay().is_paused(side));
+    play.check_other_direction();
+    play.release(20, Decision::AsIs);
+    play.check_heard(&[1]);
+    play.release(10, Decision::AsIs);
+    play.check_heard(&[1, 10, 11, 20, 21]);
+    play.check_other_direction();
+    play.release(30, Decision::AsIs);
+    play.say(side, [31]);
+    play.wait(MOMENT);
+    play.check_heard(&[1, 10, 11, 20, 21, 30, 31]);
+    assert_eq!(play.relay().kept_bytes(side), 0);
+}
+
+fn released_pieces_are_replaced_or_dropped<C: Connection>(family: &Family<'_, C>, side: Side)
+where
+    C::Sender: Forward,
+{
+    let mut play = Play::new(family, side, Bounds::default());
+    play.say(side, [10, 11, 20, 21]);
+    play.wait(MOMENT);
+    let (id, bytes) = play.held[&10].clone();
+    let refused = play.relay().sender().release(id, Decision::instead(b"no message"));
+    assert!(refused.is_err(), "it is not a message");
+    play.wait(MOMENT);
+    play.check_heard(&[]);
+    let other = (family.replacement)(side, &bytes, 12);
+    play.release(10, Decision::instead(other));
+    play.check_heard(&[12, 11]);
+    play.release(20, Decision::Drop);
+    play.check_heard(&[12, 11, 21]);
+}
+
+/// Timers go on, and so do keep-alives where there are any.
+fn the_ends_stay_connected<C: Connection>(family: &Family<'_, C>, side: Side)
+where
+    C::Sender: Forward,
+{
+    let mut play = Play::new(family, side, Bounds::default());
+    play.say(side, [10]);
+    play.wait(family.patience);
+    assert_eq!(play.closed, [], "while the {side} is held");
+    play.check_heard(&[]);
+    play.release(10, Decision::AsIs);
+    play.say(side, [11]);
+    play.wait(MOMENT);
+    play.check_heard(&[10, 11]);
+    play.wait(family.patience);
+    assert_eq!(play.closed, []);
+}
+
+fn a_full_direction_pauses<C: Connection>(family: &Family<'_, C>, side: Side)
+where
+    C::Sender: Forward,
+{
+    let bounds = Bounds { queued_messages: 5, ..Bounds::default() };
+    let mut play = Play::new(family, side, bounds);
+    play.say(side, 10..19);
+    play.wait(MOMENT);
+    assert!(play.relay().is_paused(side) && !play.relay().is_paused(side.other()));
+    assert!(play.relayed[side.index()].len() <= 5, "{:?}", play.relayed);
+    play.check_heard(&[]);
+    play.check_other_direction();
+    play.release(10, Decision::AsIs);
+    play.check_heard(&(10..19).collect::<Vec<_>>());
+    assert!(!play.relay().is_paused(side) && play.relay().kept_bytes(side) == 0);
+}
+
+fn the_end_of_a_stream_waits<C: Connection>(family: &Family<'_, C>, side: Side)
+where
+    C::Sender: Forward,
+{
+    let mut play = Play::new(family, side, Bounds::default());
+    play.say(side, [10, 11]);
+    play.wait(MOMENT);
+    let (end, other) = match side {
+        Side::Client => (Member::Client, Member::Server),
+        Side::Server => (Member::Server, Member::Client),
+    };
+    play.pair.member(end).expect("it takes part").close();
+    play.wait(MOMENT);
+    assert_eq!(play.closed, [end], "the end waits behind the held piece");
+    play.check_heard(&[]);
+    play.release(10, Decision::AsIs);
+    play.wait(MOMENT);
+    play.check_heard(&[10, 11]);
+    assert_eq!(play.closed, [end, other, Member::Relay]);
+}
+
+fn closing_drops_held_pieces<C: Connection>(family: &Family<'_, C>, side: Side)
+where
+    C::Sender: Forward,
+{
+    let mut play = Play::new(family, side, Bounds::default());
+    play.say(side, [1, 10, 11]);
+    play.wait(MOMENT);
+    play.relay().close();
+    let (id, _) = play.held[&10].clone();
+    assert!(play.relay().sender().release(id, Decision::AsIs).is_err(), "it is gone");
+    play.wait(MOMENT);
+    play.check_heard(&[1]);
+    assert_eq!(play.closed.first(), Some(&Member::Relay));
+}

@@ -1,0 +1,69 @@
+//! Whether pieces that were reported in any order tile their stream.
+
+use core::ops::Range;
+
+/// What is known of the bytes of one stream.
+#[derive(Debug, Default)]
+pub(super) struct Tiling {
+    covered: Vec<Range<u64>>,
+    excused: Vec<Range<u64>>,
+}
+
+impl Tiling {
+    /// A piece takes up these bytes.
+    pub(super) fn cover(&mut self, range: Range<u64>) {
+        self.covered.push(range);
+    }
+
+    /// There may be bytes at this place that no piece takes up.
+    pub(super) fn excuse(&mut self, range: Range<u64>) {
+        self.excused.push(range);
+    }
+
+    /// Checks that no piece overlaps another and that every hole between two is excused.
+    pub(super) fn check(&mut self) {
+        self.covered.sort_by_key(|range| (range.start, range.end));
+        let mut end = 0;
+        for range in &self.covered {
+            assert!(range.start >= end, "{range:?} begins before {end}, where the last one ended");
+            let hole = end..range.start;
+            let excused =
+                |excuse: &Range<u64>| excuse.start <= hole.end && excuse.end >= hole.start;
+            let is_excused = hole.is_empty() || self.excused.iter().any(excused);
+            assert!(is_excused, "nothing covers {hole:?}");
+            end = range.end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tiling() -> Tiling {
+        let mut tiling = Tiling::default();
+        [4..9, 0..4, 12..14].into_iter().for_each(|range| tiling.cover(range));
+        tiling
+    }
+
+    #[test]
+    fn any_order_will_do() {
+        let mut tiling = tiling();
+        tiling.excuse(10..10);
+        tiling.check();
+    }
+
+    #[test]
+    #[should_panic(expected = "nothing covers 9..12")]
+    fn holes_are_found() {
+        tiling().check();
+    }
+
+    #[test]
+    #[should_panic(expected = "5..6 begins before 9")]
+    fn overlaps_are_found() {
+        let mut tiling = tiling();
+        tiling.cover(5..6);
+        tiling.check();
+    }
+}
