@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use worldwire_core::Side;
 use worldwire_core::connection::Input;
 
-use crate::family::{Families, Family, HeldPiece, Opening, Prepared, Recognition, Start};
+use crate::families::{Families, Recognition};
+use crate::family::{Family, HeldPiece, Opening, Prepared, Start};
 use crate::item::{Ends, Item, ItemBody, Note, Stamp, Wire};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
@@ -242,7 +243,7 @@ impl Conversation {
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
         let opening = Opening { pieces: held, ends, datagrams, midstream };
         let (family, swapped) = match known.families.recognize(&opening) {
-            Recognition::Yes(family, swapped) => (family, swapped),
+            Recognition::Yes { family, swapped } => (family, swapped),
             Recognition::No => return self.give_up(known, stamp, out),
             Recognition::NeedMore if *bytes > MAX_UNDECIDED_BYTES => {
                 return self.give_up(known, stamp, out);

@@ -41,6 +41,7 @@ mod conversation;
 mod counts;
 mod defect;
 mod dissection;
+mod families;
 mod family;
 pub mod filter;
 #[cfg(feature = "fuzzing")]
@@ -58,15 +59,14 @@ mod session;
 mod sink;
 mod tera;
 mod uru;
+mod vocabulary;
 
 pub use codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 pub use counts::Counts;
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
-pub use family::{
-    BEGINNING, ClassRow, Families, Family, HeldPiece, MessageNames, Opening, Prepared, Start,
-    ValueNames, Verdict,
-};
+pub use families::Families;
+pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};
 pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire};
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
@@ -79,3 +79,4 @@ pub use session::{Decision, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 pub use tera::TeraDefinitions;
 pub use uru::UruDefinitions;
+pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};

@@ -2,35 +2,27 @@
 
 use std::fmt;
 
-use worldwire_core::{Diagnostic, Error, FieldInfo, Names, Result};
+use worldwire_core::{Diagnostic, FieldInfo, Names, Result};
 
 use crate::codec::Codec;
-use crate::family::{ClassRow, Families, Family};
+use crate::families::Families;
+use crate::family::Family;
 use crate::knowledge::{Definitions, Keys};
-use crate::{ki, mxo, tera, uru};
+use crate::vocabulary::ClassRow;
 
-/// Every family, in the order in which they are asked about a conversation.
-static STANDARD: &[&dyn Family] = &[&ki::Ki, &mxo::Mxo, &tera::Tera, &uru::Uru];
+/// The built-in families, in the order in which they are asked to recognise a conversation.
+static STANDARD: &[&dyn Family] = &[
+    &crate::ki::Ki,
+    &crate::mxo::Mxo,
+    &crate::tera::Tera,
+    &crate::uru::Uru,
+];
 
 impl Families {
     /// The families that worldwire comes with.
     #[must_use]
     pub const fn standard() -> Self {
-        Self::of(STANDARD)
-    }
-
-    /// The codec of that name.
-    ///
-    /// # Errors
-    /// Value, with the nearest known name.
-    pub fn codec(self, name: &str) -> Result<&'static Codec> {
-        self.codecs().find(|codec| codec.name == name).ok_or_else(|| {
-            let error = Error::value("the name of a codec", format!("\"{name}\""));
-            match worldwire_core::nearest(name, self.codecs().map(|codec| codec.name)) {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error.hint("`worldwire codecs` lists them"),
-            }
-        })
+        Self::new(STANDARD)
     }
 }
 
@@ -51,7 +43,10 @@ impl Codec {
     /// The classes of objects that it reads; none for most codecs.
     #[must_use]
     pub fn classes(&self) -> Vec<ClassRow> {
-        Families::standard().iter().flat_map(|family| family.classes(self.name)).collect()
+        Families::standard()
+            .iter()
+            .flat_map(|family| family.vocabulary().classes(self.name))
+            .collect()
     }
 
     /// The types in the layout of one of its fields whose values have names.
@@ -62,7 +57,7 @@ impl Codec {
         let own =
             |family: &&dyn Family| family.codecs().iter().any(|codec| codec.name == self.name);
         let family = Families::standard().iter().find(own);
-        let types = family.map_or(&[][..], |family| family.named_types());
+        let types = family.map_or(&[][..], |family| family.vocabulary().named_types());
         let has = |name: &str| layout.split(|c: char| !c.is_alphanumeric()).any(|it| it == name);
         types.iter().copied().filter(move |(name, _)| has(name))
     }
@@ -70,7 +65,10 @@ impl Codec {
     /// The fields of a format that is no message; none where nobody wrote them down.
     #[must_use]
     pub fn layout(&self) -> Vec<FieldInfo> {
-        Families::standard().iter().flat_map(|family| family.layout(self.name)).collect()
+        Families::standard()
+            .iter()
+            .flat_map(|family| family.vocabulary().layout(self.name))
+            .collect()
     }
 }
 

@@ -119,10 +119,12 @@ mod tests {
     use worldwire_core::connection::Input;
 
     use super::*;
-    use crate::family::{Families, Family, MessageNames, Opening, Start, Verdict};
+    use crate::families::Families;
+    use crate::family::{Family, Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
     use crate::knowledge::{Definitions, Fact, Facts};
     use crate::session::Session;
+    use crate::vocabulary::{MessageNames, Vocabulary};
     use crate::{Options, Scratch};
 
     /// A family whose conversations say one letter: one states a fact, all others wait for it.
@@ -140,6 +142,10 @@ mod tests {
             "letters"
         }
 
+        fn vocabulary(&self) -> &dyn Vocabulary {
+            self
+        }
+
         fn recognize(&self, _: &Opening<'_>) -> Verdict {
             Verdict::Yes
         }
@@ -147,7 +153,9 @@ mod tests {
         fn session(&self, _: &Start<'_>) -> Box<dyn Session> {
             Box::new(Letter::default())
         }
+    }
 
+    impl Vocabulary for Letters {
         fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
             Vec::new()
         }
@@ -206,7 +214,7 @@ mod tests {
             packets.extend(talk.data(Side::Client, letter.as_bytes()));
             packets.extend(talk.close());
         }
-        let definitions = Definitions::none_for(Families::of(&[&Letters]));
+        let definitions = Definitions::none_for(Families::new(&[&Letters]));
         let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
             if let Some(note) = item.note().filter(|_| item.range == (0..0)) {

@@ -78,10 +78,12 @@ mod tests {
     use worldwire_core::connection::Input;
 
     use super::*;
-    use crate::family::{Families, MessageNames, Opening, Start, Verdict};
+    use crate::families::Families;
+    use crate::family::{Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
     use crate::knowledge::{Definitions, Keys};
     use crate::session::Session;
+    use crate::vocabulary::{MessageNames, Vocabulary};
     use crate::{Dissection, Scratch};
 
     /// A family that prepares its conversations by writing down what it saw of them. It has nothing
@@ -92,6 +94,10 @@ mod tests {
     impl Family for Notes {
         fn name(&self) -> &'static str {
             "notes"
+        }
+
+        fn vocabulary(&self) -> &dyn Vocabulary {
+            self
         }
 
         fn recognize(&self, _: &Opening<'_>) -> Verdict {
@@ -111,7 +117,9 @@ mod tests {
         fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
             Box::new(Told(start.prepared.and_then(|text| text.downcast_ref().cloned())))
         }
+    }
 
+    impl Vocabulary for Notes {
         fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
             Vec::new()
         }
@@ -145,7 +153,7 @@ mod tests {
                 packets.extend(talk.data(*side, text.as_bytes()));
             }
         }
-        let definitions = Definitions::none_for(Families::of(&[&Notes]));
+        let definitions = Definitions::none_for(Families::new(&[&Notes]));
         let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
             if let Some(note) = item.note().filter(|note| note.text.starts_with("saw")) {

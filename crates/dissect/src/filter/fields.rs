@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use worldwire_core::nearest;
 
 use super::expression::{Check, Expression, Path, Pattern, Start, Step};
-use crate::family::{Family, MessageNames};
+use crate::family::Family;
 use crate::knowledge::Definitions;
+use crate::vocabulary::MessageNames;
 
 /// A field that no message has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,7 +154,7 @@ fn check_path(
         if !is_free(name) && !names.clone().any(|known| known == &**name) {
             let inside = |family: &'static dyn Family| {
                 let is_asked = messages.iter().any(|message| message.family == family.name());
-                family.path_to(name, definitions).filter(|_| is_first && is_asked)
+                family.vocabulary().path_to(name, definitions).filter(|_| is_first && is_asked)
             };
             let nearest = definitions.families().iter().find_map(inside);
             let nearest = nearest.or_else(|| nearest_name(name, names.by_ref()).map(str::to_owned));
@@ -203,7 +204,7 @@ pub(super) fn nearest_name<'n>(
 /// All messages, with what they may hold.
 pub(super) fn known(definitions: &Definitions) -> Vec<Known<'_>> {
     let of = |family: &'static dyn Family| {
-        let messages = family.messages(definitions).into_iter();
+        let messages = family.vocabulary().messages(definitions).into_iter();
         messages.map(|names| Known { family: family.name(), names })
     };
     definitions.families().iter().flat_map(of).collect()

@@ -318,7 +318,9 @@ fn known_names(definitions: &Definitions) -> Vec<String> {
     let mut names = Vec::new();
     for family in definitions.families().iter() {
         names.push(family.name().to_owned());
-        names.extend(family.messages(definitions).into_iter().map(|message| message.name));
+        names.extend(
+            family.vocabulary().messages(definitions).into_iter().map(|message| message.name),
+        );
     }
     names.extend(["opened", "gap", "resync", "warning", "problem"].map(str::to_owned));
     names

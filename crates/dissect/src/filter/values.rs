@@ -9,8 +9,9 @@ use super::expression::{Check, Expression, Known as Fact, Path, Pattern, Start, 
 use super::fields::{self, Known, nearest_name};
 use super::literal::{Literal, Member};
 use super::moment::date;
-use crate::family::{Family, ValueNames};
+use crate::family::Family;
 use crate::knowledge::Definitions;
+use crate::vocabulary::ValueNames;
 
 /// A value that a field is compared with and cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,15 +119,15 @@ struct Table<'d> {
 impl<'d> Table<'d> {
     fn new(definitions: &'d Definitions) -> Self {
         let of = |family: &'static dyn Family| {
-            let values = family.values(definitions).into_iter();
+            let values = family.vocabulary().values(definitions).into_iter();
             values.map(|values| (family.name(), values))
         };
         let families = definitions.families();
         let numbers = |family: &'static dyn Family| {
-            family.numbers().iter().map(|field| (family.name(), *field))
+            family.vocabulary().numbers().iter().map(|field| (family.name(), *field))
         };
         let holders = |family: &'static dyn Family| {
-            let holders = family.holders(definitions).into_iter();
+            let holders = family.vocabulary().holders(definitions).into_iter();
             holders.map(|(field, inside)| (family.name(), field, inside))
         };
         Self {

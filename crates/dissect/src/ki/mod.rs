@@ -19,10 +19,11 @@ use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
+use crate::family::{Family, Opening, Start, Verdict, key_errors};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
+use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use objects::KiObjects;
 use session::Reading;
 
@@ -47,6 +48,10 @@ pub(crate) fn objects(definitions: &Definitions) -> &KiObjects {
 impl Family for Ki {
     fn name(&self) -> &'static str {
         "ki"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn speaks_datagrams(&self) -> bool {
@@ -84,14 +89,6 @@ impl Family for Ki {
         codecs::CODECS
     }
 
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages(definitions)
-    }
-
-    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values(definitions)
-    }
-
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
@@ -115,6 +112,16 @@ impl Family for Ki {
         definitions: &mut Definitions,
     ) -> Option<Vec<Diagnostic>> {
         definitions::define(files, definitions)
+    }
+}
+
+impl Vocabulary for Ki {
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(definitions)
+    }
+
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(definitions)
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {

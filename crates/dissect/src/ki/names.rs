@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use worldwire_ki::control::Opcode;
 
 use super::{objects, protocols};
-use crate::family::{MessageNames, ValueNames};
 use crate::knowledge::Definitions;
+use crate::vocabulary::{MessageNames, ValueNames};
 
 /// The fields of control messages, and what is in them.
 const CONTROL: &[&str] = &[

@@ -7,8 +7,8 @@ use worldwire_mxo::message::Fault;
 
 use super::message::{PACKETS, PLAIN};
 use super::objects;
-use crate::family::{MessageNames, ValueNames};
 use crate::knowledge::Definitions;
+use crate::vocabulary::{MessageNames, ValueNames};
 
 /// The fields of a packet.
 const PACKET: &[&str] =

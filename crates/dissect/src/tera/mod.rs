@@ -15,10 +15,11 @@ use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::Library;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
+use crate::family::{Family, Opening, Start, Verdict, key_errors};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
+use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::TeraDefinitions;
 use definitions::is_of_library;
 use session::Build;
@@ -36,6 +37,10 @@ pub(crate) fn library(definitions: &Definitions) -> &TeraDefinitions {
 impl Family for Tera {
     fn name(&self) -> &'static str {
         "tera"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn recognize(&self, opening: &Opening<'_>) -> Verdict {
@@ -66,14 +71,6 @@ impl Family for Tera {
         codecs::CODECS
     }
 
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages(library(definitions))
-    }
-
-    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values(library(definitions))
-    }
-
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
@@ -89,6 +86,29 @@ impl Family for Tera {
         is_of_library(name)
     }
 
+    fn define(
+        &self,
+        files: &[(&str, &[u8])],
+        definitions: &mut Definitions,
+    ) -> Option<Vec<Diagnostic>> {
+        let own = files.iter().filter(|(name, _)| is_of_library(name));
+        let own: Vec<_> = own.map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
+        if own.is_empty() {
+            return None;
+        }
+        Some(definitions.edit(|library: &mut TeraDefinitions| library.add(own)))
+    }
+}
+
+impl Vocabulary for Tera {
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(library(definitions))
+    }
+
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(library(definitions))
+    }
+
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
         let name = name.rsplit('.').next()?;
         let (side, rest) = name.split_once('_')?;
@@ -101,18 +121,5 @@ impl Family for Tera {
         }
         let advice = "give definitions (.def) and the map of opcodes with --data";
         (!known.names().contains(&name)).then_some(advice)
-    }
-
-    fn define(
-        &self,
-        files: &[(&str, &[u8])],
-        definitions: &mut Definitions,
-    ) -> Option<Vec<Diagnostic>> {
-        let own = files.iter().filter(|(name, _)| is_of_library(name));
-        let own: Vec<_> = own.map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect();
-        if own.is_empty() {
-            return None;
-        }
-        Some(definitions.edit(|library: &mut TeraDefinitions| library.add(own)))
     }
 }

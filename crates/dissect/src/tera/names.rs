@@ -4,7 +4,7 @@ use worldwire_tera::schema::Definition;
 use worldwire_tera::schema::plan::{Field, FieldKind, Plan};
 
 use super::TeraDefinitions;
-use crate::family::{MessageNames, ValueNames};
+use crate::vocabulary::{MessageNames, ValueNames};
 
 /// The parts of values (points, skills, looks).
 const PARTS: &[&str] = &[

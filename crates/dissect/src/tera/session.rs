@@ -38,7 +38,7 @@ const MAX_NAME: usize = 100;
 /// of the client's first message tells.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if opening.midstream {
-        let [client, server] = Side::BOTH.map(|side| opening.late(side, 2 * KEY_BYTES + HEADER));
+        let [client, server] = Side::BOTH.map(|side| opening.leading(side, 2 * KEY_BYTES + HEADER));
         return match (exchanged(&server, &client), exchanged(&client, &server)) {
             (Verdict::Yes, _) => Verdict::Yes,
             (_, Verdict::Yes) => Verdict::Swapped,

@@ -17,12 +17,11 @@ use worldwire_uru::connection::{
 use worldwire_uru::file::keys::KeyRing;
 
 use crate::codec::Codec;
-use crate::family::{
-    BEGINNING, ClassRow, Family, MessageNames, Opening, Prepared, Start, ValueNames, Verdict,
-};
+use crate::family::{BEGINNING, Family, Opening, Prepared, Start, Verdict};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
+use crate::vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
 pub use definitions::UruDefinitions;
 use definitions::is_descriptors;
 use session::Plain;
@@ -46,6 +45,10 @@ const PORT: u16 = 14617;
 impl Family for Uru {
     fn name(&self) -> &'static str {
         "uru"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn recognize(&self, opening: &Opening<'_>) -> Verdict {
@@ -105,30 +108,6 @@ impl Family for Uru {
         codecs::CODECS
     }
 
-    fn classes(&self, codec: &str) -> Vec<ClassRow> {
-        names::classes(codec)
-    }
-
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages(states(definitions))
-    }
-
-    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values()
-    }
-
-    fn numbers(&self) -> &'static [&'static str] {
-        players::FIELDS
-    }
-
-    fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
-        names::holders(states(definitions))
-    }
-
-    fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
-        names::NAMED
-    }
-
     fn built_in(&self, definitions: &mut Definitions) {
         definitions.set(UruDefinitions::default());
     }
@@ -160,5 +139,31 @@ impl Family for Uru {
         }
         keys.edit(|known: &mut KeyRing| known.merge(ring));
         Ok(found)
+    }
+}
+
+impl Vocabulary for Uru {
+    fn classes(&self, codec: &str) -> Vec<ClassRow> {
+        names::classes(codec)
+    }
+
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(states(definitions))
+    }
+
+    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values()
+    }
+
+    fn numbers(&self) -> &'static [&'static str] {
+        players::FIELDS
+    }
+
+    fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
+        names::holders(states(definitions))
+    }
+
+    fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
+        names::NAMED
     }
 }

@@ -23,7 +23,7 @@ use worldwire_uru::types::{
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::UruDefinitions;
-use crate::family::{ClassRow, MessageNames, ValueNames};
+use crate::vocabulary::{ClassRow, MessageNames, ValueNames};
 
 /// The names of what stands in front of all messages.
 const SETUP_NAMES: [&str; 9] = [
@@ -201,7 +201,7 @@ fn net_class(row: &NetClassInfo) -> ClassRow {
         (Layout::Known, None) => "both",
         _ => "",
     };
-    let state = match (row.layout, row.is_used) {
+    let status = match (row.layout, row.is_used) {
         (Layout::Abstract, _) => "abstract",
         (Layout::Unknown, _) => "layout unknown",
         (Layout::Known, false) => "unused",
@@ -212,7 +212,7 @@ fn net_class(row: &NetClassInfo) -> ClassRow {
         name: row.name,
         parent: row.parent,
         sender,
-        state,
+        status,
         doc: row.doc,
         fields: NetMessage::info(row.class.into()).and_then(|info| info.fields),
     }
@@ -225,7 +225,7 @@ fn plasma_class(info: &ClassInfo) -> ClassRow {
         name: info.name,
         parent: info.parent,
         sender: "",
-        state: if info.fields.is_some() { "" } else { "layout unknown" },
+        status: if info.fields.is_some() { "" } else { "layout unknown" },
         doc: info.doc,
         fields: info.fields,
     }

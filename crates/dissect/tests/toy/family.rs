@@ -10,7 +10,7 @@ use worldwire_core::{
 use worldwire_dissect::{
     Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, Keys,
     Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Shape, Start, Verdict,
-    Watched, no_remarks, read_opening,
+    Vocabulary, Watched, no_remarks, read_opening,
 };
 
 use crate::connection::{Connection, News, Received, Role, Unit};
@@ -29,7 +29,7 @@ static ALL: std::sync::LazyLock<Vec<&'static dyn Family>> =
 
 /// All families, the toy included.
 pub fn families() -> Families {
-    Families::of(&ALL)
+    Families::new(&ALL)
 }
 
 /// Keys of datagrams, by session.
@@ -39,6 +39,10 @@ pub struct StepKeys(pub Vec<(u32, [u8; 4])>);
 impl Family for Toy {
     fn name(&self) -> &'static str {
         "toy"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn speaks_datagrams(&self) -> bool {
@@ -80,30 +84,6 @@ impl Family for Toy {
 
     fn codecs(&self) -> &'static [Codec] {
         CODECS
-    }
-
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        let flags = definitions.get_ref::<ParcelFlags>();
-        let inner = ["bytes", "flags", "label", "class", "hand", "text"];
-        let inner = || inner.into_iter().filter(|_| flags.is_some()).collect::<Vec<_>>();
-        let tables = [Channel::Stream, Channel::Steps].into_iter().flat_map(|channel| {
-            Side::BOTH.into_iter().flat_map(move |side| {
-                let row = move |info: &MessageInfo| (name(channel), info.name, (info.fields)());
-                table(channel, side).iter().map(row)
-            })
-        });
-        let hello = ("setup", "Hello", vec!["session"]);
-        let rows = tables.map(|(channel, name, fields)| {
-            (channel, name, fields.into_iter().map(|field| field.name).collect())
-        });
-        rows.chain([hello])
-            .map(|(channel, name, fields)| MessageNames {
-                name: format!("{channel}.{name}"),
-                fields,
-                inner: inner(),
-                is_complete: true,
-            })
-            .collect()
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
@@ -160,6 +140,32 @@ impl Family for Toy {
             flags.0 = Names::from_pairs(all);
         });
         Some(said)
+    }
+}
+
+impl Vocabulary for Toy {
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        let flags = definitions.get_ref::<ParcelFlags>();
+        let inner = ["bytes", "flags", "label", "class", "hand", "text"];
+        let inner = || inner.into_iter().filter(|_| flags.is_some()).collect::<Vec<_>>();
+        let tables = [Channel::Stream, Channel::Steps].into_iter().flat_map(|channel| {
+            Side::BOTH.into_iter().flat_map(move |side| {
+                let row = move |info: &MessageInfo| (name(channel), info.name, (info.fields)());
+                table(channel, side).iter().map(row)
+            })
+        });
+        let hello = ("setup", "Hello", vec!["session"]);
+        let rows = tables.map(|(channel, name, fields)| {
+            (channel, name, fields.into_iter().map(|field| field.name).collect())
+        });
+        rows.chain([hello])
+            .map(|(channel, name, fields)| MessageNames {
+                name: format!("{channel}.{name}"),
+                fields,
+                inner: inner(),
+                is_complete: true,
+            })
+            .collect()
     }
 
     fn advice(&self) -> Option<&'static str> {
