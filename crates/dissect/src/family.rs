@@ -217,6 +217,7 @@ pub struct Start<'s> {
 }
 
 /// The faults of a key file, one line each, for [`Family::read_keys`].
+#[cfg(any(feature = "ki", feature = "mxo", feature = "tera"))]
 pub(crate) fn key_errors(errors: &[Diagnostic]) -> Vec<String> {
     let line = |error: &Diagnostic| {
         let (line, column) = (error.line(), error.column());

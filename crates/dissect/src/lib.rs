@@ -48,16 +48,20 @@ pub mod filter;
 #[doc(hidden)]
 pub mod fuzzing;
 mod item;
+#[cfg(feature = "ki")]
 mod ki;
 mod knowledge;
 mod line;
+#[cfg(feature = "mxo")]
 mod mxo;
 mod overview;
 mod registry;
 mod render;
 mod session;
 mod sink;
+#[cfg(feature = "tera")]
 mod tera;
+#[cfg(feature = "uru")]
 mod uru;
 mod vocabulary;
 
@@ -68,15 +72,19 @@ pub use dissection::{Dissection, Feed, Options, Scratch};
 pub use families::Families;
 pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};
 pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire};
+#[cfg(feature = "ki")]
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
 pub use line::{Blob, Line};
+#[cfg(feature = "mxo")]
 pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};
 pub use registry::KeysError;
 pub use render::Format;
 pub use session::{Decision, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
+#[cfg(feature = "tera")]
 pub use tera::TeraDefinitions;
+#[cfg(feature = "uru")]
 pub use uru::UruDefinitions;
 pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};

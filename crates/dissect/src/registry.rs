@@ -12,9 +12,13 @@ use crate::vocabulary::ClassRow;
 
 /// The built-in families, in the order in which they are asked to recognise a conversation.
 static STANDARD: &[&dyn Family] = &[
+    #[cfg(feature = "ki")]
     &crate::ki::Ki,
+    #[cfg(feature = "mxo")]
     &crate::mxo::Mxo,
+    #[cfg(feature = "tera")]
     &crate::tera::Tera,
+    #[cfg(feature = "uru")]
     &crate::uru::Uru,
 ];
 
