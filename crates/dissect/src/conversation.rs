@@ -295,8 +295,8 @@ impl Conversation {
         let mut text = String::with_capacity(ENDS);
         let _ = write!(text, "{client} > {server}");
         let body = ItemBody::Note(Note::opened(text));
-        let (family, from, ends) = (family.name(), Side::Client, Some(&self.ends));
-        out(Item { stamp, family, from, ends, range: 0..0, body });
+        let item = Item::new(stamp, family.name(), Side::Client, 0..0, body);
+        out(item.with_ends(&self.ends));
     }
 
     /// Tells what was captured, if that is asked for.
@@ -319,14 +319,8 @@ impl Conversation {
             State::Read(family, _) => family.name(),
             State::Undecided { .. } | State::Unknown => "",
         };
-        out(Item {
-            stamp,
-            family,
-            from,
-            ends: Some(&self.ends),
-            range,
-            body: ItemBody::Wire(wire),
-        });
+        let item = Item::new(stamp, family, from, range, ItemBody::Wire(wire));
+        out(item.with_ends(&self.ends));
     }
 
     fn give_up(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
@@ -340,8 +334,8 @@ impl Conversation {
         for family in known.families.iter() {
             if let Some(text) = family.missed(&opening) {
                 let body = ItemBody::Note(Note::problem(text));
-                let (family, from, ends) = (family.name(), Side::Client, Some(&self.ends));
-                out(Item { stamp, family, from, ends, range: 0..0, body });
+                let item = Item::new(stamp, family.name(), Side::Client, 0..0, body);
+                out(item.with_ends(&self.ends));
             }
         }
         for HeldPiece { side, stamp, bytes, missing } in held {
@@ -356,7 +350,7 @@ impl Conversation {
 
 /// Names the ends in every item.
 fn with<'o>(ends: &'o Ends, out: &'o mut dyn FnMut(Item<'_>)) -> impl FnMut(Item<'_>) + 'o {
-    move |item| out(Item { ends: Some(ends), ..item })
+    move |item| out(item.with_ends(ends))
 }
 
 fn captured(is_datagram: bool, bytes: &[u8]) -> Wire<'_> {

@@ -502,28 +502,22 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
         let (stream, packet) = (item.stamp.stream, packet_text(item.stamp));
         let what = format!("{} message {name}, conversation {stream}, {packet}", item.family);
         let note = Note::problem(defect.report(&what, item.bytes()));
-        let (stamp, family, from) = (item.stamp, item.family, item.from);
-        let (ends, range) = (item.ends, item.range.clone());
-        let body = ItemBody::Note(note);
-        self.problem(before, &Item { stamp, family, from, ends, range, body });
+        self.problem(before, &item.replaced_by(note));
     }
 
     fn count_and_show(&mut self, item: &Item<'_>) {
         let name = &mut self.scratch.name;
         name.clear();
         item.push_name(name);
-        match item.note().map(|note| note.kind) {
-            None if matches!(item.body, ItemBody::Wire(_)) => {}
-            None => {
-                count(self.overview, item, name);
-                let is_whole = item.message().is_none_or(|message| message.is_whole());
-                self.overview.problems += u64::from(!is_whole);
-            }
-            Some(NoteKind::Problem) => self.overview.problems += 1,
-            // Gaps count for every conversation, recognised or not.
-            Some(_) => {}
+        match &item.body {
+            ItemBody::Message(_) => count(self.overview, item, name),
+            ItemBody::Note(Note { kind: NoteKind::Problem, .. }) => self.overview.problems += 1,
+            // Gaps are counted as they are captured, whether or not a family reads them.
+            ItemBody::Note(_) | ItemBody::Wire(_) => {}
         }
         (self.show)(item, self.scratch, self.sink);
+        // Only now: if `show` built a tree, the message need not be decoded again.
+        self.overview.problems += u64::from(!item.is_whole());
     }
 
     /// Reports a panic outside of any message.
@@ -532,8 +526,7 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
         let (stream, packet) = (stamp.stream, packet_text(stamp));
         let reading = format!("{family} conversation {stream}, given up at {packet} of {side}");
         let body = ItemBody::Note(Note::problem(defect.report(&reading, bytes)));
-        let (ends, range) = (None, 0..0);
-        self.problem(self.sink.len(), &Item { stamp, family, from: side, ends, range, body });
+        self.problem(self.sink.len(), &Item::new(stamp, family, side, 0..0, body));
     }
 
     /// Shows the report of a panic in place of what stands behind `before`.

@@ -1,6 +1,7 @@
 //! What a conversation consists of: messages, and notes about what is none.
 
 use core::any::Any;
+use core::cell::Cell;
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
@@ -148,6 +149,8 @@ pub struct Item<'i> {
     pub range: Range<u64>,
     /// What it is.
     pub body: ItemBody<'i>,
+    /// Whether the message decodes without an error, once that is known.
+    is_whole: Cell<Option<bool>>,
 }
 
 /// The ends of a conversation.
@@ -310,6 +313,30 @@ impl Note {
 }
 
 impl<'i> Item<'i> {
+    /// An item without addresses.
+    #[must_use]
+    pub const fn new(
+        stamp: Stamp,
+        family: &'static str,
+        from: Side,
+        range: Range<u64>,
+        body: ItemBody<'i>,
+    ) -> Self {
+        Self { stamp, family, from, ends: None, range, body, is_whole: Cell::new(None) }
+    }
+
+    /// The same item with the addresses of its conversation.
+    #[must_use]
+    pub(crate) fn with_ends(self, ends: &'i Ends) -> Self {
+        Self { ends: Some(ends), ..self }
+    }
+
+    /// A note in place of this item.
+    #[must_use]
+    pub(crate) fn replaced_by(&self, note: Note) -> Self {
+        Self { body: note.into(), ..self.clone() }
+    }
+
     /// Appends the dotted name: `auth.AcctLoginRequest`; for notes the word of their kind.
     pub fn push_name(&self, name: &mut String) {
         match &self.body {
@@ -399,9 +426,23 @@ impl<'i> Item<'i> {
     #[must_use]
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         match &self.body {
-            ItemBody::Message(message) => message.tree(tree, limits),
+            ItemBody::Message(message) => {
+                let tree = message.tree(tree, limits);
+                self.is_whole.set(Some(tree.error().is_none()));
+                tree
+            }
             ItemBody::Note(_) | ItemBody::Wire(_) => tree.recycle(),
         }
+    }
+
+    /// Whether a message decodes without an error; true for notes. If its tree was built before,
+    /// this costs nothing. Otherwise the message is decoded once.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let Some(message) = self.message() else { return true };
+        let is_whole = self.is_whole.get().unwrap_or_else(|| message.is_whole());
+        self.is_whole.set(Some(is_whole));
+        is_whole
     }
 
     /// Encodes the message anew from its JSON, with the definitions that its tree was made with.
@@ -417,6 +458,57 @@ impl<'i> Item<'i> {
             ItemBody::Message(message) => message.encode(fields),
             ItemBody::Note(note) => Err(Error::value("a message", note.kind.name())),
             ItemBody::Wire(_) => Err(Error::value("a message", "a piece of a stream")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message that counts how often it is decoded.
+    #[derive(Debug, Default)]
+    struct Counted(Cell<u32>);
+
+    impl Message for Counted {
+        fn push_name(&self, _: &mut String) {}
+
+        fn bytes(&self) -> &[u8] {
+            &[]
+        }
+
+        fn is_message(&self) -> bool {
+            true
+        }
+
+        fn is_whole(&self) -> bool {
+            self.0.set(self.0.get() + 1);
+            false
+        }
+
+        fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+            self.0.set(self.0.get() + 1);
+            let mut tree = tree.recycle();
+            tree.set_error(Error::value("a whole message", "half of one"));
+            tree
+        }
+
+        fn encode(&self, _: &Json) -> Result<Vec<u8>> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_message_is_decoded_once() {
+        for builds_tree in [true, false] {
+            let message = Counted::default();
+            let body = ItemBody::Message(&message);
+            let item = Item::new(Stamp::default(), "toy", Side::Client, 0..0, body);
+            if builds_tree {
+                let _ = item.tree(Tree::new(), &Limits::DEFAULT);
+            }
+            assert!(!item.is_whole() && !item.is_whole());
+            assert_eq!(message.0.get(), 1);
         }
     }
 }

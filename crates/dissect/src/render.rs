@@ -99,7 +99,7 @@ fn write_text(
         item.push_inside(out);
         item.push_number(out);
         out.push_str(reset);
-        if item.message().is_some_and(|message| !message.is_whole()) {
+        if !item.is_whole() {
             let _ = write!(out, "  {red}! cannot be read to its end{reset}");
         }
         out.push('\n');

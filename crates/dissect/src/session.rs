@@ -190,7 +190,7 @@ impl Emit<'_> {
     fn body(&mut self, body: ItemBody<'_>) {
         let Self { stamp, family, from, .. } = *self;
         // Sessions know of no addresses.
-        (self.out)(Item { stamp, family, from, ends: None, range: self.range.clone(), body });
+        (self.out)(Item::new(stamp, family, from, self.range.clone(), body));
     }
 }
 

@@ -163,8 +163,7 @@ mod tests {
 
     fn tell(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let body = ItemBody::Note(Note::warning(text.to_owned()));
-        let (family, from) = ("letters", Side::Client);
-        out(Item { stamp, family, from, ends: None, range: 0..0, body });
+        out(Item::new(stamp, "letters", Side::Client, 0..0, body));
     }
 
     impl Session for Letter {

@@ -138,7 +138,7 @@ mod tests {
         ) {
             let (Input::Bytes(_), Some(text)) = (input, self.0.take()) else { return };
             let body = ItemBody::Note(Note::warning(format!("saw {text}")));
-            out(Item { stamp, family: "notes", from, ends: None, range: 0..0, body });
+            out(Item::new(stamp, "notes", from, 0..0, body));
         }
     }
 
