@@ -1,4 +1,4 @@
-//! Conversations: recognised by content, then read by their family.
+//! A conversation is recognised by its content, then read by its family.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -12,24 +12,24 @@ use crate::item::{Ends, Item, ItemBody, Note, Stamp, Wire};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
 
-/// The most bytes kept of a conversation that is not recognised yet: what one side may say before
-/// the capture shows the first word of the other, a TCP window.
+/// How much of an unrecognised conversation is kept. One side can send a full TCP window before the
+/// capture shows the other side's first packet.
 const MAX_UNDECIDED_BYTES: usize = 64 << 10;
-/// Two ends of IPv4 as text have no more bytes.
+/// Enough for two IPv4 addresses with ports as text.
 const ENDS: usize = 48;
-/// What a piece counts beside its bytes.
+/// What a piece costs in addition to its bytes.
 const PIECE_BYTES: usize = 64;
 
-/// What the user knows that helps to read conversations.
+/// Everything a conversation can use besides its own bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known<'k> {
     pub(crate) keys: &'k Keys,
     pub(crate) definitions: &'k Definitions,
     pub(crate) families: Families,
     pub(crate) facts: &'k Facts,
-    /// What was computed in advance for the conversation.
+    /// The result of preparing this conversation, if any.
     pub(crate) prepared: Option<&'k Prepared>,
-    /// The conversation of which what was captured is told too.
+    /// The conversation whose captured bytes are reported too.
     pub(crate) wire: Option<u64>,
 }
 
@@ -41,32 +41,33 @@ impl Known<'_> {
     }
 }
 
-/// How a conversation came to be.
+/// Facts about a conversation that the capture layer determines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kind {
-    /// Its beginning is missing.
+    /// Whether the beginning is missing.
     pub(crate) midstream: bool,
-    /// It is UDP.
+    /// Whether it is UDP.
     pub(crate) datagrams: bool,
 }
 
-/// A conversation of a capture on its way through recognition and reading.
+/// A conversation that is recognised and then read.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     state: State,
     stream: u64,
-    /// The packet that came last, for what is reported at the end.
+    /// The last packet, which dates everything reported at the end.
     last: Option<Stamp>,
-    /// Client and server change places: the capture began in the middle and had them wrong.
+    /// Whether client and server are swapped: the capture began in the middle and mistook one for
+    /// the other.
     swapped: bool,
     ends: Ends,
     /// Whether the beginning is missing.
     midstream: bool,
     /// Whether it is UDP.
     datagrams: bool,
-    /// Whether the ends were reported.
+    /// Whether its recognition was reported.
     told: bool,
-    /// Where the next bytes of each side stand, if what was captured is to be told too.
+    /// The stream position of each side, if captured bytes are reported.
     wire: Option<[u64; 2]>,
 }
 
@@ -78,8 +79,8 @@ enum State {
 }
 
 impl Conversation {
-    /// A conversation that has just begun. `forced` skips recognition; true when client and server
-    /// have to change places.
+    /// A new conversation. `forced` skips recognition, and says whether client and server are
+    /// swapped.
     pub(crate) fn new(
         stream: u64,
         ends: [SocketAddr; 2],
@@ -103,7 +104,7 @@ impl Conversation {
         Self { state, stream, last, swapped, ends, midstream, datagrams, told, wire }
     }
 
-    /// The family, once it is known.
+    /// The family, once recognised.
     pub(crate) fn family(&self) -> Option<&'static dyn Family> {
         match &self.state {
             State::Read(family, _) => Some(*family),
@@ -111,7 +112,7 @@ impl Conversation {
         }
     }
 
-    /// Bytes: a segment, or a datagram.
+    /// Takes a segment or a datagram.
     pub(crate) fn data(
         &mut self,
         known: Known<'_>,
@@ -164,7 +165,7 @@ impl Conversation {
             }
             State::Unknown => {}
         }
-        // Behind what was complete before it.
+        // Items that were complete before the gap have been reported first.
         self.tell_wire(stamp, side, Wire::Missing(length), out);
     }
 
@@ -182,7 +183,7 @@ impl Conversation {
         }
     }
 
-    /// What other conversations should know.
+    /// Facts for other conversations.
     pub(crate) fn facts(&mut self) -> Vec<Fact> {
         match &mut self.state {
             State::Read(_, session) => session.facts(),
@@ -190,7 +191,7 @@ impl Conversation {
         }
     }
 
-    /// The keys that it was read with.
+    /// The keys it was read with.
     pub(crate) fn secrets(&self) -> Option<String> {
         match &self.state {
             State::Read(_, session) => session.secrets(),
@@ -198,12 +199,12 @@ impl Conversation {
         }
     }
 
-    /// Whether it keeps something until it learns a fact.
+    /// Whether it holds input until it learns a fact.
     pub(crate) fn waits(&self) -> bool {
         matches!(&self.state, State::Read(_, session) if session.waits())
     }
 
-    /// Learns what others stated.
+    /// Learns facts from other conversations.
     pub(crate) fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let stamp = self.last_stamp(stamp);
         let Self { state, ends, .. } = self;
@@ -212,22 +213,22 @@ impl Conversation {
         }
     }
 
-    /// Where what comes behind everything stands: at the last packet.
+    /// The stamp of items reported after the last packet.
     fn last_stamp(&self, stamp: Stamp) -> Stamp {
         Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) }
     }
 
-    /// Whether its beginning is missing.
+    /// Whether the beginning is missing.
     pub(crate) fn is_midstream(&self) -> bool {
         self.midstream
     }
 
-    /// Whether the end that opened it is the server.
+    /// Whether the server opened the connection, as far as the capture shows.
     pub(crate) fn is_swapped(&self) -> bool {
         self.swapped
     }
 
-    /// The side that bytes of this one are of.
+    /// The actual sender of what `side` seems to send.
     pub(crate) fn side(&self, side: Side) -> Side {
         if self.swapped { side.other() } else { side }
     }
@@ -237,7 +238,7 @@ impl Conversation {
         let State::Undecided { held, bytes } = &mut self.state else {
             return;
         };
-        // With a hole in it, the beginning is missing too.
+        // Without its first bytes, a stream's beginning is missing too.
         self.midstream |= held.last().is_some_and(|piece| piece.missing > 0);
         let midstream = self.midstream;
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
@@ -275,7 +276,7 @@ impl Conversation {
         self.state = State::Read(family, session);
     }
 
-    /// Names the ends, once.
+    /// Reports the recognition, once.
     fn introduce(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         if let Some(family) = self.family() {
             self.named(family, Some(stamp), out);
@@ -299,7 +300,7 @@ impl Conversation {
         out(item.with_ends(&self.ends));
     }
 
-    /// Tells what was captured, if that is asked for.
+    /// Reports captured bytes, if requested.
     fn tell_wire(
         &mut self,
         stamp: Stamp,
@@ -348,7 +349,7 @@ impl Conversation {
     }
 }
 
-/// Names the ends in every item.
+/// Adds the addresses to every item.
 fn with<'o>(ends: &'o Ends, out: &'o mut dyn FnMut(Item<'_>)) -> impl FnMut(Item<'_>) + 'o {
     move |item| out(item.with_ends(ends))
 }
@@ -357,7 +358,6 @@ fn captured(is_datagram: bool, bytes: &[u8]) -> Wire<'_> {
     if is_datagram { Wire::Datagram(bytes) } else { Wire::Bytes(bytes) }
 }
 
-/// A segment, or a datagram.
 fn input(is_datagram: bool, bytes: &[u8]) -> Input<'_> {
     if is_datagram { Input::Datagram(bytes) } else { Input::Bytes(bytes) }
 }

@@ -1,5 +1,8 @@
-//! The one crate that knows all families. It finds codecs by name, recognises conversations by
-//! content, runs the filter language, and writes text and JSON lines.
+//! Dissects the traffic of all supported families: finds codecs by name, recognises conversations
+//! by content, runs the filter language, and writes text and JSON lines.
+//!
+//! Each family is a feature: `ki`, `mxo`, `tera` and `uru`, all on by default. A program for one
+//! world needs only one of them.
 //!
 //! ```
 //! use worldwire_core::{Limits, Side};
@@ -23,18 +26,19 @@
 //! | module or type | what it is |
 //! | --- | --- |
 //! | [`Codec`] | decodes a blob to a tree, and encodes JSON back to bytes |
-//! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes of its conversations |
-//! | [`Family`], [`Families`] | what there is to know of a family; the list of them |
-//! | [`Session`], [`RelaySession`] | a conversation that is read or relayed, free of captures |
-//! | [`Watched`], [`Interpreter`] | either of them, made of a family's connection and what turns its pieces into items |
-//! | [`Sink`] | collects the text or the values that items become |
-//! | [`Defect`] | a panic that was caught, as a report |
+//! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes |
+//! | [`Family`], [`Families`] | the protocol of one family; the list of families |
+//! | [`Vocabulary`] | a family's names, for filters and help |
+//! | [`Session`], [`RelaySession`] | reads or relays one conversation, without a capture |
+//! | [`Watched`], [`Interpreter`] | make both from a family's connection |
+//! | [`Sink`] | collects the text or values that items are turned into |
+//! | [`Defect`] | a caught panic, as a report |
 //! | [`filter`] | selects items |
-//! | [`Format`] | writes items as text and as JSON lines |
-//! | [`Line`] | such a line of JSON, which can be encoded |
-//! | [`Definitions`] | layouts of messages, from files that users supply |
+//! | [`Format`] | writes items as text or JSON lines |
+//! | [`Line`] | a message as such a JSON line, to be encoded |
+//! | [`Definitions`] | layouts of messages, built in and from the user's files |
 //! | [`Keys`] | secrets that decrypt traffic |
-//! | [`Facts`] | what conversations tell each other |
+//! | [`Facts`] | facts that conversations share |
 
 mod codec;
 mod conversation;

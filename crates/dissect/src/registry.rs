@@ -1,4 +1,4 @@
-//! The families that worldwire comes with, and what is asked of all of them.
+//! The built-in families, and what uses all of them together.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ static STANDARD: &[&dyn Family] = &[
 ];
 
 impl Families {
-    /// The families that worldwire comes with.
+    /// The built-in families, as far as their features are enabled.
     #[must_use]
     pub const fn standard() -> Self {
         Self::new(STANDARD)
@@ -31,20 +31,17 @@ impl Families {
 }
 
 impl Codec {
-    /// All codecs of the standard families, by family and name.
+    /// All codecs of the built-in families, by family and name.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         Families::standard().codecs()
     }
 
-    /// The codec of that name.
-    ///
-    /// # Errors
-    /// Value, with the nearest known name.
+    /// The codec of that name; the error suggests the nearest known name.
     pub fn named(name: &str) -> Result<&'static Self> {
         Families::standard().codec(name)
     }
 
-    /// The classes of objects that it reads; none for most codecs.
+    /// The classes of objects that the codec reads. Most codecs have none.
     #[must_use]
     pub fn classes(&self) -> Vec<ClassRow> {
         Families::standard()
@@ -53,7 +50,7 @@ impl Codec {
             .collect()
     }
 
-    /// The types in the layout of one of its fields whose values have names.
+    /// The types in a field's layout whose values have names.
     pub fn named_types(
         &self,
         layout: &str,
@@ -66,7 +63,7 @@ impl Codec {
         types.iter().copied().filter(move |(name, _)| has(name))
     }
 
-    /// The fields of a format that is no message; none where nobody wrote them down.
+    /// The fields of a format that is not a message; empty if they are undocumented.
     #[must_use]
     pub fn layout(&self) -> Vec<FieldInfo> {
         Families::standard()
@@ -77,38 +74,33 @@ impl Codec {
 }
 
 impl Keys {
-    /// Reads a key file. One file can hold the keys of several families; each reads its own part,
-    /// in the project's own TOML form and in every spelling that the family knows.
+    /// Reads a key file. One file can hold the keys of several families. Each family reads its own
+    /// part, in worldwire's TOML format and in every other format it supports.
     ///
     /// # Errors
-    /// All faults of the file, each with line and column; [`KeysError::NoKeyFile`] when most of its
-    /// lines are at fault, [`KeysError::Nothing`] when it holds no key at all.
+    /// All faults of the file, each with line and column. [`KeysError::NotAKeyFile`] if most lines
+    /// are faulty, [`KeysError::Empty`] if it has no keys.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
         Self::parse_for(Families::standard(), text)
     }
 
     /// Reads a key file for these families.
-    ///
-    /// # Errors
-    /// As [`Self::parse`].
     pub fn parse_for(families: Families, text: &str) -> Result<Self, KeysError> {
         let mut keys = Self::none();
         keys.add_for(families, text)?;
         Ok(keys)
     }
 
-    /// Reads another key file, over what is there. What one file may say once, several may say
-    /// only alike.
+    /// Adds the keys of another file. Two files may repeat a key, but not contradict each other.
     ///
     /// # Errors
-    /// As [`Self::parse`], and what contradicts what is there. Parts of the file may have been
-    /// added then.
+    /// As [`Self::parse`], and any contradiction. Parts of the file may then have been added.
     pub fn add(&mut self, text: &str) -> Result<(), KeysError> {
         self.add_for(Families::standard(), text)
     }
 
     fn add_for(&mut self, families: Families, text: &str) -> Result<(), KeysError> {
-        // Some editors put a byte-order mark in front.
+        // Some editors put a byte-order mark first.
         let text = text.trim_start_matches('\u{feff}');
         let mut found = false;
         for family in families.iter() {
@@ -123,22 +115,22 @@ impl Keys {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeysError {
-    /// The part of a family has faults: a line each.
+    /// A family's part of the file has faults, one line each.
     Faults(Vec<String>),
-    /// It is some other file: so many of its lines cannot be read.
+    /// Most of its lines cannot be read, so it is not a key file.
     NoKeyFile {
-        /// The lines.
+        /// How many lines cannot be read.
         lines: usize,
     },
-    /// There is no key in the file.
+    /// The file has no keys.
     Nothing,
 }
 
 impl KeysError {
-    /// The error for a text with these faults. One that has little but faults is something else
-    /// and merely looks like a key file in a line or two.
+    /// The error for a text with these faults. If little else is in it, the file is something else
+    /// and only resembles a key file in a line or two.
     fn of(text: &str, faults: Vec<String>) -> Self {
-        /// A key file in which everything is wrong has fewer.
+        /// Even a key file with a fault in every line has fewer.
         const MANY: usize = 16;
         let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
         let count = faults.len();
@@ -176,13 +168,13 @@ impl Default for Definitions {
 }
 
 impl Definitions {
-    /// What is built in, and nothing else.
+    /// The built-in definitions of the built-in families.
     #[must_use]
     pub fn built_in() -> Self {
         Self::built_in_for(Families::standard())
     }
 
-    /// What is built into these families.
+    /// The built-in definitions of these families.
     #[must_use]
     pub fn built_in_for(families: Families) -> Self {
         let mut definitions = Self::none_for(families);
@@ -190,7 +182,7 @@ impl Definitions {
         definitions
     }
 
-    /// Nothing, not even what is built in, for these families.
+    /// No definitions at all, for these families.
     #[must_use]
     pub fn none_for(families: Families) -> Self {
         let mut definitions = Self::empty();
@@ -198,30 +190,30 @@ impl Definitions {
         definitions
     }
 
-    /// The families that there are.
+    /// The families that these definitions are for.
     #[must_use]
     pub fn families(&self) -> Families {
         self.get_ref().copied().unwrap_or(Families::standard())
     }
 
-    /// Nothing, not even what is built in.
+    /// No definitions at all.
     #[must_use]
     pub fn none() -> Self {
         Self::none_for(Families::standard())
     }
 
-    /// Whether a file may hold definitions, by its name alone.
+    /// Whether a file of this name can hold definitions.
     #[must_use]
     pub fn may_be_in(&self, name: &str) -> bool {
         self.families().iter().any(|family| family.may_define(name))
     }
 
-    /// Reads files, told by their names (with folders) and contents. `None` when none of them holds
-    /// definitions of a known kind; else all that is to be said about them. Type lists of KI are
-    /// compiled elsewhere, see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
+    /// Adds definitions from files, given as name with directories and content. Returns all errors
+    /// and warnings, or `None` if no file holds definitions of a known kind. KI's type lists are
+    /// compiled separately, see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
     ///
-    /// Files that belong together have to come together: TERA's definitions can include each
-    /// other. What came before stays, and gives way to files of the same name.
+    /// Files that depend on each other, such as TERA definitions with includes, must come in one
+    /// call. A file replaces an earlier one of the same name.
     pub fn add<N: AsRef<str>, B: AsRef<[u8]>>(
         &mut self,
         files: impl IntoIterator<Item = (N, B)>,
@@ -237,8 +229,8 @@ impl Definitions {
     }
 }
 
-/// What is built in and a little of TERA and Uru, once for all fuzz runs: making it takes longer than a
-/// run.
+/// Built-in definitions plus a few for TERA and Uru. Built once for all fuzz runs, because building
+/// takes longer than a run.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn definitions() -> &'static Definitions {
     static DEFINITIONS: std::sync::LazyLock<Definitions> = std::sync::LazyLock::new(|| {
@@ -305,10 +297,10 @@ mod tests {
             let alone = Codec::named("uru.net-message").unwrap().decode(bytes, &options);
             let said = alone.error().unwrap().to_string();
             assert!(said.contains(wanted), "{said}");
-            // The bytes are there all the same.
+            // The bytes are shown nevertheless.
             assert!(alone.find("message").is_some());
 
-            // Inside a message of the connection it costs no more than itself.
+            // Inside a message, only this field is affected.
             let mut buffer = vec![2, 0];
             buffer.extend([bytes[0], bytes[1], 0, 0, u8::try_from(bytes.len()).unwrap(), 0, 0, 0]);
             buffer.extend(bytes);
@@ -329,7 +321,7 @@ mod tests {
             ("tera.packet", &[8, 0, 5, 0, 1, 0, 0, 0][..]),
             ("ki.dml", &[7, 20, 6, 0, 1, 0]),
             ("uru.auth", &[1, 0, 0x96]),
-            // A record, a text and a list, each a value by itself.
+            // The top-level value is a record, a text or a list.
             ("uru.net-message", &[0x6b, 2, 1, 0]),
             // An abstract class, an unknown one, and a payload that does not inflate.
             ("uru.net-message", &[0x5e, 2, 0, 0, 0, 0]),

@@ -1,4 +1,4 @@
-//! How conversations of a capture learn from each other, whatever the batches are.
+//! Passes facts between conversations, independently of batch boundaries.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use super::task::{Show, Task};
 use super::{Batch, Dissection};
 use crate::sink::Sink;
 
-/// How many conversations may wait for a fact behind their end.
+/// How many closed conversations can wait for a fact.
 const MAX_LINGERING: usize = 1024;
 
 impl Dissection {
-    /// Goes through a batch once more, in capture order: facts become known behind the events that
-    /// stated them, and the tasks that stopped because they wait read the rest of their events.
+    /// Goes through a batch a second time, in capture order. Facts take effect after the events
+    /// that stated them, and tasks that stopped to wait for a fact read the rest of their events.
     ///
-    /// All other tasks are done. So only what depends on facts is read one after the other, and
-    /// only in the batch in which the facts are stated.
+    /// All other tasks are done by then. So only the conversations that depend on facts are read
+    /// sequentially, and only in batches with facts.
     pub(super) fn exchange<S: Sink>(
         &mut self,
         batch: &Batch,
@@ -26,14 +26,14 @@ impl Dissection {
         if !is_last && !tasks.iter().any(concerns) {
             return;
         }
-        // Who learns at once: tasks by the numbers of their conversations.
+        // The tasks that learn new facts immediately, by conversation number.
         let mut waiting: BTreeMap<u64, usize> = BTreeMap::new();
         let idle = self.open.iter().filter(|(_, open)| open.waits());
         let idle: Vec<u64> = idle.map(|(stream, _)| *stream).collect();
         for stream in idle {
             tasks.push(Task::new(stream, self.open.remove(&stream)));
         }
-        // Every event at which something is stated or may be waited for, with its task.
+        // Every event that states a fact or may have to wait for one, with its task.
         let mut moments: Vec<(usize, usize)> = Vec::new();
         for (place, task) in tasks.iter().enumerate() {
             moments.extend(task.facts.iter().map(|(event, _)| (*event, place)));
@@ -80,7 +80,8 @@ impl Dissection {
         }
     }
 
-    /// Makes known what a task stated at an event, to all that wait; those may state more.
+    /// Publishes the facts that a task stated at an event. Waiting tasks learn them, and may state
+    /// more.
     fn spread<S: Sink>(
         &mut self,
         event: usize,
@@ -127,7 +128,8 @@ mod tests {
     use crate::vocabulary::{MessageNames, Vocabulary};
     use crate::{Options, Scratch};
 
-    /// A family whose conversations say one letter: one states a fact, all others wait for it.
+    /// A family whose conversations send single letters: `s` states a fact, and all others wait for
+    /// it.
     #[derive(Debug)]
     struct Letters;
 
@@ -203,7 +205,7 @@ mod tests {
         }
     }
 
-    /// What is told of conversations that say these letters and close, one behind the other.
+    /// The notes of conversations that send these letters and close, one after another.
     fn told(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
         let mut packets = Vec::new();
         for (number, letter) in (1_u16..).zip(letters) {
@@ -254,7 +256,7 @@ mod tests {
             let never = told(&["b", "c"], batch);
             assert_eq!(never, [0, 1].map(|stream| line(stream, "never learned")), "{batch}");
         }
-        // Only so many are kept; the ones that came first.
+        // Only the first ones are kept.
         let many = vec!["w"; MAX_LINGERING + 2];
         let never = told(&many, 1000);
         assert_eq!(never.len(), many.len());

@@ -1,4 +1,4 @@
-//! What the conversations of a batch need and families compute for many of them at once.
+//! Lets families compute in advance what the conversations of a batch need.
 
 use rayon::prelude::*;
 use worldwire_core::Side;
@@ -9,13 +9,13 @@ use crate::defect::catch_defect;
 use crate::family::{BEGINNING, Family, Prepared};
 use crate::sink::Sink;
 
-/// How many conversations are prepared together; threads share such portions.
+/// How many conversations are prepared together. Threads share the work in such portions.
 const PORTION: usize = 64;
-/// How many events of a conversation are looked at for the first bytes of its client.
+/// How many events of a conversation are searched for its client's first bytes.
 const MAX_EVENTS: usize = 16;
 
-/// Lets the families compute in advance what the conversations will need that begin in this batch.
-/// What they say of themselves later decides whether it is used.
+/// Lets the families prepare the conversations that begin in this batch. Recognition decides later
+/// which result is used.
 pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &Options) {
     let mut bytes = Vec::new();
     let mut places = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &O
     let of = |family: &dyn Family| -> Vec<Option<Prepared>> {
         let portions = beginnings.par_chunks(PORTION);
         let prepared = portions.flat_map_iter(|portion| {
-            // A panic costs the advance only.
+            // A panic only costs the preparation.
             let prepared = catch_defect(|| family.prepare(&options.keys, portion));
             let prepared = prepared.unwrap_or_default().into_iter().map(Some);
             prepared.chain(core::iter::repeat(None)).take(portion.len()).map(Option::flatten)
@@ -48,7 +48,8 @@ pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &O
     }
 }
 
-/// Adds the first bytes of the client, if the conversation begins in this batch; false if not.
+/// Appends the first bytes of the client. Returns false if the conversation did not begin in this
+/// batch.
 fn begins<S: Sink>(task: &Task<S>, batch: &Batch, bytes: &mut Vec<u8>) -> bool {
     let mut events = task.events.iter().map(|event| &batch.events[*event].what);
     match events.next() {
@@ -86,8 +87,8 @@ mod tests {
     use crate::vocabulary::{MessageNames, Vocabulary};
     use crate::{Dissection, Scratch};
 
-    /// A family that prepares its conversations by writing down what it saw of them. It has nothing
-    /// for those that say `-`, and breaks on those that say `!`.
+    /// A family that prepares conversations by noting what it saw of them. It returns nothing for
+    /// conversations that send `-`, and panics for those that send `!`.
     #[derive(Debug)]
     struct Notes;
 
@@ -110,7 +111,7 @@ mod tests {
                 let text = String::from_utf8_lossy(bytes).into_owned();
                 (text != "-").then(|| Arc::new(text) as Prepared)
             };
-            // The last one has nothing, because the list is short.
+            // The last conversation gets nothing, because the list is too short.
             beginnings[..beginnings.len() - 1].iter().map(note).collect()
         }
 
@@ -142,7 +143,8 @@ mod tests {
         }
     }
 
-    /// What conversations saw that say these pieces, all in one batch or a packet at a time.
+    /// The notes of conversations that send these pieces, either all in one batch or one packet per
+    /// batch.
     fn saw(talks: &[&[(Side, &str)]], at_once: bool) -> Vec<(u64, String)> {
         let mut packets = Vec::new();
         for (number, pieces) in (1_u16..).zip(talks) {

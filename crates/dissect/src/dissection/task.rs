@@ -1,4 +1,4 @@
-//! The share of one conversation in a batch.
+//! One conversation's share of a batch.
 
 use super::{Batch, Held, Open, Options, Scratch, Tell, What};
 use crate::conversation::{Conversation, Known};
@@ -8,39 +8,38 @@ use crate::item::{Item, Stamp};
 use crate::knowledge::{Fact, Facts};
 use crate::sink::Sink;
 
-/// Where output stands in a batch: behind which event, and what there is of one event in which
-/// order.
+/// A position in a batch's output: the index of the event, and the order within its output.
 pub(super) type Part = (usize, u64);
 
-/// Most names of items have no more bytes.
+/// Enough for most item names.
 const NAME: usize = 64;
 
-/// The events of one conversation in a batch, and what became of them.
+/// The events of one conversation in a batch, and their output.
 pub(super) struct Task<S> {
     pub(super) open: Option<Open>,
     pub(super) stream: u64,
-    /// Its events, by their places in the batch.
+    /// Its events, as indices into the batch.
     pub(super) events: Vec<usize>,
     /// How many of them were read.
     pub(super) read: usize,
     pub(super) sink: S,
-    /// What was added to the sink, and how much was in it behind each.
+    /// Every addition to the sink, with the sink's length after it.
     pub(super) parts: Vec<(Part, usize)>,
-    /// What the conversation stated, and at which event.
+    /// The facts that the conversation stated, with the event.
     pub(super) facts: Vec<(usize, Fact)>,
     pub(super) closed: bool,
-    /// What was computed for it in advance.
+    /// The result of preparing the conversation, if any.
     pub(super) prepared: Option<Prepared>,
     scratch: Scratch,
 }
 
-/// What turns items into output.
+/// The function that turns items into output.
 pub(super) trait Show<S>: Fn(&Item<'_>, &mut Scratch, &mut S) + Sync {}
 
 impl<S, F: Fn(&Item<'_>, &mut Scratch, &mut S) + Sync> Show<S> for F {}
 
 impl<S: Sink> Task<S> {
-    /// Nothing to read yet.
+    /// A task without events.
     pub(super) fn new(stream: u64, open: Option<Open>) -> Self {
         Self {
             open,
@@ -56,7 +55,7 @@ impl<S: Sink> Task<S> {
         }
     }
 
-    /// Makes room for so many events and what becomes of each.
+    /// Reserves space for this many events and their output.
     pub(super) fn expect(&mut self, events: usize) {
         self.events.reserve_exact(events);
         self.parts.reserve_exact(events);
@@ -64,7 +63,7 @@ impl<S: Sink> Task<S> {
         self.scratch.name.reserve(NAME);
     }
 
-    /// Reads its events up to the one behind which it has to wait for a fact.
+    /// Reads its events, up to the first after which it waits for a fact.
     pub(super) fn run(
         &mut self,
         batch: &Batch,
@@ -75,18 +74,18 @@ impl<S: Sink> Task<S> {
         while !self.waits() && self.step(batch, options, facts, 0, show) {}
     }
 
-    /// Whether its conversation keeps something until it learns a fact.
+    /// Whether its conversation holds input until it learns a fact.
     pub(super) fn waits(&self) -> bool {
         self.open.as_ref().is_some_and(Open::waits)
     }
 
-    /// The event that it read last.
+    /// The last event that was read.
     pub(super) fn last_event(&self) -> Option<usize> {
         self.events.get(self.read.checked_sub(1)?).copied()
     }
 
-    /// Reads its next event; false when there is none. What comes out has this order among the
-    /// output of the event.
+    /// Reads the next event. Returns false if there is none. `order` sorts the output among that of
+    /// the same event.
     pub(super) fn step(
         &mut self,
         batch: &Batch,
@@ -136,7 +135,7 @@ impl<S: Sink> Task<S> {
                 }
             }
             Err(defect) => {
-                // Its state may be half changed: nothing more is read of it.
+                // The panic may have left it inconsistent, so it is not used again.
                 *conversation = None;
                 tell.given_up(&defect, what.side(), what.bytes(batch), *stamp);
             }
@@ -146,7 +145,7 @@ impl<S: Sink> Task<S> {
         true
     }
 
-    /// Learns, if it waits and has not seen all of these facts yet.
+    /// Learns the known facts, if it waits and has not seen all of them.
     pub(super) fn learn(
         &mut self,
         event: usize,
@@ -165,7 +164,7 @@ impl<S: Sink> Task<S> {
             conversation.learn(facts, stamp, tell);
         });
         if !open.waits() {
-            // What it waits for next is another fact.
+            // It can now wait for another fact.
             open.learned = None;
             if open.closing.is_some() {
                 self.end(options, facts, show);
@@ -174,7 +173,7 @@ impl<S: Sink> Task<S> {
         self.conclude(event, order);
     }
 
-    /// Ends a conversation that was closed while it waited.
+    /// Ends a conversation that closed while it waited.
     pub(super) fn give_up(
         &mut self,
         event: usize,
@@ -199,7 +198,7 @@ impl<S: Sink> Task<S> {
         }
     }
 
-    /// Behind everything that was read: notes what came out of it.
+    /// Records the output and facts of what was just read.
     fn conclude(&mut self, event: usize, order: u64) {
         let length = self.sink.len();
         if length != self.parts.last().map_or(0, |part| part.1) {

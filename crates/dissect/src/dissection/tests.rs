@@ -1,4 +1,4 @@
-//! What a panic costs, and what comes out in which order.
+//! The cost of panics, and the order of output.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -18,7 +18,7 @@ thread_local! {
 /// Conversation, name and text of an item.
 type Told = (u64, String, String);
 
-/// Panics where a test wants it.
+/// Panics if the test requested it.
 pub(super) fn break_down(stamp: &Stamp) {
     assert!(stamp.packet != Some(BREAKS_AT.get()), "on purpose");
 }

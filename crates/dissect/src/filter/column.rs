@@ -1,4 +1,4 @@
-//! Single values of messages, for tables.
+//! Table columns: single values of messages.
 
 use core::fmt::Write as _;
 
@@ -11,8 +11,11 @@ use super::run::{Held, each};
 use super::{Filter, FilterError, Subject, known_names};
 use crate::knowledge::Definitions;
 
-/// A column of a table: a field of every message, such as `transId`, of one kind of message, such as
-/// `auth.AcctLoginRequest.accountName`, or what is known about messages, such as `time`.
+/// A column of a table. It is one of:
+///
+/// - a field of every message that has it: `transId`
+/// - a field of one kind of message: `auth.AcctLoginRequest.accountName`
+/// - metadata of every message: `time`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     name: String,
@@ -21,8 +24,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Reads the name of a column: a field as a filter has it, behind the name of a message and a
-    /// dot if it is a field of that message only.
+    /// Reads a column name: a field as in a filter, or a message name, a dot and a field.
     ///
     /// # Errors
     /// What is wrong with the field and where, as for a filter.
@@ -34,7 +36,7 @@ impl Column {
         let field = |name: &str| text.strip_prefix(name)?.strip_prefix('.');
         let of = all.filter(|name| field(name).is_some()).max_by_key(|name| name.len());
         let rest = of.and_then(field).unwrap_or(text);
-        // What is read as the test whether it is there is a field and nothing else.
+        // Only a plain field reads as a test for existence.
         let Expression::Exists(path) = Filter::parse(&format!("exists({rest})"))?.0 else {
             let problem = Problem::new(0, "the name of a field", format!("`{rest}`"));
             return Err(problem.in_filter(rest));
@@ -43,13 +45,13 @@ impl Column {
         Ok(Self { name: text.to_owned(), of, path })
     }
 
-    /// As it was written.
+    /// The name as the user wrote it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The messages that have the column, to be checked for names that nothing has.
+    /// A filter for the messages that have the column, to check its names.
     #[must_use]
     pub fn filter(&self) -> Filter {
         let there = Expression::Exists(self.path.clone());
@@ -61,20 +63,20 @@ impl Column {
         }
     }
 
-    /// Whether it says something of the message itself, rather than what every message has.
+    /// Whether the column is a field rather than metadata, which every message has.
     #[must_use]
     pub fn is_field(&self) -> bool {
         !self.path.is_known()
     }
 
-    /// Appends the value of a message; false when it has none. Several values of lists stand behind
-    /// each other with a `;` between them, records and whole lists as JSON.
+    /// Appends the value of a message, and returns whether it has one. Several values are separated
+    /// by `;`. Records and whole lists are written as JSON.
     pub fn write(&self, subject: &Subject<'_>, out: &mut String) -> bool {
         if self.of.as_ref().is_some_and(|of| !of.fits(subject.family, subject.name)) {
             return false;
         }
         if self.path.is_name() {
-            // The short one, at the top of some trees, says less.
+            // Some trees have a short name at the top level. The full name says more.
             out.push_str(subject.name);
             return true;
         }
@@ -85,7 +87,7 @@ impl Column {
             }
             count += 1;
             write_held(held, out);
-            // Its elements come next.
+            // Its elements follow.
             matches!(held, Held::Node(node) if matches!(node.value(), Value::List | Value::Record))
         });
         count > 0
@@ -97,7 +99,7 @@ fn write_held(held: Held<'_>, out: &mut String) {
         Held::Node(node) => {
             let start = out.len();
             write_node(node, Style::default(), out);
-            // A text is written as it is, not as JSON.
+            // Text is written verbatim, not as a JSON string.
             let plain = out.get(start..).and_then(|json| serde_json::from_str::<String>(json).ok());
             if let Some(text) = plain {
                 out.truncate(start);

@@ -1,4 +1,4 @@
-//! Fields that a filter asks for and no message has: most likely their names are misspelt.
+//! Finds fields in filters that no message has. Most of them are misspelled.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +12,15 @@ use crate::vocabulary::MessageNames;
 /// A field that no message has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
-    /// The name that is not known.
+    /// The unknown name.
     pub name: String,
-    /// The nearest one that is, or the way to the field of that name that stands further inside.
+    /// The most similar known name, or the path to a nested field of that name.
     pub nearest: Option<String>,
-    /// Whether all names that could stand there are known. Otherwise a message may have it all the
-    /// same.
+    /// Whether all possible names are known. If not, a message may have the field after all.
     pub is_certain: bool,
 }
 
-/// Names at the top of trees and in them that no definition tells: what families show beside the
-/// fields, and what is known about every message.
+/// Names in trees that no definition lists: what families show beside the fields, and metadata.
 const COMMON: &[&str] = &[
     "body",
     "bytes",
@@ -47,13 +45,13 @@ const COMMON: &[&str] = &[
     "time",
     "version",
 ];
-/// What a message may hold.
+/// A message and its possible fields.
 pub(super) struct Known<'d> {
     pub(super) family: &'static str,
     pub(super) names: MessageNames<'d>,
 }
 
-/// The fields in a filter that no message has: of those that the filter names, if it names some.
+/// The fields in a filter that no message has. If the filter also names messages, only those count.
 pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownField> {
     let known = known(definitions);
     let mut found = Vec::new();
@@ -63,14 +61,14 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
     found
 }
 
-/// The names on the way to each field.
+/// The names on the path to each field.
 pub(super) fn names(expression: &Expression) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, _| found.extend(path_names(path)));
     found
 }
 
-/// The names under which a filter asks for what is known about every message.
+/// The metadata that a filter tests, by name.
 pub(super) fn metadata(expression: &Expression) -> Vec<&str> {
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, _| {
@@ -81,7 +79,7 @@ pub(super) fn metadata(expression: &Expression) -> Vec<&str> {
     found
 }
 
-/// The names on the way to a field; `None` for what is known about every message.
+/// The names on the path to a field; `None` for metadata.
 pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
     let skipped = match path.start() {
         Start::Message(_) | Start::Anywhere(Some(_)) => return None,
@@ -95,7 +93,8 @@ pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
     Some(names.collect())
 }
 
-/// Goes through all paths, with what each has to pass and the messages that are named beside it.
+/// Calls `see` for all paths, with the condition on each and the messages that the filter names
+/// beside it.
 pub(super) fn each_path<'f>(
     expression: &'f Expression,
     scope: &mut Vec<&'f Pattern>,
@@ -134,7 +133,7 @@ fn check_path(
         scope.iter().all(|pattern| pattern.fits(known.family, &known.names.name))
     };
     let messages: Vec<&Known<'_>> = known.iter().filter(in_scope).collect();
-    // Messages may be known by their number only.
+    // The message may be known only by number.
     if messages.is_empty() {
         return None;
     }
@@ -143,7 +142,7 @@ fn check_path(
     let mut is_first = true;
     for step in steps {
         let Step::Name(name) = step else {
-            // An element of whatever there is.
+            // An element of some list.
             is_first = false;
             continue;
         };
@@ -161,18 +160,19 @@ fn check_path(
             let is_certain = is_first || messages.iter().all(|message| message.names.is_complete);
             return Some(UnknownField { name: name.to_string(), nearest, is_certain });
         }
-        // At the top there are the fields and what stands beside them.
+        // `fields` and its siblings are at the top.
         is_first = is_first && &**name == "fields";
     }
     None
 }
 
-/// Whether names of this kind can stand anywhere: remarks of ours, and properties without a name.
+/// Whether names of this kind are possible anywhere: worldwire's own remarks, and nameless
+/// properties.
 fn is_free(name: &str) -> bool {
     name.starts_with(['$', '_']) || name.starts_with("0x")
 }
 
-/// Whether a word is a field, or the way to one.
+/// Whether a word is a field or a path to one.
 pub(super) fn is_field(word: &str, definitions: &Definitions) -> bool {
     let known = known(definitions);
     let is_known = |(index, name): (usize, &str)| {
@@ -185,12 +185,13 @@ pub(super) fn is_field(word: &str, definitions: &Definitions) -> bool {
     word.split('.').enumerate().all(is_known)
 }
 
-/// The name that was most likely meant: one that begins with what was typed, else the nearest one.
+/// The name that was probably meant: one that starts with what was typed, else the most similar
+/// one.
 pub(super) fn nearest_name<'n>(
     typed: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    /// Fewer letters begin too many names.
+    /// Shorter words are a prefix of too many names.
     const LEAST: usize = 3;
     let names: BTreeSet<&str> = names.into_iter().collect();
     let begins = |name: &&&str| {
@@ -201,7 +202,7 @@ pub(super) fn nearest_name<'n>(
     longer.filter(|_| typed.len() >= LEAST).copied().or_else(|| nearest(typed, names))
 }
 
-/// All messages, with what they may hold.
+/// All messages with their possible fields.
 pub(super) fn known(definitions: &Definitions) -> Vec<Known<'_>> {
     let of = |family: &'static dyn Family| {
         let messages = family.vocabulary().messages(definitions).into_iter();

@@ -1,4 +1,4 @@
-//! Text to filters.
+//! Parses filters.
 
 use winnow::Parser;
 use winnow::combinator::{alt, opt, repeat, separated};
@@ -15,13 +15,13 @@ use super::input::{
 };
 use super::value;
 
-/// The most bytes a filter may have.
+/// How many bytes a filter can have.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// The most parentheses and `not`s inside each other.
+/// How deeply parentheses and `not`s can be nested.
 pub(super) const MAX_DEPTH: usize = 64;
-/// The most steps of one path.
+/// How many steps a path can have.
 pub(super) const MAX_STEPS: usize = 64;
-/// Reads a whole filter.
+/// Parses a whole filter.
 pub(super) fn parse(filter: &str) -> Result<Expression, FilterError> {
     if filter.len() > MAX_BYTES {
         let wanted = format!("at most {MAX_BYTES} bytes");
@@ -31,7 +31,7 @@ pub(super) fn parse(filter: &str) -> Result<Expression, FilterError> {
     match whole(&mut input) {
         Ok(expression) => Ok(expression),
         Err(ErrMode::Cut(problem) | ErrMode::Backtrack(problem)) => Err(problem.in_filter(filter)),
-        // Only said of input that comes in parts.
+        // Only occurs with partial input.
         Err(ErrMode::Incomplete(_)) => Err(problem(&input, "more").in_filter(filter)),
     }
 }
@@ -122,12 +122,12 @@ fn test(input: &mut Input<'_>) -> Outcome<Expression> {
     Ok(Expression::Message(Pattern(head.word.into())))
 }
 
-/// What a test begins with.
+/// The start of a test.
 struct Head<'f> {
     at: usize,
     /// A path or a pattern.
     word: &'f str,
-    /// Steps that only a path has: `[3].x`.
+    /// Steps that only a path can have: `[3].x`.
     further: Vec<Step>,
 }
 
@@ -154,7 +154,7 @@ fn head<'f>(input: &mut Input<'f>) -> Outcome<Head<'f>> {
     Err(ErrMode::Cut(problem(input, wanted).hint(hint)))
 }
 
-/// `[3]`, `[*]` or `["a name"]`, and names behind it: `[3].parentId`.
+/// `[3]`, `[*]` or `["a name"]`, and names after it: `[3].parentId`.
 fn bracket(input: &mut Input<'_>) -> Outcome<Vec<Step>> {
     literal("[").parse_next(input)?;
     space(input)?;
@@ -230,7 +230,7 @@ impl Head<'_> {
     }
 }
 
-/// The operator and what stands right of it, if there is one.
+/// The operator and its operand, if any.
 fn check(input: &mut Input<'_>) -> Outcome<Option<Check>> {
     space(input)?;
     let at = input.current_token_start();
@@ -256,10 +256,10 @@ fn check(input: &mut Input<'_>) -> Outcome<Option<Check>> {
     }))
 }
 
-/// Operators in letters that are no comparisons.
+/// Operators in letters, except comparisons.
 const OPERATORS: [&str; 6] = ["contains", "startswith", "endswith", "matches", "has", "in"];
 
-/// `==` and its kin, also as the words that other programs have for them.
+/// `==` and the other comparisons, also in the letters that other programs use.
 fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let at = input.current_token_start();

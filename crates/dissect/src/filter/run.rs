@@ -1,4 +1,4 @@
-//! Filters asked about messages.
+//! Matches filters against messages.
 
 use core::cell::Cell;
 use core::cmp::Ordering;
@@ -16,7 +16,7 @@ use super::moment::{date, seconds};
 use super::number::{Count, Number};
 use crate::item::Time;
 
-/// Whether a message is what the filter asks for.
+/// Whether a message matches.
 pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
     match expression {
         Expression::Message(pattern) => pattern.fits(subject.family, subject.name),
@@ -31,7 +31,7 @@ pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
 fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
     let any = |test: &mut dyn FnMut(Held<'_>) -> bool| look(path, subject, test) == Some(true);
     match check {
-        // There, and nothing of it is equal.
+        // True if the field exists and none of its values is equal.
         Check::Compare(Comparison::NotEqual, literal) => {
             look(path, subject, &mut |held| held.equals(literal)) == Some(false)
         }
@@ -65,9 +65,9 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
     }
 }
 
-/// Shows what a path leads to, piece by piece, until one passes. `None` when it leads nowhere,
-/// otherwise whether something passed. The first place that has the path is the only one that
-/// counts: the fields, the top of the tree, what is known about the message.
+/// Calls `test` with each value at a path until one passes. Returns `None` if the path leads
+/// nowhere, otherwise whether a value passed. Only the first place that has the path counts: the
+/// fields, then the top of the tree, then the metadata.
 fn look(
     path: &Path,
     subject: &Subject<'_>,
@@ -82,7 +82,7 @@ fn look(
     there.then_some(outcome.is_break())
 }
 
-/// Shows what a path leads to, piece by piece, until somebody has seen enough.
+/// Calls `see` with each value at a path until it returns true.
 pub(super) fn each<'s>(path: &Path, subject: &Subject<'s>, see: &mut dyn FnMut(Held<'s>) -> bool) {
     let _ = search(path, subject, &mut |held| match see(held) {
         true => Break(()),
@@ -90,7 +90,7 @@ pub(super) fn each<'s>(path: &Path, subject: &Subject<'s>, see: &mut dyn FnMut(H
     });
 }
 
-/// A visitor of what a path leads to, who may have seen enough.
+/// A visitor for values, which can stop the search.
 type Show<'v, 's> = dyn FnMut(Held<'s>) -> ControlFlow<()> + 'v;
 
 fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> ControlFlow<()> {
@@ -110,7 +110,7 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
                 }
             }
             top(subject.tree, path.steps(), &mut seen)?;
-            // The name at the top is the short one; the dotted one is a name of the message too.
+            // The name at the top of the tree is the short one. The dotted name counts too.
             if there.get() && known != Some(Known::Name) {
                 return Continue(());
             }
@@ -123,8 +123,8 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
     }
 }
 
-/// Follows a path from the top of a tree. Where all of it is fields, as in a message without a
-/// definition, `fields` is the top itself, as it is in JSON lines.
+/// Follows a path from the top of a tree. If the tree has only fields, as for a message without a
+/// definition, `fields` means the top itself, as in JSON lines.
 fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> ControlFlow<()> {
     let steps = match steps.split_first() {
         Some((Step::Name(name), rest @ [_, ..]))
@@ -150,10 +150,10 @@ fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> Contr
     }
 }
 
-/// The most lists inside each other that are entered without an index.
+/// How many nested lists are searched without an index.
 const MAX_LISTS: u32 = 128;
 
-/// Follows a path from a node. Every node is met at most once.
+/// Follows a path from a node. Visits every node at most once.
 fn walk<'s>(
     node: NodeRef<'s, 's>,
     steps: &[Step],
@@ -170,7 +170,7 @@ fn walk<'s>(
             }
             plain(node).map_or(Continue(()), |bytes| show(Held::Node(bytes)))
         }
-        // A name on a list means any of its elements.
+        // A name applied to a list means any of its elements.
         Some((Step::Name(_), _)) if list => {
             elements().try_for_each(|child| walk(child, steps, lists - 1, show))
         }
@@ -188,14 +188,14 @@ fn walk<'s>(
     }
 }
 
-/// The bytes of a field beside which something stands that was read from them: the field is still
-/// what it would be without.
+/// The bytes of a field that also shows what was decoded from them. Filters treat such a field as
+/// plain bytes.
 fn plain<'s>(node: NodeRef<'s, 's>) -> Option<NodeRef<'s, 's>> {
     let first = node.children().next().filter(|_| matches!(node.value(), Value::Record))?;
     (first.name() == "bytes" && matches!(first.value(), Value::Span(_))).then_some(first)
 }
 
-/// What a path leads to.
+/// The value that a path leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Held<'s> {
     Node(NodeRef<'s, 's>),
@@ -207,7 +207,7 @@ pub(super) enum Held<'s> {
 }
 
 impl<'s> Subject<'s> {
-    /// What is known, of one end or of both.
+    /// The metadata, for one or both ends.
     fn known(&self, known: Known) -> [Option<Held<'s>>; 2] {
         let is_client = self.from == Side::Client.name();
         let [from, to] = match is_client {
@@ -237,7 +237,7 @@ impl<'s> Subject<'s> {
 }
 
 impl<'s> Held<'s> {
-    /// The number that it is, or that its text reads as.
+    /// Its number, or the number that its text parses to.
     fn count(self) -> Option<Count> {
         let node = match self {
             Self::Node(node) => node,
@@ -260,7 +260,7 @@ impl<'s> Held<'s> {
         })
     }
 
-    /// The text, or the bytes of what is none: what a text in a filter is held against.
+    /// Its text, or its bytes if it is not text. Compared with text in a filter.
     fn logical(self) -> Option<Cow<'s, [u8]>> {
         match self {
             Self::Node(node) => match node.value() {
@@ -278,7 +278,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The bytes as they stand in their layer: what bytes in a filter are held against.
+    /// Its bytes as stored in their layer. Compared with bytes in a filter.
     fn stored(self) -> Option<Cow<'s, [u8]>> {
         match self {
             Self::Node(node) => Some(Cow::Borrowed(match node.value() {
@@ -290,7 +290,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The bytes, if it is some that are no text.
+    /// Its bytes, unless it is text.
     fn bytes(self) -> Option<&'s [u8]> {
         let Self::Node(node) = self else { return None };
         match node.value() {
@@ -299,7 +299,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The text, if it is one.
+    /// Its text, if any.
     fn text(self) -> Option<Cow<'s, str>> {
         match self {
             Self::Node(node) => match node.value() {
@@ -312,7 +312,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The number that an enumeration or a set of flags has, and the names for it.
+    /// The number of an enumeration or of flags, with the names.
     fn named(self) -> Option<(i64, &'s Names)> {
         match self {
             Self::Node(node) => match node.value() {
@@ -364,7 +364,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// How it stands to a value of the filter, if the two can be told apart.
+    /// Its order relative to a value in the filter; `None` if the two cannot be compared.
     fn order(self, literal: &Literal) -> Option<Ordering> {
         match literal {
             Literal::Null | Literal::Bool(_) => None,
@@ -403,7 +403,7 @@ impl<'s> Held<'s> {
         mask.is_some_and(|mask| mask != 0 && bits & mask == mask)
     }
 
-    /// Whether it begins or ends with a value of the filter.
+    /// Whether it starts or ends with a value in the filter.
     fn part(self, literal: &Literal, is_part: fn(&[u8], &[u8]) -> bool) -> bool {
         match literal {
             Literal::Text(text) => {
@@ -453,13 +453,13 @@ impl<'s> Held<'s> {
     }
 }
 
-/// The whole number that a text reads as.
+/// The whole number that a text parses to.
 fn whole(text: &str) -> Option<Count> {
     let unsigned = text.parse::<u64>().map(i128::from);
     unsigned.or_else(|_| text.parse::<i64>().map(i128::from)).ok().map(Count::Whole)
 }
 
-/// Numbers that have names and no digits.
+/// Matches floats that have a name instead of digits.
 fn is_odd_float(value: f64, text: &str) -> bool {
     match text {
         "NaN" => value.is_nan(),
@@ -469,8 +469,7 @@ fn is_odd_float(value: f64, text: &str) -> bool {
     }
 }
 
-/// Whether stored bytes are a text, without making the text. What is no valid text equals a text
-/// when its bytes do.
+/// Whether stored bytes equal a text, without decoding them. Invalid text is compared as bytes.
 fn span_equals(form: Form, stored: &[u8], wanted: &Text) -> bool {
     let text = wanted.as_str();
     match form {
@@ -489,14 +488,14 @@ fn span_equals(form: Form, stored: &[u8], wanted: &Text) -> bool {
     }
 }
 
-/// Whether little-endian units, some bits of them turned over, are a text.
+/// Whether little-endian UTF-16 units, with the bits in `turned` inverted, equal a text.
 fn units(stored: &[u8], turned: u16, text: &str) -> bool {
     let (units, rest) = stored.as_chunks::<2>();
     rest.is_empty()
         && units.iter().map(|unit| u16::from_le_bytes(*unit) ^ turned).eq(text.encode_utf16())
 }
 
-/// Whether bytes are no valid text, and are the bytes of `text` themselves.
+/// Whether bytes are invalid text, and equal the bytes of `text`.
 fn no_text(form: Form, stored: &[u8], text: &str) -> bool {
     stored.len() == text.len()
         && matches!(form.read(stored), Content::Bytes(bytes) if *bytes == *text.as_bytes())

@@ -1,5 +1,4 @@
-//! Values that a filter compares fields with and that no field can have: most likely they are
-//! misspelt.
+//! Finds values in filters that the compared field cannot have. Most of them are misspelled.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -13,19 +12,18 @@ use crate::family::Family;
 use crate::knowledge::Definitions;
 use crate::vocabulary::ValueNames;
 
-/// A value that a field is compared with and cannot have.
+/// A value that the compared field cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownValue {
-    /// The field, as the filter writes it.
+    /// The field as written.
     pub field: String,
     /// The value.
     pub value: String,
-    /// The nearest one that the field can have.
+    /// The most similar value that the field can have.
     pub nearest: Option<String>,
-    /// What the field can be, if that is quickly said: `` `client` or `server` ``.
+    /// What the field can be, if the list is short: `` `client` or `server` ``.
     pub wanted: Option<String>,
-    /// Whether all values that the field can have are known. Otherwise it may have this one all the
-    /// same.
+    /// Whether all values of the field are known. If not, it may have this one after all.
     pub is_certain: bool,
 }
 
@@ -44,7 +42,7 @@ impl fmt::Display for UnknownValue {
     }
 }
 
-/// The values in a filter that the fields beside them cannot have.
+/// The values in a filter that the compared fields cannot have.
 pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownValue> {
     let mut found = Vec::new();
     let mut known: Option<Table<'_>> = None;
@@ -75,7 +73,7 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
     found
 }
 
-/// The words without quotes that fields are compared with, each with the names on the way there.
+/// The words without quotes that fields are compared with, each with the names on the path.
 pub(super) fn words(expression: &Expression) -> Vec<(Vec<&str>, &str)> {
     let mut found = Vec::new();
     fields::each_path(expression, &mut Vec::new(), &mut |path, check, _| {
@@ -107,7 +105,7 @@ fn literals(check: &Check) -> Vec<&Literal> {
     }
 }
 
-/// What is known of all families.
+/// The vocabulary of all families.
 struct Table<'d> {
     messages: Vec<Known<'d>>,
     values: Vec<(&'static str, ValueNames<'d>)>,
@@ -139,14 +137,14 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// The messages that are asked for.
+    /// The messages that the filter asks for.
     fn in_scope(&self, scope: &[&Pattern]) -> Vec<&Known<'d>> {
         let fits =
             |known: &&Known<'_>| scope.iter().all(|it| it.fits(known.family, &known.names.name));
         self.messages.iter().filter(fits).collect()
     }
 
-    /// What is known about a message: by whom, of which family, and numbers.
+    /// Checks the metadata: sender, family and numbers.
     fn check_fact(
         &self,
         path: &Path,
@@ -184,7 +182,7 @@ impl<'d> Table<'d> {
             return None;
         }
         let field = path.to_string();
-        // A field of that name would come first.
+        // A field of that name would take precedence.
         let has = |known: &&Known<'_>| known.names.fields.contains(&&*field);
         let is_certain = is_alone || !self.in_scope(scope).iter().any(has);
         let (wanted, possible) = match fact {
@@ -199,7 +197,7 @@ impl<'d> Table<'d> {
         Some(UnknownValue { field, value, nearest, wanted: Some(wanted), is_certain })
     }
 
-    /// A text beside a number, or a value beside a record that holds it.
+    /// Finds text compared with a number, and values compared with a record that holds them.
     fn check_shape(
         &self,
         path: &Path,
@@ -218,7 +216,7 @@ impl<'d> Table<'d> {
             .collect();
         families.sort_unstable();
         families.dedup();
-        // Where several families have it, it may be anything.
+        // If several families have the field, it can be anything.
         let [family] = families[..] else { return None };
         let (field, value) = (path.to_string(), literal.to_string());
         let holder = self.holders.iter().find(|(of, name, _)| *of == family && **name == **last);
@@ -239,7 +237,7 @@ impl<'d> Table<'d> {
         Some(UnknownValue { field, value, nearest: None, wanted: Some(wanted), is_certain: true })
     }
 
-    /// The name of a value of an enumeration, or of a flag.
+    /// Checks the name of an enumeration value or flag.
     fn check_name(
         &self,
         path: &Path,
@@ -268,7 +266,7 @@ impl<'d> Table<'d> {
         };
         let in_scope = self.in_scope(scope);
         let holders: Vec<&&Known<'_>> = in_scope.iter().filter(holds).collect();
-        // Messages may be known by their number only, and some names stand beside the fields.
+        // Messages may be known only by number, and some names are beside the fields.
         let of: BTreeSet<&str> = match holders.is_empty() {
             true if in_scope.is_empty() => self.families.iter().copied().collect(),
             true => in_scope.iter().map(|known| known.family).collect(),
@@ -283,7 +281,7 @@ impl<'d> Table<'d> {
         if sets.is_empty() || all.clone().any(|name| name == value) {
             return None;
         }
-        // Inside fields there may be more than is known.
+        // Nested fields can have values that are not in the tables.
         let is_outer = names.len() == 1 || (path.start() == Start::Top && names.len() == 2);
         let is_closed = |known: &&&Known<'_>| {
             (is_outer || known.names.is_complete)
@@ -298,7 +296,7 @@ impl<'d> Table<'d> {
     }
 }
 
-/// The nearest name: the same in other letters, else as for fields.
+/// The most similar name: one that differs only in case, else as for fields.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
     let same = names.clone().find(|name| name.eq_ignore_ascii_case(typed));
     same.or_else(|| nearest_name(typed, names)).map(str::to_owned)
@@ -390,7 +388,7 @@ mod tests {
             )]
         );
         assert_eq!(unknown(&format!("{state}.fernGateOpen.value == true")), [""; 0]);
-        // It may be the flags of anything.
+        // The flags could belong to any field.
         assert_eq!(unknown("flags == 3"), [""; 0]);
     }
 

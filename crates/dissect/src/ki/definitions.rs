@@ -1,4 +1,4 @@
-//! Files that define messages, and hints about objects in them.
+//! Reads files that define messages, and hints about objects in their fields.
 
 use worldwire_core::Diagnostic;
 use worldwire_ki::object::Hints;
@@ -7,7 +7,7 @@ use worldwire_ki::schema::{Mode, Protocols};
 use super::{KiObjects, protocols};
 use crate::knowledge::Definitions;
 
-/// Whether a file may hold message XML or hints, by its name alone.
+/// Whether a file of this name can hold message XML or hints.
 pub(super) fn may_define(name: &str) -> bool {
     ends(name, "xml") || ends(name, "toml")
 }
@@ -33,7 +33,7 @@ pub(super) fn define(
     if !found {
         return None;
     }
-    // Which fields the hints mean hangs on the messages.
+    // New messages can change which fields the hints apply to.
     let mut objects = definitions.get_ref::<KiObjects>().cloned().unwrap_or_default();
     objects.resolve(protocols(definitions));
     definitions.set(objects);
@@ -45,7 +45,7 @@ fn is_message_xml(name: &str, bytes: &[u8]) -> bool {
     ends(name, "xml") && bytes.windows(13).any(|window| window == b"_ProtocolInfo")
 }
 
-/// The text of a file with hints about fields of messages.
+/// The text of a file with hints about message fields.
 fn hints<'b>(name: &str, bytes: &'b [u8]) -> Option<&'b str> {
     let text = str::from_utf8(bytes).ok().filter(|_| ends(name, "toml"))?;
     Hints::is_in(text).then_some(text)

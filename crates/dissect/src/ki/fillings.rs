@@ -1,4 +1,4 @@
-//! What stands inside the fields of a conversation's messages.
+//! Shows what the fields of a conversation's messages contain.
 
 use worldwire_core::json::Json;
 use worldwire_core::opener::{Closer, Opener, Site};
@@ -7,7 +7,7 @@ use worldwire_core::{Reader, Result, TreeBuilder};
 use super::objects::KiObjects;
 use super::secrets::Secrets;
 
-/// Reads what stands in the fields of a conversation: its opened secrets, and objects.
+/// Opens fields with login secrets and game objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Fillings<'k> {
     pub(crate) secrets: Secrets<'k>,

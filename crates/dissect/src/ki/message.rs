@@ -1,4 +1,4 @@
-//! A message of a conversation.
+//! A message of a KI conversation.
 
 use core::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use worldwire_ki::schema::Protocols;
 use super::fillings::Fillings;
 use crate::item::Message;
 
-/// A control message or DML message, with what is needed to read it.
+/// A control or DML message, with everything needed to decode it.
 #[derive(Clone, Debug)]
 pub(super) struct KiMessage<'i> {
     pub(super) received: Received<'i>,
@@ -67,7 +67,7 @@ impl Message for KiMessage<'_> {
             Unit::Message { service, order } => {
                 let definition = self.protocols.message(service, order);
                 let large = inside.len() > usize::from(u16::MAX);
-                // Quick for those that fit, which are nearly all.
+                // Fast for messages that fit, which nearly all do.
                 definition.is_some_and(|message| message.fits(self.received.payload()))
                     || RawMessage::decode_named(&mut reader, large, self.protocols).is_ok()
             }
@@ -95,7 +95,7 @@ impl Message for KiMessage<'_> {
         tree
     }
 
-    /// The byte behind a control message, which most frames have.
+    /// The byte after a control message, which most frames have.
     fn push_members(&self, line: &mut String) {
         let Received { unit, bytes, side, .. } = self.received;
         if let Unit::Control(_) = unit
@@ -106,7 +106,7 @@ impl Message for KiMessage<'_> {
         }
     }
 
-    /// A DML message with its header; what relays take.
+    /// A DML message with its header, as relays take it.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
         let Unit::Message { service, order } = self.received.unit else {
             return Err(Error::value("a DML message", "a control message"));

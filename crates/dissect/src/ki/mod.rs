@@ -1,4 +1,4 @@
-//! KI: its codecs, and how its conversations are recognised and read.
+//! KI: codecs, definitions, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
@@ -29,17 +29,17 @@ use session::Reading;
 
 /// Wizard101 and Pirate101.
 ///
-/// Its keys are a [`KeyFile`]; its definitions are [`Protocols`] and [`KiObjects`].
+/// Keys are a [`KeyFile`]; definitions are [`Protocols`] and [`KiObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ki;
 
-/// The definitions of messages.
+/// KI's definitions of messages.
 pub(crate) fn protocols(definitions: &Definitions) -> &Protocols {
     static NONE: LazyLock<Protocols> = LazyLock::new(Protocols::new);
     definitions.get_ref::<Protocols>().unwrap_or_else(|| &NONE)
 }
 
-/// What is known of game objects.
+/// KI's definitions of game objects.
 pub(crate) fn objects(definitions: &Definitions) -> &KiObjects {
     static NONE: LazyLock<KiObjects> = LazyLock::new(KiObjects::default);
     definitions.get_ref::<KiObjects>().unwrap_or_else(|| &NONE)

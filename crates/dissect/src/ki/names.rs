@@ -1,4 +1,4 @@
-//! The names of messages and fields.
+//! KI's vocabulary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{objects, protocols};
 use crate::knowledge::Definitions;
 use crate::vocabulary::{MessageNames, ValueNames};
 
-/// The fields of control messages, and what is in them.
+/// The fields of control messages, and those nested in them.
 const CONTROL: &[&str] = &[
     "sessionId",
     "timeHigh",
@@ -30,7 +30,7 @@ const CONTROL: &[&str] = &[
     "sealed",
     "nonce",
 ];
-/// What is shown inside `STR` fields: opened secrets, and objects.
+/// What `STR` fields can show: decrypted secrets and objects.
 const FILLED: &[&str] =
     &["sessionId", "username", "ck1", "ck2", "object", "envelope", "compressed", "size", "flags"];
 
@@ -53,7 +53,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
         inner.extend(properties.map(|property| &*property.name));
     }
     for message in protocols.iter().flat_map(|protocol| protocol.messages()) {
-        // Only these hold more than a value; the list of all classes is long.
+        // Only these have nested fields. The list of all classes is long, so the others do without.
         let is_open = objects.fields(message).next().is_some();
         let own = message.fields().iter().chain(message.appended());
         all.push(MessageNames {
@@ -66,7 +66,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     all
 }
 
-/// The fields whose values have names: errors, and what the classes of a type list can choose.
+/// Fields whose values have names: errors, and enumerations in a type list's classes.
 pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
     let (protocols, objects) = (protocols(definitions), objects(definitions));
     let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

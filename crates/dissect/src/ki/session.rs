@@ -1,4 +1,4 @@
-//! A conversation of KI.
+//! Recognises and reads KI conversations.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::Note;
 use crate::session::{Emit, Interpreter};
 
-/// After how many pieces a conversation that began before the capture is nobody's.
+/// How many pieces of a conversation are examined if its beginning is missing.
 const MAX_PIECES: usize = 16;
 
-/// Whether what was said first are frames of KI.
+/// Whether the first bytes are KI frames.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     let Opening { pieces: held, datagrams, midstream, .. } = *opening;
     if datagrams || midstream {
-        // Every piece may be the one that begins with a frame, or hold some.
+        // Any piece can start with a frame, or contain one.
         let frames = |piece: &HeldPiece| {
             let begins = frame::recognize(&piece.bytes, MAX_OBSERVED_BYTES) == Some(true);
             let at = if begins { Some(0) } else { frame::find(&piece.bytes, MAX_OBSERVED_BYTES) };
@@ -51,7 +51,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if wait { Verdict::NeedMore } else { Verdict::No }
 }
 
-/// Servers offer sessions, and clients accept them.
+/// Decides the sides: servers offer sessions, and clients accept them.
 fn sides(side: Side, first: &[u8]) -> Verdict {
     let speaker = match frame::control_opcode(first) {
         Some(Opcode::SessionOffer) => Side::Server,
@@ -61,17 +61,17 @@ fn sides(side: Side, first: &[u8]) -> Verdict {
     if speaker == side { Verdict::Yes } else { Verdict::Swapped }
 }
 
-/// What is known while a conversation is read.
+/// The state of reading one conversation.
 #[derive(Debug)]
 pub(super) struct Reading {
     keys: Arc<KeyFile>,
     protocols: Arc<Protocols>,
     objects: Arc<KiObjects>,
-    /// The session in which the client proved a password that the user has.
+    /// The session in which the client proved to have one of the user's passwords.
     proven: Option<Salt>,
-    /// Messages whose definition was found to be of another revision: reported once.
+    /// Messages that did not fit their definition. Each is reported once.
     odd: Vec<(u8, u8)>,
-    /// Messages in which no object was found where one should be: reported once.
+    /// Messages with an unreadable object. Each is reported once.
     unread: Vec<(u8, u8)>,
 }
 
@@ -126,7 +126,7 @@ impl Interpreter<Connection> for Reading {
     }
 }
 
-/// What there is to say about a message that does not fit its definition, the first time.
+/// A warning the first time a message does not fit its definition.
 fn misfit(
     received: &Received<'_>,
     protocols: &Protocols,
@@ -135,7 +135,7 @@ fn misfit(
     let Unit::Message { service, order } = received.unit else { return None };
     let message = protocols.message(service, order)?;
     let payload = received.payload();
-    // Quick for those that fit, which are nearly all.
+    // Fast for messages that fit, which nearly all do.
     if message.fits(payload) || odd.contains(&(service, order)) {
         return None;
     }
@@ -143,7 +143,7 @@ fn misfit(
     Some(format!("{}: {}", protocols.name(message), message.fit(payload)))
 }
 
-/// What there is to say about a message without an object where one should be, the first time.
+/// A warning the first time a message holds an unreadable object.
 fn no_object(
     received: &Received<'_>,
     protocols: &Protocols,

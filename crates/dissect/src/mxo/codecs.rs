@@ -1,4 +1,4 @@
-//! The codecs of MxO.
+//! MxO's codecs.
 
 use worldwire_core::json::Given;
 use worldwire_core::{Messages as _, Reader, Result, Side, Writer};
@@ -40,12 +40,12 @@ macro_rules! login_codec {
     };
 }
 
-/// What to do about a section that the other side sends.
+/// Advice for a section that only the other side sends.
 fn other_side(from: Side) -> String {
     format!("--from {} reads it", from.other())
 }
 
-/// Why the sections of a packet are only bytes, or what they leave open.
+/// Remarks about sections of a packet that are kept as bytes, completely or in part.
 fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let blob = objects(options.definitions).blob(options.from);
     let sections = blob.sections();
@@ -74,7 +74,7 @@ fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     packet.sections.iter().enumerate().flat_map(remarks).collect()
 }
 
-/// What a section leaves open, and what is odd about it.
+/// Remarks about undecoded parts of an object section, and about oddities.
 fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let sections = objects(options.definitions).blob(options.from).sections();
     match Section::decode(&mut Reader::new(data), &sections.context()) {
@@ -103,7 +103,7 @@ fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
     odd.chain(open.map(Remark::problem)).collect()
 }
 
-/// The codec of a packet, or of a plain datagram.
+/// The codec for a packet or a plain datagram.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     let codec = match line.name.split_once('.') {
         Some(("game", _)) => "mxo.packet",
@@ -113,7 +113,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some((codec, line.fields.clone())))
 }
 
-/// All of them, by name.
+/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     login_codec! {
         "mxo.auth", Auth, AuthClientMessage<'_>, AuthServerMessage,

@@ -1,4 +1,4 @@
-//! What users have of MxO: tables of game objects.
+//! MxO's part of the user's definitions: tables of game objects.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use worldwire_mxo::schema::{Objects, Tables, csv_fields, is_csv_header};
 use super::objects::BlobSections;
 use crate::knowledge::Definitions;
 
-/// Tables of game objects, over what is built in.
+/// Tables of game objects, built in and from the user.
 #[derive(Clone, Debug)]
 pub struct MxoObjects {
     tables: Tables,
     objects: Arc<Objects>,
-    /// What reads blobs, by the side that sends them.
+    /// Decodes object sections of blobs, by sender.
     blobs: [BlobSections; 2],
 }
 
@@ -25,14 +25,14 @@ impl Default for MxoObjects {
 }
 
 impl MxoObjects {
-    /// What is built in.
+    /// The built-in tables.
     #[must_use]
     pub fn built_in() -> Self {
         Self::of(Tables::built_in())
     }
 
-    /// Reads tables from those files that hold any, told by their contents, over what is there.
-    /// Returns what is to be said about them; `None` when none holds tables.
+    /// Adds tables from those files whose content looks like one. Returns all errors and warnings,
+    /// or `None` if no file holds a table.
     pub fn add(&mut self, files: &[(&str, &[u8])]) -> Option<Vec<Diagnostic>> {
         let ours = files.iter().filter_map(|(name, bytes)| {
             let text = text_of(bytes)?;
@@ -51,7 +51,7 @@ impl MxoObjects {
         Some(said)
     }
 
-    /// Whether a file holds tables, by its contents.
+    /// Whether a file holds a table, judging by its content.
     #[must_use]
     pub fn are_in(bytes: &[u8]) -> bool {
         text_of(bytes).is_some_and(|text| Form::of(&text).is_some())
@@ -63,26 +63,26 @@ impl MxoObjects {
         Self { tables, objects, blobs }
     }
 
-    /// Classes and goobjs, compiled.
+    /// The compiled classes and goobjs.
     #[must_use]
     pub fn objects(&self) -> &Arc<Objects> {
         &self.objects
     }
 
-    /// What reads the object sections of a blob.
+    /// Decodes the object sections of a blob.
     pub(super) fn blob(&self, from: Side) -> &BlobSections {
         &self.blobs[from.index()]
     }
 
-    /// Classes and goobjs, as they were collected.
+    /// The classes and goobjs before compilation.
     #[must_use]
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 }
 
-/// The text of a file: UTF-8, UTF-16 behind a byte-order mark, or Windows-1252, which the game's own
-/// texts are in. `None` for what is no text.
+/// The text of a file: UTF-8, UTF-16 with a byte-order mark, or Windows-1252 as in the game's own
+/// texts. `None` if it is not text.
 fn text_of(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let wide = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = rest.as_chunks().0.iter().copied().map(unit).collect();
@@ -101,7 +101,7 @@ fn text_of(bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Differs from Latin-1 in 27 characters; five bytes stand for none.
+/// Differs from Latin-1 in 27 characters. Five bytes are undefined.
 fn windows_1252(byte: u8) -> char {
     const FROM_80: [char; 32] = [
         '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
@@ -112,10 +112,10 @@ fn windows_1252(byte: u8) -> char {
     special.copied().unwrap_or_else(|| char::from(byte))
 }
 
-/// The formats of tables that files are recognised by.
+/// The table formats that are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// The format of this project.
+    /// Worldwire's own format.
     Table,
     /// The community's dump.
     Dump,
@@ -130,7 +130,7 @@ enum Form {
 }
 
 impl Form {
-    /// What a text is, by its first line that is not empty.
+    /// The format of a text, judging by its first non-empty line.
     fn of(text: &str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let first = lines.clone().find(|line| !line.starts_with("# "))?;
@@ -141,7 +141,7 @@ impl Form {
             return Some(Self::Dump);
         }
         if first.starts_with('{') {
-            // Other families have JSON too.
+            // Other families use JSON too.
             let has = |key: &str| text.contains(key);
             let is_ours = has("\"goobjects\"") || (has("\"tables\"") && has("\"index\""));
             return is_ours.then_some(Self::Json);
@@ -155,9 +155,9 @@ impl Form {
         named.map(|(form, _)| form).or_else(|| Self::of_rows(text))
     }
 
-    /// What lines of fields are that lack the names of their columns: the first ones are alike.
+    /// The format of rows without a header line, judging by the first ones.
     fn of_rows(text: &str) -> Option<Self> {
-        /// How many lines have to look like a table.
+        /// How many rows must look like a table.
         const LOOK: usize = 8;
         let rows = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let mut rows = rows.filter(|line| !line.starts_with('#')).take(LOOK).map(Self::of_row);
@@ -193,7 +193,7 @@ impl Form {
         }
     }
 
-    /// Classes are read before what names them.
+    /// Classes are read before tables that refer to them.
     fn order(self) -> u8 {
         match self {
             Self::Classes => 0,
@@ -206,8 +206,8 @@ impl Form {
     }
 }
 
-/// Whether a file may hold tables, by its name alone. Of JSON, which may be anything, only what
-/// speaks of goobjs.
+/// Whether a file of this name can hold tables. JSON files qualify only if their name mentions
+/// goobjs.
 pub(super) fn may_define(name: &str) -> bool {
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     let ending = file.rsplit('.').next().unwrap_or_default();

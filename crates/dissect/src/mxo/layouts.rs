@@ -1,10 +1,10 @@
-//! The fields of codecs that are no tables of messages, for people.
+//! The fields of formats without message tables, for documentation.
 
 use std::borrow::Cow;
 
 use worldwire_core::FieldInfo;
 
-/// Name, layout and meaning of a field.
+/// The name, layout and meaning of a field.
 type Row = (&'static str, &'static str, &'static str);
 
 const PACKET: &[Row] = &[
@@ -121,7 +121,7 @@ const OBJECTS: &[Row] = &[
     ("end", "u16", "0; null where it is missing."),
 ];
 
-/// The fields of a codec; none for those that have tables of messages.
+/// The fields of a codec; empty for codecs with message tables.
 pub(super) fn layout(codec: &str) -> Vec<FieldInfo> {
     let rows = match codec {
         "mxo.datagram" => DATAGRAM,

@@ -1,4 +1,4 @@
-//! MxO: its codecs, its object tables, and how its conversations are recognised and read.
+//! MxO: codecs, object tables, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
@@ -29,11 +29,11 @@ pub use views::MxoViews;
 
 /// The Matrix Online.
 ///
-/// Its keys are a [`KeyFile`]; its definitions are [`MxoObjects`].
+/// Keys are a [`KeyFile`]; definitions are [`MxoObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mxo;
 
-/// What is known of game objects.
+/// MxO's definitions of game objects.
 pub(crate) fn objects(definitions: &Definitions) -> &MxoObjects {
     static NONE: LazyLock<MxoObjects> = LazyLock::new(MxoObjects::default);
     definitions.get_ref::<MxoObjects>().unwrap_or_else(|| &NONE)

@@ -1,4 +1,4 @@
-//! The views of a conversation, as its packets change them.
+//! Tracks the views of a conversation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::objects::ObjectSections;
 use super::unread::{Unread, unread};
 use crate::item::Note;
 
-/// The views of one client, followed through the packets of a capture.
+/// The views of one client, tracked through the packets of a capture.
 ///
-/// A capture may miss packets, and objects may have classes that nobody knows. What cannot be read
-/// then is told once for each goobj, view and reason, and left out.
+/// Packets can be missing from a capture, and classes can be unknown. Whatever cannot be decoded as
+/// a result is skipped, and reported once for each goobj, view and reason.
 #[derive(Clone, Debug)]
 pub struct MxoViews {
     replica: Replica,
     told: BTreeSet<Told>,
-    /// The last create that could not be read.
+    /// The last create that could not be decoded.
     failed: Option<Failed>,
-    /// The packet of the last section that could not be read to its end.
+    /// The packet of the last section that could not be decoded completely.
     unread: Option<Place>,
     carried: Carried,
 }
@@ -33,16 +33,16 @@ pub struct MxoViews {
 /// Which creates the client has acknowledged.
 #[derive(Clone, Debug, Default)]
 struct Carried {
-    /// The views that each packet of the server created, by its number.
+    /// The views that each packet of the server created, by packet number.
     by_packet: BTreeMap<u16, Vec<u16>>,
-    /// The same by view, with those of packets that are not acknowledged.
+    /// The same for unacknowledged packets, by view.
     by_view: BTreeSet<(u16, u16)>,
     /// The views whose creates have arrived.
     live: BTreeSet<u16>,
 }
 
 impl Carried {
-    /// A new packet of the server has this number.
+    /// Starts a new packet of the server.
     fn begin(&mut self, number: u16) {
         for view in self.by_packet.remove(&number).into_iter().flatten() {
             self.by_view.remove(&(view, number));
@@ -54,7 +54,7 @@ impl Carried {
         self.by_view.insert((view, number));
     }
 
-    /// What the view was is gone.
+    /// Forgets a view that no longer exists.
     fn forget(&mut self, view: u16) {
         self.live.remove(&view);
         let own: Vec<_> = self.by_view.range((view, 0)..=(view, u16::MAX)).copied().collect();
@@ -74,7 +74,7 @@ impl Carried {
     }
 }
 
-/// What was told already.
+/// What has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
     Goobj(u16),
@@ -99,10 +99,10 @@ enum Odd {
     Other,
 }
 
-/// The number of a packet in its capture, if there is one.
+/// The number of a packet in its capture, if any.
 type Place = Option<u64>;
 
-/// A create that could not be read.
+/// A create that could not be decoded.
 #[derive(Clone, Copy, Debug)]
 struct Failed {
     goid: Option<u16>,
@@ -110,7 +110,7 @@ struct Failed {
 }
 
 impl MxoViews {
-    /// No views yet.
+    /// A tracker without views.
     #[must_use]
     pub fn new(objects: Arc<Objects>) -> Self {
         Self {
@@ -122,17 +122,17 @@ impl MxoViews {
         }
     }
 
-    /// The views.
+    /// The current views.
     #[must_use]
     pub fn replica(&self) -> &Replica {
         &self.replica
     }
 
-    /// Takes in a packet of a side, decrypted, with its number in the capture if it has one.
-    /// Returns what there is to say of it.
+    /// Applies a decrypted packet. `place` is its number in the capture, if any. Returns problems
+    /// and warnings.
     ///
     /// # Errors
-    /// Those of [`Packet::decode`], and the limits on views; views are as they were then.
+    /// Those of [`Packet::decode`], and exceeded limits on views. The views are then unchanged.
     pub fn take(&mut self, from: Side, packet: &[u8], place: Option<u64>) -> Result<Vec<Note>> {
         self.enter(from, packet)?;
         let sections = self.sections(from);
@@ -157,7 +157,8 @@ impl MxoViews {
         Ok(said)
     }
 
-    /// A packet comes, in whatever order: what is read then is read as it was sent.
+    /// Starts a packet. Packets can arrive in any order; each is decoded with the views that
+    /// existed when it was sent.
     ///
     /// # Errors
     /// Those of [`PacketHead::decode`].
@@ -211,7 +212,7 @@ impl MxoViews {
         Ok(())
     }
 
-    /// A section could not be read.
+    /// Records a section that could not be decoded.
     fn fail(&mut self, error: &Error, place: Place) {
         let is_create = |step: &Step| matches!(step, Step::Field(name) if &**name == "create");
         if error.path().any(is_create) {
@@ -220,19 +221,19 @@ impl MxoViews {
         self.unread = Some(place);
     }
 
-    /// Another session begins: there are no views.
+    /// Starts a new session without views.
     pub fn begin_anew(&mut self) {
         self.replica.reset();
         self.carried = Carried::default();
         (self.failed, self.unread) = (None, None);
     }
 
-    /// What reads the sections of a side that come next.
+    /// Decodes the next sections from a side.
     pub(super) fn sections(&self, from: Side) -> ObjectSections<'_> {
         ObjectSections { objects: self.replica.objects(), views: &self.replica, from }
     }
 
-    /// What there is to say of what was not read, or is odd.
+    /// Reports something undecoded or odd.
     fn describe(&mut self, notice: &Notice, place: Place) -> Option<Note> {
         let told = match notice {
             Notice::UnknownCreate { goid } => {
@@ -242,7 +243,7 @@ impl MxoViews {
             Notice::Undecoded { view, fault: Fault::UnknownView } => Told::UnknownView(*view),
             Notice::Undecoded { fault, .. } => Told::Rest(*fault),
             Notice::BadPending { view, .. } => Told::Pending(*view),
-            // One that the client may not have yet is repeated.
+            // A create that the client may have missed is repeated.
             Notice::CreatedAgain(view) if self.carried.live.contains(view) => Told::Again(*view),
             Notice::Replaced(view) => {
                 self.carried.forget(*view);
@@ -256,7 +257,7 @@ impl MxoViews {
             self.unread = Some(place);
         }
         let text = format!("{}{}", at(place), text?);
-        // What is not read to its end is a problem, whatever the reason.
+        // Anything not decoded completely is a problem, whatever the reason.
         let is_problem = matches!(
             notice,
             Notice::Undecoded { .. } | Notice::UnknownCreate { .. } | Notice::BadPending { .. }
@@ -297,7 +298,7 @@ impl MxoViews {
         }
     }
 
-    /// By which class a view is read.
+    /// The class that a view is decoded with.
     fn class_of(&self, view: u16) -> String {
         let view = self.replica.view(view);
         match view.and_then(|view| self.replica.objects().class(view.class())) {
@@ -309,7 +310,7 @@ impl MxoViews {
         }
     }
 
-    /// Where a view may come from that is not known.
+    /// Where an unknown view may come from.
     fn origin(&self) -> String {
         let within = |place: Place| match place {
             Some(number) => format!(" in packet {number}"),
@@ -340,7 +341,7 @@ fn stale_view(notice: &Notice) -> Option<u16> {
     }
 }
 
-/// What a packet that came late says too late.
+/// Reports that a late packet's information is outdated.
 fn late(views: &BTreeSet<u16>) -> String {
     const MAX_NAMED: usize = 8;
     let mut names: Vec<String> = views.iter().take(MAX_NAMED).map(u16::to_string).collect();

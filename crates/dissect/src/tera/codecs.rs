@@ -1,4 +1,4 @@
-//! The codec of TERA.
+//! TERA's codec.
 
 use worldwire_core::Result;
 use worldwire_tera::frame::Header;
@@ -8,13 +8,13 @@ use super::library;
 use crate::codec::{Codec, Remark, Shape, read_opening};
 use crate::line::{Blob, Line};
 
-/// The codec of a message.
+/// The codec for a message.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     if line.name.starts_with("handshake.") {
         return Ok(None);
     }
     let name = line.name.strip_prefix("tera.").ok_or_else(|| line.no_message())?;
-    // Without a definition the fields are the whole message: header and payload.
+    // Without a definition, the fields are the whole message: header and payload.
     let is_whole = ["payload", "opcode"].iter().all(|key| line.fields.get(key).is_some());
     let mut json = if is_whole {
         line.fields.clone()
@@ -30,7 +30,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some(("tera.packet", json)))
 }
 
-/// All of them, by name.
+/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
     name: "tera.packet",
     about: "a message with its header, decrypted",

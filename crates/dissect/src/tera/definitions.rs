@@ -1,4 +1,4 @@
-//! What users have of TERA: definitions, maps of opcodes, and lists beside them.
+//! TERA's part of the user's definitions: messages, opcode maps and related lists.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -15,35 +15,35 @@ use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::version::NotADefinition;
 use worldwire_tera::schema::{FileName, Patch, Problem, Set};
 
-/// Definitions, maps and lists, and what the user says about the build.
+/// Definitions, maps and lists, and the user's choice of build.
 ///
-/// | file | what it is |
+/// | file | content |
 /// | --- | --- |
 /// | `NAME.VERSION.def` | a definition |
 /// | `protocol.REVISION.map`, `sysmsg.VERSION.map` | names and numbers |
-/// | `revisions.json` | which patch a revision is |
-/// | `deprecated.json` | which versions of definitions are outdated |
-/// | `integrity/PATCH.json` | which messages have counter and checksum |
-/// | `data.json` | maps, definitions and deprecations in one |
+/// | `revisions.json` | the patch of each revision |
+/// | `deprecated.json` | outdated versions of definitions |
+/// | `integrity/PATCH.json` | messages with counter and checksum |
+/// | `data.json` | maps, definitions and deprecations in one file |
 #[derive(Default)]
 pub struct TeraDefinitions {
-    /// Everything that was loaded.
+    /// Everything loaded so far.
     library: Library,
-    /// The texts of all definitions, for what comes later and includes them.
+    /// The texts of all definitions. Later definitions can include them.
     texts: BTreeMap<String, Arc<str>>,
-    /// Where they are from.
+    /// The path of each file, by name.
     paths: BTreeMap<String, String>,
-    /// What the user says about the build; it counts more than what clients say.
+    /// The user's choice of build, which overrides what clients report.
     known: Known,
-    /// The builds that were asked for, by revision.
+    /// The builds used so far, by revision.
     builds: Mutex<BTreeMap<Option<u32>, Arc<Packets>>>,
-    /// The one that blobs are read with.
+    /// The build used for blobs.
     shared: OnceLock<Arc<Packets>>,
-    /// How exact the values have to be that messages are made of.
+    /// How exactly values in JSON must fit when messages are encoded.
     leniency: Leniency,
 }
 
-/// Builds without a map that are distinguished.
+/// How many builds without a map are kept apart.
 const MAX_BUILDS: usize = 64;
 
 impl Clone for TeraDefinitions {
@@ -68,24 +68,24 @@ impl fmt::Debug for TeraDefinitions {
 }
 
 impl TeraDefinitions {
-    /// Everything that was loaded.
+    /// Everything loaded so far.
     #[must_use]
     pub fn library(&self) -> &Library {
         &self.library
     }
 
-    /// Says which build it is, or which patch, or which versions are to be used.
+    /// Sets the build, the patch, or the versions of definitions to use.
     pub fn set_known(&mut self, known: Known) {
         self.known = known;
         self.forget();
     }
 
-    /// Says how exact the values have to be that messages are made of.
+    /// Sets how exactly values in JSON must fit when messages are encoded.
     pub fn set_leniency(&mut self, leniency: Leniency) {
         self.leniency = leniency;
     }
 
-    /// The messages of the build that a client names, made at the first question.
+    /// The messages of the build that a client reports. Compiled on first use.
     #[must_use]
     pub fn packets(&self, revision: Option<u32>) -> Arc<Packets> {
         let make = || {
@@ -94,7 +94,7 @@ impl TeraDefinitions {
         };
         let Ok(mut builds) = self.builds.lock() else { return make() };
         let has_map = |revision| self.library.opcodes.contains_key(&revision);
-        // A capture may name any number of builds that nobody has.
+        // A capture can report any number of nonexistent builds.
         if builds.len() >= MAX_BUILDS
             && !builds.contains_key(&revision)
             && revision.is_some_and(|revision| !has_map(revision))
@@ -105,8 +105,8 @@ impl TeraDefinitions {
         Arc::clone(builds.entry(revision).or_insert_with(make))
     }
 
-    /// The messages of the build that the user named; of the only one there is a map of, if nobody
-    /// named one.
+    /// The messages of the build that the user chose. Without a choice, the messages of the only
+    /// build with a map, if there is only one.
     #[must_use]
     pub fn shared(&self) -> &Arc<Packets> {
         self.shared.get_or_init(|| {
@@ -116,7 +116,7 @@ impl TeraDefinitions {
         })
     }
 
-    /// Why blobs are read without a map of opcodes; nothing when there is one.
+    /// Why blobs are decoded without an opcode map; `None` if there is one.
     #[must_use]
     pub fn unmapped(&self) -> Option<String> {
         if self.shared().has_map() {
@@ -138,8 +138,8 @@ impl TeraDefinitions {
         })
     }
 
-    /// The messages of the build that a line of JSON names, if there is a map of it; else those
-    /// that blobs are read with.
+    /// The messages of the build that a JSON line names, if it has a map. Otherwise the messages
+    /// used for blobs.
     fn packets_of(&self, json: &Json) -> Result<Arc<Packets>> {
         let revision = json.get("revision").filter(|revision| !revision.is_null());
         let revision = revision.map(|revision| json::integer(revision, "the revision of a client"));
@@ -148,7 +148,7 @@ impl TeraDefinitions {
         Ok(named.filter(|named| named.has_map()).unwrap_or_else(|| Arc::clone(self.shared())))
     }
 
-    /// Makes a message of JSON; see [`Packets::encode_json`].
+    /// Encodes a message from JSON; see [`Packets::encode_json`].
     pub(super) fn encode(&self, json: &Json) -> Result<Vec<u8>> {
         let packets = self.packets_of(json)?;
         packets.encode_json_with(json, self.leniency).map_err(|error| match self.unmapped() {
@@ -157,8 +157,8 @@ impl TeraDefinitions {
         })
     }
 
-    /// What there is to say about a message that is made of JSON, a line of `dissect --json` or what
-    /// `tera.packet` encodes: that its definition is deprecated, and that nobody gave its counter.
+    /// Remarks about a message to encode from JSON, which is a line of `dissect --json` or the
+    /// input of `tera.packet`: its definition is deprecated, or its counter is missing.
     #[must_use]
     pub fn remarks_to_encode(&self, json: &Json) -> Vec<String> {
         let Ok(packets) = self.packets_of(json) else { return Vec::new() };
@@ -175,7 +175,7 @@ impl TeraDefinitions {
         deprecation(&packets, json).into_iter().chain(uncounted).chain(unused).collect()
     }
 
-    /// The names of all messages that have a number or a definition.
+    /// The names of all messages with an opcode or a definition.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mapped = self.library.opcodes.values().flat_map(CodeMap::iter).map(|(name, _)| name);
@@ -186,7 +186,7 @@ impl TeraDefinitions {
         names
     }
 
-    /// Reads files over those that are there.
+    /// Adds files, which replace earlier ones of the same name.
     pub(crate) fn add(&mut self, files: Vec<(String, Vec<u8>)>) -> Vec<Diagnostic> {
         let mut said: Vec<Diagnostic> = Vec::new();
         let mut fresh = Vec::new();
@@ -266,8 +266,8 @@ impl TeraDefinitions {
         said
     }
 
-    /// Notes where a map or list is from. A build has one of each, so an earlier one from elsewhere is
-    /// told.
+    /// Records where a map or list is from. A build has only one of each, so a warning is returned
+    /// if one from elsewhere is replaced.
     fn replaced(&mut self, name: &str, path: &str) -> Option<Diagnostic> {
         let other = self.paths.insert(name.to_owned(), path.to_owned());
         let other = other.filter(|other| other != path)?;
@@ -282,7 +282,7 @@ impl TeraDefinitions {
     }
 }
 
-/// Whether a file is one that TERA's definitions are made of, by its name.
+/// Whether a file belongs to TERA's definitions, judging by its name.
 pub(crate) fn is_of_library(path: &str) -> bool {
     let name = file_name(path);
     name.ends_with(".def")
@@ -292,7 +292,7 @@ pub(crate) fn is_of_library(path: &str) -> bool {
         || integrity_patch(path).is_some()
 }
 
-/// The patch that a list of messages with counter and checksum is for: `integrity/92.json`.
+/// The patch of an integrity list: 92 for `integrity/92.json`.
 fn integrity_patch(path: &str) -> Option<u16> {
     let mut parts = path.rsplit(['/', '\\']);
     let number = parts.next()?.strip_suffix(".json")?;
@@ -300,7 +300,7 @@ fn integrity_patch(path: &str) -> Option<u16> {
     (parts.next()? == "integrity").then_some(patch.major)
 }
 
-/// That the definition which a message is made with is deprecated.
+/// A remark if a message's definition is deprecated.
 fn deprecation(packets: &Packets, json: &Json) -> Option<String> {
     let name = packets.get(opcode_of(packets, json.get("opcode")?)?)?.name;
     let version = u32::try_from(json.get("version")?.as_u64()?).ok()?;
@@ -308,7 +308,7 @@ fn deprecation(packets: &Packets, json: &Json) -> Option<String> {
     Some(format!("{name}.{version} is deprecated at patch {patch}"))
 }
 
-/// The opcode that JSON has by its number or name.
+/// The opcode that JSON gives by number or name.
 fn opcode_of(packets: &Packets, json: &Json) -> Option<u16> {
     match json.as_str() {
         Some(name) => packets.opcode(name),
@@ -316,7 +316,7 @@ fn opcode_of(packets: &Packets, json: &Json) -> Option<u16> {
     }
 }
 
-/// That an integrity list has a message, and is not used.
+/// A remark if an integrity list has a message but is not used.
 pub(super) fn unused_list(packets: &Packets, opcode: u16) -> Option<String> {
     let (patch, name) = (packets.unused_list(opcode)?, packets.get(opcode)?.name);
     let of = match packets.known().revision {
@@ -365,7 +365,7 @@ mod tests {
             said.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
             "{said:?}"
         );
-        // What is wrong in one of two folders is said with the folder.
+        // Errors in same-named directories are told apart by path.
         let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
         let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(matches!(&wrong[..], [one] if one.starts_with("b/S_W.1.def:1:1: ")), "{wrong:?}");
@@ -380,7 +380,7 @@ mod tests {
             said.iter().map(ToString::to_string).collect()
         };
         assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
-        // Read again, as with --watch; and of another build.
+        // A reload, as with --watch, and another build.
         assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
         assert_eq!(said("b/protocol.8.map", "S_A = 5\n"), [""; 0]);
         let second = said("b/protocol.7.map", "S_B = 6\n").concat();
@@ -411,7 +411,7 @@ mod tests {
         assert!(tera.builds.lock().unwrap().len() <= MAX_BUILDS + 2);
     }
 
-    /// Two builds that have the opcodes of two messages the other way round.
+    /// Two builds that swap the opcodes of two messages.
     fn two_builds() -> TeraDefinitions {
         let mut tera = TeraDefinitions::default();
         let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
@@ -490,7 +490,7 @@ mod tests {
             assert_eq!(said(json!("C_A"), fields.clone()), [told], "{fields}");
             assert_eq!(said(json!(5), fields), [told]);
         }
-        // As it was read, or without counters at all.
+        // With the counter as read, or without counters at all.
         for counter in [0, 7] {
             let fields = json!({ "$integrity": { "counter": counter, "checksum": 5 } });
             assert_eq!(said(json!(5), fields), [""; 0]);
@@ -498,7 +498,7 @@ mod tests {
         assert_eq!(said(json!(6), json!({})), [""; 0]);
         let payload = json!({ "opcode": 5, "payload": { "$hex": "" }, "revision": 7 });
         assert_eq!(tera.remarks_to_encode(&payload), [""; 0]);
-        // Without its patch nobody knows whether the list is that of the build.
+        // Without a patch, it is unknown whether the list applies to the build.
         tera.add(vec![file("protocol.8.map", "C_A = 5\n")]);
         let said = |fields: Json| {
             tera.remarks_to_encode(&json!({ "opcode": "C_A", "fields": fields, "revision": 8 }))

@@ -1,4 +1,4 @@
-//! TERA: its codec, its definitions, and how its conversations are recognised and read.
+//! TERA: codec, definitions, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
@@ -24,11 +24,11 @@ pub use definitions::TeraDefinitions;
 use definitions::is_of_library;
 use session::Build;
 
-/// TERA. Its definitions are [`TeraDefinitions`].
+/// TERA. Keys are a [`KeyFile`]; definitions are [`TeraDefinitions`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tera;
 
-/// TERA's part of definitions.
+/// TERA's part of the definitions.
 pub(crate) fn library(definitions: &Definitions) -> &TeraDefinitions {
     static NONE: LazyLock<TeraDefinitions> = LazyLock::new(TeraDefinitions::default);
     definitions.get_ref::<TeraDefinitions>().unwrap_or_else(|| &NONE)

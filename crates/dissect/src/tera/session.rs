@@ -1,4 +1,4 @@
-//! A conversation of TERA.
+//! Recognises and reads TERA conversations.
 
 use core::any::Any;
 use core::fmt::Write as _;
@@ -23,19 +23,19 @@ use crate::family::{Opening, Verdict};
 use crate::item::{Message, Note};
 use crate::session::{Emit, Interpreter};
 
-/// What a server says first.
+/// The first bytes from the server.
 const HELLO: [u8; 4] = [1, 0, 0, 0];
-/// Bytes of the key that a client answers with.
+/// The length of each key.
 const KEY_BYTES: usize = 128;
-/// Bytes of the header of the first message, in front of which two keys and the hello may stand.
+/// The length of the first message's header. Two keys and the hello precede it.
 const HEADER: usize = 8;
 
-/// Bytes of a name in advice, at most.
+/// How much of a message name advice shows.
 const MAX_NAME: usize = 100;
 
-/// Whether the server says hello and the client answers with a key. Keys are random, so there is
-/// nothing else to go by; everything behind them is encrypted. Without the hello, what the keys make
-/// of the client's first message tells.
+/// Recognises the server's hello and a first key from the client. Keys are random and everything
+/// after them is encrypted, so nothing else can be checked. If the hello is missing, the keys must
+/// decrypt the client's first header.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if opening.midstream {
         let [client, server] = Side::BOTH.map(|side| opening.leading(side, 2 * KEY_BYTES + HEADER));
@@ -55,14 +55,14 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     }
 }
 
-/// Whether these are keys, from the first byte on but for the hello.
+/// Whether both sides start with their keys, possibly without the hello.
 fn exchanged(server: &(u64, Vec<u8>), client: &(u64, Vec<u8>)) -> Verdict {
     const HELLO_BYTES: u64 = HELLO.len() as u64;
     let ((missing, said), (torn, answer)) = (server, client);
     if *torn > 0 || ![0, HELLO_BYTES].contains(missing) {
         return Verdict::No;
     }
-    // The capture may begin behind the hello without knowing it, or in front of it.
+    // The capture may have lost the hello without noticing, or may include it.
     let keys = match said.strip_prefix(&HELLO) {
         Some(keys) if *missing == 0 => keys,
         _ => said,
@@ -92,19 +92,19 @@ fn greets(server: &[u8], client: &[u8]) -> Verdict {
     }
 }
 
-/// What is known of the build that a client is.
+/// The build that the client uses, and what was reported about it.
 #[derive(Debug)]
 pub(super) struct Build {
     definitions: Arc<TeraDefinitions>,
     packets: Arc<Packets>,
-    /// Whether the client has said which build it is.
+    /// Whether the client has reported its build.
     is_known: bool,
-    /// Counters and checksums in messages that no list names.
+    /// Finds counters and checksums in messages that no list names.
     seals: Seals,
-    /// Whether that was said, and that there may be some.
+    /// Whether counters were reported, and the suspicion of some.
     is_told: bool,
     is_hinted: bool,
-    /// Whether it was said that a list is not used.
+    /// Whether an unused list was reported.
     is_advised: bool,
 }
 
@@ -125,8 +125,8 @@ impl Build {
 }
 
 impl Build {
-    /// That a list of counted messages is there and is not used, at the first message on it. What
-    /// counters show about messages is not said then: the list knows better.
+    /// A warning at the first message of an integrity list that is not used. It suppresses remarks
+    /// about counters, because the list is more reliable.
     fn advise(&mut self, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
         if received.side == Side::Server || self.is_advised {
@@ -137,7 +137,7 @@ impl Build {
         Some(text)
     }
 
-    /// What there is to say about the counter of a message.
+    /// A remark about the counter of a message.
     fn remark(&mut self, seal: Seal, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
@@ -193,7 +193,7 @@ impl Interpreter<Connection> for Build {
     fn news(&mut self, _: News, _: &mut Emit<'_>) {}
 }
 
-/// The messages of the build that the client names in its first message.
+/// The messages of the build that the client reports in its first message.
 fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<Arc<Packets>> {
     let first = received.side == Side::Client && matches!(received.unit, Unit::Message { .. });
     first.then(|| {
@@ -203,7 +203,7 @@ fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<
     })
 }
 
-/// What there is to say about a build without a map of opcodes.
+/// A remark about a build without an opcode map.
 fn unmapped(packets: &Packets) -> Option<String> {
     (!packets.has_map()).then(|| match packets.known().revision {
         Some(revision) => format!(
@@ -214,12 +214,12 @@ fn unmapped(packets: &Packets) -> Option<String> {
     })
 }
 
-/// A message, or a step of the handshake, with what is needed to read it.
+/// A message or handshake step, with everything needed to decode it.
 #[derive(Clone, Debug)]
 struct TeraMessage<'i> {
     received: Received<'i>,
     packets: &'i Arc<Packets>,
-    /// Its header, where it is not the one of the lists.
+    /// The header, if it differs from what the lists say.
     form: Option<HeaderForm>,
 }
 
@@ -284,7 +284,7 @@ impl Message for TeraMessage<'_> {
         let Unit::Message { opcode } = self.received.unit else {
             return Err(Error::value("a message", "a step of the handshake"));
         };
-        // Without a definition the fields are the whole message: header and payload.
+        // Without a definition, the fields are the whole message: header and payload.
         if fields.get("payload").is_some() && fields.get("opcode").is_some() {
             return self.packets.encode_json(fields);
         }

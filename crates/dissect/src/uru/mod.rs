@@ -1,4 +1,4 @@
-//! Uru: its codecs, its definitions, and how its conversations are recognised and read.
+//! Uru: codecs, definitions, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
@@ -26,20 +26,20 @@ pub use definitions::UruDefinitions;
 use definitions::is_descriptors;
 use session::Plain;
 
-/// Uru's part of definitions.
+/// Uru's part of the definitions.
 fn states(definitions: &Definitions) -> &UruDefinitions {
     static NONE: LazyLock<UruDefinitions> = LazyLock::new(UruDefinitions::default);
     definitions.get_ref::<UruDefinitions>().unwrap_or_else(|| &NONE)
 }
 
-/// Myst Online: Uru Live. Its definitions are [`UruDefinitions`].
+/// Myst Online: Uru Live. Definitions are [`UruDefinitions`].
 ///
-/// Its keys are a [`KeyRing`]. A relay uses the same private keys on both of its sides, unless the
-/// keys hold [`RelayKeys`], which say otherwise.
+/// Keys are a [`KeyRing`]. A relay uses the same private keys on both sides, unless the keys
+/// include [`RelayKeys`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uru;
 
-/// The port that shards use unless told otherwise.
+/// The default port of a shard.
 const PORT: u16 = 14617;
 
 impl Family for Uru {

@@ -1,4 +1,4 @@
-//! What is known of a message beside its fields, and columns of tables.
+//! Metadata, and columns of tables.
 
 use super::super::{Column, Filter};
 use super::{check, with_subject};

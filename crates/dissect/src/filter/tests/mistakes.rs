@@ -1,4 +1,4 @@
-//! What is wrong with a filter, and what bounds it has.
+//! Errors in filters, and their bounds.
 
 use worldwire_core::{Reader, Tree};
 
@@ -168,7 +168,7 @@ fn fields_alone_are_told_from_messages() {
 
 #[test]
 fn a_filter_of_very_many_values_is_read() {
-    // To look through the rest of the text for every value would take minutes.
+    // Scanning the rest of the text for every value would take minutes.
     let values = "1,".repeat(30_000);
     assert!(Filter::parse(&format!("a in {{{values}1}}")).is_ok());
     let ranges = Filter::parse("a in {1..3, 0.5..2, 7}").map(|filter| filter.to_string());

@@ -1,4 +1,4 @@
-//! Filters are printed as what they were read from.
+//! A filter prints as what it was parsed from.
 
 use proptest::prelude::*;
 use regex_lite::Regex;

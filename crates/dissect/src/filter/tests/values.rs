@@ -1,4 +1,4 @@
-//! Values of every kind, and how tests are joined.
+//! Values of every kind, and combinations of tests.
 
 use super::super::Filter;
 use super::check;
@@ -119,7 +119,7 @@ fn bytes_are_held_against_what_stands_in_the_message() {
             "buffer == hex\"9853 F1 6465ff\"",
             "buffer contains 53:f1 and buffer startswith hex\"98\" and buffer endswith 65:ff",
             "buffer contains \"de\"",
-            // Without quotes as they are shown.
+            // Without quotes, in the form that output shows.
             "buffer == 9853f16465ff and buffer == 9853F16465FF and guid != 9853f16465ff",
             "buffer contains f164 and buffer startswith 9853 and buffer endswith 65ff",
             "buffer in {abcd, 9853f16465ff}",
