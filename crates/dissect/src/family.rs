@@ -17,8 +17,8 @@ use crate::vocabulary::Vocabulary;
 /// A group of games that share a protocol.
 ///
 /// The rest of this crate knows families only by this trait and their [`Vocabulary`].
-/// [`Families::standard`](crate::Families::standard) lists the built-in ones; a program can list its
-/// own.
+/// [`Families::standard`](crate::Families::standard) lists the built-in ones; a program can list
+/// its own.
 pub trait Family: fmt::Debug + Sync {
     /// The name in output, on the command line and at the start of codec names: `uru`.
     fn name(&self) -> &'static str;
@@ -34,8 +34,8 @@ pub trait Family: fmt::Debug + Sync {
     /// Whether a conversation belongs to this family, judging by its first bytes.
     fn recognize(&self, opening: &Opening<'_>) -> Verdict;
 
-    /// Whether a conversation of this family lacks its beginning. UDP itself cannot tell, because it
-    /// has no handshake.
+    /// Whether a conversation of this family lacks its beginning. UDP itself cannot tell, because
+    /// it has no handshake.
     fn begins_late(&self, opening: &Opening<'_>) -> bool {
         let _ = opening;
         false

@@ -107,7 +107,7 @@ impl Keys {
             let part = family.read_keys(text, self);
             found |= part.map_err(|faults| KeysError::of(text, faults))?;
         }
-        if found { Ok(()) } else { Err(KeysError::Nothing) }
+        if found { Ok(()) } else { Err(KeysError::Empty) }
     }
 }
 
@@ -118,12 +118,12 @@ pub enum KeysError {
     /// A family's part of the file has faults, one line each.
     Faults(Vec<String>),
     /// Most of its lines cannot be read, so it is not a key file.
-    NoKeyFile {
+    NotAKeyFile {
         /// How many lines cannot be read.
         lines: usize,
     },
     /// The file has no keys.
-    Nothing,
+    Empty,
 }
 
 impl KeysError {
@@ -135,7 +135,7 @@ impl KeysError {
         let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
         let count = faults.len();
         if count > MANY && count > lines / 2 {
-            Self::NoKeyFile { lines: count }
+            Self::NotAKeyFile { lines: count }
         } else {
             Self::Faults(faults)
         }
@@ -146,14 +146,14 @@ impl fmt::Display for KeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Faults(faults) => f.write_str(&faults.join("\n")),
-            Self::NoKeyFile { lines } => write!(
+            Self::NotAKeyFile { lines } => write!(
                 f,
                 "not a key file: {lines} of its lines cannot be read; a key file has tables such \
                  as `[uru.auth]` and `[[ki.login]]`, or lines such as `Key.Auth.N = ...`"
             ),
-            Self::Nothing => f.write_str(
-                "wanted keys, in tables such as `[uru.auth]`, `[[ki.login]]` and `[[mxo.session]]` \
-                 or lines such as `Key.Auth.N = ...`, found none",
+            Self::Empty => f.write_str(
+                "the file has no keys; a key file has tables such as `[uru.auth]`, `[[ki.login]]` \
+                 and `[[mxo.session]]`, or lines such as `Key.Auth.N = ...`",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! What a wire and a capture do to packets, seen from the messages.
+//! Tests the samples of all families, also after damage that a network or a capture can do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,12 @@ use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::classes::TypeLists;
 
-/// A capture of this project's, and what opens it.
+/// One of worldwire's own captures, with keys and definitions.
 struct Sample {
     capture: &'static [u8],
     keys: &'static str,
     conversations: u64,
-    /// The client's port in a conversation with many messages, and how many packets of data it
-    /// takes to set it up.
+    /// The client's port in a conversation with many messages, and how many data packets set it up.
     busy: (u16, usize),
     /// Definitions and maps.
     data: &'static [(&'static str, &'static str)],
@@ -129,7 +128,7 @@ fn definitions(sample: &Sample) -> Definitions {
     definitions
 }
 
-/// A dissection with all packets, before it runs.
+/// A dissection that was given all packets, but did not run yet.
 fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
     let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -153,7 +152,7 @@ fn push_all(dissection: &mut Dissection, packets: &[Vec<u8>]) {
     dissection.end();
 }
 
-/// What is told of each side of each conversation: where it stands, and what it is.
+/// The items of each side of each conversation: stream position and text.
 type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
 
 fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
@@ -218,7 +217,7 @@ fn no_filter_for_a_field_that_is_there_is_refused() {
         let has_map = sample.data.iter().any(|(name, _)| name.starts_with("sysmsg"));
         assert_eq!(has_system, has_map);
         let definitions = definitions(sample);
-        // Every one of them takes the tables anew: together they are one.
+        // Every check reads the tables again, so filters are checked in groups.
         for some in filters.chunks(100) {
             let filter = some.join(" or ");
             let unknown = Filter::parse(&filter).unwrap().unknown_fields(&definitions);
@@ -246,7 +245,7 @@ fn system_messages_are_no_unknown_fields_and_have_known_names() {
     }
 }
 
-/// Which packets carry bytes of TCP, with the number of the segment among those of its conversation.
+/// The packets with TCP data, each with its port and its segment number within the conversation.
 fn segments(packets: &[Vec<u8>]) -> Vec<(usize, u16, usize)> {
     const TCP: u8 = 6;
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
@@ -264,8 +263,8 @@ fn segments(packets: &[Vec<u8>]) -> Vec<(usize, u16, usize)> {
     segments
 }
 
-/// One segment is lost, whichever it is: what lies in the others comes out, and nothing else. The
-/// first of a conversation set it up, and without them an encrypted one cannot be read.
+/// Losing any one segment loses only the messages in it. Excludes the segments that set up a
+/// connection, because an encrypted connection cannot be read without them.
 #[test]
 fn a_lost_segment_costs_what_it_holds() {
     for (sample, name) in [(&URU, "uru"), (&URU_AGE, "uru-age"), (&KI, "ki"), (&TERA, "tera")] {
@@ -286,7 +285,7 @@ fn a_lost_segment_costs_what_it_holds() {
                 whole += all.len();
                 read += items.iter().filter(|(_, name)| !is_note(name)).count();
             }
-            // What the segment itself held.
+            // The line of the segment itself.
             whole -= 1;
         }
         let share =
@@ -326,8 +325,8 @@ fn the_samples_are_read_to_their_last_byte() {
     }
 }
 
-/// The game connection learns the name that the auth connection told, and tells those of others
-/// itself. No name takes the place of a number.
+/// A game connection uses the names that the auth connection revealed, and reveals others itself.
+/// Names never replace numbers.
 #[test]
 fn players_have_names() {
     let sample = &URU_AGE;
@@ -356,8 +355,8 @@ fn players_have_names() {
     assert!(lines.iter().any(|line| line == both), "{lines:?}");
 }
 
-/// A state whose descriptor is missing is named, also where others are known; and what messages
-/// carry is told without their trees.
+/// Missing descriptors are named, even if others are known. The contents of messages are counted
+/// without building trees.
 #[test]
 fn states_without_a_descriptor_are_named() {
     let sample = &URU_AGE;
@@ -405,7 +404,7 @@ fn messages_of_tera_have_names_and_fields() {
     assert_eq!(names("server").last(), Some(&"tera.S_WEATHER_INFO"));
 }
 
-/// The names of what each side of the only conversation said.
+/// The names of one side's messages in the only conversation.
 fn names(told: &Told, side: &'static str) -> Vec<String> {
     told[&(0, side)].iter().map(|item| item.1.clone()).collect()
 }
@@ -427,7 +426,7 @@ fn a_datagram_of_mxo_that_comes_again_tells_nothing_new() {
     let whole = told(&MXO, &packets(&MXO));
     let twice: Vec<Vec<u8>> = packets(&MXO)
         .into_iter()
-        // Plain ones have no numbers: each counts.
+        // Plain datagrams have no numbers, so each is shown.
         .flat_map(
             |packet| if packet[42] == 1 { vec![packet.clone(), packet] } else { vec![packet] },
         )
@@ -445,7 +444,7 @@ fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
     };
     let whole = count(&all);
     assert!(whole.0 > 20 && whole.1 == 0);
-    // The same on another port.
+    // The same conversation on another port.
     let elsewhere = |packets: &[Vec<u8>]| -> Vec<Vec<u8>> {
         let mut packets = packets.to_vec();
         for packet in &mut packets {
@@ -459,7 +458,7 @@ fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
     };
     assert_eq!(count(&elsewhere(&all)), whole);
     for (byte, found) in [(0, 1), (6, 0), (20, 0), (40, 0)] {
-        // A first byte that is none is a problem; what else it says is not needed.
+        // A wrong first byte is a problem, whatever follows.
         let mut packets = all.clone();
         packets[0][42 + byte] ^= 0xff;
         assert_eq!(count(&packets), (whole.0, found), "byte {byte}");
@@ -484,7 +483,7 @@ fn overviews_name_the_server_wherever_a_capture_begins() {
         (one.client.port(), one.server.port(), one.bytes, one.midstream)
     };
     for from in 0..10 {
-        // Ethernet, IPv4 and UDP have 42 bytes; the ports stand at 34.
+        // Ethernet, IPv4 and UDP headers take 42 bytes; the ports are at 34.
         let (mut wanted, rest) = ([0; 2], &all[from..]);
         for packet in rest {
             let is_server = packet[34..36] == 10_000_u16.to_be_bytes();
@@ -509,7 +508,7 @@ fn packets_of_mxo_that_are_missing_are_told() {
         out
     };
     assert_eq!(gaps(&[]), [""; 0]);
-    // Both sides send in turn from here on.
+    // From here on, both sides send in turn.
     let told = gaps(&[9, 10, 12]);
     insta::assert_snapshot!(told.join("\n"), @r"
     the client's packets with the numbers 2 to 3 are missing: 2 packets
@@ -529,7 +528,7 @@ fn mxo_without_its_key_or_a_create_says_so() {
             .chain(&names(&told_blind, "server"))
             .all(|name| name.starts_with("setup.") || ["problem", "resync"].contains(&&**name))
     );
-    // Movements of the character are read without its create; updates of the door are not.
+    // The character's movements can be decoded without its create; updates of the door cannot.
     let packets = packets(&MXO);
     let problems = |missing: usize| {
         let mut packets = packets.clone();
@@ -569,7 +568,7 @@ fn views_of_mxo_are_followed_through_a_capture() {
     assert_eq!(own.movement().yaw, Some(67));
 }
 
-/// A session whose client encrypts after the accept, and says one message of service 5.
+/// A session in which the client encrypts after the accept, and sends one message of service 5.
 fn encrypted() -> Vec<Vec<u8>> {
     let (client, server) = ("192.0.2.10:50009", "192.0.2.1:12000");
     let mut wire = SyntheticTcp::new(client.parse().unwrap(), server.parse().unwrap());
@@ -616,7 +615,7 @@ fn an_encrypted_session_of_ki_opens_with_its_key() {
     assert_eq!(summary.problems, 1);
 }
 
-/// The same frames, a datagram each.
+/// The same frames, one per datagram.
 fn datagrams(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let with_data = packets.iter().filter(|packet| packet.len() > 54);
     let datagram = |packet: &Vec<u8>| {
@@ -638,15 +637,15 @@ fn frames_of_ki_are_read_from_datagrams_too() {
     let (stream, _) = told(&KI, &packets(&KI));
     let (datagrams, summary) = told(&KI, &datagrams(&packets(&KI)));
     assert_eq!((summary.recognised, summary.problems), (3, 0));
-    // Whoever speaks first in a conversation of datagrams is the client; here it is the server,
-    // and its offer says so.
+    // In a UDP conversation the first sender is taken for the client. Here it is the server, as its
+    // offer shows.
     assert_eq!(names(&stream), names(&datagrams));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Packets of data that come late, early or twice tell the same messages.
+    /// Data packets that are late, early or repeated give the same messages.
     #[test]
     fn reordered_and_repeated_packets_tell_the_same(seed: u64) {
         let sample = [&URU, &KI, &TERA][usize::try_from(seed % 3).unwrap()];
@@ -655,7 +654,8 @@ proptest! {
         let mut packets = packets(sample);
         for _ in 0..12 {
             let at = usize::try_from(sampler.below(packets.len() as u64 - 1)).unwrap();
-            // Handshakes and ends stay where they are: what a SYN says has to come first.
+            // Handshake packets and FINs stay in place, because the numbers in a SYN are needed
+            // first.
             let plain = |packet: &Vec<u8>| packet[47] & 7 == 0;
             if sampler.below(2) == 0 && plain(&packets[at]) && plain(&packets[at + 1]) {
                 packets.swap(at, at + 1);
@@ -665,7 +665,7 @@ proptest! {
             }
         }
         let mut again = told(sample, &packets);
-        // An acknowledgement that overtakes what it acknowledges is all that can open a gap.
+        // A gap can open only if an acknowledgement overtakes the data that it acknowledges.
         if again.1.gaps == 0 {
             prop_assert_eq!(&again.0, &whole.0);
         } else {
@@ -678,15 +678,15 @@ proptest! {
         }
     }
 
-    /// A packet that was not captured is a named gap; the messages before are told, and those of
-    /// the segments behind it.
+    /// A packet missing from a capture is reported as a gap. The messages before the gap are read,
+    /// and so are those of the segments after it.
     #[test]
     fn a_lost_packet_is_a_named_gap(pick in 0..200_usize, which in 0..3_usize) {
         let sample = [&URU, &KI, &TERA][which];
         let whole = told(sample, &packets(sample));
         let mut packets = packets(sample);
         let (port, setup) = sample.busy;
-        // Data of a connection behind its setup.
+        // Data of a connection that is set up.
         let data: Vec<usize> = (0..packets.len())
             .filter(|at| {
                 let packet = &packets[*at];

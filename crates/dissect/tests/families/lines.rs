@@ -1,4 +1,4 @@
-//! Every line of JSON that a dissection writes encodes to the message it shows.
+//! Every JSON line that a dissection writes encodes to the message it shows.
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::{Style, parse};
@@ -7,7 +7,7 @@ use worldwire_dissect::{
     CodecOptions, Definitions, Dissection, Format, Item, Keys, Line, Options, Scratch,
 };
 
-/// A sample: its capture, its keys, its definitions, and the steps of setup that are no messages.
+/// A sample with its keys and definitions, and its setup steps that are not messages.
 struct Sample {
     capture: &'static [u8],
     keys: &'static str,
@@ -55,7 +55,7 @@ const SAMPLES: [Sample; 4] = [
     },
 ];
 
-/// A line, with the name, the bytes without the frame, and all bytes of what it shows.
+/// A JSON line, with the item's name, its body and all of its bytes.
 type Shown = (String, String, Vec<u8>, Vec<u8>);
 
 fn definitions(sample: &Sample) -> Definitions {
@@ -122,7 +122,7 @@ fn unchanged_lines_give_the_bytes_that_were_read() {
     }
 }
 
-/// A definition that no message fits: each line has the bytes.
+/// No message fits this definition, so each line has the bytes.
 #[test]
 fn what_could_not_be_read_gives_the_bytes_that_were_read() {
     let mut sample = SAMPLES.into_iter().next_back().unwrap();
@@ -198,7 +198,7 @@ fn what_is_no_line_of_a_message_is_named() {
     );
     let note = r#"{"name":"gap","from":"client","family":"uru","fields":{"what":"12 bytes"}}"#;
     assert_eq!(encode(note), Ok(None));
-    // Who edits a line may leave out where it stood.
+    // An edited line need not have a position.
     let ping = r#"{"family":"uru","from":"client","name":"gatekeeper.PingRequest",
         "fields":{"transId":3,"pingTimeMs":0,"payload":{"$hex":""}}}"#;
     assert_eq!(encode(ping).unwrap().unwrap().len(), 14);

@@ -1,4 +1,4 @@
-//! The families: captures, lines of JSON, and what each has of its own.
+//! Tests captures, JSON lines and features of each built-in family.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

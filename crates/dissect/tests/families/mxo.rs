@@ -1,4 +1,4 @@
-//! MxO through codecs, filters and views: what people are told.
+//! MxO's codecs, filters and views, and what they report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use worldwire_mxo::frame::{
 use worldwire_mxo::message::{Context, Rules, Section, Viewed};
 use worldwire_mxo::schema::Objects;
 
-/// Bytes to JSON and back, as `decode` and `encode` do it.
+/// Decodes bytes to JSON and encodes them, as `decode` and `encode` do.
 fn through(name: &str, from: Side, bytes: &[u8]) -> Result<(), String> {
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let options = CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
@@ -26,31 +26,31 @@ fn through(name: &str, from: Side, bytes: &[u8]) -> Result<(), String> {
     let mut text = String::new();
     codec.write_json(&tree, from, Style::default(), &mut text);
     let json = json::parse(&text).map_err(|error| error.to_string())?;
-    // The JSON says who sent it.
+    // The JSON says who sent the bytes.
     let options = CodecOptions { from: Side::Client, ..options };
     let again = codec.encode(json.clone(), &options).map_err(|error| error.to_string())?;
     if again == bytes { Ok(()) } else { Err(format!("{name}: {text}: other bytes come back")) }
 }
 
-/// A packet around sections.
+/// A packet with these sections.
 fn packet(sections: Vec<PacketSection<'_>>) -> Vec<u8> {
     let packet = Packet { sections, ..Packet::new(1_248_965_312, SequenceWord::default()) };
     packet.to_bytes().unwrap()
 }
 
-/// A packet around sections as they are on the wire.
+/// A packet with these encoded sections.
 fn around(sections: &[u8]) -> Vec<u8> {
     let empty = packet(vec![]);
     let length = u16::try_from(5 + sections.len()).unwrap().to_le_bytes();
     let counted = [&length, &empty[6..], sections].concat();
-    // CRC-32 bit by bit, as zlib has it.
+    // zlib's CRC-32, bit by bit.
     let crc = counted.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1)))
     });
     [&(!crc).to_le_bytes()[..], &counted].concat()
 }
 
-/// An object section behind its id.
+/// An object section with its id.
 fn objects(bytes: &[u8]) -> PacketSection<'_> {
     PacketSection::Objects(bytes.into())
 }
@@ -90,7 +90,7 @@ fn transport(case: &Json) -> Result<(), String> {
     }
 }
 
-/// Every field of a tree, and every value that has a name, as filters.
+/// Adds filters for every field of a tree and for every named value.
 fn filters(above: &str, node: NodeRef<'_, '_>, all: &mut BTreeSet<String>) {
     let path = match node.name() {
         "" => format!("{above}[*]"),
@@ -107,7 +107,7 @@ fn filters(above: &str, node: NodeRef<'_, '_>, all: &mut BTreeSet<String>) {
     node.children().for_each(|child| filters(&path, child, all));
 }
 
-/// What filters can ask for in the object sections of the vectors.
+/// The filters that the object sections of the vectors allow.
 fn section_filters() -> Vec<String> {
     let known = Objects::built_in();
     let all = std::sync::Mutex::new(BTreeSet::new());
@@ -147,7 +147,7 @@ fn filters_know_every_field_and_value_of_the_vectors() {
         assert_eq!(filter.unknown_fields(&definitions), []);
         assert_eq!(filter.unknown_values(&definitions), []);
     }
-    // A field that stands inside is not at the top: the way to it is told.
+    // For a nested field that is used at the top level, the path is suggested.
     for (filter, way) in [
         ("class == player", "sections[*].objects.operations[*].create.class"),
         ("mxo and yaw == 3", "sections[*].objects.operations[*].update.movement.yaw"),
@@ -176,7 +176,7 @@ fn the_fields_of_codecs_are_those_of_trees() {
         let Some(path) = filter.strip_prefix("exists(sections[*].objects.") else { continue };
         let path = path.trim_end_matches(')').trim_end_matches("[*]");
         let path = path.strip_prefix("operations[*].").unwrap_or(path);
-        // Properties are those of classes; an operation that cannot be read has the head of one.
+        // Properties depend on the class, and an undecodable operation has only the head of one.
         let is_inner = ["properties.", "position.", "pending_update.update.", "operations"];
         let head = path.replacen("unknown_create.", "create.", 1);
         if !is_inner.iter().any(|part| path.contains(part)) {
@@ -209,7 +209,7 @@ fn tables_in_json_are_read_as_definitions() {
     assert_eq!(definitions.add([("tables.json", text)]), Some(Vec::new()));
     let objects = definitions.part::<MxoObjects>();
     assert_eq!(objects.objects().class_of(7).unwrap().1.name(), "lamp");
-    // What is wrong with it is told.
+    // Errors in it are reported.
     let said = definitions.add([("tables.json", "{\"goobjects\": {\"x\": {}}}")]).unwrap();
     assert_eq!(said.len(), 1);
 }
@@ -248,7 +248,7 @@ fn a_blob_of_a_client_is_about_its_own_view() {
     let section = told(read("mxo.packet", Side::Client, &packet));
     assert_eq!(section, format!("objects: operations[0].view at byte 0: {hint}"));
     assert_eq!(read("mxo.packet", Side::Server, &packet), (false, vec![]));
-    // What a section leaves open is told.
+    // The undecoded part of a section is reported.
     let remarks = |from: Side, bytes: &[u8]| told(read("mxo.objects", from, bytes));
     let open = [
         remarks(Side::Server, &[3, 7, 0, 1, 0, 0, 0]),
@@ -264,7 +264,7 @@ fn a_blob_of_a_client_is_about_its_own_view() {
     goobj 65278 has no known class: its rest is kept as bytes; give its table with --data
     a deletion of no viewsno view id 0 at the end of the section
     ");
-    // Where the other side would not do either, nothing is said of it.
+    // The other side is suggested only if it can send this section.
     let section = told(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
     assert!(section.contains("found 1 from a client") && !section.contains("--from"), "{section}");
 }
@@ -286,13 +286,13 @@ fn a_class_that_is_only_a_guess_may_be_another_one() {
         );
         Codec::named("mxo.objects").unwrap().encode(json::parse(&json).unwrap(), &options)
     };
-    // A capture may know better what view 2 is; view 3 is created here.
+    // In a capture view 2 can be something else. View 3 is created here.
     assert!(encode(2).is_ok());
     let error = encode(3).unwrap_err().to_string();
     assert!(error.contains("class: wanted player"), "{error}");
 }
 
-/// Packets of both sides, and what is said of their views.
+/// The packets of both sides, with the reports about their views.
 struct Talk {
     views: MxoViews,
     sent: [u16; 2],
@@ -306,7 +306,7 @@ impl Talk {
         Self { views: MxoViews::new(objects), sent: [0; 2], packets: 0, said: Vec::new() }
     }
 
-    /// A packet with these operations; the client acknowledges `acked`.
+    /// Sends a packet with these operations. The client acknowledges `acked`.
     fn send(&mut self, from: Side, operations: &[&str], acked: Option<u16>) {
         self.packets += 1;
         self.sent[from.index()] += 1;
@@ -329,7 +329,7 @@ impl Talk {
         }
     }
 
-    /// A packet of the server that has this number.
+    /// Receives the server's packet with this number.
     fn late(&mut self, number: u16, operations: &[&str]) {
         let next = core::mem::replace(&mut self.sent[Side::Server.index()], number - 1);
         self.server(operations);
@@ -341,11 +341,11 @@ impl Talk {
     }
 }
 
-/// Creates of a door as view 3: whole, with a tail, and with another magic number.
+/// Creates of a door as view 3: normal, with a tail, and with another magic number.
 const DOOR: &str = "01000c9f0101cdab01804034080000030000";
 const TAILED: &str = "01000c9f0102cdab01804034080000040077";
 const BROKEN: &str = "01000c9f0103cdbb01804034080000050000";
-/// A create of a goobj that nobody knows.
+/// A create of an unknown goobj.
 const STRANGE: &str = "01000cfefe04cdab0101ff0600";
 
 fn update(view: &str) -> String {
@@ -377,7 +377,7 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     let mut talk = Talk::new();
     talk.server(&[TAILED]);
     talk.server(&[DOOR]);
-    // It may not have arrived: a repetition is right.
+    // The create may not have arrived, so it is repeated without a warning.
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(2));
     talk.server(&[DOOR]);
@@ -394,7 +394,7 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view id that can stand here, found 1 from a client
     ");
-    // After a deletion it is another view.
+    // After a deletion, the id means another view.
     let mut talk = Talk::new();
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(1));
@@ -416,7 +416,7 @@ fn what_comes_late_is_told_and_changes_nothing() {
         (view.spawn_seq(), format!("{:?}", view.value("CurrentState").unwrap()))
     };
     assert_eq!(state(&talk), (1, "Unsigned(2100)".to_owned()));
-    // The view goes, and its id goes to another object.
+    // The view is deleted, and its id is reused for another object.
     talk.server(&["01000101000300"]);
     talk.late(5, &[&update("03")]);
     talk.server(&[&DOOR.replacen("0101cdab", "0109cdab", 1)]);
@@ -446,7 +446,7 @@ fn sections_that_nobody_can_read_are_told_alike_by_all() {
         (Side::Client, &[&[5, 2, 12, 0, 0]]),
         (Side::Server, &[&[3, 7, 0, 1, 0, 0, 0]]),
         (Side::Server, &[&[3, 1, 0, 0x0c, 0xfe, 0xfe, 4, 0xcd, 0xab, 1, 1, 0xff, 6, 0]]),
-        // A mask that the class does not have.
+        // The class does not have this mask.
         (Side::Server, &[&door[..door.len() - 2], &[3, 0, 0x80, 0, 0, 0]]),
     ] {
         let bytes = around(&sections.concat());
@@ -459,7 +459,7 @@ fn sections_that_nobody_can_read_are_told_alike_by_all() {
         assert_eq!(problems, remarks.iter().filter(|remark| remark.is_problem).count());
         assert_eq!((said.len(), remarks.len()), (1, 1), "{said:?} {remarks:?}");
         all.push(format!("{problems} {} | {}", said[0].text, remarks[0].text));
-        // Once is enough.
+        // The same reason is reported once.
         assert_eq!(talk.views.take(from, &bytes, None).unwrap().len(), 0);
     }
     insta::assert_snapshot!(all.join("\n"), @r"
@@ -479,7 +479,7 @@ fn sections_that_nobody_can_read_are_told_alike_by_all() {
 fn damaged_rpc_lists_cost_nothing_in_front_of_them() {
     let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let bytes = around(&[&door[..], &[4, 1, 0]].concat());
-    // It is told of every packet.
+    // Here it is reported for every packet.
     let mut talk = Talk::new();
     for _ in 0..2 {
         let said = talk.views.take(Side::Server, &bytes, Some(7)).unwrap();
@@ -487,7 +487,7 @@ fn damaged_rpc_lists_cost_nothing_in_front_of_them() {
         insta::allow_duplicates! { insta::assert_snapshot!(said[0].text, @"packet 7: RPC lists that cannot be read are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
         assert!(talk.views.replica().view(3).is_some());
     }
-    // What is shown is what was there.
+    // The output shows the bytes as they were.
     through("mxo.packet", Side::Server, &bytes).unwrap();
 }
 

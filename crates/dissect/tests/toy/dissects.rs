@@ -1,4 +1,5 @@
-//! Captures of the toy: text and JSON, whatever the threads and batches are; filters; codecs; keys.
+//! Dissects captures of the toy, with any number of threads and any batch size. Also tests its
+//! filters, codecs and keys.
 
 use worldwire_core::json::{Json, Style, json};
 use worldwire_core::text::TextStyle;
@@ -12,7 +13,7 @@ use crate::family::families;
 use crate::message::{Channel, Message};
 use crate::talk::{Order, packets, push};
 
-/// All that is shown of a capture: text and JSON lines.
+/// All output for a capture: text and JSON lines.
 fn shown(packets: &[Vec<u8>], batch: usize, threads: usize, keys: Keys) -> (String, Summary) {
     let definitions = Definitions::built_in_for(families());
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -60,7 +61,7 @@ fn many_sessions_learn_their_keys_in_the_order_of_the_capture() {
     let mut rest: Vec<_> = (0..60)
         .map(|session| packets(session, orders[usize::from(session) % 2]).into_iter())
         .collect();
-    // Packets of all sessions, mixed.
+    // Packets of all sessions, interleaved.
     let mut sampler = Sampler::new(5);
     let mut mixed = Vec::new();
     while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! The toy as a family of dissection: what a family has in `crates/dissect/src/FAMILY`.
+//! The toy as a family of dissection, as in `crates/dissect/src/FAMILY`.
 
 use std::sync::Arc;
 
@@ -19,15 +19,15 @@ use crate::message::{
     Channel, ClientMessage, ClientStep, Message, ParcelFlags, ServerMessage, ServerStep, names,
 };
 
-/// The toy: its keys are [`StepKeys`], its definitions [`ParcelFlags`].
+/// The toy. Keys are [`StepKeys`]; definitions are [`ParcelFlags`].
 #[derive(Clone, Copy, Debug)]
 pub struct Toy;
 
-/// The standard families and the toy: the one line of the registry.
+/// The built-in families and the toy, in place of a line in the registry.
 static ALL: std::sync::LazyLock<Vec<&'static dyn Family>> =
     std::sync::LazyLock::new(|| Families::standard().iter().chain([&Toy as &dyn Family]).collect());
 
-/// All families, the toy included.
+/// All families, including the toy.
 pub fn families() -> Families {
     Families::new(&ALL)
 }
@@ -181,7 +181,7 @@ fn key_line(line: &str) -> Option<(u32, [u8; 4])> {
 
 fn watched(role: Role, start: &Start<'_>) -> Watched<Connection, Reading> {
     let bounds = Bounds::default();
-    // A key that the user gave is enough where one session was captured.
+    // With a single session in the capture, a key from the user suffices.
     let given = start.keys.get_ref::<StepKeys>().and_then(|keys| keys.0.first().copied());
     let connection = match start.datagrams {
         true => Connection::datagrams(role, given, bounds),
@@ -229,7 +229,7 @@ impl Interpreter<Connection> for Reading {
     }
 }
 
-/// A piece, with what opens its parcels.
+/// A piece, with the flags that open its parcels.
 #[derive(Debug)]
 struct ToyMessage<'i> {
     received: Received<'i>,

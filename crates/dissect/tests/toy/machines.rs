@@ -1,4 +1,5 @@
-//! The toy's machine in a box: four roles, bad wires, and any list of operations.
+//! The toy's connections over a simulated wire: four roles, bad networks, and any list of
+//! operations.
 
 use std::time::Duration;
 
@@ -24,10 +25,10 @@ fn machine(role: Role, channel: Channel) -> Connection {
     }
 }
 
-/// The messages that reached each member, from each side.
+/// The messages that each member received, by sender.
 type Heard = std::collections::BTreeMap<Member, [Vec<Vec<u8>>; 2]>;
 
-/// Runs a talk over a wire with all four roles; returns what was heard, and the pair.
+/// Runs a conversation in all four roles. Returns what each received, and the pair.
 fn play(
     channel: Channel,
     conditions: Conditions,
@@ -167,7 +168,7 @@ fn a_relay_changes_drops_and_injects() {
     assert_eq!(heard, wanted);
 }
 
-/// Drives a machine of this role and channel through the operations that the bytes encode.
+/// Runs a machine of this role and channel through the operations that the bytes encode.
 fn operate(role: Role, channel: Channel, data: &[u8]) -> Seen {
     let mut command = |sender: &mut Sender, command: Command<'_>| {
         let make = |data, side| Message::sample(channel, side, &mut sampler(data));

@@ -1,7 +1,7 @@
-//! Game connections of real clients and a real server: every net message is read to its last byte,
-//! and says what the programs that made it said of it.
+//! Checks game connections of real clients with a real server. Every net message is decoded to its
+//! last byte, and means what the programs that wrote it recorded.
 //!
-//! `WORLDWIRE_URU_GAME` names a directory with captures (`NAME.pcapng`), what is expected of each
+//! `WORLDWIRE_URU_GAME` names a directory with captures (`NAME.pcapng`), expectations
 //! (`NAME.pcapng.expected.json`), and the shard's keys (`server-keys.ini`, or the file that
 //! `WORLDWIRE_URU_KEYS` names).
 
@@ -51,7 +51,7 @@ fn real_game_connections() {
     println!("all: {total:?}");
 }
 
-/// What was met.
+/// Totals over all captures.
 #[derive(Debug, Default)]
 struct Sums {
     connections: usize,
@@ -60,7 +60,7 @@ struct Sums {
     payloads: usize,
     fields: usize,
     deflated: usize,
-    /// States that were read, and those that dirtsand damaged.
+    /// States that were decoded, and those that dirtsand damaged.
     states: usize,
     damaged: usize,
     refused_of_players: BTreeMap<String, usize>,
@@ -86,7 +86,7 @@ impl Sums {
 struct Said {
     class: ClassIndex,
     bytes: Vec<u8>,
-    /// Whether the state of an object could be read, if it holds one.
+    /// Whether the object state in it could be decoded; `None` if it has none.
     state: Option<bool>,
 }
 
@@ -119,7 +119,7 @@ fn conversations(capture: &Path, keys: &str) -> Conversations {
         if name != "game.PropagateBuffer" {
             return;
         }
-        // The field is opened, and encodes to the same bytes again.
+        // The field is opened, and encodes to the same bytes.
         let tree = item.tree(Tree::new(), &limits);
         assert_eq!(tree.error(), None);
         let sdl = tree.find("fields.buffer.message.stream.sdl");
