@@ -18,7 +18,7 @@ pub struct Defect {
 }
 
 /// The start of every report.
-pub(crate) const REPORT: &str = "this is a defect of worldwire, please report it";
+pub(crate) const REPORT: &str = "this is a bug in worldwire, please report it";
 /// How many bytes of a message a report shows.
 const MAX_BYTES: usize = 256;
 /// How many characters of the panic message a report shows.
@@ -72,7 +72,7 @@ impl Defect {
         let mut report = format!("{REPORT}: {what}: {self}");
         if !bytes.is_empty() {
             let shown = bytes.get(..MAX_BYTES).unwrap_or(bytes);
-            report.push_str("; its bytes (they may hold secrets): ");
+            report.push_str("; its bytes (possibly secret): ");
             push_hex(&mut report, shown);
             if shown.len() < bytes.len() {
                 report.push_str(&format!("... ({} bytes)", bytes.len()));

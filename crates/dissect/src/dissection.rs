@@ -497,7 +497,7 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
         let mut name = String::new();
         // The name itself can be what panics.
         if catch_defect(|| item.push_name(&mut name)).is_err() {
-            name.push_str("of unknown name");
+            name.push_str("without a readable name");
         }
         let (stream, packet) = (item.stamp.stream, packet_text(item.stamp));
         let what = format!("{} message {name}, conversation {stream}, {packet}", item.family);
@@ -524,7 +524,8 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
     fn given_up(&mut self, defect: &Defect, side: Side, bytes: &[u8], stamp: Stamp) {
         let family = self.overview.family.map_or("unknown", Family::name);
         let (stream, packet) = (stamp.stream, packet_text(stamp));
-        let reading = format!("{family} conversation {stream}, given up at {packet} of {side}");
+        let reading =
+            format!("{family} conversation {stream}, abandoned at {packet} from the {side}");
         let body = ItemBody::Note(Note::problem(defect.report(&reading, bytes)));
         self.problem(self.sink.len(), &Item::new(stamp, family, side, 0..0, body));
     }

@@ -289,13 +289,17 @@ impl Note {
     }
 
     pub(crate) fn gap(range: &Range<u64>) -> Self {
-        let text = format!("{} bytes are missing", range.end - range.start);
+        let text = match range.end - range.start {
+            1 => "1 byte is missing".to_owned(),
+            bytes => format!("{bytes} bytes are missing"),
+        };
         Self::new(NoteKind::Gap, text)
     }
 
     pub(crate) fn resync(skipped: &Range<u64>) -> Self {
         let bytes = skipped.end - skipped.start;
-        let text = format!("reading goes on, {bytes} bytes were passed over");
+        let plural = if bytes == 1 { "" } else { "s" };
+        let text = format!("decoding resumes after {bytes} skipped byte{plural}");
         Self::new(NoteKind::Resync, text)
     }
 
@@ -457,7 +461,7 @@ impl<'i> Item<'i> {
         match &self.body {
             ItemBody::Message(message) => message.encode(fields),
             ItemBody::Note(note) => Err(Error::value("a message", note.kind.name())),
-            ItemBody::Wire(_) => Err(Error::value("a message", "a piece of a stream")),
+            ItemBody::Wire(_) => Err(Error::value("a message", "captured bytes")),
         }
     }
 }

@@ -49,7 +49,7 @@ impl<'l> Line<'l> {
         };
         let fields = members.get("fields").ok_or_else(|| Error::value(WANTED, "no `fields`"))?;
         if members.contains_key("error") && !members.contains_key("payload") {
-            return Err(Error::value("a whole message", "one that could not be read")
+            return Err(Error::value("a complete message", "one with an error")
                 .inside("error")
                 .about(name.to_owned()));
         }
@@ -66,6 +66,6 @@ impl<'l> Line<'l> {
     /// The error for a name that does not look like a message of the line's family.
     #[must_use]
     pub fn no_message(&self) -> Error {
-        Error::value("a message that can be encoded by itself", format!("`{}`", self.name))
+        Error::value("a message that can be encoded", format!("`{}`", self.name))
     }
 }

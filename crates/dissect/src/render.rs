@@ -100,7 +100,7 @@ fn write_text(
         item.push_number(out);
         out.push_str(reset);
         if !item.is_whole() {
-            let _ = write!(out, "  {red}! cannot be read to its end{reset}");
+            let _ = write!(out, "  {red}! cannot be decoded completely{reset}");
         }
         out.push('\n');
         return;

@@ -300,7 +300,7 @@ where
                 Decision::Instead(bytes) => sender.forward(Forward::Instead(&bytes)),
                 Decision::Drop => sender.forward(Forward::Drop),
             };
-            outcome.err().map(|error| Note::problem(format!("went on unchanged: {error}")))
+            outcome.err().map(|error| Note::problem(format!("forwarded unchanged: {error}")))
         });
     }
 }

@@ -88,12 +88,11 @@ fn a_panic_in_a_message_costs_that_message() {
         }
         assert_eq!((found.0, &*found.1), (whole.0, "problem"));
         let text = &found.2;
-        for part in
-            ["defect of worldwire", "uru message auth.AcctLoginReply", "on purpose", "packet "]
+        for part in ["bug in worldwire", "uru message auth.AcctLoginReply", "on purpose", "packet "]
         {
             assert!(text.contains(part), "{text}");
         }
-        assert!(text.contains("secrets): 0400"), "{text}");
+        assert!(text.contains("secret): 0400"), "{text}");
     }
 }
 
@@ -110,7 +109,11 @@ fn a_panic_in_a_conversation_costs_the_rest_of_it() {
     let (found, summary) = names_of(usize::MAX, packet, |_, _| ());
     assert_eq!(summary.problems, 1);
     let broken = found.iter().find(|item| item.1 == "problem").unwrap();
-    assert!(broken.2.contains(&format!("given up at packet {packet} of server")), "{}", broken.2);
+    assert!(
+        broken.2.contains(&format!("abandoned at packet {packet} from the server")),
+        "{}",
+        broken.2
+    );
     let others = |all: &[Told]| -> Vec<_> {
         all.iter().filter(|item| item.0 != broken.0).cloned().collect()
     };

@@ -38,7 +38,7 @@ impl Column {
         let rest = of.and_then(field).unwrap_or(text);
         // Only a plain field reads as a test for existence.
         let Expression::Exists(path) = Filter::parse(&format!("exists({rest})"))?.0 else {
-            let problem = Problem::new(0, "the name of a field", format!("`{rest}`"));
+            let problem = Problem::new(0, "a field", format!("`{rest}`"));
             return Err(problem.in_filter(rest));
         };
         let of = of.map(|name| Pattern(name.into()));

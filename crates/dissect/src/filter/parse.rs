@@ -41,10 +41,10 @@ fn whole(input: &mut Input<'_>) -> Outcome<Expression> {
     space(input)?;
     let hint = match (rest(input).chars().next(), peek_word(input)) {
         (None, _) => return Ok(expression),
-        (_, "AND" | "OR" | "NOT") => "write `and`, `or` and `not` in small letters",
-        (_, "not") => "write `not` in front of the whole test",
-        (Some(')'), _) => "no `(` is open",
-        (Some('*'), _) => "`*` works only in names of messages; try `matches`",
+        (_, "AND" | "OR" | "NOT") => "write `and`, `or` and `not` in lower case",
+        (_, "not") => "write `not` before the whole test",
+        (Some(')'), _) => "there is no open `(`",
+        (Some('*'), _) => "`*` works only in message names; try `matches`",
         (Some('|'), _) => "did you mean `or`?",
         (Some('&'), _) => "did you mean `and`?",
         (Some(','), _) => "did you mean `and` or `or`?",
@@ -88,7 +88,7 @@ fn deeper(
     parser: fn(&mut Input<'_>) -> Outcome<Expression>,
 ) -> Outcome<Expression> {
     if input.state.depth >= MAX_DEPTH {
-        let wanted = format!("at most {MAX_DEPTH} parentheses and `not`s inside each other");
+        let wanted = format!("at most {MAX_DEPTH} nested parentheses and `not`s");
         return Err(ErrMode::Cut(Problem::limit(at, "depth", MAX_DEPTH, wanted)));
     }
     input.state.depth += 1;
@@ -115,7 +115,7 @@ fn test(input: &mut Input<'_>) -> Outcome<Expression> {
         return head.path().map(Expression::Exists);
     }
     if !head.word.starts_with(|c| is_word_start(c) || c == '*') {
-        let wanted = "a field or the name of a message";
+        let wanted = "a field or a message name";
         return Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{}`", head.word))));
     }
     names(at, head.word)?;
@@ -144,11 +144,11 @@ fn head<'f>(input: &mut Input<'f>) -> Outcome<Head<'f>> {
     if !head.word.is_empty() || !head.further.is_empty() {
         return Ok(head);
     }
-    let wanted = "a field or the name of a message";
+    let wanted = "a field or a message name";
     let hint = match rest(input).chars().next() {
-        Some('"' | '\'') => "values stand right of the operator",
+        Some('"' | '\'') => "put values on the right of the operator",
         Some('=' | '<' | '>' | '~') => "the field is missing",
-        Some('&' | '|') => "there is one operator too many",
+        Some('&' | '|') => "there is an extra operator",
         _ => return Err(ErrMode::Cut(problem(input, wanted))),
     };
     Err(ErrMode::Cut(problem(input, wanted).hint(hint)))
@@ -213,7 +213,7 @@ impl Head<'_> {
         let mut steps = Vec::new();
         if !self.word.is_empty() {
             if self.word.contains('*') {
-                return Err(wrong("`*` works only in names of messages; any element is `[*]`"));
+                return Err(wrong("`*` works only in message names; any element is `[*]`"));
             }
             if !self.word.starts_with(is_word_start) {
                 return Err(wrong("put the field on the left and the value on the right"));
@@ -271,14 +271,14 @@ fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {
         "<=" | "le" => return Ok(LessOrEqual),
         ">" | "gt" => return Ok(Greater),
         ">=" | "ge" => return Ok(GreaterOrEqual),
-        "&" => ("&", "did you mean `and`, or `has` for the bits of a number?"),
+        "&" => ("&", "did you mean `and`, or `has` to test bits?"),
         "|" => ("|", "did you mean `or`?"),
         sign @ ("=" | "===" | "==!") => (sign, "did you mean `==`?"),
         sign @ ("!==" | "<>" | "=!" | "=!=") => (sign, "did you mean `!=`?"),
         sign @ "=<" => (sign, "did you mean `<=`?"),
         sign @ "=>" => (sign, "did you mean `>=`?"),
         sign @ ("=~" | "~~" | "~=") => (sign, "did you mean `~`?"),
-        "!~" => ("!~", "write `not` in front of the whole test"),
+        "!~" => ("!~", "write `not` before the whole test"),
         sign if sign.starts_with(['=', '<', '>']) || sign.starts_with("!=") => {
             (sign, "comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`")
         }

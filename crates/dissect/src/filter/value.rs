@@ -49,7 +49,7 @@ pub(super) fn mask(input: &mut Input<'_>) -> Outcome<Literal> {
         Literal::Text(_) => Ok(literal),
         Literal::Number(Number::Whole(bits)) if *bits > 0 => Ok(literal),
         _ => {
-            let wanted = "the name of a flag or a number with bits in it";
+            let wanted = "a flag name or a positive number";
             Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{literal}`"))))
         }
     }
@@ -156,7 +156,7 @@ fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
         return Err(ErrMode::Cut(match next.chars().next() {
             Some('\'' | '`') => wrong.hint("put text in double quotes"),
             Some('{') => wrong.hint("use `in` for several values"),
-            Some('*') => wrong.hint("`*` works only in names of messages"),
+            Some('*') => wrong.hint("`*` works only in message names"),
             Some('=') => wrong.hint("comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`"),
             _ => wrong,
         }));
@@ -223,7 +223,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     match Number::parse_real(run) {
         Some(number) if real => Ok(Literal::Number(number)),
         _ if shown.hex().is_some() => Ok(Literal::Text(shown)),
-        _ => wrong("a number", "put text that begins with a digit in double quotes"),
+        _ => wrong("a number", "put text that starts with a digit in double quotes"),
     }
 }
 
@@ -256,7 +256,7 @@ pub(super) fn quoted(input: &mut Input<'_>) -> Outcome<String> {
 fn escape(input: &mut Input<'_>, at: usize) -> Outcome<char> {
     let wrong = |found: &str| {
         let wanted = r#"one of the escapes `\"`, `\\`, `\n`, `\r`, `\t` and `\u{...}`"#;
-        let hint = "backslashes are literal in text that begins with `r\"`";
+        let hint = "backslashes are literal in text that starts with `r\"`";
         Err(ErrMode::Cut(Problem::new(at, wanted, format!("`\\{found}`")).hint(hint)))
     };
     match opt(take(1_usize)).parse_next(input)? {

@@ -27,13 +27,13 @@ pub struct UnknownValue {
     pub is_certain: bool,
 }
 
-/// `` no value of `result` is called `Succes`; did you mean `Success`? ``
+/// `` no value of `result` is named `Succes`; did you mean `Success`? ``
 impl fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, value, nearest, wanted, .. } = self;
         match wanted {
             Some(wanted) => write!(f, "`{field}` is {wanted}, never `{value}`")?,
-            None => write!(f, "no value of `{field}` is called `{value}`")?,
+            None => write!(f, "no value of `{field}` is named `{value}`")?,
         }
         match nearest {
             Some(near) => write!(f, "; did you mean `{near}`?"),
@@ -189,7 +189,7 @@ impl<'d> Table<'d> {
             Fact::Source | Fact::Target | Fact::Address => {
                 ("an address, such as `192.0.2.1`".to_owned(), &[][..])
             }
-            Fact::Date => ("a moment, such as `\"2026-01-01 00:00:00\"`".to_owned(), &[][..]),
+            Fact::Date => ("a date, such as `\"2026-01-01 00:00:00\"`".to_owned(), &[][..]),
             _ if possible.is_empty() => ("a number".to_owned(), possible),
             _ => (one_of(possible), possible),
         };
@@ -223,7 +223,7 @@ impl<'d> Table<'d> {
         let wanted = match (holder, literal) {
             (_, Literal::Null) => return None,
             (Some((.., inside)), _) => {
-                format!("a record, whose value is `{field}.{inside}`")
+                format!("a record; its value is `{field}.{inside}`")
             }
             (None, Literal::Text(text)) => {
                 let is_number = self.numbers.contains(&(family, &**last));

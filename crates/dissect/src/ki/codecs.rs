@@ -138,9 +138,10 @@ pub(crate) static CODECS: &[Codec] = &[
 
 /// The user's classes.
 fn classes<'o>(options: &CodecOptions<'o>) -> Result<&'o Classes> {
-    objects(options.definitions).classes().map(|classes| &**classes).ok_or_else(|| {
-        Error::value("the classes of a type list", "none").hint("give the list with --data")
-    })
+    objects(options.definitions)
+        .classes()
+        .map(|classes| &**classes)
+        .ok_or_else(|| Error::value("a type list", "none").hint("give one with --data"))
 }
 
 /// The format of objects in files, and in most messages.

@@ -30,7 +30,7 @@ pub(super) const LANG: Codec = file(
 pub(super) const NAV: Codec = Codec {
     remarks: |data, options| {
         let is_compressed = NavFile::is_compressed(data, options.limits);
-        let text = "is a zlib stream; encoding its JSON gives the file without it";
+        let text = "is a zlib stream; encoding its JSON gives an uncompressed file";
         is_compressed.then(|| Remark::note(text.to_owned())).into_iter().collect()
     },
     ..file(

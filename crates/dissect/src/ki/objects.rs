@@ -192,7 +192,7 @@ pub(crate) fn unread(
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
         let (field, error) = (&message.fields().get(index)?.name, outcome?);
         let name = protocols.name(message);
-        let what = "is shown as bytes: it cannot be read as an object with this type list and hint";
+        let what = "is shown as bytes: with this type list and hint it is not an object";
         Some(format!("{name}.{field} {what}: {error}"))
     })
 }

@@ -119,8 +119,8 @@ impl Interpreter<Connection> for Reading {
             let session = session_id.map_or(String::new(), |id| format!(" of session {id}"));
             emit.about(side);
             emit.note(Note::problem(format!(
-                "what the {side} sends{session} is encrypted and no key for it was given; give \
-                 the connection's key and nonce with --keys"
+                "the {side}'s stream{session} is encrypted, and no key was given; give the \
+                 connection's key and nonce with --keys"
             )));
         }
     }

@@ -42,7 +42,7 @@ macro_rules! login_codec {
 
 /// Advice for a section that only the other side sends.
 fn other_side(from: Side) -> String {
-    format!("--from {} reads it", from.other())
+    format!("--from {} decodes it", from.other())
 }
 
 /// Remarks about sections of a packet that are kept as bytes, completely or in part.
@@ -84,7 +84,7 @@ fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
 }
 
 fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
-    const KEPT: &str = "its rest is kept as bytes";
+    const KEPT: &str = "the rest is kept as bytes";
     let odd = section.oddities().map(|(_, oddity)| Remark::note(oddity.to_string()));
     let open = section.operations.last().and_then(|operation| match operation {
         Operation::UnknownCreate(create) => {
@@ -92,9 +92,9 @@ fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
             Some(format!("goobj {goid} has no known class: {KEPT}; give its table with --data"))
         }
         Operation::Undecoded(rest) => Some(match rest.fault {
-            Fault::UnknownView => format!("view {} is not known: {KEPT}", rest.view),
+            Fault::UnknownView => format!("view {} is unknown: {KEPT}", rest.view),
             Fault::ServerOnlyCommand => {
-                format!("a relevance notice, which only servers send to each other: {KEPT}")
+                format!("this is a relevance notice, which only servers exchange: {KEPT}")
             }
             _ => format!("an update of view {} has a block of unknown layout: {KEPT}", rest.view),
         }),
@@ -121,7 +121,7 @@ pub(crate) static CODECS: &[Codec] = &[
     },
     Codec {
         name: "mxo.datagram",
-        about: "a datagram; what is encrypted stays so",
+        about: "a datagram; encrypted content stays encrypted",
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {

@@ -140,8 +140,8 @@ impl Interpreter<Connection> for Reading {
                 emit.note(Note::problem(describe(side, missing)));
             }
             News::OtherSession { id, named } => emit.note(Note::warning(format!(
-                "the key of session {id:#x} opens the packets, but the hello names session \
-                 {named:#x}: the hello is damaged, or the id in the key file is wrong"
+                "the key of session {id:#x} decrypts the packets, but the hello names session \
+                 {named:#x}; the hello is damaged, or the id in the key file is wrong"
             ))),
             News::Missing { side, first, last } => {
                 emit.about(side);
@@ -155,11 +155,10 @@ impl Interpreter<Connection> for Reading {
 /// Reports missing packets.
 fn not_there(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {
     match last.ahead_of(first) {
-        0 => format!("the {side}'s packet with the number {first} is missing"),
-        more => format!(
-            "the {side}'s packets with the numbers {first} to {last} are missing: {} packets",
-            more + 1
-        ),
+        0 => format!("packet {first} from the {side} is missing"),
+        more => {
+            format!("packets {first} to {last} from the {side} are missing ({} packets)", more + 1)
+        }
     }
 }
 
@@ -167,17 +166,17 @@ fn not_there(side: Side, first: SequenceNumber, last: SequenceNumber) -> String 
 fn describe(side: Side, missing: MissingKey) -> String {
     match missing {
         MissingKey::NotGiven => format!(
-            "what the {side} sends is encrypted and no key for it was given; give the session's \
-             key with --keys"
+            "packets from the {side} are encrypted, and no key was given; give the session's key \
+             with --keys"
         ),
         MissingKey::NoneFits { keys: 1 } => format!(
-            "the key that was given does not open what the {side} sends; give the key of this \
-             session with --keys"
+            "the given key does not decrypt packets from the {side}; give this session's key with \
+             --keys"
         ),
         MissingKey::NoneFits { keys } => format!(
-            "none of the {keys} keys that were given opens what the {side} sends; give the key of \
-             this session with --keys"
+            "none of the {keys} given keys decrypts packets from the {side}; give this session's \
+             key with --keys"
         ),
-        _ => format!("the key of what the {side} sends is missing: {missing}"),
+        _ => format!("the key for packets from the {side} is missing: {missing}"),
     }
 }

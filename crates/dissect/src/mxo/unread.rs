@@ -44,24 +44,24 @@ impl Unread {
         let all = counted(bytes.len() + 1);
         match self {
             Self::Five => {
-                format!("a section 5, whose layout is not known, is kept as bytes: {all}")
+                format!("section 5 is kept as bytes, because its layout is unknown: {all}")
             }
             Self::Rpc => {
                 let why = section.rpc_fault(Some(from));
                 let why = why.map_or(String::new(), |error| format!(": {error}"));
-                format!("RPC lists that cannot be read are kept as bytes, {all}{why}")
+                format!("undecodable RPC lists are kept as bytes, {all}{why}")
             }
             Self::Id(id) => {
                 let is_named = id == 5;
                 let whose = if is_named { format!(" of a {from}") } else { String::new() };
-                format!("MPM id {id}{whose} is not known, so the packet is not read: {all}")
+                format!("MPM id {id}{whose} is unknown, so the packet is not decoded: {all}")
             }
             Self::Behind { are_zero: true, .. } => {
-                format!("{all} behind the last section, all zero")
+                format!("{all} after the last section, all zero")
             }
             Self::Behind { id, .. } => format!(
-                "{all} behind the last section are not read: they begin with {id}, which is no \
-                 MPM id that is known"
+                "{all} after the last section are not decoded: they start with {id}, which is not a \
+                 known MPM id"
             ),
         }
     }

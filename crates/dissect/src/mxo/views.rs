@@ -268,31 +268,31 @@ impl MxoViews {
     fn text(&self, notice: &Notice) -> String {
         match notice {
             Notice::UnknownCreate { goid } => format!(
-                "goobj {goid} has no known class, so the rest of the packet is not read; give its \
-                 table with --data"
+                "goobj {goid} has no known class, so the rest of the packet is not decoded; give \
+                 its table with --data"
             ),
             Notice::Undecoded { view, fault: Fault::UnknownView } => {
                 format!(
-                    "view {view} is not known, so the rest of the packet is not read: {}",
+                    "view {view} is unknown, so the rest of the packet is not decoded: {}",
                     self.origin()
                 )
             }
             Notice::Undecoded { fault: Fault::ServerOnlyCommand, .. } => {
-                "a relevance notice, which only servers send to each other; the rest of the packet \
-                 is not read"
+                "this is a relevance notice, which only servers exchange; the rest of the packet is \
+                 not decoded"
                     .to_owned()
             }
             Notice::Undecoded { view, .. } => format!(
-                "an update of view {view}{} has a block of unknown layout; the rest of the packet \
-                 is not read",
+                "an update of view {view}{} has a block of unknown layout, so the rest of the \
+                 packet is not decoded",
                 self.class_of(*view)
             ),
             Notice::BadPending { view, error } => format!("pending update of view {view}: {error}"),
             Notice::CreatedAgain(view) => {
-                format!("view {view} is created again though the client has acknowledged it")
+                format!("view {view} is created again, although the client has acknowledged it")
             }
             Notice::Replaced(view) => {
-                format!("view {view} is created for another object without being deleted")
+                format!("view {view} is created for another object without being deleted first")
             }
             _ => String::new(),
         }
@@ -304,7 +304,7 @@ impl MxoViews {
         match view.and_then(|view| self.replica.objects().class(view.class())) {
             Some(class) => {
                 let file = class.file().map_or(String::new(), |file| format!(" ({file})"));
-                format!(", read as class {}{file},", class.name())
+                format!(", decoded as class {}{file},", class.name())
             }
             None => String::new(),
         }
@@ -318,18 +318,16 @@ impl MxoViews {
         };
         match (self.failed, self.unread) {
             (Some(Failed { goid: Some(goid), place }), _) => {
-                format!("the create of goobj {goid}{} could not be read", within(place))
+                format!("the create of goobj {goid}{} could not be decoded", within(place))
             }
             (Some(Failed { goid: None, place }), _) => {
-                format!("a create{} could not be read", within(place))
+                format!("a create{} could not be decoded", within(place))
             }
             (None, Some(Some(number))) => format!(
-                "it was created before the capture, in a packet that is missing, or in the rest of \
-                 packet {number}"
+                "it was created before the capture, in a missing packet, or in the rest of packet \
+                 {number}"
             ),
-            (None, _) => {
-                "it was created before the capture or in a packet that is missing".to_owned()
-            }
+            (None, _) => "it was created before the capture or in a missing packet".to_owned(),
         }
     }
 }
@@ -349,7 +347,7 @@ fn late(views: &BTreeSet<u16>) -> String {
         names.push(format!("{} more", views.len() - MAX_NAMED));
     }
     let subject = if views.len() == 1 { "view" } else { "views" };
-    format!("it came late; what is known of {subject} {} is newer and is kept", names.join(", "))
+    format!("the packet was late; newer information about {subject} {} is kept", names.join(", "))
 }
 
 fn at(place: Place) -> String {

@@ -33,7 +33,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
 /// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
     name: "tera.packet",
-    about: "a message with its header, decrypted",
+    about: "a decrypted message with its header",
     shape: Shape::Fields,
     sided: false,
     decode: |data, options, tree| {

@@ -128,12 +128,12 @@ impl TeraDefinitions {
         let maps = listed(self.library.opcodes.keys());
         Some(match self.known.revision {
             Some(revision) => format!(
-                "there is no map of opcodes for revision {revision}, so messages have no names; \
-                 there are maps for {maps}"
+                "there is no opcode map for revision {revision}, so messages have no names; there are \
+                 maps for {maps}"
             ),
             None => format!(
-                "there are maps of opcodes for {maps}; choose one with --revision, else messages \
-                 have no names"
+                "there are opcode maps for {maps}; choose one with --revision, otherwise messages have \
+                 no names"
             ),
         })
     }
@@ -164,7 +164,7 @@ impl TeraDefinitions {
         let Ok(packets) = self.packets_of(json) else { return Vec::new() };
         let uncounted = packets.uncounted(json).map(|name| {
             format!(
-                "{name} has no counter (\"$integrity\"): it is written as 0, which no client sends"
+                "{name} has no counter (\"$integrity\"); it is encoded as 0, which no client sends"
             )
         });
         let fields = json.get("fields");
@@ -208,7 +208,7 @@ impl TeraDefinitions {
                 if let Some(other) = self.paths.insert(name.to_owned(), path.clone())
                     && other != path
                 {
-                    let message = format!("there is another {name}: {other}; this one counts");
+                    let message = format!("replaces another {name}: {other}");
                     said.push(Source::new(&path, "").warning(0..0, message));
                 }
                 self.texts.insert(name.to_owned(), text.into());
@@ -271,8 +271,7 @@ impl TeraDefinitions {
     fn replaced(&mut self, name: &str, path: &str) -> Option<Diagnostic> {
         let other = self.paths.insert(name.to_owned(), path.to_owned());
         let other = other.filter(|other| other != path)?;
-        let message =
-            format!("there is another {name}: {other}; this one counts, and nothing of the other");
+        let message = format!("completely replaces another {name}: {other}");
         Some(Source::new(path, "").warning(0..0, message))
     }
 
@@ -393,7 +392,7 @@ mod tests {
             let text = if list.starts_with('i') { "[]" } else { "{}" };
             assert_eq!(said(&format!("a/{list}"), text), [""; 0]);
             let second = said(&format!("b/{list}"), text).concat();
-            let told = format!("there is another {list}: a/{list}; this one counts");
+            let told = format!("replaces another {list}: a/{list}");
             assert!(second.contains(&told), "{second}");
         }
         assert_eq!(tera.packets(Some(7)).opcode("S_B"), None);

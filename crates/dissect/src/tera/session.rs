@@ -143,17 +143,17 @@ impl Build {
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
         match seal {
             Seal::First if !replace(&mut self.is_told, true) => Some(
-                "messages of the client have counter and checksum, and no list names them: they \
-                 are read with those; worldwire tera integrity writes the list"
+                "client messages have counters and checksums that no integrity list names; they \
+                 are decoded accordingly, and `worldwire tera integrity` writes a list"
                     .to_owned(),
             ),
             Seal::Perhaps if !replace(&mut self.is_hinted, true) => Some(format!(
-                "{name} is 8 bytes longer than its definition: it has grown, or has counter and \
-                 checksum; one message does not tell"
+                "{name} is 8 bytes longer than its definition; it has grown, or has a counter and \
+                 checksum, which one message cannot show"
             )),
             Seal::Refuted => Some(format!(
-                "{name} has no counter and checksum: the messages of that name before this one \
-                 were read wrong"
+                "{name} has no counter and checksum; earlier messages of that name were decoded \
+                 incorrectly"
             )),
             _ => None,
         }
@@ -207,10 +207,10 @@ fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<
 fn unmapped(packets: &Packets) -> Option<String> {
     (!packets.has_map()).then(|| match packets.known().revision {
         Some(revision) => format!(
-            "there is no map of opcodes for revision {revision}: its messages have no names \
-             without protocol.{revision}.map, give it with --data"
+            "there is no opcode map for revision {revision}, so its messages have no names; give \
+             protocol.{revision}.map with --data"
         ),
-        None => "the client does not say which build it is; name it with --revision".to_owned(),
+        None => "the client does not report its build; give --revision".to_owned(),
     })
 }
 

@@ -93,7 +93,7 @@ impl UruDefinitions {
             reader.end().map(|()| what)
         };
         let wanted = what(made)?;
-        let found = what(bytes).unwrap_or_else(|error| format!("what cannot be read ({error})"));
+        let found = what(bytes).unwrap_or_else(|error| format!("undecodable bytes ({error})"));
         if found == wanted {
             return Ok(());
         }

@@ -58,7 +58,7 @@ impl Family for Uru {
     fn missed(&self, opening: &Opening<'_>) -> Option<String> {
         let [_, server] = opening.ends?;
         (opening.midstream && !opening.datagrams && server.port() == PORT).then(|| {
-            "the beginning is missing, and an encrypted connection can be read only from its \
+            "the beginning is missing, and an encrypted connection can only be decrypted from its \
              first byte"
                 .to_owned()
         })
@@ -135,7 +135,7 @@ impl Family for Uru {
         if let Some(known) = keys.get_ref::<KeyRing>()
             && let Some(what) = known.conflict(&ring)
         {
-            return Err(vec![format!("{what} differs from that in an earlier key file")]);
+            return Err(vec![format!("{what} differs from the one in an earlier key file")]);
         }
         keys.edit(|known: &mut KeyRing| known.merge(ring));
         Ok(found)

@@ -190,18 +190,17 @@ impl Interpreter<Connection> for Plain {
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
         if let News::KeysNeeded { service } = news {
             let Some(service) = service else {
-                let text = "the connect packet is missing, the connection is encrypted, and no key \
-                            was given that may open it; give the shard's keys with --keys";
+                let text = "the connect packet is missing, the connection is encrypted, and none of \
+                            the given keys could decrypt it; give the shard's keys with --keys";
                 return emit.note(Note::problem(text.to_owned()));
             };
             let what = if self.keys.public(kind(service)).is_some() {
-                "only the public half of its key was given, which clients have; the server's \
-                 private key decrypts it"
+                "only the client's public key was given; give the shard's private keys with --keys"
             } else {
-                "no key for it was given; give the shard's keys with --keys"
+                "no key was given; give the shard's keys with --keys"
             };
             let name = service.name();
-            emit.note(Note::problem(format!("the {name} connection is encrypted and {what}")));
+            emit.note(Note::problem(format!("the {name} connection is encrypted, and {what}")));
         }
     }
 }
@@ -304,8 +303,8 @@ impl Message for Opened<'_> {
     fn advice(&self) -> Option<Cow<'static, str>> {
         let state = self.buffer().and_then(state)?;
         if self.states.descriptors().is_empty() {
-            let advice = "with the state of an object (SDL) shown as bytes: give descriptors (.sdl \
-                          files) with --data";
+            let advice = "with an object state (SDL) shown as bytes: give descriptors (.sdl files) \
+                          with --data";
             return Some(Cow::Borrowed(advice));
         }
         let start = state.stream.beginning(MAX_HEAD).ok()?;

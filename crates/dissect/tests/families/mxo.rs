@@ -388,8 +388,8 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     talk.send(Side::Client, &["01000101000300"], None);
     insta::assert_snapshot!(talk.said.join("\n"), @r"
     warning: packet 1: a create that ends in 0x77 instead of 0
-    warning: packet 5: view 3 is created again though the client has acknowledged it
-    warning: packet 6: view 3 is created for another object without being deleted
+    warning: packet 5: view 3 is created again, although the client has acknowledged it
+    warning: packet 6: view 3 is created for another object without being deleted first
     problem: packet 7: a relevance notice, which only servers send to each other; the rest of the packet is not read
     error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view id that can stand here, found 1 from a client

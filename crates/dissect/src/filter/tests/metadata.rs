@@ -28,7 +28,7 @@ fn ends_and_moments_are_known() {
         ("src == server", "`src` is an address, such as `192.0.2.1`, never `server`"),
         (
             "date > yesterday",
-            "`date` is a moment, such as `\"2026-01-01 00:00:00\"`, never `yesterday`",
+            "`date` is a date, such as `\"2026-01-01 00:00:00\"`, never `yesterday`",
         ),
         ("port == http", "`port` is a number, never `http`"),
     ] {
