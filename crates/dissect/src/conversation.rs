@@ -22,7 +22,7 @@ const PIECE_BYTES: usize = 64;
 
 /// Everything a conversation can use besides its own bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<'k> {
+pub(crate) struct Context<'k> {
     pub(crate) keys: &'k Keys,
     pub(crate) definitions: &'k Definitions,
     pub(crate) families: Families,
@@ -33,17 +33,17 @@ pub(crate) struct Known<'k> {
     pub(crate) wire: Option<u64>,
 }
 
-impl Known<'_> {
-    fn session(self, family: &dyn Family, kind: Kind) -> Box<dyn Session> {
+impl Context<'_> {
+    fn session(self, family: &dyn Family, transport: Transport) -> Box<dyn Session> {
         let Self { keys, definitions, facts, prepared, .. } = self;
-        let Kind { midstream, datagrams } = kind;
+        let Transport { midstream, datagrams } = transport;
         family.session(&Start { keys, definitions, facts, prepared, datagrams, midstream })
     }
 }
 
 /// Facts about a conversation that the capture layer determines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct Transport {
     /// Whether the beginning is missing.
     pub(crate) midstream: bool,
     /// Whether it is UDP.
@@ -53,7 +53,7 @@ pub(crate) struct Kind {
 /// A conversation that is recognised and then read.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    state: State,
+    stage: Stage,
     stream: u64,
     /// The last packet, which dates everything reported at the end.
     last: Option<Stamp>,
@@ -66,13 +66,13 @@ pub(crate) struct Conversation {
     /// Whether it is UDP.
     datagrams: bool,
     /// Whether its recognition was reported.
-    told: bool,
+    is_reported: bool,
     /// The stream position of each side, if captured bytes are reported.
     wire: Option<[u64; 2]>,
 }
 
 #[derive(Debug)]
-enum State {
+enum Stage {
     Undecided { held: Vec<HeldPiece>, bytes: usize },
     Read(&'static dyn Family, Box<dyn Session>),
     Unknown,
@@ -84,14 +84,14 @@ impl Conversation {
     pub(crate) fn new(
         stream: u64,
         ends: [SocketAddr; 2],
-        kind: Kind,
+        transport: Transport,
         forced: Option<(&'static dyn Family, bool)>,
-        known: Known<'_>,
+        context: Context<'_>,
     ) -> Self {
-        let Kind { midstream, datagrams } = kind;
-        let state = match forced {
-            Some((family, _)) => State::Read(family, known.session(family, kind)),
-            None => State::Undecided { held: Vec::new(), bytes: 0 },
+        let Transport { midstream, datagrams } = transport;
+        let stage = match forced {
+            Some((family, _)) => Stage::Read(family, context.session(family, transport)),
+            None => Stage::Undecided { held: Vec::new(), bytes: 0 },
         };
         let swapped = forced.is_some_and(|(_, swapped)| swapped);
         let [client, server] = ends;
@@ -99,15 +99,15 @@ impl Conversation {
         if swapped {
             ends.swap();
         }
-        let (last, told) = (None, false);
-        let wire = (known.wire == Some(stream)).then_some([0; 2]);
-        Self { state, stream, last, swapped, ends, midstream, datagrams, told, wire }
+        let (last, is_reported) = (None, false);
+        let wire = (context.wire == Some(stream)).then_some([0; 2]);
+        Self { stage, stream, last, swapped, ends, midstream, datagrams, is_reported, wire }
     }
 
     /// The family, once recognised.
     pub(crate) fn family(&self) -> Option<&'static dyn Family> {
-        match &self.state {
-            State::Read(family, _) => Some(*family),
+        match &self.stage {
+            Stage::Read(family, _) => Some(*family),
             _ => None,
         }
     }
@@ -115,7 +115,7 @@ impl Conversation {
     /// Takes a segment or a datagram.
     pub(crate) fn data(
         &mut self,
-        known: Known<'_>,
+        context: Context<'_>,
         side: Side,
         stamp: Stamp,
         bytes: &[u8],
@@ -123,29 +123,29 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
-        if matches!(self.state, State::Read(..)) {
-            self.introduce(stamp, out);
+        if matches!(self.stage, Stage::Read(..)) {
+            self.report_recognition(stamp, out);
         }
-        if !matches!(self.state, State::Undecided { .. }) {
-            self.tell_wire(stamp, side, captured(self.datagrams, bytes), out);
+        if !matches!(self.stage, Stage::Undecided { .. }) {
+            self.report_wire(stamp, side, captured(self.datagrams, bytes), out);
         }
-        let Self { state, ends, datagrams, .. } = self;
-        match state {
-            State::Read(_, session) => {
+        let Self { stage, ends, datagrams, .. } = self;
+        match stage {
+            Stage::Read(_, session) => {
                 session.input(stamp, side, input(*datagrams, bytes), &mut with(ends, out));
             }
-            State::Undecided { held, bytes: total } => {
+            Stage::Undecided { held, bytes: total } => {
                 *total += bytes.len() + PIECE_BYTES;
                 held.push(HeldPiece { side, stamp, bytes: bytes.to_vec(), missing: 0 });
-                self.decide(known, stamp, out);
+                self.decide(context, stamp, out);
             }
-            State::Unknown => {}
+            Stage::Unknown => {}
         }
     }
 
     pub(crate) fn gap(
         &mut self,
-        known: Known<'_>,
+        context: Context<'_>,
         side: Side,
         stamp: Stamp,
         length: u64,
@@ -153,62 +153,67 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
-        let Self { state, ends, .. } = self;
-        match state {
-            State::Read(_, session) => {
+        let Self { stage, ends, .. } = self;
+        match stage {
+            Stage::Read(_, session) => {
                 session.input(stamp, side, Input::Gap(length), &mut with(ends, out));
             }
-            State::Undecided { held, bytes } => {
+            Stage::Undecided { held, bytes } => {
                 *bytes += PIECE_BYTES;
                 held.push(HeldPiece { side, stamp, bytes: Vec::new(), missing: length });
-                return self.decide(known, stamp, out);
+                return self.decide(context, stamp, out);
             }
-            State::Unknown => {}
+            Stage::Unknown => {}
         }
         // Items that were complete before the gap have been reported first.
-        self.tell_wire(stamp, side, Wire::Missing(length), out);
+        self.report_wire(stamp, side, Wire::Missing(length), out);
     }
 
-    pub(crate) fn end(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    pub(crate) fn end(
+        &mut self,
+        context: Context<'_>,
+        stamp: Stamp,
+        out: &mut dyn FnMut(Item<'_>),
+    ) {
         let stamp = self.last_stamp(stamp);
-        let Self { state, ends, .. } = self;
-        match state {
-            State::Read(_, session) => {
+        let Self { stage, ends, .. } = self;
+        match stage {
+            Stage::Read(_, session) => {
                 for side in Side::BOTH {
                     session.input(stamp, side, Input::End, &mut with(ends, out));
                 }
             }
-            State::Undecided { .. } => self.give_up(known, stamp, out),
-            State::Unknown => {}
+            Stage::Undecided { .. } => self.give_up(context, stamp, out),
+            Stage::Unknown => {}
         }
     }
 
     /// Facts for other conversations.
     pub(crate) fn facts(&mut self) -> Vec<Fact> {
-        match &mut self.state {
-            State::Read(_, session) => session.facts(),
+        match &mut self.stage {
+            Stage::Read(_, session) => session.facts(),
             _ => Vec::new(),
         }
     }
 
     /// The keys it was read with.
     pub(crate) fn secrets(&self) -> Option<String> {
-        match &self.state {
-            State::Read(_, session) => session.secrets(),
+        match &self.stage {
+            Stage::Read(_, session) => session.secrets(),
             _ => None,
         }
     }
 
     /// Whether it holds input until it learns a fact.
     pub(crate) fn waits(&self) -> bool {
-        matches!(&self.state, State::Read(_, session) if session.waits())
+        matches!(&self.stage, Stage::Read(_, session) if session.waits())
     }
 
     /// Learns facts from other conversations.
     pub(crate) fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let stamp = self.last_stamp(stamp);
-        let Self { state, ends, .. } = self;
-        if let State::Read(_, session) = state {
+        let Self { stage, ends, .. } = self;
+        if let Stage::Read(_, session) = stage {
             session.learn(facts, stamp, &mut with(ends, out));
         }
     }
@@ -233,9 +238,9 @@ impl Conversation {
         if self.swapped { side.other() } else { side }
     }
 
-    fn decide(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    fn decide(&mut self, context: Context<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let datagrams = self.datagrams;
-        let State::Undecided { held, bytes } = &mut self.state else {
+        let Stage::Undecided { held, bytes } = &mut self.stage else {
             return;
         };
         // Without its first bytes, a stream's beginning is missing too.
@@ -243,11 +248,11 @@ impl Conversation {
         let midstream = self.midstream;
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
         let opening = Opening { pieces: held, ends, datagrams, midstream };
-        let (family, swapped) = match known.families.recognize(&opening) {
+        let (family, swapped) = match context.families.recognize(&opening) {
             Recognition::Yes { family, swapped } => (family, swapped),
-            Recognition::No => return self.give_up(known, stamp, out),
+            Recognition::No => return self.give_up(context, stamp, out),
             Recognition::NeedMore if *bytes > MAX_UNDECIDED_BYTES => {
-                return self.give_up(known, stamp, out);
+                return self.give_up(context, stamp, out);
             }
             Recognition::NeedMore => return,
         };
@@ -257,9 +262,9 @@ impl Conversation {
             self.swapped = !self.swapped;
             self.ends.swap();
         }
-        let mut session = known.session(family, Kind { midstream, datagrams });
-        self.state = State::Unknown;
-        self.named(family, held.first().map(|piece| piece.stamp), out);
+        let mut session = context.session(family, Transport { midstream, datagrams });
+        self.stage = Stage::Unknown;
+        self.report_opened(family, held.first().map(|piece| piece.stamp), out);
         for piece in held {
             let side = if swapped { piece.side.other() } else { piece.side };
             let input = match piece.missing {
@@ -270,26 +275,26 @@ impl Conversation {
                 0 => captured(datagrams, &piece.bytes),
                 missing => Wire::Missing(missing),
             };
-            self.tell_wire(piece.stamp, side, wire, out);
+            self.report_wire(piece.stamp, side, wire, out);
             session.input(piece.stamp, side, input, &mut with(&self.ends, out));
         }
-        self.state = State::Read(family, session);
+        self.stage = Stage::Read(family, session);
     }
 
     /// Reports the recognition, once.
-    fn introduce(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    fn report_recognition(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         if let Some(family) = self.family() {
-            self.named(family, Some(stamp), out);
+            self.report_opened(family, Some(stamp), out);
         }
     }
 
-    fn named(
+    fn report_opened(
         &mut self,
         family: &'static dyn Family,
         stamp: Option<Stamp>,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        let Some(stamp) = stamp.filter(|_| !core::mem::replace(&mut self.told, true)) else {
+        let Some(stamp) = stamp.filter(|_| !core::mem::replace(&mut self.is_reported, true)) else {
             return;
         };
         let [client, server] = Side::BOTH.map(|side| self.ends.of(side));
@@ -301,38 +306,38 @@ impl Conversation {
     }
 
     /// Reports captured bytes, if requested.
-    fn tell_wire(
+    fn report_wire(
         &mut self,
         stamp: Stamp,
         from: Side,
         wire: Wire<'_>,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        let Some(at) = &mut self.wire else { return };
-        let at = &mut at[from.index()];
+        let Some(position) = &mut self.wire else { return };
+        let position = &mut position[from.index()];
         let length = match wire {
             Wire::Bytes(bytes) | Wire::Datagram(bytes) => bytes.len() as u64,
             Wire::Missing(length) => length,
         };
-        let range = *at..at.saturating_add(length);
-        *at = range.end;
-        let family = match &self.state {
-            State::Read(family, _) => family.name(),
-            State::Undecided { .. } | State::Unknown => "",
+        let range = *position..position.saturating_add(length);
+        *position = range.end;
+        let family = match &self.stage {
+            Stage::Read(family, _) => family.name(),
+            Stage::Undecided { .. } | Stage::Unknown => "",
         };
         let item = Item::new(stamp, family, from, range, ItemBody::Wire(wire));
         out(item.with_ends(&self.ends));
     }
 
-    fn give_up(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        let State::Undecided { held, .. } = core::mem::replace(&mut self.state, State::Unknown)
+    fn give_up(&mut self, context: Context<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let Stage::Undecided { held, .. } = core::mem::replace(&mut self.stage, Stage::Unknown)
         else {
             return;
         };
         let Self { datagrams, midstream, .. } = *self;
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
         let opening = Opening { pieces: &held, ends, datagrams, midstream };
-        for family in known.families.iter() {
+        for family in context.families.iter() {
             if let Some(text) = family.missed(&opening) {
                 let body = ItemBody::Note(Note::problem(text));
                 let item = Item::new(stamp, family.name(), Side::Client, 0..0, body);
@@ -344,7 +349,7 @@ impl Conversation {
                 0 => captured(datagrams, &bytes),
                 missing => Wire::Missing(missing),
             };
-            self.tell_wire(stamp, side, wire, out);
+            self.report_wire(stamp, side, wire, out);
         }
     }
 }

@@ -30,7 +30,7 @@ pub struct Counts {
     names: String,
     rows: Vec<Row>,
     /// Row indices, by name.
-    places: HashTable<usize>,
+    indices: HashTable<usize>,
     hasher: RandomState,
 }
 
@@ -48,30 +48,30 @@ const NAME_BYTES: usize = 24;
 impl Counts {
     /// Counts one message.
     pub fn add(&mut self, from: Side, name: &str) {
-        let Self { names, rows, places, hasher } = self;
+        let Self { names, rows, indices, hasher } = self;
         let hash = hasher.hash_one(name);
-        let is_own = |place: &usize| rows.get(*place).is_some_and(|row| row.is_of(names, name));
-        let place = match places.find(hash, is_own) {
-            Some(place) => *place,
+        let is_own = |index: &usize| rows.get(*index).is_some_and(|row| row.is_of(names, name));
+        let index = match indices.find(hash, is_own) {
+            Some(index) => *index,
             None => {
                 if rows.is_empty() {
                     names.reserve(NAMES * NAME_BYTES);
                     rows.reserve(NAMES);
-                    places.reserve(NAMES, |_| 0);
+                    indices.reserve(NAMES, |_| 0);
                 }
                 let start = names.len();
                 names.push_str(name);
                 rows.push(Row { name: start..names.len(), counts: [0; 2] });
-                let hash_of = |place: &usize| {
-                    let row = rows.get(*place).and_then(|row| names.get(row.name.clone()));
+                let hash_of = |index: &usize| {
+                    let row = rows.get(*index).and_then(|row| names.get(row.name.clone()));
                     hasher.hash_one(row.unwrap_or_default())
                 };
-                let place = rows.len() - 1;
-                places.insert_unique(hash, place, hash_of);
-                place
+                let index = rows.len() - 1;
+                indices.insert_unique(hash, index, hash_of);
+                index
             }
         };
-        rows[place].counts[from.index()] += 1;
+        rows[index].counts[from.index()] += 1;
     }
 
     /// Every name with its counts from client and server, in order of first appearance.
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_names_are_counted_as_a_map_would() {
+    fn counts_agree_with_a_map() {
         let mut counts = Counts::default();
         assert!(counts.is_empty() && counts.total() == 0);
         let mut wanted: BTreeMap<String, [u64; 2]> = BTreeMap::new();

@@ -14,7 +14,7 @@ pub struct Defect {
     /// The panic message, in one line.
     message: String,
     /// File and line, if [`quiet_defects`] was called.
-    place: Option<String>,
+    location: Option<String>,
 }
 
 /// The start of every report.
@@ -28,7 +28,7 @@ thread_local! {
     /// How many calls of [`catch_defect`] are active on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The location of the panic that is being caught.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    static LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Runs `act` and turns a panic into a [`Defect`]. The panic can leave data that `act` was changing
@@ -51,7 +51,9 @@ pub fn quiet_defects() {
             if DEPTH.get() == 0 {
                 return usual(info);
             }
-            PLACE.set(info.location().map(|place| format!("{}:{}", place.file(), place.line())));
+            LOCATION.set(
+                info.location().map(|location| format!("{}:{}", location.file(), location.line())),
+            );
         }));
     });
 }
@@ -63,7 +65,7 @@ impl Defect {
         let text = text.unwrap_or("no message").chars().take(MAX_TEXT);
         // A panic message can quote the input. Escaping keeps it on one line.
         let message = text.flat_map(char::escape_debug).collect();
-        Self { message, place: PLACE.take() }
+        Self { message, location: LOCATION.take() }
     }
 
     /// The line to report: `what` was being read, and its bytes.
@@ -84,8 +86,8 @@ impl Defect {
 
 impl fmt::Display for Defect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Some(place) => write!(f, "panic at {place}: {}", self.message),
+        match &self.location {
+            Some(location) => write!(f, "panic at {location}: {}", self.message),
             None => write!(f, "panic: {}", self.message),
         }
     }

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unusable};
 use worldwire_core::{Limits, Side};
 
-use crate::conversation::{Conversation, Kind, Known};
+use crate::conversation::{Context, Conversation, Transport};
 use crate::counts::Counts;
 use crate::defect::{Defect, catch_defect};
 use crate::family::Family;
@@ -44,10 +44,10 @@ pub struct Options {
 }
 
 impl Options {
-    fn known<'k>(&'k self, facts: &'k Facts) -> Known<'k> {
+    fn context<'k>(&'k self, facts: &'k Facts) -> Context<'k> {
         let (keys, definitions) = (&self.keys, &self.definitions);
         let families = definitions.families();
-        Known { keys, definitions, families, facts, prepared: None, wire: self.wire }
+        Context { keys, definitions, families, facts, prepared: None, wire: self.wire }
     }
 
     /// The family that the user chose for a conversation, if any, and whether the presumed client
@@ -107,7 +107,7 @@ impl Options {
 pub struct Dissection {
     options: Options,
     conversations: Conversations,
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenConversation>,
     facts: Facts,
     /// How many closed conversations still wait for a fact.
     lingering: usize,
@@ -120,7 +120,7 @@ pub struct Dissection {
 }
 
 /// A conversation that is being read.
-struct Open {
+struct OpenConversation {
     /// `None` after a panic.
     conversation: Option<Conversation>,
     overview: Overview,
@@ -133,7 +133,7 @@ struct Open {
 /// Events that are not read yet, in capture order. Their bytes are in one buffer.
 #[derive(Debug, Default)]
 struct Batch {
-    events: Vec<Held>,
+    events: Vec<HeldEvent>,
     bytes: Vec<u8>,
     /// The size at which the batch is full.
     size: BatchSize,
@@ -145,13 +145,13 @@ struct Batch {
 
 /// An event of a batch.
 #[derive(Debug)]
-struct Held {
+struct HeldEvent {
     stamp: Stamp,
-    what: What,
+    content: Content,
 }
 
 #[derive(Debug)]
-enum What {
+enum Content {
     Opened(Box<Overview>),
     Data { side: Side, start: usize, end: usize },
     Gap { side: Side, length: u64 },
@@ -284,23 +284,23 @@ impl Dissection {
         let mut tasks: Vec<Task<S>> = Vec::new();
         let mut counts: Vec<usize> = Vec::new();
         let mut owners = Vec::with_capacity(batch.events.len());
-        let mut places: HashMap<u64, usize, RandomState> = HashMap::default();
+        let mut by_stream: HashMap<u64, usize, RandomState> = HashMap::default();
         for event in &batch.events {
             let stream = event.stamp.stream;
-            let place = *places.entry(stream).or_insert_with(|| {
+            let owner = *by_stream.entry(stream).or_insert_with(|| {
                 tasks.push(Task::new(stream, self.open.remove(&stream)));
                 counts.push(0);
                 tasks.len() - 1
             });
-            counts[place] += 1;
-            owners.push(place);
+            counts[owner] += 1;
+            owners.push(owner);
         }
         // There can be thousands of conversations, and most are short.
         for (task, count) in tasks.iter_mut().zip(counts) {
             task.expect(count);
         }
-        for (index, place) in owners.iter().enumerate() {
-            tasks[*place].events.push(index);
+        for (index, owner) in owners.iter().enumerate() {
+            tasks[*owner].events.push(index);
         }
         (tasks, owners)
     }
@@ -372,8 +372,8 @@ impl Batch {
             since: event.time.since(self.start.unwrap_or(event.time)),
             packet: Some(event.packet),
         };
-        let what = match event.kind {
-            EventKind::Opened(opened) => What::Opened(Box::new(Overview {
+        let content = match event.kind {
+            EventKind::Opened(opened) => Content::Opened(Box::new(Overview {
                 stream: event.conversation,
                 client: opened.client,
                 server: opened.server,
@@ -392,26 +392,26 @@ impl Batch {
             EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes } => {
                 let start = self.bytes.len();
                 self.bytes.extend_from_slice(bytes);
-                What::Data { side, start, end: self.bytes.len() }
+                Content::Data { side, start, end: self.bytes.len() }
             }
-            EventKind::Gap { side, length, .. } => What::Gap { side, length },
-            EventKind::Closed(_) => What::Closed,
+            EventKind::Gap { side, length, .. } => Content::Gap { side, length },
+            EventKind::Closed(_) => Content::Closed,
             _ => return,
         };
-        self.events.push(Held { stamp, what });
+        self.events.push(HeldEvent { stamp, content });
     }
 }
 
-impl Open {
-    fn new(overview: &Overview, options: &Options, known: Known<'_>) -> Self {
+impl OpenConversation {
+    fn new(overview: &Overview, options: &Options, context: Context<'_>) -> Self {
         let (midstream, datagrams) = (overview.midstream, overview.datagrams);
         let forced = options.forced(overview);
         let conversation = Conversation::new(
             overview.stream,
             [overview.client, overview.server],
-            Kind { midstream, datagrams },
+            Transport { midstream, datagrams },
             forced,
-            known,
+            context,
         );
         let (conversation, overview) = (Some(conversation), overview.clone());
         Self { conversation, overview, learned: None, closing: None }
@@ -433,32 +433,34 @@ impl Open {
         let Self { conversation, overview, .. } = self;
         let Some(reading) = conversation else { return };
         let stamp = Stamp { stream: overview.stream, time: overview.last, ..Stamp::default() };
-        let mut tell = Tell { overview, scratch, sink, show };
-        if let Err(defect) = catch_defect(|| act(reading, &mut |item| tell.item(&item))) {
+        let mut reporter = Reporter { overview, scratch, sink, show };
+        if let Err(defect) = catch_defect(|| act(reading, &mut |item| reporter.item(&item))) {
             *conversation = None;
-            tell.given_up(&defect, Side::Client, &[], stamp);
+            reporter.given_up(&defect, Side::Client, &[], stamp);
         }
     }
 }
 
-impl What {
+impl Content {
     /// Passes the event to its conversation.
     fn read(
         &self,
         conversation: &mut Conversation,
         batch: &Batch,
         stamp: Stamp,
-        known: Known<'_>,
-        tell: &mut dyn FnMut(Item<'_>),
+        context: Context<'_>,
+        reporter: &mut dyn FnMut(Item<'_>),
     ) {
         #[cfg(test)]
         tests::break_down(&stamp);
         match self {
             Self::Data { side, .. } => {
-                conversation.data(known, *side, stamp, self.bytes(batch), tell);
+                conversation.data(context, *side, stamp, self.bytes(batch), reporter);
             }
-            Self::Gap { side, length } => conversation.gap(known, *side, stamp, *length, tell),
-            Self::Closed => conversation.end(known, stamp, tell),
+            Self::Gap { side, length } => {
+                conversation.gap(context, *side, stamp, *length, reporter)
+            }
+            Self::Closed => conversation.end(context, stamp, reporter),
             Self::Opened(_) => {}
         }
     }
@@ -479,14 +481,14 @@ impl What {
 }
 
 /// Counts and shows the items of one conversation.
-struct Tell<'t, S, F> {
+struct Reporter<'t, S, F> {
     overview: &'t mut Overview,
     scratch: &'t mut Scratch,
     sink: &'t mut S,
     show: &'t F,
 }
 
-impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
+impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Reporter<'_, S, F> {
     /// Counts and shows an item. A panic in there does not affect the conversation, so the next
     /// item can be read.
     fn item(&mut self, item: &Item<'_>) {
@@ -500,8 +502,8 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
             name.push_str("without a readable name");
         }
         let (stream, packet) = (item.stamp.stream, packet_text(item.stamp));
-        let what = format!("{} message {name}, conversation {stream}, {packet}", item.family);
-        let note = Note::problem(defect.report(&what, item.bytes()));
+        let content = format!("{} message {name}, conversation {stream}, {packet}", item.family);
+        let note = Note::problem(defect.report(&content, item.bytes()));
         self.problem(before, &item.replaced_by(note));
     }
 

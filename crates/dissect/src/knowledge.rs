@@ -24,7 +24,7 @@ impl Parts {
 
     fn set<T: Any + Send + Sync>(&mut self, part: Arc<T>) {
         match self.0.iter_mut().find(|part| part.is::<T>()) {
-            Some(place) => *place = part,
+            Some(slot) => *slot = part,
             None => self.0.push(part),
         }
     }
@@ -34,8 +34,8 @@ impl Parts {
         change: impl FnOnce(&mut T) -> R,
     ) -> R {
         // Removed during the change: a part that nobody else holds is then changed without a copy.
-        let place = self.0.iter().position(|part| part.is::<T>());
-        let part = place.map(|place| self.0.swap_remove(place));
+        let slot = self.0.iter().position(|part| part.is::<T>());
+        let part = slot.map(|slot| self.0.swap_remove(slot));
         let part = part.and_then(|part| part.downcast::<T>().ok());
         let mut part = part.unwrap_or_default();
         let outcome = change(Arc::make_mut(&mut part));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_fact_counts() {
+    fn later_facts_replace_earlier_ones() {
         let mut facts = Facts::default();
         for value in [1_u32, 2] {
             let name = "session 7".to_owned();

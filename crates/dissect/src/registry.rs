@@ -221,8 +221,8 @@ impl Definitions {
         let files: Vec<(N, B)> = files.into_iter().collect();
         let files: Vec<(&str, &[u8])> =
             files.iter().map(|(name, bytes)| (name.as_ref(), bytes.as_ref())).collect();
-        let said = self.families().iter().filter_map(|family| family.define(&files, self));
-        said.reduce(|mut all, more| {
+        let diagnostics = self.families().iter().filter_map(|family| family.define(&files, self));
+        diagnostics.reduce(|mut all, more| {
             all.extend(more);
             all
         })
@@ -258,13 +258,13 @@ mod tests {
     use crate::codec::CodecOptions;
 
     #[test]
-    fn keys_behind_a_byte_order_mark_are_read() {
+    fn a_byte_order_mark_before_keys_is_ignored() {
         let text = "\u{feff}[[mxo.session]]\nkey = \"000102030405060708090a0b0c0d0e0f\"\n";
         assert_eq!(Keys::parse(text).err(), None);
     }
 
     #[test]
-    fn another_file_is_told_in_one_line() {
+    fn other_files_are_refused_in_one_line() {
         let readme = include_str!("../../../README.md");
         let error = Keys::parse(readme).unwrap_err().to_string();
         let is_short = error.lines().count() == 1;
@@ -281,7 +281,7 @@ mod tests {
         &[0x6b, 2, 0, 0, 0, 0, 64, 0, 0, 0, 2, 6, 0, 0, 0, 0x64, 3, 0xff, 0xff, 0xff, 0xff, 0];
 
     #[test]
-    fn a_class_that_is_no_net_message_and_what_does_not_inflate_say_so() {
+    fn bad_classes_and_bad_deflate_are_reported() {
         let (keys, limits, definitions) = (Keys::none(), Limits::DEFAULT, Definitions::built_in());
         let options = CodecOptions {
             from: Side::Client,
@@ -295,8 +295,8 @@ mod tests {
             (BAD_DEFLATE, "message.stream"),
         ] {
             let alone = Codec::named("uru.net-message").unwrap().decode(bytes, &options);
-            let said = alone.error().unwrap().to_string();
-            assert!(said.contains(wanted), "{said}");
+            let text = alone.error().unwrap().to_string();
+            assert!(text.contains(wanted), "{text}");
             // The bytes are shown nevertheless.
             assert!(alone.find("message").is_some());
 
@@ -306,14 +306,14 @@ mod tests {
             buffer.extend(bytes);
             let inside = Codec::named("uru.game").unwrap().decode(&buffer, &options);
             assert_eq!(inside.error(), None);
-            let said = inside.remarks().first().unwrap().to_string();
+            let text = inside.remarks().first().unwrap().to_string();
             let wanted = if wanted.contains("stream") { "data" } else { wanted };
-            assert!(said.contains(wanted), "{said}");
+            assert!(text.contains(wanted), "{text}");
         }
     }
 
     #[test]
-    fn the_json_of_half_a_message_is_refused() {
+    fn the_json_of_a_partial_message_is_refused() {
         let mut definitions = Definitions::built_in();
         definitions.add([("S_A.1.def", "int32 a\nint32 b\n"), ("protocol.1.map", "S_A = 5\n")]);
         let (keys, limits) = (Keys::none(), Limits::DEFAULT);

@@ -222,7 +222,7 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
     ) {
         let Self { connection, interpreter } = self;
         while let Some((event, sender)) = connection.poll() {
-            let place = match &event {
+            let (from, range) = match &event {
                 Event::Received(received) => (received.side(), received.range()),
                 Event::Gap { side, range } => (*side, range.clone()),
                 Event::Resync { side, skipped } => (*side, skipped.clone()),
@@ -232,7 +232,6 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
                 }
                 Event::News(_) | Event::Closed(_) => (Side::Client, 0..0),
             };
-            let (from, range) = place;
             let mut emit = Emit { stamp, family: I::FAMILY, from, range, out: &mut *out };
             match event {
                 Event::Received(received) => {
@@ -289,9 +288,9 @@ where
     fn emit_deciding(&mut self, stamp: Stamp, decide: &mut dyn FnMut(&Item<'_>) -> Decision) {
         let decision = core::cell::RefCell::new(Decision::AsIs);
         let mut out = |item: Item<'_>| {
-            let said = decide(&item);
+            let answer = decide(&item);
             if item.note().is_none() {
-                *decision.borrow_mut() = said;
+                *decision.borrow_mut() = answer;
             }
         };
         self.emit(stamp, &mut out, |sender| {

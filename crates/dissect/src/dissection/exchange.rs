@@ -35,23 +35,23 @@ impl Dissection {
         }
         // Every event that states a fact or may have to wait for one, with its task.
         let mut moments: Vec<(usize, usize)> = Vec::new();
-        for (place, task) in tasks.iter().enumerate() {
-            moments.extend(task.facts.iter().map(|(event, _)| (*event, place)));
+        for (index, task) in tasks.iter().enumerate() {
+            moments.extend(task.facts.iter().map(|(event, _)| (*event, index)));
             if task.waits() {
                 let from = task.read.saturating_sub(1);
                 let rest = task.events.get(from..).unwrap_or_default();
-                moments.extend(rest.iter().map(|event| (*event, place)));
+                moments.extend(rest.iter().map(|event| (*event, index)));
                 if task.read == 0 {
-                    waiting.insert(task.stream, place);
+                    waiting.insert(task.stream, index);
                 }
             }
         }
         moments.sort_unstable();
         moments.dedup();
         let mut order = 0;
-        for (event, place) in moments {
+        for (event, index) in moments {
             order += 1;
-            let task = &mut tasks[place];
+            let task = &mut tasks[index];
             if task.events.get(task.read) == Some(&event) {
                 task.step(batch, &self.options, &self.facts, order, show);
                 let closes = task.open.as_ref().is_some_and(|open| open.closing.is_some());
@@ -64,16 +64,16 @@ impl Dissection {
                 task.learn(event, &self.options, &self.facts, order, show);
             }
             if task.last_event() == Some(event) && task.waits() && !task.closed {
-                waiting.insert(task.stream, place);
+                waiting.insert(task.stream, index);
             } else if task.last_event() == Some(event) {
                 waiting.remove(&task.stream);
             }
-            self.spread(event, place, tasks, &mut waiting, &mut order, show);
+            self.spread(event, index, tasks, &mut waiting, &mut order, show);
         }
         if self.is_over {
-            for (_, place) in waiting {
+            for (_, index) in waiting {
                 order += 1;
-                let (event, task) = (batch.events.len(), &mut tasks[place]);
+                let (event, task) = (batch.events.len(), &mut tasks[index]);
                 task.give_up(event, &self.options, &self.facts, order, show);
             }
             self.lingering = 0;
@@ -85,26 +85,26 @@ impl Dissection {
     fn spread<S: Sink>(
         &mut self,
         event: usize,
-        place: usize,
+        index: usize,
         tasks: &mut [Task<S>],
         waiting: &mut BTreeMap<u64, usize>,
         order: &mut u64,
         show: &impl Show<S>,
     ) {
-        let mut stating = vec![place];
-        while let Some(place) = stating.pop() {
-            let own = &mut tasks[place].facts;
+        let mut stating = vec![index];
+        while let Some(index) = stating.pop() {
+            let own = &mut tasks[index].facts;
             let count = own.iter().take_while(|(at, _)| *at <= event).count();
             if count == 0 {
                 continue;
             }
             own.drain(..count).for_each(|(_, fact)| self.facts.state(fact));
-            waiting.retain(|_, place| {
+            waiting.retain(|_, index| {
                 *order += 1;
-                let task = &mut tasks[*place];
+                let task = &mut tasks[*index];
                 task.learn(event, &self.options, &self.facts, *order, show);
                 self.lingering -= usize::from(task.closed);
-                stating.push(*place);
+                stating.push(*index);
                 task.waits() && !task.closed
             });
         }
@@ -163,7 +163,7 @@ mod tests {
         }
     }
 
-    fn tell(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    fn note(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let body = ItemBody::Note(Note::warning(text.to_owned()));
         out(Item::new(stamp, "letters", Side::Client, 0..0, body));
     }
@@ -183,7 +183,7 @@ mod tests {
                 }
                 Input::Bytes(_) => self.waits = true,
                 Input::End if self.waits && from == Side::Client => {
-                    tell("never learned", stamp, out)
+                    note("never learned", stamp, out)
                 }
                 _ => {}
             }
@@ -200,13 +200,13 @@ mod tests {
         fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
             if facts.get::<()>("letters", "the").is_some() {
                 self.waits = false;
-                tell("learned", stamp, out);
+                note("learned", stamp, out);
             }
         }
     }
 
     /// The notes of conversations that send these letters and close, one after another.
-    fn told(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
+    fn notes_of(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
         let mut packets = Vec::new();
         for (number, letter) in (1_u16..).zip(letters) {
             let client = format!("192.0.2.1:{number}").parse().unwrap();
@@ -247,18 +247,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_closed_still_learns_until_the_capture_ends() {
+    fn closed_conversations_still_learn() {
         for batch in [1, 2, 5, usize::MAX] {
             let line = |stream, text: &str| (stream, text.to_owned());
-            let early = told(&["a", "b", "s", "c"], batch);
+            let early = notes_of(&["a", "b", "s", "c"], batch);
             let learned = [0, 1, 3].map(|stream| line(stream, "learned"));
             assert_eq!(early, learned, "{batch}");
-            let never = told(&["b", "c"], batch);
+            let never = notes_of(&["b", "c"], batch);
             assert_eq!(never, [0, 1].map(|stream| line(stream, "never learned")), "{batch}");
         }
         // Only the first ones are kept.
         let many = vec!["w"; MAX_LINGERING + 2];
-        let never = told(&many, 1000);
+        let never = notes_of(&many, 1000);
         assert_eq!(never.len(), many.len());
         assert_eq!(never[0].0, MAX_LINGERING as u64);
     }

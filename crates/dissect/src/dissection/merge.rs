@@ -34,9 +34,9 @@ impl<S: Sink> Default for Merge<S> {
 impl<S: Sink> Merge<S> {
     /// Adds the output of the next task. Its parts are in order.
     pub(super) fn add(&mut self, sink: S, parts: Vec<(Part, usize)>) {
-        let place = self.outputs.len();
+        let task = self.outputs.len();
         let later = parts.iter().filter(|((_, order), _)| *order > 0);
-        self.later.extend(later.map(|(part, _)| (*part, place)));
+        self.later.extend(later.map(|(part, _)| (*part, task)));
         self.outputs.push(Output { source: sink.into_source(), parts: parts.into(), taken: 0 });
     }
 
@@ -46,12 +46,12 @@ impl<S: Sink> Merge<S> {
         let mut later = self.later.into_iter().peekable();
         for (event, owner) in owners.iter().enumerate() {
             self.outputs[*owner].append((event, 0), out);
-            while let Some((part, place)) = later.next_if(|((at, _), _)| *at == event) {
-                self.outputs[place].append(part, out);
+            while let Some((part, task)) = later.next_if(|((at, _), _)| *at == event) {
+                self.outputs[task].append(part, out);
             }
         }
-        for (part, place) in later {
-            self.outputs[place].append(part, out);
+        for (part, task) in later {
+            self.outputs[task].append(part, out);
         }
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_learned_at_an_event_of_another_comes_behind_it() {
+    fn learned_output_follows_the_event() {
         let mut merge = Merge::default();
         let owners = [0, 1, 0, 1];
         // The second task learns at an event of the first, and then has more output for its own

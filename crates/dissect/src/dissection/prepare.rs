@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use worldwire_core::Side;
 
 use super::task::Task;
-use super::{Batch, Options, What};
+use super::{Batch, Content, Options};
 use crate::defect::catch_defect;
 use crate::family::{BEGINNING, Family, Prepared};
 use crate::sink::Sink;
@@ -18,17 +18,17 @@ const MAX_EVENTS: usize = 16;
 /// which result is used.
 pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &Options) {
     let mut bytes = Vec::new();
-    let mut places = Vec::new();
-    for (place, task) in tasks.iter().enumerate() {
+    let mut indices = Vec::new();
+    for (index, task) in tasks.iter().enumerate() {
         let start = bytes.len();
         if begins(task, batch, &mut bytes) {
-            places.push((place, start..bytes.len()));
+            indices.push((index, start..bytes.len()));
         }
     }
-    if places.len() < 2 {
+    if indices.len() < 2 {
         return;
     }
-    let beginnings: Vec<&[u8]> = places.iter().map(|(_, range)| &bytes[range.clone()]).collect();
+    let beginnings: Vec<&[u8]> = indices.iter().map(|(_, range)| &bytes[range.clone()]).collect();
     let of = |family: &dyn Family| -> Vec<Option<Prepared>> {
         let portions = beginnings.par_chunks(PORTION);
         let prepared = portions.flat_map_iter(|portion| {
@@ -40,9 +40,9 @@ pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &O
         prepared.collect()
     };
     for family in options.definitions.families().iter() {
-        for ((place, _), prepared) in places.iter().zip(of(family)) {
+        for ((index, _), prepared) in indices.iter().zip(of(family)) {
             if prepared.is_some() {
-                tasks[*place].prepared = prepared;
+                tasks[*index].prepared = prepared;
             }
         }
     }
@@ -51,20 +51,20 @@ pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &O
 /// Appends the first bytes of the client. Returns false if the conversation did not begin in this
 /// batch.
 fn begins<S: Sink>(task: &Task<S>, batch: &Batch, bytes: &mut Vec<u8>) -> bool {
-    let mut events = task.events.iter().map(|event| &batch.events[*event].what);
+    let mut events = task.events.iter().map(|event| &batch.events[*event].content);
     match events.next() {
-        Some(What::Opened(overview)) if !overview.midstream && !overview.datagrams => {}
+        Some(Content::Opened(overview)) if !overview.midstream && !overview.datagrams => {}
         _ => return false,
     }
     let start = bytes.len();
-    for what in events.take(MAX_EVENTS) {
+    for content in events.take(MAX_EVENTS) {
         let room = BEGINNING - (bytes.len() - start);
-        match what {
-            What::Data { side: Side::Client, .. } => {
-                let data = what.bytes(batch);
+        match content {
+            Content::Data { side: Side::Client, .. } => {
+                let data = content.bytes(batch);
                 bytes.extend_from_slice(data.get(..room).unwrap_or(data));
             }
-            What::Gap { side: Side::Client, .. } => break,
+            Content::Gap { side: Side::Client, .. } => break,
             _ => {}
         }
     }
@@ -116,7 +116,7 @@ mod tests {
         }
 
         fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
-            Box::new(Told(start.prepared.and_then(|text| text.downcast_ref().cloned())))
+            Box::new(Noted(start.prepared.and_then(|text| text.downcast_ref().cloned())))
         }
     }
 
@@ -127,9 +127,9 @@ mod tests {
     }
 
     #[derive(Debug)]
-    struct Told(Option<String>);
+    struct Noted(Option<String>);
 
-    impl Session for Told {
+    impl Session for Noted {
         fn input(
             &mut self,
             stamp: Stamp,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_get_what_was_made_of_their_own_beginning() {
+    fn sessions_get_what_was_prepared_for_them() {
         use Side::{Client, Server};
         let long = "x".repeat(BEGINNING + 1);
         let talks: &[&[(Side, &str)]] = &[
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_a_portion_only() {
+    fn a_panic_loses_only_its_portion() {
         crate::quiet_defects();
         let mut talks: Vec<&[(Side, &str)]> = vec![&[(Side::Client, "a")]; PORTION + 3];
         talks[5] = &[(Side::Client, "!")];

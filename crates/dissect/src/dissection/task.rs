@@ -1,7 +1,7 @@
 //! One conversation's share of a batch.
 
-use super::{Batch, Held, Open, Options, Scratch, Tell, What};
-use crate::conversation::{Conversation, Known};
+use super::{Batch, Content, HeldEvent, OpenConversation, Options, Reporter, Scratch};
+use crate::conversation::{Context, Conversation};
 use crate::defect::catch_defect;
 use crate::family::Prepared;
 use crate::item::{Item, Stamp};
@@ -16,7 +16,7 @@ const NAME: usize = 64;
 
 /// The events of one conversation in a batch, and their output.
 pub(super) struct Task<S> {
-    pub(super) open: Option<Open>,
+    pub(super) open: Option<OpenConversation>,
     pub(super) stream: u64,
     /// Its events, as indices into the batch.
     pub(super) events: Vec<usize>,
@@ -40,7 +40,7 @@ impl<S, F: Fn(&Item<'_>, &mut Scratch, &mut S) + Sync> Show<S> for F {}
 
 impl<S: Sink> Task<S> {
     /// A task without events.
-    pub(super) fn new(stream: u64, open: Option<Open>) -> Self {
+    pub(super) fn new(stream: u64, open: Option<OpenConversation>) -> Self {
         Self {
             open,
             stream,
@@ -76,7 +76,7 @@ impl<S: Sink> Task<S> {
 
     /// Whether its conversation holds input until it learns a fact.
     pub(super) fn waits(&self) -> bool {
-        self.open.as_ref().is_some_and(Open::waits)
+        self.open.as_ref().is_some_and(OpenConversation::waits)
     }
 
     /// The last event that was read.
@@ -96,24 +96,24 @@ impl<S: Sink> Task<S> {
     ) -> bool {
         let Some(index) = self.events.get(self.read).copied() else { return false };
         self.read += 1;
-        let known = Known { prepared: self.prepared.as_ref(), ..options.known(facts) };
-        let Held { stamp, what } = &batch.events[index];
-        if let What::Opened(overview) = what {
-            self.open = Some(Open::new(overview, options, known));
+        let context = Context { prepared: self.prepared.as_ref(), ..options.context(facts) };
+        let HeldEvent { stamp, content } = &batch.events[index];
+        if let Content::Opened(overview) = content {
+            self.open = Some(OpenConversation::new(overview, options, context));
             return true;
         }
-        let Some(Open { conversation, overview, closing, .. }) = &mut self.open else {
+        let Some(OpenConversation { conversation, overview, closing, .. }) = &mut self.open else {
             return true;
         };
         overview.last = stamp.time;
-        match what {
-            What::Data { side, start, end } => {
+        match content {
+            Content::Data { side, start, end } => {
                 let side = conversation.as_ref().map_or(*side, |reading| reading.side(*side));
                 overview.bytes[side.index()] += (end - start) as u64;
             }
-            What::Gap { .. } => overview.gaps += 1,
-            What::Closed => self.closed = true,
-            What::Opened(_) => {}
+            Content::Gap { .. } => overview.gaps += 1,
+            Content::Closed => self.closed = true,
+            Content::Opened(_) => {}
         }
         let Some(reading) = conversation else { return true };
         let was_swapped = reading.is_swapped();
@@ -121,8 +121,10 @@ impl<S: Sink> Task<S> {
             (self.closed, *closing) = (false, Some(*stamp));
             return true;
         }
-        let mut tell = Tell { overview, scratch: &mut self.scratch, sink: &mut self.sink, show };
-        let read = || what.read(reading, batch, *stamp, known, &mut |item| tell.item(&item));
+        let mut reporter =
+            Reporter { overview, scratch: &mut self.scratch, sink: &mut self.sink, show };
+        let read =
+            || content.read(reading, batch, *stamp, context, &mut |item| reporter.item(&item));
         match catch_defect(read) {
             Ok(()) => {
                 overview.family = reading.family();
@@ -137,7 +139,7 @@ impl<S: Sink> Task<S> {
             Err(defect) => {
                 // The panic may have left it inconsistent, so it is not used again.
                 *conversation = None;
-                tell.given_up(&defect, what.side(), what.bytes(batch), *stamp);
+                reporter.given_up(&defect, content.side(), content.bytes(batch), *stamp);
             }
         }
         self.conclude(index, order);
@@ -160,8 +162,8 @@ impl<S: Sink> Task<S> {
         }
         open.learned = Some(facts.stated());
         let stamp = open.closing.unwrap_or_default();
-        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, tell| {
-            conversation.learn(facts, stamp, tell);
+        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, reporter| {
+            conversation.learn(facts, stamp, reporter);
         });
         if !open.waits() {
             // It can now wait for another fact.
@@ -189,8 +191,8 @@ impl<S: Sink> Task<S> {
     fn end(&mut self, options: &Options, facts: &Facts, show: &impl Show<S>) {
         let Some(open) = &mut self.open else { return };
         let stamp: Stamp = open.closing.take().unwrap_or_default();
-        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, tell| {
-            conversation.end(options.known(facts), stamp, tell);
+        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, reporter| {
+            conversation.end(options.context(facts), stamp, reporter);
         });
         self.closed = true;
         if options.secrets {

@@ -16,7 +16,7 @@ thread_local! {
 }
 
 /// Conversation, name and text of an item.
-type Told = (u64, String, String);
+type Reported = (u64, String, String);
 
 /// Panics if the test requested it.
 pub(super) fn break_down(stamp: &Stamp) {
@@ -29,13 +29,13 @@ fn names_of(
     packets: usize,
     breaks_at: u64,
     show: impl Fn(&Item<'_>, &str) + Sync,
-) -> (Vec<Told>, Summary) {
+) -> (Vec<Reported>, Summary) {
     quiet_defects();
     let file = include_bytes!("../../../../samples/uru-login.pcapng");
     let keys = Keys::parse(include_str!("../../../../samples/uru-keys.toml")).unwrap();
     let mut capture = CaptureReader::new(file.as_slice(), &Limits::DEFAULT).unwrap();
     let mut dissection = Dissection::new(Options { keys, ..Options::default() });
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Told>| {
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Reported>| {
         let mut name = String::new();
         item.push_name(&mut name);
         let text = item.note().map_or(String::new(), |note| note.text.clone());
@@ -60,12 +60,12 @@ fn names_of(
     (out, dissection.summary())
 }
 
-fn names(packets: usize, show: impl Fn(&Item<'_>, &str) + Sync) -> (Vec<Told>, Summary) {
+fn names(packets: usize, show: impl Fn(&Item<'_>, &str) + Sync) -> (Vec<Reported>, Summary) {
     names_of(packets, 0, show)
 }
 
 #[test]
-fn batches_of_any_size_tell_the_same() {
+fn batch_size_does_not_change_the_output() {
     let whole = names(usize::MAX, |_, _| ());
     assert_eq!(whole.1.problems, 0);
     for packets in [1, 2, 7] {
@@ -74,7 +74,7 @@ fn batches_of_any_size_tell_the_same() {
 }
 
 #[test]
-fn a_panic_in_a_message_costs_that_message() {
+fn a_panic_in_a_message_loses_only_that_message() {
     let (whole, _) = names(usize::MAX, |_, _| ());
     let (found, summary) = names(usize::MAX, |_, name| {
         assert!(name != "auth.AcctLoginReply", "on purpose");
@@ -97,7 +97,7 @@ fn a_panic_in_a_message_costs_that_message() {
 }
 
 #[test]
-fn a_panic_in_a_conversation_costs_the_rest_of_it() {
+fn a_panic_in_a_conversation_loses_the_rest_of_it() {
     let (whole, _) = names(usize::MAX, |_, _| ());
     let packet = AtomicU64::new(0);
     names(usize::MAX, |item, name| {
@@ -114,7 +114,7 @@ fn a_panic_in_a_conversation_costs_the_rest_of_it() {
         "{}",
         broken.2
     );
-    let others = |all: &[Told]| -> Vec<_> {
+    let others = |all: &[Reported]| -> Vec<_> {
         all.iter().filter(|item| item.0 != broken.0).cloned().collect()
     };
     assert_eq!(others(&found), others(&whole));
@@ -123,14 +123,14 @@ fn a_panic_in_a_conversation_costs_the_rest_of_it() {
 }
 
 #[test]
-fn a_show_that_always_panics_still_ends() {
+fn a_show_that_always_panics_terminates() {
     let (found, summary) = names(3, |_, _| panic!("on purpose"));
     assert!(found.is_empty());
     assert!(summary.problems > 20 && summary.messages > 20, "{summary}");
 }
 
 #[test]
-fn batches_shrink_while_they_become_much() {
+fn batches_shrink_while_output_is_large() {
     let mut size = BatchSize::default();
     for _ in 0..20 {
         size = size.next(1000);

@@ -7,7 +7,7 @@ use worldwire_core::json::{Style, write_node};
 
 use super::error::Problem;
 use super::expression::{Expression, Path, Pattern};
-use super::run::{Held, each};
+use super::run::{PathValue, each};
 use super::{Filter, FilterError, Subject, known_names};
 use crate::knowledge::Definitions;
 
@@ -81,22 +81,22 @@ impl Column {
             return true;
         }
         let mut count = 0;
-        each(&self.path, subject, &mut |held| {
+        each(&self.path, subject, &mut |value| {
             if count > 0 {
                 out.push(';');
             }
             count += 1;
-            write_held(held, out);
+            write_held(value, out);
             // Its elements follow.
-            matches!(held, Held::Node(node) if matches!(node.value(), Value::List | Value::Record))
+            matches!(value, PathValue::Node(node) if matches!(node.value(), Value::List | Value::Record))
         });
         count > 0
     }
 }
 
-fn write_held(held: Held<'_>, out: &mut String) {
-    let _ = match held {
-        Held::Node(node) => {
+fn write_held(value: PathValue<'_>, out: &mut String) {
+    let _ = match value {
+        PathValue::Node(node) => {
             let start = out.len();
             write_node(node, Style::default(), out);
             // Text is written verbatim, not as a JSON string.
@@ -107,10 +107,10 @@ fn write_held(held: Held<'_>, out: &mut String) {
             }
             Ok(())
         }
-        Held::Text(text) => write!(out, "{text}"),
-        Held::Whole(value) => write!(out, "{value}"),
-        Held::Real(value) => write!(out, "{value}"),
-        Held::Address(address) => write!(out, "{address}"),
-        Held::Moment(time) => write!(out, "{time}"),
+        PathValue::Text(text) => write!(out, "{text}"),
+        PathValue::Whole(value) => write!(out, "{value}"),
+        PathValue::Real(value) => write!(out, "{value}"),
+        PathValue::Address(address) => write!(out, "{address}"),
+        PathValue::Moment(time) => write!(out, "{time}"),
     };
 }

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_filter_is_shown_around_the_place() {
+    fn a_long_filter_is_shortened_around_the_error() {
         let filter = format!("{}?{}", "ä".repeat(1000), "b".repeat(1000));
         let error = Problem::new(2000, "a name", "`?`").in_filter(&filter);
         assert_eq!(error.column(), 1001);

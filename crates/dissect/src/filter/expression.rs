@@ -69,16 +69,16 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
     /// In the fields, else at the top of the tree, else in this metadata.
-    Anywhere(Option<Known>),
+    Anywhere(Option<Metadata>),
     /// At the top of the tree.
     Top,
     /// In the metadata.
-    Message(Known),
+    Message(Metadata),
 }
 
 /// The metadata of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum Metadata {
     Name,
     Family,
     From,
@@ -185,9 +185,9 @@ impl Path {
         let start = match &*steps {
             [Step::Name(first), ..] if &**first == "fields" => Start::Top,
             [Step::Name(first), Step::Name(second)] if &**first == "message" => {
-                Known::named(second).map_or(Start::Anywhere(None), Start::Message)
+                Metadata::named(second).map_or(Start::Anywhere(None), Start::Message)
             }
-            [Step::Name(only)] => Start::Anywhere(Known::named(only)),
+            [Step::Name(only)] => Start::Anywhere(Metadata::named(only)),
             _ => Start::Anywhere(None),
         };
         Self { steps: steps.into(), start }
@@ -203,7 +203,7 @@ impl Path {
 
     /// Whether it is the name of the message.
     pub(super) fn is_name(&self) -> bool {
-        matches!(self.start, Start::Message(Known::Name) | Start::Anywhere(Some(Known::Name)))
+        matches!(self.start, Start::Message(Metadata::Name) | Start::Anywhere(Some(Metadata::Name)))
     }
 
     /// Whether it is metadata.
@@ -212,7 +212,7 @@ impl Path {
     }
 }
 
-impl Known {
+impl Metadata {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "name" => Self::Name,
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything_or_nothing() {
+    fn stars_match_anything_or_nothing() {
         let yes = [("*", ""), ("a*", "a"), ("*a", "ba"), ("a*c", "abc"), ("a*b*c", "a-b-b-c")];
         for (pattern, name) in yes.into_iter().chain([("**", "x"), ("*a*a*", "aa")]) {
             assert!(alike(pattern, name), "{pattern} {name}");
@@ -345,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_takes_no_time() {
+    fn a_hostile_pattern_is_fast() {
         assert!(!alike(&"*a".repeat(16_000), &"a".repeat(15_000)));
         assert!(alike(&"*a".repeat(15_000), &"a".repeat(16_000)));
     }
 
     #[test]
-    fn messages_fit_by_name_or_family() {
+    fn messages_match_by_name_or_family() {
         let fits = |pattern: &str| Pattern(pattern.into()).fits("uru", "auth.AcctLoginReply");
         for yes in ["auth.AcctLoginReply", "AcctLoginReply", "*Reply", "auth.*", "uru", "*.*"] {
             assert!(fits(yes), "{yes}");

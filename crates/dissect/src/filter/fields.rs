@@ -46,14 +46,14 @@ const COMMON: &[&str] = &[
     "version",
 ];
 /// A message and its possible fields.
-pub(super) struct Known<'d> {
+pub(super) struct KnownMessage<'d> {
     pub(super) family: &'static str,
     pub(super) names: MessageNames<'d>,
 }
 
 /// The fields in a filter that no message has. If the filter also names messages, only those count.
 pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownField> {
-    let known = known(definitions);
+    let known = all_messages(definitions);
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, scope| {
         found.extend(check_path(path, scope, &known, definitions));
@@ -123,16 +123,16 @@ pub(super) fn each_path<'f>(
 fn check_path(
     path: &Path,
     scope: &[&Pattern],
-    known: &[Known<'_>],
+    known: &[KnownMessage<'_>],
     definitions: &Definitions,
 ) -> Option<UnknownField> {
     if matches!(path.start(), Start::Message(_) | Start::Anywhere(Some(_))) {
         return None;
     }
-    let in_scope = |known: &&Known<'_>| {
+    let in_scope = |known: &&KnownMessage<'_>| {
         scope.iter().all(|pattern| pattern.fits(known.family, &known.names.name))
     };
-    let messages: Vec<&Known<'_>> = known.iter().filter(in_scope).collect();
+    let messages: Vec<&KnownMessage<'_>> = known.iter().filter(in_scope).collect();
     // The message may be known only by number.
     if messages.is_empty() {
         return None;
@@ -174,9 +174,9 @@ fn is_free(name: &str) -> bool {
 
 /// Whether a word is a field or a path to one.
 pub(super) fn is_field(word: &str, definitions: &Definitions) -> bool {
-    let known = known(definitions);
+    let known = all_messages(definitions);
     let is_known = |(index, name): (usize, &str)| {
-        let holds = |known: &Known<'_>| {
+        let holds = |known: &KnownMessage<'_>| {
             let names = &known.names;
             names.fields.contains(&name) || (index > 0 && names.inner.contains(&name))
         };
@@ -203,10 +203,10 @@ pub(super) fn nearest_name<'n>(
 }
 
 /// All messages with their possible fields.
-pub(super) fn known(definitions: &Definitions) -> Vec<Known<'_>> {
+pub(super) fn all_messages(definitions: &Definitions) -> Vec<KnownMessage<'_>> {
     let of = |family: &'static dyn Family| {
         let messages = family.vocabulary().messages(definitions).into_iter();
-        messages.map(|names| Known { family: family.name(), names })
+        messages.map(|names| KnownMessage { family: family.name(), names })
     };
     definitions.families().iter().flat_map(of).collect()
 }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_fields_are_named_with_the_nearest() {
+    fn misspelled_fields_get_suggestions() {
         let definitions = definitions();
         for (filter, name, nearest, is_certain) in [
             ("resultt == 3", "resultt", Some("result"), true),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn right_names_are_not_refused() {
+    fn valid_names_are_accepted() {
         let definitions = definitions();
         for filter in [
             "result == 3 and from == client and message.length < 3",
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_begin_so_come_first() {
+    fn prefixes_are_suggested_first() {
         let names = ["auth.AcctLoginRequest", "auth.AcctLoginReply", "auth.AcctLogout"];
         assert_eq!(nearest_name("auth.AcctLoginReq", names), Some(names[0]));
         assert_eq!(nearest_name("auth.AcctLoginRepyl", names), Some(names[1]));

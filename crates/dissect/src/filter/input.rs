@@ -13,7 +13,7 @@ use super::expression::is_word_char;
 pub(super) const MAX_REGEXES: usize = 32;
 
 /// The rest of the filter.
-pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, State>;
+pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, Usage>;
 
 /// The result of a parser. [`ErrMode::Cut`] is an error to report. [`ErrMode::Backtrack`] means
 /// that something else may match, and is never reported.
@@ -21,7 +21,7 @@ pub(super) type Outcome<T> = ModalResult<T, Problem>;
 
 /// How much of the bounds is used up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub(super) struct Usage {
     pub(super) depth: usize,
     pub(super) regexes: usize,
 }

@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_that_only_touch_leave_a_gap_for_fractions() {
+    fn adjacent_ranges_stay_apart_for_fractions() {
         let range = |low, high| Member::Range(Number::Whole(low), Number::Whole(high));
         let one = |value| Member::One(Literal::Number(Number::Whole(value)));
         let set = Set::new(vec![range(5, 9), one(3), range(1, 2), range(7, 20), one(-4)]);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_list_is_searched_and_not_walked() {
+    fn a_huge_list_is_searched_not_scanned() {
         let one = |value| Member::One(Literal::Number(Number::Whole(value)));
         let set = Set::new((0..16_000).map(|value| one(value * 2)).collect());
         let hits = (0..1_000_000).filter(|value| set.has_whole(Count::Whole(*value))).count();

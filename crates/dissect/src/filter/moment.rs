@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_in_the_forms_that_output_has() {
+    fn dates_parse_in_every_output_form() {
         let moment = Time(1_767_225_600_631_500_000);
         for text in [
             "2026-01-01 00:00:00.631500",

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_numbers_stay_exact() {
+    fn the_largest_numbers_stay_exact() {
         use Ordering::{Equal, Greater, Less};
         let most = Count::Whole(i128::from(u64::MAX));
         assert_eq!(order(most, "18446744073709551615"), Some(Equal));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn single_precision_is_compared_in_single_precision() {
+    fn fractions_are_rounded_to_the_precision_of_the_field() {
         assert_eq!(order(Count::Single(0.1), "0.1"), Some(Ordering::Equal));
         assert_eq!(order(Count::Double(0.1_f32.into()), "0.1"), Some(Ordering::Greater));
         assert_eq!(order(Count::Single(f32::INFINITY), "1e300"), Some(Ordering::Greater));

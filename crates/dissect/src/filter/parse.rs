@@ -11,7 +11,7 @@ use super::expression::{
     Check, Comparison, Expression, Path, Pattern, RESERVED, Step, is_word_char, is_word_start,
 };
 use super::input::{
-    Input, Outcome, State, close, peek_word, problem, rest, space, token, word, word_of,
+    Input, Outcome, Usage, close, peek_word, problem, rest, space, token, word, word_of,
 };
 use super::value;
 
@@ -27,7 +27,7 @@ pub(super) fn parse(filter: &str) -> Result<Expression, FilterError> {
         let wanted = format!("at most {MAX_BYTES} bytes");
         return Err(Problem::limit(MAX_BYTES, "bytes", MAX_BYTES, wanted).in_filter(filter));
     }
-    let mut input = Input { input: LocatingSlice::new(filter), state: State::default() };
+    let mut input = Input { input: LocatingSlice::new(filter), state: Usage::default() };
     match whole(&mut input) {
         Ok(expression) => Ok(expression),
         Err(ErrMode::Cut(problem) | ErrMode::Backtrack(problem)) => Err(problem.in_filter(filter)),

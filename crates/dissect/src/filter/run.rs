@@ -10,7 +10,7 @@ use worldwire_core::value::Content;
 use worldwire_core::{Form, Names, NodeRef, Side, Tree, Value};
 
 use super::Subject;
-use super::expression::{Check, Comparison, Expression, Known, Path, Start, Step};
+use super::expression::{Check, Comparison, Expression, Metadata, Path, Start, Step};
 use super::literal::{Literal, Member, Set, Text};
 use super::moment::{date, seconds};
 use super::number::{Count, Number};
@@ -29,7 +29,7 @@ pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
 }
 
 fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
-    let any = |test: &mut dyn FnMut(Held<'_>) -> bool| look(path, subject, test) == Some(true);
+    let any = |test: &mut dyn FnMut(PathValue<'_>) -> bool| look(path, subject, test) == Some(true);
     match check {
         // True if the field exists and none of its values is equal.
         Check::Compare(Comparison::NotEqual, literal) => {
@@ -71,10 +71,10 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
 fn look(
     path: &Path,
     subject: &Subject<'_>,
-    test: &mut dyn FnMut(Held<'_>) -> bool,
+    test: &mut dyn FnMut(PathValue<'_>) -> bool,
 ) -> Option<bool> {
     let mut there = false;
-    let mut show = |held: Held<'_>| {
+    let mut show = |held: PathValue<'_>| {
         there = true;
         if test(held) { Break(()) } else { Continue(()) }
     };
@@ -83,7 +83,11 @@ fn look(
 }
 
 /// Calls `see` with each value at a path until it returns true.
-pub(super) fn each<'s>(path: &Path, subject: &Subject<'s>, see: &mut dyn FnMut(Held<'s>) -> bool) {
+pub(super) fn each<'s>(
+    path: &Path,
+    subject: &Subject<'s>,
+    see: &mut dyn FnMut(PathValue<'s>) -> bool,
+) {
     let _ = search(path, subject, &mut |held| match see(held) {
         true => Break(()),
         false => Continue(()),
@@ -91,7 +95,7 @@ pub(super) fn each<'s>(path: &Path, subject: &Subject<'s>, see: &mut dyn FnMut(H
 }
 
 /// A visitor for values, which can stop the search.
-type Show<'v, 's> = dyn FnMut(Held<'s>) -> ControlFlow<()> + 'v;
+type Show<'v, 's> = dyn FnMut(PathValue<'s>) -> ControlFlow<()> + 'v;
 
 fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> ControlFlow<()> {
     let there = Cell::new(false);
@@ -111,7 +115,7 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
             }
             top(subject.tree, path.steps(), &mut seen)?;
             // The name at the top of the tree is the short one. The dotted name counts too.
-            if there.get() && known != Some(Known::Name) {
+            if there.get() && known != Some(Metadata::Name) {
                 return Continue(());
             }
             known
@@ -164,11 +168,11 @@ fn walk<'s>(
     let elements = || node.children().take(if lists == 0 { 0 } else { usize::MAX });
     match steps.split_first() {
         None => {
-            show(Held::Node(node))?;
+            show(PathValue::Node(node))?;
             if list {
                 elements().try_for_each(|child| walk(child, steps, lists - 1, show))?;
             }
-            plain(node).map_or(Continue(()), |bytes| show(Held::Node(bytes)))
+            plain(node).map_or(Continue(()), |bytes| show(PathValue::Node(bytes)))
         }
         // A name applied to a list means any of its elements.
         Some((Step::Name(_), _)) if list => {
@@ -197,7 +201,7 @@ fn plain<'s>(node: NodeRef<'s, 's>) -> Option<NodeRef<'s, 's>> {
 
 /// The value that a path leads to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Held<'s> {
+pub(super) enum PathValue<'s> {
     Node(NodeRef<'s, 's>),
     Text(&'s str),
     Whole(u64),
@@ -208,35 +212,35 @@ pub(super) enum Held<'s> {
 
 impl<'s> Subject<'s> {
     /// The metadata, for one or both ends.
-    fn known(&self, known: Known) -> [Option<Held<'s>>; 2] {
+    fn known(&self, known: Metadata) -> [Option<PathValue<'s>>; 2] {
         let is_client = self.from == Side::Client.name();
         let [from, to] = match is_client {
             true => Side::BOTH,
             false => [Side::Server, Side::Client],
         };
-        let address = |side| self.ends.map(|ends| Held::Address(ends.of(side).ip()));
-        let port = |side| self.ends.map(|ends| Held::Whole(ends.of(side).port().into()));
+        let address = |side| self.ends.map(|ends| PathValue::Address(ends.of(side).ip()));
+        let port = |side| self.ends.map(|ends| PathValue::Whole(ends.of(side).port().into()));
         let held = match known {
-            Known::Name => Held::Text(self.name),
-            Known::Family => Held::Text(self.family),
-            Known::From => Held::Text(self.from),
-            Known::Stream => Held::Whole(self.stream),
-            Known::Packet => Held::Whole(self.packet),
-            Known::Time => Held::Real(self.time),
-            Known::Length => Held::Whole(self.length),
-            Known::Date => Held::Moment(self.date),
-            Known::Source => return [address(from), None],
-            Known::Target => return [address(to), None],
-            Known::Address => return [address(from), address(to)],
-            Known::SourcePort => return [port(from), None],
-            Known::TargetPort => return [port(to), None],
-            Known::Port => return [port(from), port(to)],
+            Metadata::Name => PathValue::Text(self.name),
+            Metadata::Family => PathValue::Text(self.family),
+            Metadata::From => PathValue::Text(self.from),
+            Metadata::Stream => PathValue::Whole(self.stream),
+            Metadata::Packet => PathValue::Whole(self.packet),
+            Metadata::Time => PathValue::Real(self.time),
+            Metadata::Length => PathValue::Whole(self.length),
+            Metadata::Date => PathValue::Moment(self.date),
+            Metadata::Source => return [address(from), None],
+            Metadata::Target => return [address(to), None],
+            Metadata::Address => return [address(from), address(to)],
+            Metadata::SourcePort => return [port(from), None],
+            Metadata::TargetPort => return [port(to), None],
+            Metadata::Port => return [port(from), port(to)],
         };
         [Some(held), None]
     }
 }
 
-impl<'s> Held<'s> {
+impl<'s> PathValue<'s> {
     /// Its number, or the number that its text parses to.
     fn count(self) -> Option<Count> {
         let node = match self {

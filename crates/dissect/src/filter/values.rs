@@ -4,8 +4,8 @@ use core::fmt;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::expression::{Check, Expression, Known as Fact, Path, Pattern, Start, Step};
-use super::fields::{self, Known, nearest_name};
+use super::expression::{Check, Expression, Metadata, Path, Pattern, Start, Step};
+use super::fields::{self, KnownMessage, nearest_name};
 use super::literal::{Literal, Member};
 use super::moment::date;
 use crate::family::Family;
@@ -45,16 +45,16 @@ impl fmt::Display for UnknownValue {
 /// The values in a filter that the compared fields cannot have.
 pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownValue> {
     let mut found = Vec::new();
-    let mut known: Option<Table<'_>> = None;
+    let mut known: Option<FilterVocabulary<'_>> = None;
     fields::each_path(expression, &mut Vec::new(), &mut |path, check, scope| {
         let literals = check.map(literals).unwrap_or_default();
         if literals.is_empty() {
             return;
         }
-        let known = known.get_or_insert_with(|| Table::new(definitions));
-        let fact = match path.start() {
-            Start::Message(fact) => Some((fact, true)),
-            Start::Anywhere(fact) => fact.map(|fact| (fact, false)),
+        let known = known.get_or_insert_with(|| FilterVocabulary::new(definitions));
+        let metadata = match path.start() {
+            Start::Message(metadata) => Some((metadata, true)),
+            Start::Anywhere(metadata) => metadata.map(|metadata| (metadata, false)),
             Start::Top => None,
         };
         let has = matches!(check, Some(Check::Has(_)));
@@ -63,9 +63,11 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
                 found.push(value);
                 continue;
             }
-            found.extend(match fact {
+            found.extend(match metadata {
                 _ if has => known.check_name(path, literal, scope),
-                Some((fact, is_alone)) => known.check_fact(path, fact, is_alone, literal, scope),
+                Some((metadata, is_alone)) => {
+                    known.check_metadata(path, metadata, is_alone, literal, scope)
+                }
                 None => known.check_name(path, literal, scope),
             });
         }
@@ -106,15 +108,15 @@ fn literals(check: &Check) -> Vec<&Literal> {
 }
 
 /// The vocabulary of all families.
-struct Table<'d> {
-    messages: Vec<Known<'d>>,
+struct FilterVocabulary<'d> {
+    messages: Vec<KnownMessage<'d>>,
     values: Vec<(&'static str, ValueNames<'d>)>,
     families: Vec<&'static str>,
     numbers: Vec<(&'static str, &'static str)>,
     holders: Vec<(&'static str, &'d str, &'static str)>,
 }
 
-impl<'d> Table<'d> {
+impl<'d> FilterVocabulary<'d> {
     fn new(definitions: &'d Definitions) -> Self {
         let of = |family: &'static dyn Family| {
             let values = family.vocabulary().values(definitions).into_iter();
@@ -131,24 +133,25 @@ impl<'d> Table<'d> {
         Self {
             numbers: families.iter().flat_map(numbers).collect(),
             holders: families.iter().flat_map(holders).collect(),
-            messages: fields::known(definitions),
+            messages: fields::all_messages(definitions),
             values: families.iter().flat_map(of).collect(),
             families: families.iter().map(Family::name).collect(),
         }
     }
 
     /// The messages that the filter asks for.
-    fn in_scope(&self, scope: &[&Pattern]) -> Vec<&Known<'d>> {
-        let fits =
-            |known: &&Known<'_>| scope.iter().all(|it| it.fits(known.family, &known.names.name));
+    fn in_scope(&self, scope: &[&Pattern]) -> Vec<&KnownMessage<'d>> {
+        let fits = |known: &&KnownMessage<'_>| {
+            scope.iter().all(|it| it.fits(known.family, &known.names.name))
+        };
         self.messages.iter().filter(fits).collect()
     }
 
     /// Checks the metadata: sender, family and numbers.
-    fn check_fact(
+    fn check_metadata(
         &self,
         path: &Path,
-        fact: Fact,
+        metadata: Metadata,
         is_alone: bool,
         literal: &Literal,
         scope: &[&Pattern],
@@ -158,20 +161,22 @@ impl<'d> Table<'d> {
             Literal::Number(_) | Literal::Bool(_) => literal.to_string(),
             Literal::Null | Literal::Bytes(_) => return None,
         };
-        let possible: &[&str] = match fact {
-            Fact::Name => return None,
-            Fact::Source | Fact::Target | Fact::Address if value.parse::<IpAddr>().is_ok() => {
+        let possible: &[&str] = match metadata {
+            Metadata::Name => return None,
+            Metadata::Source | Metadata::Target | Metadata::Address
+                if value.parse::<IpAddr>().is_ok() =>
+            {
                 return None;
             }
-            Fact::Date if matches!(literal, Literal::Number(_)) || date(&value).is_some() => {
+            Metadata::Date if matches!(literal, Literal::Number(_)) || date(&value).is_some() => {
                 return None;
             }
-            Fact::Source | Fact::Target | Fact::Address => &["192.0.2.1"],
-            Fact::Date => &["2026-01-01 00:00:00"],
-            Fact::From => &["client", "server"],
-            Fact::Family => &self.families,
-            Fact::Stream | Fact::Packet | Fact::Time | Fact::Length => &[],
-            Fact::SourcePort | Fact::TargetPort | Fact::Port => &[],
+            Metadata::Source | Metadata::Target | Metadata::Address => &["192.0.2.1"],
+            Metadata::Date => &["2026-01-01 00:00:00"],
+            Metadata::From => &["client", "server"],
+            Metadata::Family => &self.families,
+            Metadata::Stream | Metadata::Packet | Metadata::Time | Metadata::Length => &[],
+            Metadata::SourcePort | Metadata::TargetPort | Metadata::Port => &[],
         };
         let is_right = match literal {
             _ if possible.contains(&&*value) => true,
@@ -183,13 +188,13 @@ impl<'d> Table<'d> {
         }
         let field = path.to_string();
         // A field of that name would take precedence.
-        let has = |known: &&Known<'_>| known.names.fields.contains(&&*field);
+        let has = |known: &&KnownMessage<'_>| known.names.fields.contains(&&*field);
         let is_certain = is_alone || !self.in_scope(scope).iter().any(has);
-        let (wanted, possible) = match fact {
-            Fact::Source | Fact::Target | Fact::Address => {
+        let (wanted, possible) = match metadata {
+            Metadata::Source | Metadata::Target | Metadata::Address => {
                 ("an address, such as `192.0.2.1`".to_owned(), &[][..])
             }
-            Fact::Date => ("a date, such as `\"2026-01-01 00:00:00\"`".to_owned(), &[][..]),
+            Metadata::Date => ("a date, such as `\"2026-01-01 00:00:00\"`".to_owned(), &[][..]),
             _ if possible.is_empty() => ("a number".to_owned(), possible),
             _ => (one_of(possible), possible),
         };
@@ -223,7 +228,7 @@ impl<'d> Table<'d> {
         let wanted = match (holder, literal) {
             (_, Literal::Null) => return None,
             (Some((.., inside)), _) => {
-                format!("a record; its value is `{field}.{inside}`")
+                format!("a record with its value in `{field}.{inside}`")
             }
             (None, Literal::Text(text)) => {
                 let is_number = self.numbers.contains(&(family, &**last));
@@ -260,12 +265,12 @@ impl<'d> Table<'d> {
             let above = whole.strip_suffix(field);
             above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
         };
-        let holds = |known: &&&Known<'_>| {
+        let holds = |known: &&&KnownMessage<'_>| {
             let names = &known.names;
             names.fields.contains(&last) || names.inner.contains(&last)
         };
         let in_scope = self.in_scope(scope);
-        let holders: Vec<&&Known<'_>> = in_scope.iter().filter(holds).collect();
+        let holders: Vec<&&KnownMessage<'_>> = in_scope.iter().filter(holds).collect();
         // Messages may be known only by number, and some names are beside the fields.
         let of: BTreeSet<&str> = match holders.is_empty() {
             true if in_scope.is_empty() => self.families.iter().copied().collect(),
@@ -283,7 +288,7 @@ impl<'d> Table<'d> {
         }
         // Nested fields can have values that are not in the tables.
         let is_outer = names.len() == 1 || (path.start() == Start::Top && names.len() == 2);
-        let is_closed = |known: &&&Known<'_>| {
+        let is_closed = |known: &&&KnownMessage<'_>| {
             (is_outer || known.names.is_complete)
                 && sets.iter().any(|(family, _)| *family == known.family)
         };
@@ -322,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_message_has_few_values() {
+    fn metadata_values_are_checked() {
         for (filter, nearest) in [
             ("from == clinet", Some("client")),
             ("from == \"Server\"", Some("server")),
@@ -345,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_names_of_values_are_named_with_the_nearest() {
+    fn misspelled_values_get_suggestions() {
         for (filter, nearest, is_certain) in [
             ("AcctLoginReply and result != Succes", "Success", true),
             ("auth.* and result == PlayerAlredyExists", "PlayerAlreadyExists", true),
@@ -363,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn players_are_numbers_and_variables_are_records() {
+    fn comparisons_with_the_wrong_shape_are_reported() {
         let mut definitions = Definitions::built_in();
         let sdl = "STATEDESC Fern { VERSION 1 VAR BOOL fernGateOpen[1] VAR INT flags[1] }";
         definitions.add([("Fern.sdl", sdl)]);
@@ -375,15 +380,18 @@ mod tests {
         };
         for value in ["\"Yeesha\"", "Yeesha"] {
             let filter = format!("PropagateBuffer and buffer.message.playerId == {value}");
-            let said = unknown(&filter);
-            assert!(said.len() == 1 && said[0].contains("is a number, never"), "{said:?}");
+            let problems = unknown(&filter);
+            assert!(
+                problems.len() == 1 && problems[0].contains("is a number, never"),
+                "{problems:?}"
+            );
         }
         assert_eq!(unknown("buffer.message.playerId in {10190, \"10200\"}"), [""; 0]);
         let state = "buffer.message.stream.sdl.state.variables";
         assert_eq!(
             unknown(&format!("{state}.fernGateOpen == true")),
             [format!(
-                "`{state}.fernGateOpen` is a record, whose value is \
+                "`{state}.fernGateOpen` is a record with its value in \
                  `{state}.fernGateOpen.value`, never `true`"
             )]
         );
@@ -393,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_told_with_their_fields() {
+    fn words_are_listed_with_their_fields() {
         let filter = "m_school in {Fire, Ice, 3} or fields.a.b[2].c != \"x\" and not d has E \
                       and from == client and f contains g";
         let filter = Filter::parse(filter).unwrap();
@@ -403,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn right_values_are_not_refused() {
+    fn valid_values_are_accepted() {
         for filter in [
             "from == client and family == tera and stream == 3 and time < 1.5 and packet in {1..5}",
             "result == Success and accountFlags has Admin and node.NodeType == Player",

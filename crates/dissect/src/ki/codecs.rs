@@ -9,7 +9,7 @@ use worldwire_ki::message::{Fit, RawMessage};
 use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
-use super::objects::{object_from_json, unread};
+use super::objects::{object_from_json, unreadable};
 use super::{files, objects, protocols};
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
@@ -67,7 +67,11 @@ pub(crate) static CODECS: &[Codec] = &[
         tables: Vec::new,
         remarks: |data, options| {
             let message = RawMessage::decode(&mut Reader::new(data), false).ok();
-            message.iter().flat_map(|message| odd(message, options)).map(Remark::note).collect()
+            message
+                .iter()
+                .flat_map(|message| oddities(message, options))
+                .map(Remark::note)
+                .collect()
         },
     },
     Codec {
@@ -101,7 +105,7 @@ pub(crate) static CODECS: &[Codec] = &[
                 Body::Data(messages) => &messages[..],
                 Body::Control(_) => &[],
             });
-            messages.flat_map(|message| odd(message, options)).map(Remark::note).collect()
+            messages.flat_map(|message| oddities(message, options)).map(Remark::note).collect()
         },
     },
     files::LANG,
@@ -160,7 +164,7 @@ fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
 }
 
 /// Remarks about a message: bytes after its last field, or an unreadable object.
-fn odd(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Vec<String> {
+fn oddities(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Vec<String> {
     let protocols = protocols(options.definitions);
     let definition = protocols.message(message.service, message.order);
     let misfit = definition.and_then(|definition| match definition.fit(&message.payload) {
@@ -174,7 +178,12 @@ fn odd(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Vec<String> {
 /// A remark about a message with an unreadable object.
 fn not_an_object(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Option<String> {
     let RawMessage { service, order, ref payload } = *message;
-    unread((service, order), payload, protocols(options.definitions), objects(options.definitions))
+    unreadable(
+        (service, order),
+        payload,
+        protocols(options.definitions),
+        objects(options.definitions),
+    )
 }
 
 fn encode_frame(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {

@@ -17,17 +17,18 @@ pub(super) fn define(
     files: &[(&str, &[u8])],
     definitions: &mut Definitions,
 ) -> Option<Vec<Diagnostic>> {
-    let mut said = Vec::new();
+    let mut diagnostics = Vec::new();
     let mut found = false;
     for (name, bytes) in files {
         if is_message_xml(name, bytes) {
             found = true;
-            said.extend(
+            diagnostics.extend(
                 definitions.edit(|known: &mut Protocols| known.add(name, bytes, Mode::Lenient)),
             );
         } else if let Some(text) = hints(name, bytes) {
             found = true;
-            said.extend(definitions.edit(|known: &mut KiObjects| known.add_hints(name, text)));
+            diagnostics
+                .extend(definitions.edit(|known: &mut KiObjects| known.add_hints(name, text)));
         }
     }
     if !found {
@@ -37,7 +38,7 @@ pub(super) fn define(
     let mut objects = definitions.get_ref::<KiObjects>().cloned().unwrap_or_default();
     objects.resolve(protocols(definitions));
     definitions.set(objects);
-    Some(said)
+    Some(diagnostics)
 }
 
 /// Whether a file is message XML.

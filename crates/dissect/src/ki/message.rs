@@ -11,7 +11,7 @@ use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::Protocols;
 
-use super::fillings::Fillings;
+use super::opener::FieldOpener;
 use crate::item::Message;
 
 /// A control or DML message, with everything needed to decode it.
@@ -19,7 +19,7 @@ use crate::item::Message;
 pub(super) struct KiMessage<'i> {
     pub(super) received: Received<'i>,
     pub(super) protocols: &'i Protocols,
-    pub(super) fillings: &'i Fillings<'i>,
+    pub(super) opener: &'i FieldOpener<'i>,
 }
 
 impl Message for KiMessage<'_> {
@@ -78,8 +78,7 @@ impl Message for KiMessage<'_> {
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let Received { message, range, side, .. } = &self.received;
         let inside = self.body();
-        let mut reader =
-            Reader::traced_within("stream", inside, tree, limits).opening(self.fillings);
+        let mut reader = Reader::traced_within("stream", inside, tree, limits).opening(self.opener);
         let outcome = match self.received.unit {
             Unit::Control(opcode) => reader
                 .record("fields", |reader| Control::decode(opcode, Some(*side), reader))
@@ -114,7 +113,7 @@ impl Message for KiMessage<'_> {
         let mut writer = Writer::new();
         match self.protocols.message(service, order) {
             Some(definition) if fields.get("payload").is_none() => {
-                let given = Given::closing(fields, self.fillings);
+                let given = Given::closing(fields, self.opener);
                 let payload = definition.payload(&definition.from_json(given)?)?;
                 RawMessage { service, order, payload: payload.into() }.encode(&mut writer)?;
             }

@@ -3,10 +3,10 @@
 mod codecs;
 mod definitions;
 mod files;
-mod fillings;
 mod message;
 mod names;
 mod objects;
+mod opener;
 mod secrets;
 mod session;
 

@@ -31,7 +31,7 @@ const CONTROL: &[&str] = &[
     "nonce",
 ];
 /// What `STR` fields can show: decrypted secrets and objects.
-const FILLED: &[&str] =
+const OPENED: &[&str] =
     &["sessionId", "username", "ck1", "ck2", "object", "envelope", "compressed", "size", "flags"];
 
 /// Every control message and every DML message.
@@ -47,7 +47,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
             is_complete: true,
         })
         .collect();
-    let mut inner: BTreeSet<&str> = FILLED.iter().chain(CONTROL).copied().collect();
+    let mut inner: BTreeSet<&str> = OPENED.iter().chain(CONTROL).copied().collect();
     if let Some(classes) = objects.classes() {
         let properties = classes.all().iter().flat_map(|class| class.properties());
         inner.extend(properties.map(|property| &*property.name));
@@ -59,7 +59,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
         all.push(MessageNames {
             name: protocols.name(message),
             fields: own.map(|field| &*field.name).collect(),
-            inner: if is_open { inner.iter().copied().collect() } else { FILLED.to_vec() },
+            inner: if is_open { inner.iter().copied().collect() } else { OPENED.to_vec() },
             is_complete: !is_open,
         });
     }
@@ -70,7 +70,7 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
 pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
     let (protocols, objects) = (protocols(definitions), objects(definitions));
     let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut others: BTreeSet<&str> = CONTROL.iter().chain(FILLED).copied().collect();
+    let mut others: BTreeSet<&str> = CONTROL.iter().chain(OPENED).copied().collect();
     let messages = protocols.iter().flat_map(|protocol| protocol.messages());
     for field in messages.flat_map(|message| message.fields().iter().chain(message.appended())) {
         match field.names() {

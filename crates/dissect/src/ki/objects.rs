@@ -54,11 +54,11 @@ impl KiObjects {
     /// Warnings once everything is loaded: hints that name unknown messages, fields or classes.
     #[must_use]
     pub fn warnings(&self, protocols: &Protocols) -> Vec<Diagnostic> {
-        let mut said = self.hints.unknown_fields(protocols);
+        let mut diagnostics = self.hints.unknown_fields(protocols);
         if let Some(classes) = &self.classes {
-            said.extend(self.hints.unknown_classes(classes));
+            diagnostics.extend(self.hints.unknown_classes(classes));
         }
-        said
+        diagnostics
     }
 
     /// Sets the classes of type lists.
@@ -170,7 +170,7 @@ pub(super) fn object_from_json(
 }
 
 /// A remark about a message with a field that should hold an object and cannot be read as one.
-pub(crate) fn unread(
+pub(crate) fn unreadable(
     (service, order): (u8, u8),
     payload: &[u8],
     protocols: &Protocols,

@@ -11,9 +11,9 @@ use worldwire_ki::frame;
 use worldwire_ki::schema::Protocols;
 
 use super::KiObjects;
-use super::fillings::Fillings;
 use super::message::KiMessage;
-use super::objects::unread;
+use super::objects::unreadable;
+use super::opener::FieldOpener;
 use super::secrets::{Secrets, proves};
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::Note;
@@ -70,9 +70,9 @@ pub(super) struct Reading {
     /// The session in which the client proved to have one of the user's passwords.
     proven: Option<Salt>,
     /// Messages that did not fit their definition. Each is reported once.
-    odd: Vec<(u8, u8)>,
+    misfits: Vec<(u8, u8)>,
     /// Messages with an unreadable object. Each is reported once.
-    unread: Vec<(u8, u8)>,
+    unreadable: Vec<(u8, u8)>,
 }
 
 impl Reading {
@@ -82,8 +82,8 @@ impl Reading {
             protocols: start.definitions.part(),
             objects: start.definitions.part(),
             proven: None,
-            odd: Vec::new(),
-            unread: Vec::new(),
+            misfits: Vec::new(),
+            unreadable: Vec::new(),
         }
     }
 }
@@ -96,15 +96,15 @@ impl Interpreter<Connection> for Reading {
         if proves(&received, keys, protocols) {
             self.proven = received.salt;
         }
-        if let Some(note) = misfit(&received, protocols, &mut self.odd) {
+        if let Some(note) = misfit(&received, protocols, &mut self.misfits) {
             emit.note(Note::warning(note));
         }
-        if let Some(note) = no_object(&received, protocols, objects, &mut self.unread) {
+        if let Some(note) = no_object(&received, protocols, objects, &mut self.unreadable) {
             emit.note(Note::warning(note));
         }
         let secrets = Secrets { keys, salt: received.salt, proven: self.proven };
-        let fillings = Fillings { secrets, objects };
-        emit.message(&KiMessage { received, protocols, fillings: &fillings });
+        let opener = FieldOpener { secrets, objects };
+        emit.message(&KiMessage { received, protocols, opener: &opener });
     }
 
     fn secrets(&self, connection: &Connection) -> Option<String> {
@@ -130,16 +130,16 @@ impl Interpreter<Connection> for Reading {
 fn misfit(
     received: &Received<'_>,
     protocols: &Protocols,
-    odd: &mut Vec<(u8, u8)>,
+    misfits: &mut Vec<(u8, u8)>,
 ) -> Option<String> {
     let Unit::Message { service, order } = received.unit else { return None };
     let message = protocols.message(service, order)?;
     let payload = received.payload();
     // Fast for messages that fit, which nearly all do.
-    if message.fits(payload) || odd.contains(&(service, order)) {
+    if message.fits(payload) || misfits.contains(&(service, order)) {
         return None;
     }
-    odd.push((service, order));
+    misfits.push((service, order));
     Some(format!("{}: {}", protocols.name(message), message.fit(payload)))
 }
 
@@ -148,13 +148,13 @@ fn no_object(
     received: &Received<'_>,
     protocols: &Protocols,
     objects: &KiObjects,
-    told: &mut Vec<(u8, u8)>,
+    reported: &mut Vec<(u8, u8)>,
 ) -> Option<String> {
     let Unit::Message { service, order } = received.unit else { return None };
-    if told.contains(&(service, order)) {
+    if reported.contains(&(service, order)) {
         return None;
     }
-    let text = unread((service, order), received.payload(), protocols, objects)?;
-    told.push((service, order));
+    let text = unreadable((service, order), received.payload(), protocols, objects)?;
+    reported.push((service, order));
     Some(text)
 }

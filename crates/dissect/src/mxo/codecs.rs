@@ -59,17 +59,17 @@ fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
             let unread = unread(index, section, options.from);
             return unread.map(|why| why.remark(section, options.from)).into_iter().collect();
         };
-        let mut said = match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())
-        {
-            Ok(section) => remarks_of(&section),
-            Err(error) if sections.fits_other_side(bytes) => {
-                let error = error.closed().hint(other_side(options.from));
-                vec![Remark::problem(error.to_string())]
-            }
-            Err(error) => vec![Remark::problem(error.closed().to_string())],
-        };
-        said.iter_mut().for_each(|remark| remark.text.insert_str(0, "objects: "));
-        said
+        let mut remarks =
+            match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context()) {
+                Ok(section) => remarks_of(&section),
+                Err(error) if sections.fits_other_side(bytes) => {
+                    let error = error.closed().hint(other_side(options.from));
+                    vec![Remark::problem(error.to_string())]
+                }
+                Err(error) => vec![Remark::problem(error.closed().to_string())],
+            };
+        remarks.iter_mut().for_each(|remark| remark.text.insert_str(0, "objects: "));
+        remarks
     };
     packet.sections.iter().enumerate().flat_map(remarks).collect()
 }

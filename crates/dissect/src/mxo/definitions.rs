@@ -36,25 +36,25 @@ impl MxoObjects {
     pub fn add(&mut self, files: &[(&str, &[u8])]) -> Option<Vec<Diagnostic>> {
         let ours = files.iter().filter_map(|(name, bytes)| {
             let text = text_of(bytes)?;
-            Some((Form::of(&text)?, *name, text))
+            Some((TableFormat::of(&text)?, *name, text))
         });
-        let mut ours: Vec<(Form, &str, Cow<'_, str>)> = ours.collect();
+        let mut ours: Vec<(TableFormat, &str, Cow<'_, str>)> = ours.collect();
         if ours.is_empty() {
             return None;
         }
-        ours.sort_by_key(|(form, ..)| form.order());
+        ours.sort_by_key(|(format, ..)| format.order());
         let mut tables = core::mem::take(&mut self.tables);
-        let said =
-            ours.into_iter().flat_map(|(form, name, text)| form.read(&mut tables, name, &text));
-        let said = said.collect();
+        let diagnostics =
+            ours.into_iter().flat_map(|(format, name, text)| format.read(&mut tables, name, &text));
+        let diagnostics = diagnostics.collect();
         *self = Self::of(tables);
-        Some(said)
+        Some(diagnostics)
     }
 
     /// Whether a file holds a table, judging by its content.
     #[must_use]
     pub fn are_in(bytes: &[u8]) -> bool {
-        text_of(bytes).is_some_and(|text| Form::of(&text).is_some())
+        text_of(bytes).is_some_and(|text| TableFormat::of(&text).is_some())
     }
 
     fn of(tables: Tables) -> Self {
@@ -114,7 +114,7 @@ fn windows_1252(byte: u8) -> char {
 
 /// The table formats that are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum TableFormat {
     /// Worldwire's own format.
     Table,
     /// The community's dump.
@@ -129,7 +129,7 @@ enum Form {
     Json,
 }
 
-impl Form {
+impl TableFormat {
     /// The format of a text, judging by its first non-empty line.
     fn of(text: &str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -152,7 +152,7 @@ impl Form {
             (Self::Map, "goid,class_id"),
         ];
         let named = headers.into_iter().find(|(_, header)| is_csv_header(first, header));
-        named.map(|(form, _)| form).or_else(|| Self::of_rows(text))
+        named.map(|(format, _)| format).or_else(|| Self::of_rows(text))
     }
 
     /// The format of rows without a header line, judging by the first ones.
@@ -224,9 +224,9 @@ pub(super) fn define(
     definitions: &mut Definitions,
 ) -> Option<Vec<Diagnostic>> {
     let mut known = definitions.get_ref::<MxoObjects>().cloned().unwrap_or_default();
-    let said = known.add(files)?;
+    let diagnostics = known.add(files)?;
     definitions.set(known);
-    Some(said)
+    Some(diagnostics)
 }
 
 #[cfg(test)]
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_other_programs_are_read() {
+    fn other_text_encodings_are_read() {
         let read = |bytes: &[u8]| text_of(bytes).map(Cow::into_owned);
         let rows = "9000,0,Caf\u{e9}\u{2122},24,0\n";
         let wide = |bom: &[u8], bytes: fn(u16) -> [u8; 2]| {
@@ -255,31 +255,31 @@ mod tests {
     }
 
     #[test]
-    fn files_are_recognised_by_their_content() {
+    fn table_files_are_recognised_by_content() {
         let forms = [
-            ("# mine\nworldwire-mxo-objects 1\n", Some(Form::Table)),
-            ("#VALUES FOR GOID: 7, Door\n", Some(Form::Dump)),
-            ("class_id,create_index,name,size,update_index\n", Some(Form::Classes)),
-            ("name,id,\n", Some(Form::Names)),
-            ("goid, class_id\n420,364\n", Some(Form::Map)),
-            ("\"Class ID\",\"Create Index\",Name,Size,Update Index\n", Some(Form::Classes)),
-            ("\"name\",\"id\",\n", Some(Form::Names)),
-            ("\"Door, left\",7,\n", Some(Form::Names)),
-            ("{\"goobjects\": {}}", Some(Form::Json)),
-            ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(Form::Json)),
+            ("# mine\nworldwire-mxo-objects 1\n", Some(TableFormat::Table)),
+            ("#VALUES FOR GOID: 7, Door\n", Some(TableFormat::Dump)),
+            ("class_id,create_index,name,size,update_index\n", Some(TableFormat::Classes)),
+            ("name,id,\n", Some(TableFormat::Names)),
+            ("goid, class_id\n420,364\n", Some(TableFormat::Map)),
+            ("\"Class ID\",\"Create Index\",Name,Size,Update Index\n", Some(TableFormat::Classes)),
+            ("\"name\",\"id\",\n", Some(TableFormat::Names)),
+            ("\"Door, left\",7,\n", Some(TableFormat::Names)),
+            ("{\"goobjects\": {}}", Some(TableFormat::Json)),
+            ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(TableFormat::Json)),
             ("{\"classes\": {}}", None),
-            ("Armor_A11,11666,\nDoor 2,-1,\n", Some(Form::Names)),
-            ("7,11666,\n", Some(Form::Names)),
-            ("# mine\n420,364\n421,7\n", Some(Form::Map)),
+            ("Armor_A11,11666,\nDoor 2,-1,\n", Some(TableFormat::Names)),
+            ("7,11666,\n", Some(TableFormat::Names)),
+            ("# mine\n420,364\n421,7\n", Some(TableFormat::Map)),
             ("Door,7\n", None),
-            ("364,0,Orientation,16,-1\n", Some(Form::Classes)),
+            ("364,0,Orientation,16,-1\n", Some(TableFormat::Classes)),
             ("420,364\nsomething else\n", None),
             ("70000,x\n", None),
             ("a,b,c\n", None),
             ("", None),
         ];
-        for (text, form) in forms {
-            assert_eq!(Form::of(text), form, "{text}");
+        for (text, format) in forms {
+            assert_eq!(TableFormat::of(text), format, "{text}");
         }
         assert!(may_define("mine/goobjs.CSV") && !may_define("S_LOGIN.1.def"));
         assert!(may_define("mine/goobj_tables.json") && !may_define("goobjs/data.json"));

@@ -14,7 +14,7 @@ use crate::item::Message;
 
 /// The kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct DatagramKind {
     /// The name in output.
     name: &'static str,
     /// Whether it decodes without an error.
@@ -27,7 +27,7 @@ pub(super) const PACKETS: [&str; 5] =
 /// Names of plain packets.
 pub(super) const PLAIN: [&str; 4] = ["setup.Hello", "setup.Answer", "setup.Ping", "setup.Other"];
 
-impl Kind {
+impl DatagramKind {
     pub(super) fn of(received: &Received<'_>, sections: &ObjectSections<'_>) -> Self {
         let name = match received.unit {
             Unit::Packet { flags, .. } => packet(received, flags, sections).ok_or("game.Unknown"),
@@ -67,7 +67,7 @@ fn packet(
 #[derive(Clone, Debug)]
 pub(super) struct MxoMessage<'i> {
     pub(super) received: Received<'i>,
-    pub(super) kind: Kind,
+    pub(super) kind: DatagramKind,
     pub(super) sections: &'i ObjectSections<'i>,
 }
 

@@ -6,7 +6,7 @@ use worldwire_mxo::crypt::KeyFile;
 use worldwire_mxo::frame::{Datagram, Hello, Plain, Sealed, SequenceNumber};
 
 use super::MxoObjects;
-use super::message::{Kind, MxoMessage};
+use super::message::{DatagramKind, MxoMessage};
 use super::views::MxoViews;
 use crate::family::{Opening, Start, Verdict};
 use crate::item::{Note, NoteKind};
@@ -104,7 +104,7 @@ impl Interpreter<Connection> for Reading {
             Unit::Hello(hello) => {
                 let before = self.hello.replace(hello.clone());
                 if before.is_some_and(|before| before != *hello) {
-                    self.views.begin_anew();
+                    self.views.reset();
                 }
             }
             // If the head cannot be decoded, that is reported below.
@@ -112,13 +112,13 @@ impl Interpreter<Connection> for Reading {
             _ => {}
         }
         let sections = self.views.sections(side);
-        let kind = Kind::of(&received, &sections);
+        let kind = DatagramKind::of(&received, &sections);
         emit.message(&MxoMessage { received, kind, sections: &sections });
         if !is_packet {
             return;
         }
         match self.views.take(side, bytes, emit.packet()) {
-            Ok(said) => said.into_iter().for_each(|note| emit.note(note)),
+            Ok(notes) => notes.into_iter().for_each(|note| emit.note(note)),
             // The packet's tree has the error. Only exceeded limits of views are reported here.
             Err(error) => {
                 let packet = emit.packet().map_or(String::new(), |it| format!("packet {it}: "));
@@ -137,7 +137,7 @@ impl Interpreter<Connection> for Reading {
         match news {
             News::KeysNeeded { side, missing } => {
                 emit.about(side);
-                emit.note(Note::problem(describe(side, missing)));
+                emit.note(Note::problem(advice_on_key(side, missing)));
             }
             News::OtherSession { id, named } => emit.note(Note::warning(format!(
                 "the key of session {id:#x} decrypts the packets, but the hello names session \
@@ -145,7 +145,7 @@ impl Interpreter<Connection> for Reading {
             ))),
             News::Missing { side, first, last } => {
                 emit.about(side);
-                emit.note(Note::new(NoteKind::Gap, not_there(side, first, last)));
+                emit.note(Note::new(NoteKind::Gap, missing_packets(side, first, last)));
             }
             _ => {}
         }
@@ -153,7 +153,7 @@ impl Interpreter<Connection> for Reading {
 }
 
 /// Reports missing packets.
-fn not_there(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {
+fn missing_packets(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {
     match last.ahead_of(first) {
         0 => format!("packet {first} from the {side} is missing"),
         more => {
@@ -163,7 +163,7 @@ fn not_there(side: Side, first: SequenceNumber, last: SequenceNumber) -> String 
 }
 
 /// Advice about a missing key.
-fn describe(side: Side, missing: MissingKey) -> String {
+fn advice_on_key(side: Side, missing: MissingKey) -> String {
     match missing {
         MissingKey::NotGiven => format!(
             "packets from the {side} are encrypted, and no key was given; give the session's key \

@@ -22,17 +22,17 @@ use crate::item::Note;
 #[derive(Clone, Debug)]
 pub struct MxoViews {
     replica: Replica,
-    told: BTreeSet<Told>,
+    reported: BTreeSet<Reported>,
     /// The last create that could not be decoded.
-    failed: Option<Failed>,
+    failed: Option<FailedCreate>,
     /// The packet of the last section that could not be decoded completely.
-    unread: Option<Place>,
-    carried: Carried,
+    unread: Option<PacketNumber>,
+    creates: Creates,
 }
 
 /// Which creates the client has acknowledged.
 #[derive(Clone, Debug, Default)]
-struct Carried {
+struct Creates {
     /// The views that each packet of the server created, by packet number.
     by_packet: BTreeMap<u16, Vec<u16>>,
     /// The same for unacknowledged packets, by view.
@@ -41,7 +41,7 @@ struct Carried {
     live: BTreeSet<u16>,
 }
 
-impl Carried {
+impl Creates {
     /// Starts a new packet of the server.
     fn begin(&mut self, number: u16) {
         for view in self.by_packet.remove(&number).into_iter().flatten() {
@@ -76,20 +76,20 @@ impl Carried {
 
 /// What has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum Reported {
     Goobj(u16),
     UnknownView(u16),
     Rest(Fault),
     Pending(u16),
     Again(u16),
     Replaced(u16),
-    Odd(Odd),
+    OddityKind(OddityKind),
     Unread(usize, Unread),
 }
 
 /// The kinds of oddities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Odd {
+enum OddityKind {
     Flags,
     NotNormal,
     Tail,
@@ -100,13 +100,13 @@ enum Odd {
 }
 
 /// The number of a packet in its capture, if any.
-type Place = Option<u64>;
+type PacketNumber = Option<u64>;
 
 /// A create that could not be decoded.
 #[derive(Clone, Copy, Debug)]
-struct Failed {
+struct FailedCreate {
     goid: Option<u16>,
-    place: Place,
+    number: PacketNumber,
 }
 
 impl MxoViews {
@@ -115,10 +115,10 @@ impl MxoViews {
     pub fn new(objects: Arc<Objects>) -> Self {
         Self {
             replica: Replica::new(objects),
-            told: BTreeSet::new(),
+            reported: BTreeSet::new(),
             failed: None,
             unread: None,
-            carried: Carried::default(),
+            creates: Creates::default(),
         }
     }
 
@@ -128,33 +128,34 @@ impl MxoViews {
         &self.replica
     }
 
-    /// Applies a decrypted packet. `place` is its number in the capture, if any. Returns problems
+    /// Applies a decrypted packet. `number` is its number in the capture, if any. Returns problems
     /// and warnings.
     ///
     /// # Errors
     /// Those of [`Packet::decode`], and exceeded limits on views. The views are then unchanged.
-    pub fn take(&mut self, from: Side, packet: &[u8], place: Option<u64>) -> Result<Vec<Note>> {
+    pub fn take(&mut self, from: Side, packet: &[u8], number: Option<u64>) -> Result<Vec<Note>> {
         self.enter(from, packet)?;
         let sections = self.sections(from);
         let mut measure = |bytes: &[u8]| Ok(sections.measure(bytes));
         let packet = Packet::decode_lenient(&mut Reader::new(packet), Some(from), &mut measure)?;
         match from {
-            Side::Client => self.carried.acknowledge(packet.sequence),
-            Side::Server => self.carried.begin(packet.sequence.local.get()),
+            Side::Client => self.creates.acknowledge(packet.sequence),
+            Side::Server => self.creates.begin(packet.sequence.local.get()),
         }
-        let mut said = Vec::new();
+        let mut notes = Vec::new();
         for (index, section) in packet.sections.iter().enumerate() {
             if let PacketSection::Objects(bytes) = section {
-                let taken = self.section(from, packet.sequence, bytes, place, &mut said);
-                taken.inspect_err(|error| self.fail(error, place))?;
+                let taken = self.section(from, packet.sequence, bytes, number, &mut notes);
+                taken.inspect_err(|error| self.fail(error, number))?;
             } else if let Some(unread) = unread(index, section, from)
-                && (self.told.insert(Told::Unread(from.index(), unread)) || unread == Unread::Rpc)
+                && (self.reported.insert(Reported::Unread(from.index(), unread))
+                    || unread == Unread::Rpc)
             {
-                let text = format!("{}{}", at(place), unread.text(section, from));
-                said.push(unread.note(text));
+                let text = format!("{}{}", at(number), unread.text(section, from));
+                notes.push(unread.note(text));
             }
         }
-        Ok(said)
+        Ok(notes)
     }
 
     /// Starts a packet. Packets can arrive in any order; each is decoded with the views that
@@ -165,7 +166,7 @@ impl MxoViews {
     pub(super) fn enter(&mut self, from: Side, packet: &[u8]) -> Result<()> {
         let head = PacketHead::decode(&mut Reader::new(packet))?;
         if from == Side::Server && head.flags.contains(RccFlags::Reset) {
-            self.begin_anew();
+            self.reset();
         }
         self.replica.packet(from, head.sequence.local, head.time);
         Ok(())
@@ -176,35 +177,35 @@ impl MxoViews {
         from: Side,
         sequence: SequenceWord,
         bytes: &[u8],
-        place: Place,
-        said: &mut Vec<Note>,
+        number: PacketNumber,
+        notes: &mut Vec<Note>,
     ) -> Result<()> {
         let sections = self.sections(from);
         let section = Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())?;
         for (_, oddity) in section.oddities() {
-            if self.told.insert(Told::Odd(kind(&oddity))) {
-                said.push(Note::warning(format!("{}{oddity}", at(place))));
+            if self.reported.insert(Reported::OddityKind(kind(&oddity))) {
+                notes.push(Note::warning(format!("{}{oddity}", at(number))));
             }
         }
         let notices = self.replica.apply(&section, from)?;
         let stale: BTreeSet<u16> = notices.iter().filter_map(stale_view).collect();
         for notice in notices {
-            said.extend(self.describe(&notice, place));
+            notes.extend(self.describe(&notice, number));
         }
         if !stale.is_empty() {
-            let text = format!("{}stale: {}", at(place), late(&stale));
-            said.push(Note::warning(text));
+            let text = format!("{}stale: {}", at(number), late(&stale));
+            notes.push(Note::warning(text));
         }
         for operation in &section.operations {
             match operation {
                 Operation::Create(create) if !stale.contains(&create.new_view) => {
                     let view = create.new_view;
-                    self.told.remove(&Told::UnknownView(view));
-                    self.carried.create(sequence.local.get(), view);
+                    self.reported.remove(&Reported::UnknownView(view));
+                    self.creates.create(sequence.local.get(), view);
                 }
                 Operation::Delete(delete) => {
                     let gone = delete.views.iter().filter(|view| !stale.contains(view));
-                    gone.for_each(|view| self.carried.forget(*view));
+                    gone.for_each(|view| self.creates.forget(*view));
                 }
                 _ => {}
             }
@@ -213,18 +214,18 @@ impl MxoViews {
     }
 
     /// Records a section that could not be decoded.
-    fn fail(&mut self, error: &Error, place: Place) {
+    fn fail(&mut self, error: &Error, number: PacketNumber) {
         let is_create = |step: &Step| matches!(step, Step::Field(name) if &**name == "create");
         if error.path().any(is_create) {
-            self.failed = Some(Failed { goid: None, place });
+            self.failed = Some(FailedCreate { goid: None, number });
         }
-        self.unread = Some(place);
+        self.unread = Some(number);
     }
 
     /// Starts a new session without views.
-    pub fn begin_anew(&mut self) {
+    pub fn reset(&mut self) {
         self.replica.reset();
-        self.carried = Carried::default();
+        self.creates = Creates::default();
         (self.failed, self.unread) = (None, None);
     }
 
@@ -234,29 +235,31 @@ impl MxoViews {
     }
 
     /// Reports something undecoded or odd.
-    fn describe(&mut self, notice: &Notice, place: Place) -> Option<Note> {
-        let told = match notice {
+    fn describe(&mut self, notice: &Notice, number: PacketNumber) -> Option<Note> {
+        let reported = match notice {
             Notice::UnknownCreate { goid } => {
-                self.failed = Some(Failed { goid: Some(*goid), place });
-                Told::Goobj(*goid)
+                self.failed = Some(FailedCreate { goid: Some(*goid), number });
+                Reported::Goobj(*goid)
             }
-            Notice::Undecoded { view, fault: Fault::UnknownView } => Told::UnknownView(*view),
-            Notice::Undecoded { fault, .. } => Told::Rest(*fault),
-            Notice::BadPending { view, .. } => Told::Pending(*view),
+            Notice::Undecoded { view, fault: Fault::UnknownView } => Reported::UnknownView(*view),
+            Notice::Undecoded { fault, .. } => Reported::Rest(*fault),
+            Notice::BadPending { view, .. } => Reported::Pending(*view),
             // A create that the client may have missed is repeated.
-            Notice::CreatedAgain(view) if self.carried.live.contains(view) => Told::Again(*view),
+            Notice::CreatedAgain(view) if self.creates.live.contains(view) => {
+                Reported::Again(*view)
+            }
             Notice::Replaced(view) => {
-                self.carried.forget(*view);
-                Told::Replaced(*view)
+                self.creates.forget(*view);
+                Reported::Replaced(*view)
             }
             _ => return None,
         };
-        let is_new = self.told.insert(told);
+        let is_new = self.reported.insert(reported);
         let text = is_new.then(|| self.text(notice));
         if matches!(notice, Notice::Undecoded { .. } | Notice::UnknownCreate { .. }) {
-            self.unread = Some(place);
+            self.unread = Some(number);
         }
-        let text = format!("{}{}", at(place), text?);
+        let text = format!("{}{}", at(number), text?);
         // Anything not decoded completely is a problem, whatever the reason.
         let is_problem = matches!(
             notice,
@@ -312,16 +315,16 @@ impl MxoViews {
 
     /// Where an unknown view may come from.
     fn origin(&self) -> String {
-        let within = |place: Place| match place {
+        let within = |number: PacketNumber| match number {
             Some(number) => format!(" in packet {number}"),
             None => String::new(),
         };
         match (self.failed, self.unread) {
-            (Some(Failed { goid: Some(goid), place }), _) => {
-                format!("the create of goobj {goid}{} could not be decoded", within(place))
+            (Some(FailedCreate { goid: Some(goid), number }), _) => {
+                format!("the create of goobj {goid}{} could not be decoded", within(number))
             }
-            (Some(Failed { goid: None, place }), _) => {
-                format!("a create{} could not be decoded", within(place))
+            (Some(FailedCreate { goid: None, number }), _) => {
+                format!("a create{} could not be decoded", within(number))
             }
             (None, Some(Some(number))) => format!(
                 "it was created before the capture, in a missing packet, or in the rest of packet \
@@ -350,18 +353,18 @@ fn late(views: &BTreeSet<u16>) -> String {
     format!("the packet was late; newer information about {subject} {} is kept", names.join(", "))
 }
 
-fn at(place: Place) -> String {
-    place.map_or(String::new(), |number| format!("packet {number}: "))
+fn at(number: PacketNumber) -> String {
+    number.map_or(String::new(), |number| format!("packet {number}: "))
 }
 
-fn kind(oddity: &Oddity) -> Odd {
+fn kind(oddity: &Oddity) -> OddityKind {
     match oddity {
-        Oddity::Flags(_) => Odd::Flags,
-        Oddity::NotNormal => Odd::NotNormal,
-        Oddity::Tail(_) => Odd::Tail,
-        Oddity::Padding(_) => Odd::Padding,
-        Oddity::NothingDeleted | Oddity::NothingUpdated => Odd::Nothing,
-        Oddity::Unterminated => Odd::Unterminated,
-        _ => Odd::Other,
+        Oddity::Flags(_) => OddityKind::Flags,
+        Oddity::NotNormal => OddityKind::NotNormal,
+        Oddity::Tail(_) => OddityKind::Tail,
+        Oddity::Padding(_) => OddityKind::Padding,
+        Oddity::NothingDeleted | Oddity::NothingUpdated => OddityKind::Nothing,
+        Oddity::Unterminated => OddityKind::Unterminated,
+        _ => OddityKind::Other,
     }
 }

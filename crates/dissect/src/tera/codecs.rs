@@ -48,7 +48,7 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
         let tera = library(options.definitions);
         let opcode = Header::peek(data).ok().flatten().map(|header| header.opcode);
         let unused = opcode.and_then(|opcode| unused_list(tera.shared(), opcode));
-        let said = tera.unmapped().into_iter().chain(unused).chain(tera.shared().remarks(data));
-        said.map(Remark::note).collect()
+        let remarks = tera.unmapped().into_iter().chain(unused).chain(tera.shared().remarks(data));
+        remarks.map(Remark::note).collect()
     },
 }];

@@ -188,59 +188,60 @@ impl TeraDefinitions {
 
     /// Adds files, which replace earlier ones of the same name.
     pub(crate) fn add(&mut self, files: Vec<(String, Vec<u8>)>) -> Vec<Diagnostic> {
-        let mut said: Vec<Diagnostic> = Vec::new();
+        let mut diagnostics: Vec<Diagnostic> = Vec::new();
         let mut fresh = Vec::new();
         for (path, bytes) in files {
             let name = file_name(&path);
             let (text, is_latin) = match text::read(bytes) {
                 Ok(read) => read,
                 Err(error) => {
-                    said.push(Source::new(&path, "").error(0..0, error.to_string()));
+                    diagnostics.push(Source::new(&path, "").error(0..0, error.to_string()));
                     continue;
                 }
             };
             if is_latin {
-                said.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
+                diagnostics.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
             }
-            let said_of = |problems: Vec<Problem>| problems.into_iter().map(|one| one.diagnostic);
+            let diagnostics_of =
+                |problems: Vec<Problem>| problems.into_iter().map(|one| one.diagnostic);
             if name.ends_with(".def") || name.ends_with(".js") {
                 fresh.push(name.to_owned());
                 if let Some(other) = self.paths.insert(name.to_owned(), path.clone())
                     && other != path
                 {
                     let message = format!("replaces another {name}: {other}");
-                    said.push(Source::new(&path, "").warning(0..0, message));
+                    diagnostics.push(Source::new(&path, "").warning(0..0, message));
                 }
                 self.texts.insert(name.to_owned(), text.into());
             } else if let Some(parsed) = MapName::parse(name) {
                 let (map, problems) = CodeMap::parse(parsed.kind, &path, &text);
-                said.extend(said_of(problems));
-                said.extend(self.replaced(name, &path));
+                diagnostics.extend(diagnostics_of(problems));
+                diagnostics.extend(self.replaced(name, &path));
                 if !self.library.add_map(name, map) {
                     let message =
                         "the file name of an opcode map needs a revision: protocol.387486.map";
-                    said.push(Source::new(&path, "").error(0..0, message));
+                    diagnostics.push(Source::new(&path, "").error(0..0, message));
                 }
             } else if name == "revisions.json" {
-                said.extend(self.replaced(name, &path));
+                diagnostics.extend(self.replaced(name, &path));
                 let (revisions, problems) = Revisions::parse(&path, &text);
                 self.library.revisions = revisions;
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
             } else if name == "deprecated.json" {
-                said.extend(self.replaced(name, &path));
+                diagnostics.extend(self.replaced(name, &path));
                 let (deprecated, problems) = Deprecated::parse(&path, &text);
                 self.library.deprecated = deprecated;
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
             } else if let Some(patch) = integrity_patch(&path) {
-                said.extend(self.replaced(&format!("integrity/{patch}.json"), &path));
+                diagnostics.extend(self.replaced(&format!("integrity/{patch}.json"), &path));
                 let (names, problems) = NameList::parse_json(&path, &text);
                 self.library.integrity.insert(patch, names);
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
             } else {
                 let (bundle, problems) = Bundle::parse(&path, &text);
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
                 for revision in bundle.maps.keys() {
-                    said.extend(self.replaced(&format!("protocol.{revision}.map"), &path));
+                    diagnostics.extend(self.replaced(&format!("protocol.{revision}.map"), &path));
                 }
                 self.library.opcodes.extend(bundle.maps);
                 self.library.deprecated = bundle.deprecated;
@@ -256,14 +257,14 @@ impl TeraDefinitions {
         for Problem { diagnostic, .. } in set.problems() {
             if fresh.iter().any(|name| name == diagnostic.file()) {
                 let diagnostic = diagnostic.clone();
-                said.push(match self.paths.get(diagnostic.file()) {
+                diagnostics.push(match self.paths.get(diagnostic.file()) {
                     Some(path) => diagnostic.in_file(path),
                     None => diagnostic,
                 });
             }
         }
         self.forget();
-        said
+        diagnostics
     }
 
     /// Records where a map or list is from. A build has only one of each, so a warning is returned
@@ -338,7 +339,7 @@ mod tests {
     use worldwire_core::json::json;
 
     #[test]
-    fn what_could_not_be_chosen_is_said() {
+    fn a_missing_choice_of_build_is_reported() {
         let mut tera = TeraDefinitions::default();
         assert_eq!(tera.unmapped(), None);
         let map = |revision: u32| (format!("protocol.{revision}.map"), b"S_A = 5\n".to_vec());
@@ -351,18 +352,18 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_name_are_told_and_latin_text_is_read() {
+    fn same_named_files_are_reported_and_latin_1_is_read() {
         let mut tera = TeraDefinitions::default();
         let file = |path: &str, text: &[u8]| (path.to_owned(), text.to_vec());
-        let said = tera.add(vec![
+        let diagnostics = tera.add(vec![
             file("a/S_A.1.def", b"int32 a # caf\xe9\n"),
             file("b/S_A.1.def", b"int32 a\nint32 b\n"),
         ]);
-        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|text| text.contains("Latin-1")), "{said:?}");
+        let diagnostics: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        assert!(diagnostics.iter().any(|text| text.contains("Latin-1")), "{diagnostics:?}");
         assert!(
-            said.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
-            "{said:?}"
+            diagnostics.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
+            "{diagnostics:?}"
         );
         // Errors in same-named directories are told apart by path.
         let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
@@ -372,35 +373,35 @@ mod tests {
     }
 
     #[test]
-    fn a_second_map_of_a_build_is_told() {
+    fn a_second_map_for_a_build_is_reported() {
         let mut tera = TeraDefinitions::default();
-        let mut said = |path: &str, text: &str| -> Vec<String> {
-            let said = tera.add(vec![(path.to_owned(), text.into())]);
-            said.iter().map(ToString::to_string).collect()
+        let mut diagnostics = |path: &str, text: &str| -> Vec<String> {
+            let diagnostics = tera.add(vec![(path.to_owned(), text.into())]);
+            diagnostics.iter().map(ToString::to_string).collect()
         };
-        assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
+        assert_eq!(diagnostics("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
         // A reload, as with --watch, and another build.
-        assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
-        assert_eq!(said("b/protocol.8.map", "S_A = 5\n"), [""; 0]);
-        let second = said("b/protocol.7.map", "S_B = 6\n").concat();
-        let told = "b/protocol.7.map:1:1: warning: there is another protocol.7.map: \
-                    a/protocol.7.map; this one counts";
-        assert!(second.contains(told), "{second}");
-        let third = said("c/data.json", r#"{"maps": {"7": {"S_C": 7}}}"#).concat();
+        assert_eq!(diagnostics("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
+        assert_eq!(diagnostics("b/protocol.8.map", "S_A = 5\n"), [""; 0]);
+        let second = diagnostics("b/protocol.7.map", "S_B = 6\n").concat();
+        let expected = "b/protocol.7.map:1:1: warning: completely replaces another protocol.7.map: \
+                        a/protocol.7.map";
+        assert!(second.contains(expected), "{second}");
+        let third = diagnostics("c/data.json", r#"{"maps": {"7": {"S_C": 7}}}"#).concat();
         assert!(third.contains("c/data.json") && third.contains("b/protocol.7.map"), "{third}");
         for list in ["integrity/93.json", "revisions.json", "deprecated.json"] {
             let text = if list.starts_with('i') { "[]" } else { "{}" };
-            assert_eq!(said(&format!("a/{list}"), text), [""; 0]);
-            let second = said(&format!("b/{list}"), text).concat();
-            let told = format!("replaces another {list}: a/{list}");
-            assert!(second.contains(&told), "{second}");
+            assert_eq!(diagnostics(&format!("a/{list}"), text), [""; 0]);
+            let second = diagnostics(&format!("b/{list}"), text).concat();
+            let expected = format!("replaces another {list}: a/{list}");
+            assert!(second.contains(&expected), "{second}");
         }
         assert_eq!(tera.packets(Some(7)).opcode("S_B"), None);
         assert_eq!(tera.packets(Some(7)).opcode("S_C"), Some(7));
     }
 
     #[test]
-    fn builds_that_nobody_has_are_bounded() {
+    fn unknown_builds_are_bounded() {
         let mut tera = TeraDefinitions::default();
         tera.add(vec![("protocol.7.map".to_owned(), b"S_A = 5\n".to_vec())]);
         let unknown: Vec<_> = (1000..2000).map(|number| tera.packets(Some(number))).collect();
@@ -414,7 +415,7 @@ mod tests {
     fn two_builds() -> TeraDefinitions {
         let mut tera = TeraDefinitions::default();
         let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
-        let said = tera.add(vec![
+        let diagnostics = tera.add(vec![
             file("protocol.7.map", "S_A = 5\nS_B = 6\n"),
             file("protocol.8.map", "S_A = 6\nS_B = 5\n"),
             file("S_A.1.def", "int32 a\n"),
@@ -422,12 +423,12 @@ mod tests {
             file("revisions.json", r#"{"7": "98", "8": "99"}"#),
             file("deprecated.json", r#"{"S_A": {"1": {"max": 98, "readable": true}}}"#),
         ]);
-        assert_eq!(said, []);
+        assert_eq!(diagnostics, []);
         tera
     }
 
     #[test]
-    fn a_line_names_its_build() {
+    fn a_line_selects_its_build() {
         let mut tera = two_builds();
         let line = |revision: Option<u32>| -> Json {
             json!({ "opcode": 5, "fields": {}, "revision": revision })
@@ -446,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_as_exact_as_wanted() {
+    fn leniency_applies_to_values() {
         let mut tera = two_builds();
         let json = json!({ "opcode": "S_A", "revision": 7, "fields": { "a": 1.75 } });
         assert!(tera.encode(&json).is_err());
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn deprecated_versions_are_told() {
+    fn deprecated_versions_are_reported() {
         let tera = two_builds();
         let line = |opcode: u16, revision: u32| {
             let line = json!({ "opcode": opcode, "version": 1, "revision": revision });
@@ -466,45 +467,46 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_nobody_gave_is_told() {
+    fn a_missing_counter_is_reported() {
         let mut tera = TeraDefinitions::default();
         let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
-        let said = tera.add(vec![
+        let diagnostics = tera.add(vec![
             file("protocol.7.map", "C_A = 5\nS_A = 6\n"),
             file("C_A.1.def", "int32 a\n"),
             file("revisions.json", r#"{"7": "98"}"#),
             file("integrity/93.json", r#"["C_A"]"#),
         ]);
-        assert_eq!(said, []);
-        let said = |opcode: Json, fields: Json| {
+        assert_eq!(diagnostics, []);
+        let diagnostics = |opcode: Json, fields: Json| {
             let line = json!({ "opcode": opcode, "fields": fields, "revision": 7 });
             tera.remarks_to_encode(&line)
         };
-        let told = "C_A has no counter (\"$integrity\"): it is written as 0, which no client sends";
+        let expected =
+            "C_A has no counter (\"$integrity\"); it is encoded as 0, which no client sends";
         for fields in [
             json!({ "a": 1 }),
             json!({ "$integrity": null }),
             json!({ "$integrity": { "checksum": 5 } }),
         ] {
-            assert_eq!(said(json!("C_A"), fields.clone()), [told], "{fields}");
-            assert_eq!(said(json!(5), fields), [told]);
+            assert_eq!(diagnostics(json!("C_A"), fields.clone()), [expected], "{fields}");
+            assert_eq!(diagnostics(json!(5), fields), [expected]);
         }
         // With the counter as read, or without counters at all.
         for counter in [0, 7] {
             let fields = json!({ "$integrity": { "counter": counter, "checksum": 5 } });
-            assert_eq!(said(json!(5), fields), [""; 0]);
+            assert_eq!(diagnostics(json!(5), fields), [""; 0]);
         }
-        assert_eq!(said(json!(6), json!({})), [""; 0]);
+        assert_eq!(diagnostics(json!(6), json!({})), [""; 0]);
         let payload = json!({ "opcode": 5, "payload": { "$hex": "" }, "revision": 7 });
         assert_eq!(tera.remarks_to_encode(&payload), [""; 0]);
         // Without a patch, it is unknown whether the list applies to the build.
         tera.add(vec![file("protocol.8.map", "C_A = 5\n")]);
-        let said = |fields: Json| {
+        let diagnostics = |fields: Json| {
             tera.remarks_to_encode(&json!({ "opcode": "C_A", "fields": fields, "revision": 8 }))
         };
-        let told = "C_A is on the integrity list of patch 93, which is not used: the patch of \
+        let expected = "C_A is on the integrity list of patch 93, which is not used: the patch of \
                     revision 8 is not known; give --patch, or a revisions.json that has it";
-        assert_eq!(said(json!({ "a": 1 })), [told]);
-        assert_eq!(said(json!({ "$integrity": { "counter": 1 } })), [""; 0]);
+        assert_eq!(diagnostics(json!({ "a": 1 })), [expected]);
+        assert_eq!(diagnostics(json!({ "$integrity": { "counter": 1 } })), [""; 0]);
     }
 }

@@ -22,7 +22,7 @@ use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::TeraDefinitions;
 use definitions::is_of_library;
-use session::Build;
+use session::Reading;
 
 /// TERA. Keys are a [`KeyFile`]; definitions are [`TeraDefinitions`].
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl Family for Tera {
     }
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
-        let build = Build::new(start.definitions.part());
+        let build = Reading::new(start.definitions.part());
         let sessions = start.keys.part::<KeyFile>().sessions();
         Box::new(Watched::new(Connection::observer(None).knowing(sessions), build))
     }
@@ -58,7 +58,7 @@ impl Family for Tera {
         start: &Start<'_>,
         _: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Box<dyn RelaySession>> {
-        let build = Build::new(start.definitions.part());
+        let build = Reading::new(start.definitions.part());
         let config = Arc::new(RelayConfig::default());
         Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build)))
     }

@@ -58,20 +58,20 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
 /// Whether both sides start with their keys, possibly without the hello.
 fn exchanged(server: &(u64, Vec<u8>), client: &(u64, Vec<u8>)) -> Verdict {
     const HELLO_BYTES: u64 = HELLO.len() as u64;
-    let ((missing, said), (torn, answer)) = (server, client);
-    if *torn > 0 || ![0, HELLO_BYTES].contains(missing) {
+    let ((missing, from_server), (missing_of_client, from_client)) = (server, client);
+    if *missing_of_client > 0 || ![0, HELLO_BYTES].contains(missing) {
         return Verdict::No;
     }
     // The capture may have lost the hello without noticing, or may include it.
-    let keys = match said.strip_prefix(&HELLO) {
+    let keys = match from_server.strip_prefix(&HELLO) {
         Some(keys) if *missing == 0 => keys,
-        _ => said,
+        _ => from_server,
     };
     let key = |bytes: &[u8], number: usize| bytes.get(number * KEY_BYTES..)?.first_chunk().copied();
     let keys = || {
         let of = |bytes: &[u8]| Some([key(bytes, 0)?, key(bytes, 1)?]);
-        let keys = Keys { client: of(answer)?, server: of(keys)? };
-        let head = answer.get(2 * KEY_BYTES..)?.first_chunk().copied()?;
+        let keys = Keys { client: of(from_client)?, server: of(keys)? };
+        let head = from_client.get(2 * KEY_BYTES..)?.first_chunk().copied()?;
         Some(Session::of_first_message(&keys, head).is_some())
     };
     match keys() {
@@ -94,46 +94,47 @@ fn greets(server: &[u8], client: &[u8]) -> Verdict {
 
 /// The build that the client uses, and what was reported about it.
 #[derive(Debug)]
-pub(super) struct Build {
+pub(super) struct Reading {
     definitions: Arc<TeraDefinitions>,
     packets: Arc<Packets>,
     /// Whether the client has reported its build.
-    is_known: bool,
+    build_reported: bool,
     /// Finds counters and checksums in messages that no list names.
     seals: Seals,
     /// Whether counters were reported, and the suspicion of some.
-    is_told: bool,
-    is_hinted: bool,
+    counters_reported: bool,
+    suspicion_reported: bool,
     /// Whether an unused list was reported.
-    is_advised: bool,
+    unused_list_reported: bool,
 }
 
-impl Build {
+impl Reading {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
         let seals = Seals::default();
         Self {
             definitions,
             packets,
-            is_known: false,
+            build_reported: false,
             seals,
-            is_told: false,
-            is_hinted: false,
-            is_advised: false,
+            counters_reported: false,
+            suspicion_reported: false,
+            unused_list_reported: false,
         }
     }
 }
 
-impl Build {
+impl Reading {
     /// A warning at the first message of an integrity list that is not used. It suppresses remarks
     /// about counters, because the list is more reliable.
     fn advise(&mut self, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
-        if received.side == Side::Server || self.is_advised {
+        if received.side == Side::Server || self.unused_list_reported {
             return None;
         }
         let text = unused_list(&self.packets, opcode)?;
-        (self.is_advised, self.is_told, self.is_hinted) = (true, true, true);
+        (self.unused_list_reported, self.counters_reported, self.suspicion_reported) =
+            (true, true, true);
         Some(text)
     }
 
@@ -142,12 +143,12 @@ impl Build {
         let Unit::Message { opcode } = received.unit else { return None };
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
         match seal {
-            Seal::First if !replace(&mut self.is_told, true) => Some(
+            Seal::First if !replace(&mut self.counters_reported, true) => Some(
                 "client messages have counters and checksums that no integrity list names; they \
                  are decoded accordingly, and `worldwire tera integrity` writes a list"
                     .to_owned(),
             ),
-            Seal::Perhaps if !replace(&mut self.is_hinted, true) => Some(format!(
+            Seal::Perhaps if !replace(&mut self.suspicion_reported, true) => Some(format!(
                 "{name} is 8 bytes longer than its definition; it has grown, or has a counter and \
                  checksum, which one message cannot show"
             )),
@@ -160,14 +161,14 @@ impl Build {
     }
 }
 
-impl Interpreter<Connection> for Build {
+impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "tera";
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
-        if !self.is_known
+        if !self.build_reported
             && let Some(packets) = introduced(&received, &self.definitions)
         {
-            self.is_known = true;
+            self.build_reported = true;
             self.packets = packets;
             if let Some(note) = unmapped(&self.packets) {
                 emit.note(Note::warning(note));

@@ -71,11 +71,12 @@ impl UruDefinitions {
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
     ) -> Vec<Diagnostic> {
-        let (mut said, mut fresh) = (Vec::new(), Vec::new());
+        let (mut diagnostics, mut fresh) = (Vec::new(), Vec::new());
         for (path, bytes) in files {
             if Magic::detect(bytes).is_some() {
                 let error = Source::new(path, "").error(0..0, "the file is encrypted");
-                said.push(error.help("decrypt it: worldwire decode uru.secure-file FILE --json"));
+                diagnostics
+                    .push(error.help("decrypt it: worldwire decode uru.secure-file FILE --json"));
                 continue;
             }
             fresh.push(path);
@@ -97,8 +98,8 @@ impl UruDefinitions {
             }
         }
         let problems = self.descriptors.problems().iter();
-        said.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
-        said
+        diagnostics.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
+        diagnostics
     }
 }
 
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_come_later_refer_to_those_that_are_there() {
+    fn later_files_refer_to_earlier_ones() {
         let mut uru = UruDefinitions::default();
         let one: (&str, &[u8]) = ("a/one.sdl", b"STATEDESC One { VERSION 1 VAR INT x[1] }");
         let two: (&str, &[u8]) =

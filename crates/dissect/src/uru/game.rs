@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_of_another_class_than_its_type_stays_bytes() {
+    fn a_buffer_with_the_wrong_class_stays_bytes() {
         use crate::{Codec, CodecOptions, Definitions, Keys};
         let (keys, definitions, limits) = (Keys::none(), Definitions::built_in(), Limits::DEFAULT);
         let (keys, definitions, limits) = (&keys, &definitions, &limits);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_inside_a_net_message_is_read_and_changed() {
+    fn states_in_net_messages_are_decoded_and_changed() {
         let mut uru = UruDefinitions::default();
         assert_eq!(uru.add([("Fernhollow.sdl", DESCRIPTORS)]), []);
         let gate = json!({"hint": "", "flags": ["Dirty"], "value": true});
@@ -244,7 +244,7 @@ mod tests {
         let mut other = UruDefinitions::default();
         assert_eq!(other.add([("a.sdl", &b"STATEDESC Other { VERSION 1 VAR INT x[1] }"[..])]), []);
         let tree = shown(&bytes, &other, &limits);
-        let said = tree.remarks().first().unwrap().to_string();
-        assert!(said.contains("Fernhollow"), "{said}");
+        let remark = tree.remarks().first().unwrap().to_string();
+        assert!(remark.contains("Fernhollow"), "{remark}");
     }
 }

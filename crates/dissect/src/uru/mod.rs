@@ -24,7 +24,7 @@ use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
 pub use definitions::UruDefinitions;
 use definitions::is_descriptors;
-use session::Plain;
+use session::Reading;
 
 /// Uru's part of the definitions.
 fn states(definitions: &Definitions) -> &UruDefinitions {
@@ -81,7 +81,7 @@ impl Family for Uru {
         if let Some(exchange) = exchange {
             connection.expect(exchange);
         }
-        Box::new(Watched::new(connection, Plain::new(start)))
+        Box::new(Watched::new(connection, Reading::new(start)))
     }
 
     fn relay(
@@ -97,7 +97,7 @@ impl Family for Uru {
         random(&mut fresh.seed);
         let config = Arc::new(RelayConfig::new(keys));
         let relay = Connection::relay(config, fresh, Duration::ZERO);
-        Ok(Box::new(Watched::new(relay, Plain::new(start))))
+        Ok(Box::new(Watched::new(relay, Reading::new(start))))
     }
 
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {

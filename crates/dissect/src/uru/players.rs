@@ -57,9 +57,9 @@ impl Players {
     }
 
     /// Learns the names in a message.
-    pub(super) fn told(&mut self, message: &Received<'_>) {
+    pub(super) fn learn_from(&mut self, message: &Received<'_>) {
         let Unit::Message(service @ (Service::Auth | Service::Game)) = message.unit else { return };
-        if message.side != Side::Server || !tells(message.name().1) {
+        if message.side != Side::Server || !reveals_players(message.name().1) {
             return;
         }
         let mut reader = Reader::new(message.bytes);
@@ -146,7 +146,7 @@ impl Players {
 }
 
 /// Whether a message of this name can reveal player names.
-fn tells(name: &str) -> bool {
+fn reveals_players(name: &str) -> bool {
     let names = ["AcctPlayerInfo", "PlayerCreateReply", "VaultNodeFetched", "PropagateBuffer"];
     names.contains(&name)
 }

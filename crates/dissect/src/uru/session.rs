@@ -111,7 +111,7 @@ fn connects(first: &[u8]) -> Verdict {
 
 /// Emits pieces as messages.
 #[derive(Clone, Debug)]
-pub(super) struct Plain {
+pub(super) struct Reading {
     keys: Arc<KeyRing>,
     /// Opens object states in game messages.
     states: Arc<UruDefinitions>,
@@ -120,7 +120,7 @@ pub(super) struct Plain {
     waits: bool,
 }
 
-impl Plain {
+impl Reading {
     pub(super) fn new(start: &Start<'_>) -> Self {
         Self {
             keys: start.keys.part(),
@@ -153,7 +153,7 @@ fn kind(service: Service) -> ServerKind {
     }
 }
 
-impl Interpreter<Connection> for Plain {
+impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "uru";
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
@@ -162,7 +162,7 @@ impl Interpreter<Connection> for Plain {
             Unit::Setup => {}
             Unit::Message(_) => self.waits = false,
         }
-        self.players.told(&received);
+        self.players.learn_from(&received);
         let Self { states, players, .. } = self;
         emit.message(&Opened { received: &received, states, players });
     }

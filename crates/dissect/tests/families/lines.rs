@@ -91,7 +91,7 @@ fn shown(sample: &Sample, style: Style) -> Vec<Shown> {
 }
 
 #[test]
-fn unchanged_lines_give_the_bytes_that_were_read() {
+fn unchanged_lines_encode_to_the_original_bytes() {
     for sample in &SAMPLES {
         let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
         let limits = Limits::DEFAULT;
@@ -124,7 +124,7 @@ fn unchanged_lines_give_the_bytes_that_were_read() {
 
 /// No message fits this definition, so each line has the bytes.
 #[test]
-fn what_could_not_be_read_gives_the_bytes_that_were_read() {
+fn undecodable_messages_encode_to_the_original_bytes() {
     let mut sample = SAMPLES.into_iter().next_back().unwrap();
     let long = (0..500).map(|number| format!("int64 a{number}\n")).collect::<String>();
     let long: &'static str = Box::leak(long.into_boxed_str());
@@ -148,7 +148,7 @@ fn what_could_not_be_read_gives_the_bytes_that_were_read() {
 }
 
 #[test]
-fn what_is_no_line_of_a_message_is_named() {
+fn lines_that_are_not_messages_are_refused() {
     let (keys, definitions, limits) = (Keys::none(), Definitions::built_in(), Limits::DEFAULT);
     let options = CodecOptions {
         from: Side::Client,
@@ -189,10 +189,10 @@ fn what_is_no_line_of_a_message_is_named() {
     family: wanted the name of a family, found none
     family: wanted the name of a family, found "urru"; did you mean "uru"?
     auth.PingRequest: fields.pingTimeMs: wanted a value, found none
-    auth.PingRequest: error: wanted a whole message, found one that could not be read
-    vault.Ping: wanted a message that can be encoded by itself, found `vault.Ping`
+    auth.PingRequest: error: wanted a complete message, found one with an error
+    vault.Ping: wanted a message that can be encoded, found `vault.Ping`
     ki.dml: order: wanted a message of the loaded definitions, found "LOGIN.MSG_NONE"; give message XML of this revision with --data
-    tera.packet: opcode: wanted a name of the map of opcodes, found "S_NONE"; give definitions (.def) and the map of opcodes with --data
+    tera.packet: opcode: wanted a name of the map of opcodes, found "S_NONE"; give definitions (.def) and the opcode map with --data
     mxo.packet: time: wanted a value, found none
     "#
     );

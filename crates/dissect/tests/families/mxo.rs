@@ -56,7 +56,7 @@ fn objects(bytes: &[u8]) -> PacketSection<'_> {
 }
 
 #[test]
-fn every_vector_comes_back_through_the_codecs() {
+fn every_vector_round_trips_through_the_codecs() {
     run_vectors("mxo", &["malformed", "scenarios", "bitvectors"], |case| {
         let file = case.file;
         let case: &Json = case.case;
@@ -168,10 +168,10 @@ fn filters_know_every_field_and_value_of_the_vectors() {
 }
 
 #[test]
-fn the_fields_of_codecs_are_those_of_trees() {
+fn documented_fields_are_those_of_trees() {
     let all: Vec<String> = section_filters();
     let codec = |name: &str| Codec::named(name).unwrap().layout();
-    let told: BTreeSet<&str> = codec("mxo.objects").iter().map(|field| field.name).collect();
+    let report: BTreeSet<&str> = codec("mxo.objects").iter().map(|field| field.name).collect();
     for filter in &all {
         let Some(path) = filter.strip_prefix("exists(sections[*].objects.") else { continue };
         let path = path.trim_end_matches(')').trim_end_matches("[*]");
@@ -180,7 +180,7 @@ fn the_fields_of_codecs_are_those_of_trees() {
         let is_inner = ["properties.", "position.", "pending_update.update.", "operations"];
         let head = path.replacen("unknown_create.", "create.", 1);
         if !is_inner.iter().any(|part| path.contains(part)) {
-            assert!(told.contains(path) || told.contains(&*head), "{path}");
+            assert!(report.contains(path) || report.contains(&*head), "{path}");
         }
     }
     let names = ["mxo.datagram", "mxo.packet", "mxo.rpc", "mxo.tcp-frame"];
@@ -189,7 +189,7 @@ fn the_fields_of_codecs_are_those_of_trees() {
 }
 
 #[test]
-fn filters_know_the_classes_of_tables_that_were_loaded() {
+fn filters_know_the_classes_of_loaded_tables() {
     let filter = Filter::parse("mxo and sections[*].objects.operations[*].create.class == lamp");
     let filter = filter.unwrap();
     let mut definitions = Definitions::built_in();
@@ -210,12 +210,12 @@ fn tables_in_json_are_read_as_definitions() {
     let objects = definitions.part::<MxoObjects>();
     assert_eq!(objects.objects().class_of(7).unwrap().1.name(), "lamp");
     // Errors in it are reported.
-    let said = definitions.add([("tables.json", "{\"goobjects\": {\"x\": {}}}")]).unwrap();
-    assert_eq!(said.len(), 1);
+    let notes = definitions.add([("tables.json", "{\"goobjects\": {\"x\": {}}}")]).unwrap();
+    assert_eq!(notes.len(), 1);
 }
 
 #[test]
-fn a_blob_of_a_client_is_about_its_own_view() {
+fn client_blobs_concern_the_own_view() {
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let read = |name: &str, from: Side, bytes: &[u8]| {
         let options =
@@ -240,16 +240,16 @@ fn a_blob_of_a_client_is_about_its_own_view() {
     through("mxo.objects", Side::Client, &moves).unwrap();
     let deletes = [3, 1, 0, 1, 1, 0, 0x69, 0, 0, 0];
     let hint =
-        "wanted a view id that can stand here, found 1 from a client; --from server reads it";
-    let told = |told: (bool, Vec<String>)| told.1.concat();
-    let section = told(read("mxo.objects", Side::Client, &deletes));
+        "wanted a view id that can stand here, found 1 from a client; --from server decodes it";
+    let report = |report: (bool, Vec<String>)| report.1.concat();
+    let section = report(read("mxo.objects", Side::Client, &deletes));
     assert_eq!(section, format!("mxo.objects: operations[0].view at byte 1: {hint}"));
     let packet = packet(vec![objects(&deletes[1..])]);
-    let section = told(read("mxo.packet", Side::Client, &packet));
+    let section = report(read("mxo.packet", Side::Client, &packet));
     assert_eq!(section, format!("objects: operations[0].view at byte 0: {hint}"));
     assert_eq!(read("mxo.packet", Side::Server, &packet), (false, vec![]));
     // The undecoded part of a section is reported.
-    let remarks = |from: Side, bytes: &[u8]| told(read("mxo.objects", from, bytes));
+    let remarks = |from: Side, bytes: &[u8]| report(read("mxo.objects", from, bytes));
     let open = [
         remarks(Side::Server, &[3, 7, 0, 1, 0, 0, 0]),
         remarks(Side::Server, &[3, 1, 0, 3, 0, 0]),
@@ -258,19 +258,19 @@ fn a_blob_of_a_client_is_about_its_own_view() {
         remarks(Side::Server, &[3, 1, 0, 1, 0, 0]),
     ];
     insta::assert_snapshot!(open.join("\n"), @r"
-    view 7 is not known: its rest is kept as bytes
-    a relevance notice, which only servers send to each other: its rest is kept as bytes
+    view 7 is unknown: the rest is kept as bytes
+    this is a relevance notice, which only servers exchange: the rest is kept as bytes
     mxo.objects: operations[0].flags at byte 1: wanted a command that a server and a client share, found flags 0x03, a relevance notice
-    goobj 65278 has no known class: its rest is kept as bytes; give its table with --data
+    goobj 65278 has no known class: the rest is kept as bytes; give its table with --data
     a deletion of no viewsno view id 0 at the end of the section
     ");
     // The other side is suggested only if it can send this section.
-    let section = told(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
+    let section = report(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
     assert!(section.contains("found 1 from a client") && !section.contains("--from"), "{section}");
 }
 
 #[test]
-fn a_class_that_is_only_a_guess_may_be_another_one() {
+fn a_guessed_class_can_be_replaced() {
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let options = CodecOptions {
         from: Side::Server,
@@ -297,13 +297,13 @@ struct Talk {
     views: MxoViews,
     sent: [u16; 2],
     packets: u64,
-    said: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl Talk {
     fn new() -> Self {
         let objects = Definitions::built_in().part::<MxoObjects>().objects().clone();
-        Self { views: MxoViews::new(objects), sent: [0; 2], packets: 0, said: Vec::new() }
+        Self { views: MxoViews::new(objects), sent: [0; 2], packets: 0, notes: Vec::new() }
     }
 
     /// Sends a packet with these operations. The client acknowledges `acked`.
@@ -321,11 +321,11 @@ impl Talk {
         let packet = Packet { sections, ..Packet::new(1, sequence) };
         packet.encode(&mut writer).unwrap();
         match self.views.take(from, writer.as_bytes(), Some(self.packets)) {
-            Ok(notes) => self.said.extend(notes.into_iter().map(|note| {
+            Ok(notes) => self.notes.extend(notes.into_iter().map(|note| {
                 let kind = if note.kind == NoteKind::Problem { "problem" } else { "warning" };
                 format!("{kind}: {}", note.text)
             })),
-            Err(error) => self.said.push(format!("error: {error}")),
+            Err(error) => self.notes.push(format!("error: {error}")),
         }
     }
 
@@ -353,7 +353,7 @@ fn update(view: &str) -> String {
 }
 
 #[test]
-fn a_view_that_is_not_known_is_told_with_its_packet_and_why() {
+fn unknown_views_are_reported_with_packet_and_reason() {
     let mut talk = Talk::new();
     talk.server(&[&update("07")]);
     talk.server(&[&update("07")]);
@@ -362,18 +362,18 @@ fn a_view_that_is_not_known_is_told_with_its_packet_and_why() {
     talk.server(&[&update("05")]);
     talk.server(&[STRANGE]);
     talk.server(&[&update("06")]);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
-    problem: packet 1: view 7 is not known, so the rest of the packet is not read: it was created before the capture or in a packet that is missing
-    problem: packet 3: view 8 is not known, so the rest of the packet is not read: it was created before the capture, in a packet that is missing, or in the rest of packet 2
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
+    problem: packet 1: view 7 is unknown, so the rest of the packet is not decoded: it was created before the capture or in a missing packet
+    problem: packet 3: view 8 is unknown, so the rest of the packet is not decoded: it was created before the capture, in a missing packet, or in the rest of packet 2
     error: operations[0].create.magic at byte 6: wanted the magic number 0xabcd, found 0xbbcd
-    problem: packet 5: view 5 is not known, so the rest of the packet is not read: a create in packet 4 could not be read
-    problem: packet 6: goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data
-    problem: packet 7: view 6 is not known, so the rest of the packet is not read: the create of goobj 65278 in packet 6 could not be read
+    problem: packet 5: view 5 is unknown, so the rest of the packet is not decoded: a create in packet 4 could not be decoded
+    problem: packet 6: goobj 65278 has no known class, so the rest of the packet is not decoded; give its table with --data
+    problem: packet 7: view 6 is unknown, so the rest of the packet is not decoded: the create of goobj 65278 in packet 6 could not be decoded
     ");
 }
 
 #[test]
-fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
+fn odd_creates_and_server_only_operations_are_reported() {
     let mut talk = Talk::new();
     talk.server(&[TAILED]);
     talk.server(&[DOOR]);
@@ -386,11 +386,11 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     talk.server(&["010003"]);
     talk.send(Side::Client, &["010003"], None);
     talk.send(Side::Client, &["01000101000300"], None);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
     warning: packet 1: a create that ends in 0x77 instead of 0
     warning: packet 5: view 3 is created again, although the client has acknowledged it
     warning: packet 6: view 3 is created for another object without being deleted first
-    problem: packet 7: a relevance notice, which only servers send to each other; the rest of the packet is not read
+    problem: packet 7: this is a relevance notice, which only servers exchange; the rest of the packet is not decoded
     error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view id that can stand here, found 1 from a client
     ");
@@ -400,11 +400,11 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     talk.send(Side::Client, &[], Some(1));
     talk.server(&["01000101000300"]);
     talk.server(&[DOOR]);
-    assert_eq!(talk.said, [""; 0]);
+    assert_eq!(talk.notes, [""; 0]);
 }
 
 #[test]
-fn what_comes_late_is_told_and_changes_nothing() {
+fn late_packets_are_reported_and_change_nothing() {
     let mut talk = Talk::new();
     talk.server(&[DOOR]);
     talk.server(&[&update("03")]);
@@ -424,16 +424,16 @@ fn what_comes_late_is_told_and_changes_nothing() {
     talk.late(6, &["010001020003000400"]);
     assert_eq!(state(&talk), (9, "Unsigned(2100)".to_owned()));
     talk.server(&[&update("03")]);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
-    warning: packet 4: stale: it came late; what is known of view 3 is newer and is kept
-    warning: packet 6: stale: it came late; what is known of view 3 is newer and is kept
-    warning: packet 8: stale: it came late; what is known of view 3 is newer and is kept
-    warning: packet 9: stale: it came late; what is known of view 3 is newer and is kept
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
+    warning: packet 4: stale: the packet was late; newer information about view 3 is kept
+    warning: packet 6: stale: the packet was late; newer information about view 3 is kept
+    warning: packet 8: stale: the packet was late; newer information about view 3 is kept
+    warning: packet 9: stale: the packet was late; newer information about view 3 is kept
     ");
 }
 
 #[test]
-fn sections_that_nobody_can_read_are_told_alike_by_all() {
+fn all_commands_report_undecodable_sections_alike() {
     let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let mut all = Vec::new();
@@ -454,37 +454,37 @@ fn sections_that_nobody_can_read_are_told_alike_by_all() {
             CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
         let remarks = Codec::named("mxo.packet").unwrap().remarks(&bytes, &options);
         let mut talk = Talk::new();
-        let said = talk.views.take(from, &bytes, None).unwrap();
-        let problems = said.iter().filter(|note| note.kind == NoteKind::Problem).count();
+        let notes = talk.views.take(from, &bytes, None).unwrap();
+        let problems = notes.iter().filter(|note| note.kind == NoteKind::Problem).count();
         assert_eq!(problems, remarks.iter().filter(|remark| remark.is_problem).count());
-        assert_eq!((said.len(), remarks.len()), (1, 1), "{said:?} {remarks:?}");
-        all.push(format!("{problems} {} | {}", said[0].text, remarks[0].text));
+        assert_eq!((notes.len(), remarks.len()), (1, 1), "{notes:?} {remarks:?}");
+        all.push(format!("{problems} {} | {}", notes[0].text, remarks[0].text));
         // The same reason is reported once.
         assert_eq!(talk.views.take(from, &bytes, None).unwrap().len(), 0);
     }
     insta::assert_snapshot!(all.join("\n"), @r"
-    0 1 byte behind the last section, all zero | 1 byte behind the last section, all zero
-    1 3 bytes behind the last section are not read: they begin with 0, which is no MPM id that is known | 3 bytes behind the last section are not read: they begin with 0, which is no MPM id that is known
-    1 3 bytes behind the last section are not read: they begin with 9, which is no MPM id that is known | 3 bytes behind the last section are not read: they begin with 9, which is no MPM id that is known
-    1 MPM id 9 is not known, so the packet is not read: 3 bytes | MPM id 9 is not known, so the packet is not read: 3 bytes
-    1 MPM id 5 of a server is not known, so the packet is not read: 5 bytes | MPM id 5 of a server is not known, so the packet is not read: 5 bytes
-    0 a section 5, whose layout is not known, is kept as bytes: 5 bytes | a section 5, whose layout is not known, is kept as bytes: 5 bytes
-    1 view 7 is not known, so the rest of the packet is not read: it was created before the capture or in a packet that is missing | objects: view 7 is not known: its rest is kept as bytes
-    1 goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data | objects: goobj 65278 has no known class: its rest is kept as bytes; give its table with --data
-    1 an update of view 3, read as class door364 (built in), has a block of unknown layout; the rest of the packet is not read | objects: an update of view 3 has a block of unknown layout: its rest is kept as bytes
+    0 1 byte after the last section, all zero | 1 byte after the last section, all zero
+    1 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM id | 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM id
+    1 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM id | 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM id
+    1 MPM id 9 is unknown, so the packet is not decoded: 3 bytes | MPM id 9 is unknown, so the packet is not decoded: 3 bytes
+    1 MPM id 5 of a server is unknown, so the packet is not decoded: 5 bytes | MPM id 5 of a server is unknown, so the packet is not decoded: 5 bytes
+    0 section 5 is kept as bytes, because its layout is unknown: 5 bytes | section 5 is kept as bytes, because its layout is unknown: 5 bytes
+    1 view 7 is unknown, so the rest of the packet is not decoded: it was created before the capture or in a missing packet | objects: view 7 is unknown: the rest is kept as bytes
+    1 goobj 65278 has no known class, so the rest of the packet is not decoded; give its table with --data | objects: goobj 65278 has no known class: the rest is kept as bytes; give its table with --data
+    1 an update of view 3, decoded as class door364 (built in), has a block of unknown layout, so the rest of the packet is not decoded | objects: an update of view 3 has a block of unknown layout: the rest is kept as bytes
     ");
 }
 
 #[test]
-fn damaged_rpc_lists_cost_nothing_in_front_of_them() {
+fn damaged_rpc_lists_leave_earlier_sections_intact() {
     let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let bytes = around(&[&door[..], &[4, 1, 0]].concat());
     // Here it is reported for every packet.
     let mut talk = Talk::new();
     for _ in 0..2 {
-        let said = talk.views.take(Side::Server, &bytes, Some(7)).unwrap();
-        assert_eq!((said.len(), said[0].kind), (1, NoteKind::Problem));
-        insta::allow_duplicates! { insta::assert_snapshot!(said[0].text, @"packet 7: RPC lists that cannot be read are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
+        let notes = talk.views.take(Side::Server, &bytes, Some(7)).unwrap();
+        assert_eq!((notes.len(), notes[0].kind), (1, NoteKind::Problem));
+        insta::allow_duplicates! { insta::assert_snapshot!(notes[0].text, @"packet 7: undecodable RPC lists are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
         assert!(talk.views.replica().view(3).is_some());
     }
     // The output shows the bytes as they were.
@@ -492,7 +492,7 @@ fn damaged_rpc_lists_cost_nothing_in_front_of_them() {
 }
 
 #[test]
-fn a_class_that_does_not_fit_is_named_with_its_file() {
+fn a_class_that_does_not_fit_is_reported_with_its_file() {
     let table = "worldwire-mxo-objects 1\nclass lamp\n  create:\n    Lit bool\n  update plain:\n\
                  \x20   Lit\n\ngoobj 415 lamp\n";
     let mut definitions = Definitions::built_in();
@@ -502,15 +502,15 @@ fn a_class_that_does_not_fit_is_named_with_its_file() {
     talk.server(&[DOOR]);
     talk.server(&["01000c9f0101cdab010101030000", "0300020000"]);
     talk.server(&[&update("03")]);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
     error: operations[0].create.properties at byte 10: wanted presence bits of properties that the class has, found byte 2 of them; goobj 415 is read as class lamp (mine.objects)
-    problem: packet 2: an update of view 3, read as class lamp (mine.objects), has a block of unknown layout; the rest of the packet is not read
+    problem: packet 2: an update of view 3, decoded as class lamp (mine.objects), has a block of unknown layout, so the rest of the packet is not decoded
     error: operations[0].update.properties at byte 4: wanted presence bits of properties that the class has, found byte 2 of them; view 3 is read as class lamp (mine.objects)
     ");
 }
 
 #[test]
-fn a_section_has_one_shape_in_a_packet_and_by_itself() {
+fn a_section_looks_the_same_in_a_packet_and_alone() {
     let section = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let from = Side::Server;
@@ -534,7 +534,7 @@ fn hex_of(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_filter_finds_every_packet_about_a_view() {
+fn filters_find_every_packet_about_a_view() {
     let definitions = Definitions::built_in();
     let filter = Filter::parse("view == 3").unwrap();
     assert!(filter.unknown_fields(&definitions).is_empty());

@@ -100,7 +100,7 @@ fn renewed(packets: &Packets, message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_map_of_a_new_build_is_carried_over() {
+fn maps_are_carried_over_to_a_new_build() {
     let library = library();
     let packets = packets(&library);
     let mut carry = Carry::new(&packets);
@@ -169,7 +169,7 @@ fn skills(revisions: &str) -> Vec<String> {
         let mut name = String::new();
         item.push_name(&mut name);
         if let Some(note) = item.note().filter(|note| note.kind == NoteKind::Warning) {
-            out.push(note.text.split(':').next().unwrap().to_owned());
+            out.push(note.text.split([':', ';']).next().unwrap().to_owned());
         } else if name == "tera.C_START_SKILL" {
             let tree = item.tree(Tree::new(), &limits);
             let has = |path: &str| tree.find(path).is_some();
@@ -177,21 +177,21 @@ fn skills(revisions: &str) -> Vec<String> {
             out.push(format!("counter {counter}, trailing {rest}"));
         }
     };
-    let mut told = Vec::new();
-    dissection.run(&show, &mut told, |_| ());
-    told
+    let mut notes = Vec::new();
+    dissection.run(&show, &mut notes, |_| ());
+    notes
 }
 
 #[test]
-fn one_counter_is_no_evidence() {
+fn one_counter_is_not_evidence() {
     let plain = "counter false, trailing true";
     let sealed = "counter true, trailing false";
-    let told = skills(r#"{"999001": "98"}"#);
+    let notes = skills(r#"{"999001": "98"}"#);
     let hint = "C_START_SKILL is 8 bytes longer than its definition";
-    let found = "messages of the client have counter and checksum, and no list names them";
-    assert_eq!(told[..4], [hint, plain, found, sealed], "{told:?}");
-    assert!(told[4..].iter().all(|one| one == sealed), "{told:?}");
+    let found = "client messages have counters and checksums that no integrity list names";
+    assert_eq!(notes[..4], [hint, plain, found, sealed], "{notes:?}");
+    assert!(notes[4..].iter().all(|one| one == sealed), "{notes:?}");
     // A client of patch 91 sends no counters.
-    let told = skills(r#"{"999001": "91"}"#);
-    assert!(told.len() > 1 && told.iter().all(|one| one == plain), "{told:?}");
+    let notes = skills(r#"{"999001": "91"}"#);
+    assert!(notes.len() > 1 && notes.iter().all(|one| one == plain), "{notes:?}");
 }

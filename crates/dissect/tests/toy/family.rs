@@ -122,7 +122,7 @@ impl Family for Toy {
     ) -> Option<Vec<Diagnostic>> {
         let mut own = files.iter().filter(|(name, _)| self.may_define(name)).peekable();
         own.peek()?;
-        let mut said = Vec::new();
+        let mut diagnostics = Vec::new();
         let mut names: Vec<(i64, Box<str>)> = Vec::new();
         for (file, bytes) in own {
             let text = String::from_utf8_lossy(bytes);
@@ -131,7 +131,7 @@ impl Family for Toy {
                 Some((bit, name)) if bit.parse::<u8>().is_ok() => {
                     names.push((bit.parse().unwrap_or(0), name.into()));
                 }
-                _ => said.push(source.error(0..text.len(), "wanted `flag NUMBER NAME`")),
+                _ => diagnostics.push(source.error(0..text.len(), "wanted `flag NUMBER NAME`")),
             }
         }
         definitions.edit(|flags: &mut ParcelFlags| {
@@ -139,7 +139,7 @@ impl Family for Toy {
             let all: Vec<(i64, Box<str>)> = known.chain(names).collect();
             flags.0 = Names::from_pairs(all);
         });
-        Some(said)
+        Some(diagnostics)
     }
 }
 

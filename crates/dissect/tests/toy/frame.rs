@@ -60,7 +60,7 @@ pub fn frame(bytes: &[u8]) -> Result<((), usize)> {
 pub fn key_in(side: Side, frame: &[u8]) -> Option<(u32, [u8; 4])> {
     let mut reader = Reader::new(frame.get(2..).filter(|_| side == Side::Server)?);
     match Message::decode(Channel::Stream, side, &mut reader).ok()? {
-        Message::Server(ServerMessage::SideDoor(door)) => Some((door.session.0, door.key)),
+        Message::Server(ServerMessage::DatagramKey(door)) => Some((door.session.0, door.key)),
         _ => None,
     }
 }

@@ -129,7 +129,7 @@ messages! {
     }
 
     /// The key for the datagrams of a session.
-    2 SideDoor {
+    2 DatagramKey {
         session "session": SessionId,
         key "key": [u8; 4],
     }

@@ -181,7 +181,7 @@ fn all() -> Vec<Relays> {
 }
 
 #[test]
-fn what_nobody_changes_goes_on_as_the_same_bytes() {
+fn unchanged_messages_are_forwarded_as_the_same_bytes() {
     for relays in all() {
         let relayed = relays.run(|_, _, _| Decision::AsIs);
         for (relayed, (recorded, _)) in relayed.iter().zip(&relays.conversations) {
@@ -238,7 +238,7 @@ fn busiest(relayed: &[Relayed]) -> usize {
 }
 
 #[test]
-fn a_message_is_changed_one_dropped_and_one_injected() {
+fn relays_change_drop_and_inject_messages() {
     for relays in all() {
         let before = relays.run(|_, _, _| Decision::AsIs);
         let busy = busiest(&before);

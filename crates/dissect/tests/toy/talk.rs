@@ -9,15 +9,15 @@ use worldwire_dissect::Dissection;
 
 use crate::connection::{Connection, Role};
 use crate::message::{
-    Act, Action, Call, Head, Heard, Message, Moods, Moved, Parcel, Say, SessionId, SideDoor, Step,
-    Text, Wave,
+    Act, Action, Call, DatagramKey, Head, Heard, Message, Moods, Moved, Parcel, Say, SessionId,
+    Step, Text, Wave,
 };
 
 /// The messages over TCP, in order. The key for the datagrams comes in between.
-pub fn said(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
+pub fn stream_messages(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
     let aloud = || Head { moods: Moods::Loud, target: None };
     let private = || Head { moods: Moods(0x42), target: Some(7) };
-    let door = SideDoor { session: SessionId(session), key };
+    let door = DatagramKey { session: SessionId(session), key };
     let parcel = Parcel { content: worldwire_core::Bytes32::new(b"\x05a box".to_vec()) };
     vec![
         (Side::Client, Message::Client(Say { head: aloud(), text: Text::new("hello") }.into())),
@@ -40,7 +40,7 @@ pub fn said(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
 }
 
 /// The messages in datagrams.
-pub fn stepped() -> Vec<(Side, Message<'static>)> {
+pub fn datagram_messages() -> Vec<(Side, Message<'static>)> {
     let step = Step { x: -4, y: 9, why: Text::new("bored") };
     let moved = Moved { who: 3, x: -4, y: 9 };
     vec![
@@ -77,7 +77,7 @@ pub fn wires(
 pub fn stream(session: u32, key: [u8; 4]) -> Vec<(Side, Vec<u8>)> {
     let ends =
         Side::BOTH.map(|side| Connection::stream(Role::Plays(side), session, Bounds::default()));
-    wires(ends, &said(session, key))
+    wires(ends, &stream_messages(session, key))
 }
 
 /// The datagrams of a session.
@@ -85,7 +85,7 @@ pub fn datagrams(session: u32, key: [u8; 4]) -> Vec<(Side, Vec<u8>)> {
     let ends = Side::BOTH.map(|side| {
         Connection::datagrams(Role::Plays(side), Some((session, key)), Bounds::default())
     });
-    wires(ends, &stepped())
+    wires(ends, &datagram_messages())
 }
 
 /// The order in which a session's two connections are captured.

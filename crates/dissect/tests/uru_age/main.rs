@@ -23,7 +23,7 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{ClassIndex, Uoid};
 
 #[test]
-fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
+fn our_age_gives_recorded_clients_what_they_need() {
     let Some(recording) = Recording::of_environment() else { return };
     let (folder, name) = (&recording.folder, &recording.name);
     let text = std::fs::read_to_string(folder.join(format!("ages/{name}.age"))).unwrap();
@@ -108,11 +108,11 @@ impl Stage for Virtual {
     }
 
     fn end(&mut self, now: Duration) -> Vec<(u32, Vec<u8>)> {
-        let heard = self.take();
+        let deliveries = self.take();
         let members: Vec<u32> = self.age.members().map(|member| member.player().id).collect();
         members.into_iter().for_each(|player| self.age.leave(now, player));
         // Nobody is left to receive them.
         self.take();
-        heard
+        deliveries
     }
 }

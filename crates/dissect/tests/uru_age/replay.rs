@@ -49,14 +49,14 @@ pub(crate) struct Recording {
 }
 
 struct Capture {
-    said: Vec<Said>,
+    captured: Vec<Captured>,
     /// The expectations beside the capture, if any: what the server should send, by player.
     expected: BTreeMap<u32, Vec<Json>>,
     names: BTreeMap<u32, String>,
 }
 
 /// A message of a game connection.
-struct Said {
+struct Captured {
     stream: u64,
     from: Side,
     /// Nanoseconds since 1970.
@@ -91,7 +91,7 @@ impl Recording {
             .filter(|path| path.extension().is_some_and(|ending| ending == "pcapng"))
             .map(|path| Capture::read(path, &keys))
             .collect();
-        captures.sort_by_key(|capture| capture.said.first().map(|first| first.time));
+        captures.sort_by_key(|capture| capture.captured.first().map(|first| first.time));
         let descriptors = expected::descriptors(&folder);
         Some(Self { folder, name, captures, descriptors })
     }
@@ -136,9 +136,9 @@ impl Recording {
     pub(crate) fn players(&self) -> BTreeMap<u32, String> {
         let mut players = BTreeMap::new();
         for capture in &self.captures {
-            for said in &capture.said {
-                let mut reader = Reader::new(&said.bytes);
-                let message = Message::decode(Service::Game, said.from, &mut reader).unwrap();
+            for captured in &capture.captured {
+                let mut reader = Reader::new(&captured.bytes);
+                let message = Message::decode(Service::Game, captured.from, &mut reader).unwrap();
                 if let Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) =
                     message
                 {
@@ -245,8 +245,8 @@ pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
 
 impl Capture {
     fn read(path: &Path, keys: &str) -> Self {
-        let said = conversations(path, keys);
-        let mut capture = Self { said, expected: BTreeMap::new(), names: BTreeMap::new() };
+        let captured = conversations(path, keys);
+        let mut capture = Self { captured, expected: BTreeMap::new(), names: BTreeMap::new() };
         let expected = PathBuf::from(format!("{}.expected.json", path.display()));
         if let Ok(text) = std::fs::read_to_string(expected) {
             let expected: Json = serde_json::from_str(&text).unwrap();
@@ -263,7 +263,7 @@ impl Capture {
 }
 
 /// The messages of a capture's game connections, in order.
-fn conversations(capture: &Path, keys: &str) -> Vec<Said> {
+fn conversations(capture: &Path, keys: &str) -> Vec<Captured> {
     let data = std::fs::read(capture).unwrap();
     let (keys, definitions) = (Keys::parse(keys).unwrap(), Definitions::built_in());
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -274,17 +274,17 @@ fn conversations(capture: &Path, keys: &str) -> Vec<Said> {
         }
     }
     dissection.end();
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Said>| {
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Captured>| {
         let mut name = String::new();
         item.push_name(&mut name);
         if name.starts_with("game.") {
             let (stream, time) = (item.stamp.stream, item.stamp.time.0);
-            out.push(Said { stream, from: item.from, time, bytes: item.bytes().to_vec() });
+            out.push(Captured { stream, from: item.from, time, bytes: item.bytes().to_vec() });
         }
     };
     let mut found = Vec::new();
     dissection.run(&show, &mut found, |_| ());
-    found.sort_by_key(|said| said.time);
+    found.sort_by_key(|captured| captured.time);
     found
 }
 
@@ -295,46 +295,46 @@ struct Replay {
 }
 
 impl Replay {
-    fn hear(&mut self, heard: Vec<(u32, Vec<u8>)>) {
-        for (player, bytes) in heard {
+    fn deliver(&mut self, deliveries: Vec<(u32, Vec<u8>)>) {
+        for (player, bytes) in deliveries {
             self.ours.entry(player).or_default().push(line(&bytes));
         }
     }
 }
 
-fn replay(Capture { said, expected, .. }: &Capture, stage: &mut impl Stage) -> Replay {
-    let first = said.first().map_or(0, |said| said.time);
+fn replay(Capture { captured, expected, .. }: &Capture, stage: &mut impl Stage) -> Replay {
+    let first = captured.first().map_or(0, |captured| captured.time);
     let at = |time: i64| Duration::from_nanos(u64::try_from(time - first).unwrap());
     stage.start(Duration::from_nanos(u64::try_from(first).unwrap()));
     let mut players: BTreeMap<u64, u32> = BTreeMap::new();
     let mut replay = Replay::default();
-    for said in said {
-        let now = at(said.time);
-        let mut reader = Reader::new(&said.bytes);
-        let message = Message::decode(Service::Game, said.from, &mut reader).unwrap();
+    for captured in captured {
+        let now = at(captured.time);
+        let mut reader = Reader::new(&captured.bytes);
+        let message = Message::decode(Service::Game, captured.from, &mut reader).unwrap();
         match message {
             Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) => {
-                players.insert(said.stream, join.player_id);
+                players.insert(captured.stream, join.player_id);
                 stage.join(now, join.player_id);
             }
             Message::GameClient(game::client::ClientMessage::PropagateBuffer(it)) => {
-                stage.receive(now, players[&said.stream], it.type_, &it.buffer);
+                stage.receive(now, players[&captured.stream], it.type_, &it.buffer);
             }
             Message::GameServer(game::server::ServerMessage::PropagateBuffer(it)) => {
                 // The recorded server reports that a player left.
                 if let Some(gone) = who_is_gone(it.type_, &it.buffer) {
                     stage.leave(now, gone);
                 }
-                let player = players[&said.stream];
+                let player = players[&captured.stream];
                 let lines = replay.recorded.entry(player).or_default();
                 let expected = expected.get(&player).map(|all| all[lines.len()].clone());
                 lines.push(Line { expected, ..line(&it.buffer) });
             }
             _ => {}
         }
-        replay.hear(stage.take());
+        replay.deliver(stage.take());
     }
-    replay.hear(stage.end(at(said.last().unwrap().time)));
+    replay.deliver(stage.end(at(captured.last().unwrap().time)));
     replay
 }
 
