@@ -54,7 +54,7 @@ impl fmt::Display for Time {
 ///
 /// It borrows everything needed to decode it: the connection's buffer, keys and definitions.
 pub trait Message: fmt::Debug {
-    /// Appends the dotted name: `auth.AcctLoginRequest`. A number stands in for an unknown name.
+    /// Appends the dotted name: `auth.AcctLoginRequest`. An unknown name is replaced by its number.
     fn push_name(&self, name: &mut String);
 
     /// Appends the names of the messages inside this one, outermost first, each preceded by a

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::literal::hostile;
 
-/// Why a filter cannot be parsed: where, what was expected there, and what was found.
+/// The reason that a filter cannot be parsed: the position, what was expected, and what was found.
 ///
 /// It displays as three lines: the error, the filter, and a mark under the position. Of a long
 /// filter only the part around the position is shown.
@@ -148,7 +148,7 @@ impl Problem {
         let at = filter.floor_char_boundary(self.at.min(filter.len()));
         let (before, behind) = filter.split_at(at);
         let place = before.chars().count();
-        // The mark must stand under its position, so every character takes one cell on one line.
+        // The mark must line up with its position, so every character takes one cell on one line.
         let shown = |c: char| if hostile(c) { ' ' } else { c };
         let mut excerpt = String::new();
         let mut mark = place;

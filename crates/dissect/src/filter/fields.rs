@@ -20,7 +20,7 @@ pub struct UnknownField {
     pub is_certain: bool,
 }
 
-/// Names in trees that no definition lists: what families show beside the fields, and metadata.
+/// Names in trees that no definition lists: additions by families, and metadata.
 const COMMON: &[&str] = &[
     "body",
     "bytes",

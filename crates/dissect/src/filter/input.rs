@@ -1,4 +1,4 @@
-//! The input of the filter parser: what is left of the filter, and the tokens in it.
+//! The input of the filter parser: the unread part of the filter, and its tokens.
 
 use winnow::combinator::{opt, preceded};
 use winnow::error::{ErrMode, ParserError};

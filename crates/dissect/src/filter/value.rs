@@ -214,7 +214,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     if shown.ipv4().is_some() || (shown.guid().is_some() && run.contains('-')) {
         return Ok(Literal::Text(shown));
     }
-    // This many digits with a single `e` are bytes. Nobody writes such a number.
+    // This many digits with a single `e` are bytes, because real numbers are shorter.
     const MANY: usize = 32;
     if shown.hex().is_some() && run.len() >= MANY {
         return Ok(Literal::Text(shown));

@@ -9,8 +9,9 @@ use worldwire_ki::message::{Fit, RawMessage};
 use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
-use super::objects::{object_from_json, unreadable};
-use super::{files, objects, protocols};
+use super::definitions::protocols;
+use super::files;
+use super::objects::{object_from_json, objects, unreadable};
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 

@@ -1,11 +1,19 @@
 //! Reads files that define messages, and hints about objects in their fields.
 
+use std::sync::LazyLock;
+
 use worldwire_core::Diagnostic;
 use worldwire_ki::object::Hints;
 use worldwire_ki::schema::{Mode, Protocols};
 
-use super::{KiObjects, protocols};
+use super::objects::KiObjects;
 use crate::knowledge::Definitions;
+
+/// KI's definitions of messages.
+pub(crate) fn protocols(definitions: &Definitions) -> &Protocols {
+    static NONE: LazyLock<Protocols> = LazyLock::new(Protocols::new);
+    definitions.get_ref::<Protocols>().unwrap_or_else(|| &NONE)
+}
 
 /// Whether a file of this name can hold message XML or hints.
 pub(super) fn may_define(name: &str) -> bool {

@@ -24,6 +24,7 @@ use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
+use definitions::protocols;
 pub use objects::KiObjects;
 use session::Reading;
 
@@ -32,18 +33,6 @@ use session::Reading;
 /// Keys are a [`KeyFile`]; definitions are [`Protocols`] and [`KiObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ki;
-
-/// KI's definitions of messages.
-pub(crate) fn protocols(definitions: &Definitions) -> &Protocols {
-    static NONE: LazyLock<Protocols> = LazyLock::new(Protocols::new);
-    definitions.get_ref::<Protocols>().unwrap_or_else(|| &NONE)
-}
-
-/// KI's definitions of game objects.
-pub(crate) fn objects(definitions: &Definitions) -> &KiObjects {
-    static NONE: LazyLock<KiObjects> = LazyLock::new(KiObjects::default);
-    definitions.get_ref::<KiObjects>().unwrap_or_else(|| &NONE)
-}
 
 impl Family for Ki {
     fn name(&self) -> &'static str {

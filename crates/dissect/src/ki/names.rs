@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_ki::control::Opcode;
 
-use super::{objects, protocols};
+use super::definitions::protocols;
+use super::objects::objects;
 use crate::knowledge::Definitions;
 use crate::vocabulary::{MessageNames, ValueNames};
 

@@ -1,6 +1,6 @@
 //! Game objects inside messages.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::opener::{Closer, Opener, Site};
@@ -13,6 +13,8 @@ use worldwire_ki::object::{
 use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::schema::{Message, Protocols};
 use worldwire_ki::types::FieldValue;
+
+use crate::knowledge::Definitions;
 
 /// The classes of game objects, and the message fields that hold them.
 #[derive(Clone, Debug)]
@@ -118,6 +120,12 @@ impl Closer for KiObjects {
             _ => codec.encode(&object, header).map(Some),
         }
     }
+}
+
+/// KI's definitions of game objects.
+pub(crate) fn objects(definitions: &Definitions) -> &KiObjects {
+    static NONE: LazyLock<KiObjects> = LazyLock::new(KiObjects::default);
+    definitions.get_ref::<KiObjects>().unwrap_or_else(|| &NONE)
 }
 
 /// Service and order of the message that contains a field.

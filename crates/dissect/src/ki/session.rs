@@ -10,9 +10,8 @@ use worldwire_ki::crypt::login::Salt;
 use worldwire_ki::frame;
 use worldwire_ki::schema::Protocols;
 
-use super::KiObjects;
 use super::message::KiMessage;
-use super::objects::unreadable;
+use super::objects::{KiObjects, unreadable};
 use super::opener::FieldOpener;
 use super::secrets::{Secrets, proves};
 use crate::family::{HeldPiece, Opening, Start, Verdict};

@@ -10,7 +10,7 @@ use worldwire_mxo::login::{
 };
 use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
-use super::objects;
+use super::definitions::objects;
 use super::unread::unread;
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};

@@ -1,7 +1,7 @@
 //! MxO's part of the user's definitions: tables of game objects.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use worldwire_core::{Diagnostic, Side};
 use worldwire_mxo::schema::{Objects, Tables, csv_fields, is_csv_header};
@@ -79,6 +79,12 @@ impl MxoObjects {
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
+}
+
+/// MxO's definitions of game objects.
+pub(crate) fn objects(definitions: &Definitions) -> &MxoObjects {
+    static NONE: LazyLock<MxoObjects> = LazyLock::new(MxoObjects::default);
+    definitions.get_ref::<MxoObjects>().unwrap_or_else(|| &NONE)
 }
 
 /// The text of a file: UTF-8, UTF-16 with a byte-order mark, or Windows-1252 as in the game's own

@@ -10,7 +10,6 @@ mod session;
 mod unread;
 mod views;
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use worldwire_core::{Diagnostic, FieldInfo, Result};
@@ -32,12 +31,6 @@ pub use views::MxoViews;
 /// Keys are a [`KeyFile`]; definitions are [`MxoObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mxo;
-
-/// MxO's definitions of game objects.
-pub(crate) fn objects(definitions: &Definitions) -> &MxoObjects {
-    static NONE: LazyLock<MxoObjects> = LazyLock::new(MxoObjects::default);
-    definitions.get_ref::<MxoObjects>().unwrap_or_else(|| &NONE)
-}
 
 impl Family for Mxo {
     fn name(&self) -> &'static str {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use worldwire_mxo::frame::{CLIENT_RPCS, RccFlags, SERVER_RPCS};
 use worldwire_mxo::message::Fault;
 
+use super::definitions::objects;
 use super::message::{PACKETS, PLAIN};
-use super::objects;
 use crate::knowledge::Definitions;
 use crate::vocabulary::{MessageNames, ValueNames};
 

@@ -5,7 +5,7 @@ use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
 use worldwire_mxo::crypt::KeyFile;
 use worldwire_mxo::frame::{Datagram, Hello, Plain, Sealed, SequenceNumber};
 
-use super::MxoObjects;
+use super::definitions::MxoObjects;
 use super::message::{DatagramKind, MxoMessage};
 use super::views::MxoViews;
 use crate::family::{Opening, Start, Verdict};

@@ -3,8 +3,7 @@
 use worldwire_core::Result;
 use worldwire_tera::frame::Header;
 
-use super::definitions::unused_list;
-use super::library;
+use super::definitions::{library, unused_list};
 use crate::codec::{Codec, Remark, Shape, read_opening};
 use crate::line::{Blob, Line};
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use worldwire_core::json::{self, Json};
 use worldwire_core::{Diagnostic, Result, Source, listed};
@@ -14,6 +14,8 @@ use worldwire_tera::message::Leniency;
 use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::version::NotADefinition;
 use worldwire_tera::schema::{FileName, Patch, Problem, Set};
+
+use crate::knowledge::Definitions;
 
 /// Definitions, maps and lists, and the user's choice of build.
 ///
@@ -280,6 +282,12 @@ impl TeraDefinitions {
         self.builds = Mutex::default();
         self.shared = OnceLock::new();
     }
+}
+
+/// TERA's part of the definitions.
+pub(crate) fn library(definitions: &Definitions) -> &TeraDefinitions {
+    static NONE: LazyLock<TeraDefinitions> = LazyLock::new(TeraDefinitions::default);
+    definitions.get_ref::<TeraDefinitions>().unwrap_or_else(|| &NONE)
 }
 
 /// Whether a file belongs to TERA's definitions, judging by its name.

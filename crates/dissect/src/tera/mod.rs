@@ -6,7 +6,6 @@ mod names;
 mod session;
 
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Result};
@@ -21,18 +20,12 @@ use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::TeraDefinitions;
-use definitions::is_of_library;
+use definitions::{is_of_library, library};
 use session::Reading;
 
 /// TERA. Keys are a [`KeyFile`]; definitions are [`TeraDefinitions`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tera;
-
-/// TERA's part of the definitions.
-pub(crate) fn library(definitions: &Definitions) -> &TeraDefinitions {
-    static NONE: LazyLock<TeraDefinitions> = LazyLock::new(TeraDefinitions::default);
-    definitions.get_ref::<TeraDefinitions>().unwrap_or_else(|| &NONE)
-}
 
 impl Family for Tera {
     fn name(&self) -> &'static str {

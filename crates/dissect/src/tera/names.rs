@@ -3,7 +3,7 @@
 use worldwire_tera::schema::Definition;
 use worldwire_tera::schema::plan::{Field, FieldKind, Plan};
 
-use super::TeraDefinitions;
+use super::definitions::TeraDefinitions;
 use crate::vocabulary::{MessageNames, ValueNames};
 
 /// Parts of structured values, such as points, skills and looks.

@@ -17,8 +17,7 @@ use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::{Packets, Seal, Seals};
 
-use super::TeraDefinitions;
-use super::definitions::unused_list;
+use super::definitions::{TeraDefinitions, unused_list};
 use crate::family::{Opening, Verdict};
 use crate::item::{Message, Note};
 use crate::session::{Emit, Interpreter};

@@ -13,7 +13,7 @@ use worldwire_uru::safety::check_whole;
 use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
-use super::states;
+use super::definitions::states;
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 

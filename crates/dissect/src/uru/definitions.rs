@@ -1,13 +1,15 @@
 //! Uru's part of the user's definitions: state descriptors.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use worldwire_core::json::Given;
 use worldwire_core::{Diagnostic, Error, Reader, Result, Source, Trace};
 use worldwire_uru::file::secure::Magic;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::Blob;
+
+use crate::knowledge::Definitions;
 
 /// The user's SDL descriptors, from `.sdl` files of a client or server.
 ///
@@ -101,6 +103,12 @@ impl UruDefinitions {
         diagnostics.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
         diagnostics
     }
+}
+
+/// Uru's part of the definitions.
+pub(super) fn states(definitions: &Definitions) -> &UruDefinitions {
+    static NONE: LazyLock<UruDefinitions> = LazyLock::new(UruDefinitions::default);
+    definitions.get_ref::<UruDefinitions>().unwrap_or_else(|| &NONE)
 }
 
 /// Whether a file holds descriptors, judging by its name.

@@ -8,7 +8,7 @@ use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::sdl::Blob;
 use worldwire_uru::types::ClassIndex;
 
-use super::UruDefinitions;
+use super::definitions::UruDefinitions;
 
 /// The name of the message decoded from a buffer.
 const MESSAGE: &str = "message";

@@ -7,7 +7,7 @@ mod names;
 mod players;
 mod session;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Names, Result};
@@ -23,14 +23,8 @@ use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
 use crate::vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
 pub use definitions::UruDefinitions;
-use definitions::is_descriptors;
+use definitions::{is_descriptors, states};
 use session::Reading;
-
-/// Uru's part of the definitions.
-fn states(definitions: &Definitions) -> &UruDefinitions {
-    static NONE: LazyLock<UruDefinitions> = LazyLock::new(UruDefinitions::default);
-    definitions.get_ref::<UruDefinitions>().unwrap_or_else(|| &NONE)
-}
 
 /// Myst Online: Uru Live. Definitions are [`UruDefinitions`].
 ///

@@ -22,7 +22,7 @@ use worldwire_uru::types::{
 };
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::UruDefinitions;
+use super::definitions::UruDefinitions;
 use crate::vocabulary::{ClassRow, MessageNames, ValueNames};
 
 /// The names of connect and setup packets, which precede all messages.

@@ -19,7 +19,7 @@ use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::sdl::Head;
 use worldwire_uru::types::ClassIndex;
 
-use super::UruDefinitions;
+use super::definitions::UruDefinitions;
 use super::players::Players;
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::{Message, Note, NumberNames};

@@ -112,7 +112,7 @@ fn items_can_be_collected_as_values() {
     let names: Vec<&str> = of_udp.map(|(_, _, name)| name.as_str()).collect();
     assert_eq!(names, ["opened", "step.Step", "step.Moved", "step.Step"]);
     let door = items.iter().position(|(.., name)| name == "toy.DatagramKey").unwrap();
-    assert_eq!(items[door + 1].2, "step.Step", "it is read right behind its key");
+    assert_eq!(items[door + 1].2, "step.Step", "it is read right after its key");
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn datagrams_can_be_lost_late_or_repeated() {
     once.dedup();
     assert_eq!(once.len(), arrived.len(), "none is reported twice");
     assert!(arrived.iter().all(|message| sent.contains(message)));
-    assert_eq!(inboxes[&Member::Observer][0], sent, "the observer stands where they are written");
+    assert_eq!(inboxes[&Member::Observer][0], sent, "the observer sees them as they are written");
     assert!(!pair.server.is_closed());
 }
 

@@ -9,8 +9,8 @@
 //! | `talk.rs` | `crates/worldwire/examples/samples`: a synthetic capture |
 //! | `dissects.rs`, `machines.rs`, `relays.rs`, `encodes.rs` | tests, which the standard families share |
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(missing_docs, unreachable_pub, reason = "a test is no library")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(missing_docs, unreachable_pub, reason = "a test is not a library")]
 
 mod connection;
 mod dissects;

@@ -8,7 +8,7 @@
 //! first packets, and stored states carry over from one to the next. If a file with expectations
 //! exists (`NAME.pcapng.expected.json`), it is compared field by field.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod replay;
 

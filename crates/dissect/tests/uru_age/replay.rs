@@ -50,7 +50,7 @@ pub(crate) struct Recording {
 
 struct Capture {
     captured: Vec<Captured>,
-    /// The expectations beside the capture, if any: what the server should send, by player.
+    /// The expectations beside the capture, if any: the messages to send, by player.
     expected: BTreeMap<u32, Vec<Json>>,
     names: BTreeMap<u32, String>,
 }
@@ -171,7 +171,7 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
         '+' if has("[empty]") => "D-36: the recorded server cannot read an empty wide text",
         '!' if has("[beyond ASCII]") => "chapter 10: the recorded server garbles wide text",
         '!' if has("plAvPushBrainMsg") => {
-            "D-01: the recorded server writes the brain anew, and changes it"
+            "D-01: the recorded server rewrites the brain, and changes it"
         }
         '-' | '+' if is("LoadClone initial") && has("Hen") => {
             "D-14, D-42: no clones for a members request; the new owner's name after a crash"
@@ -183,7 +183,7 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
             "D-12: a holder gets its lock again; and a race, in which the order of the capture is not \
              the one in which the recorded server took two requests"
         }
-        '-' if is("GroupOwner true") => "D-19: who has been there longest becomes the owner",
+        '-' if is("GroupOwner true") => "D-19: the player present longest becomes the owner",
         _ => return None,
     })
 }
@@ -217,10 +217,10 @@ fn field_reason(line: &str, field: &str) -> Option<&'static str> {
             "D-20: nested variables merge; the recorded server forgets what was not sent again"
         }
         ("SDLStateBCast", "flags" | "compression") => {
-            "D-24: the message as it was sent; the recorded server writes it anew"
+            "D-24: the message as it was sent; the recorded server rewrites it"
         }
         ("SDLStateBCast", "vars") if why.ends_with(": missing") => {
-            "D-24: what was changed goes on; the recorded server sends the whole state"
+            "D-24: only changes are forwarded; the recorded server sends the whole state"
         }
         _ => return None,
     })

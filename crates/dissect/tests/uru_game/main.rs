@@ -5,7 +5,7 @@
 //! (`NAME.pcapng.expected.json`), and the shard's keys (`server-keys.ini`, or the file that
 //! `WORLDWIRE_URU_KEYS` names).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod expected;
 
