@@ -1,7 +1,7 @@
-//! Codecs: one blob in, its tree out, and back from JSON.
+//! Codecs decode a blob to a tree, and encode JSON back to bytes.
 //!
-//! A codec has a dotted name that begins with the family: `uru.auth`, `uru.vault-node`. It encodes
-//! the JSON that it writes back to the same bytes.
+//! A codec's dotted name begins with its family: `uru.auth`, `uru.vault-node`. The JSON it writes
+//! encodes to the original bytes.
 
 use worldwire_core::json::{Json, Style, string, write_children, write_node};
 use worldwire_core::opener::Opener;
@@ -16,73 +16,73 @@ pub struct Codec {
     pub name: &'static str,
     /// What it reads, in one line.
     pub about: &'static str,
-    /// What the tree's top nodes are.
+    /// What the tree's top-level nodes are.
     pub shape: Shape,
-    /// Whether client and server say different things, so that the sender has to be known.
+    /// Whether client and server send different messages, so the sender must be known.
     pub sided: bool,
-    /// Decodes all of the data into a tree; see [`read`].
+    /// Decodes all of the data to a tree; see [`read`].
     pub decode: for<'d> fn(&'d [u8], &CodecOptions<'d>, Tree<'d>) -> Tree<'d>,
-    /// Encodes what the tree shows as JSON.
+    /// Encodes the JSON of a tree.
     pub encode: fn(&Json, &CodecOptions<'_>) -> Result<Vec<u8>>,
-    /// The tables of its messages, if it has any.
+    /// The tables of its messages, if any.
     pub tables: fn() -> Vec<&'static [MessageInfo]>,
-    /// What there is to say of a blob that can be decoded; see [`no_remarks`].
+    /// Returns remarks about a blob that decodes; see [`no_remarks`].
     pub remarks: fn(&[u8], &CodecOptions<'_>) -> Vec<Remark>,
 }
 
-/// What there is to say of a blob that can be decoded.
+/// A remark about a blob that decodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// One line.
     pub text: String,
-    /// Whether a part of the blob could not be read: a problem of the input.
+    /// Whether a part of the blob cannot be decoded, which counts as a problem of the input.
     pub is_problem: bool,
 }
 
 impl Remark {
-    /// Something could be read better, or is odd.
+    /// Something is odd, or could be decoded better.
     #[must_use]
     pub const fn note(text: String) -> Self {
         Self { text, is_problem: false }
     }
 
-    /// Something could not be read.
+    /// Something cannot be decoded.
     #[must_use]
     pub const fn problem(text: String) -> Self {
         Self { text, is_problem: true }
     }
 }
 
-/// What the top nodes of a codec's tree are.
+/// What the top-level nodes of a codec's tree are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Fields of one object.
+    /// The fields of one object.
     Fields,
     /// One value.
     Value,
 }
 
-/// What a codec may need beside the bytes.
+/// What a codec needs besides the bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct CodecOptions<'o> {
-    /// Who sent the bytes.
+    /// The sender of the bytes.
     pub from: Side,
     /// Secrets.
     pub keys: &'o Keys,
-    /// What users know of messages.
+    /// Definitions of messages.
     pub definitions: &'o Definitions,
     /// Bounds.
     pub limits: &'o Limits,
 }
 
 impl Codec {
-    /// The messages it knows, a table a side; empty for formats that are no messages.
+    /// The tables of its messages, one per side. Empty for formats that are not messages.
     #[must_use]
     pub fn tables(&self) -> Vec<&'static [MessageInfo]> {
         (self.tables)()
     }
 
-    /// Decodes a blob, all of it. A tree whose decode failed ends in the error.
+    /// Decodes a whole blob. On failure the tree ends with the error.
     #[must_use]
     pub fn decode<'d>(&self, data: &'d [u8], options: &CodecOptions<'d>) -> Tree<'d> {
         if data.len() as u64 > options.limits.message_bytes {
@@ -95,15 +95,14 @@ impl Codec {
         (self.decode)(data, options, Tree::new())
     }
 
-    /// What there is to say of a blob that can be decoded: what is only bytes in its tree though more
-    /// is known of it.
+    /// Remarks about a blob that decodes, such as parts that better definitions would decode.
     #[must_use]
     pub fn remarks(&self, data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
         (self.remarks)(data, options)
     }
 
-    /// The JSON of a decoded tree, as [`Codec::encode`] reads it. That of a tree whose decode failed
-    /// has an `error`, which `encode` refuses.
+    /// Writes a decoded tree as JSON that [`Codec::encode`] reads. If decoding failed, the JSON has
+    /// an `error`, and `encode` refuses it.
     pub fn write_json(&self, tree: &Tree<'_>, from: Side, style: Style, out: &mut String) {
         match self.shape {
             Shape::Fields if self.sided => {
@@ -112,10 +111,10 @@ impl Codec {
                 out.push_str("\",");
                 let start = out.len();
                 write_children(Value::Record, tree.roots(), style, out);
-                // The fields join the object that is open already.
+                // The fields become members of the object that is already open.
                 out.remove(start);
                 if out.ends_with(",}") {
-                    // There were none.
+                    // The object has no fields.
                     out.truncate(out.len() - 2);
                     out.push('}');
                 }
@@ -126,7 +125,7 @@ impl Codec {
                 (Some(root), Some(_)) if matches!(root.value(), Value::Record) => {
                     write_node(root, style, out);
                 }
-                // The error needs an object to stand in.
+                // The error needs an object to be a member of.
                 (Some(root), Some(_)) => {
                     out.push_str("{\"value\":");
                     write_node(root, style, out);
@@ -136,7 +135,7 @@ impl Codec {
                 (None, None) => out.push_str("null"),
             },
         }
-        // Half a message must not pass for a whole one.
+        // A partial message must not pass for a whole one.
         if let Some(error) = tree.error()
             && out.ends_with('}')
         {
@@ -150,11 +149,10 @@ impl Codec {
         }
     }
 
-    /// Encodes what [`Codec::write_json`] wrote. A `from` in the JSON counts more than the one in
-    /// the options.
+    /// Encodes JSON from [`Codec::write_json`]. Its `from` overrides the one in the options.
     ///
     /// # Errors
-    /// Value, when the JSON is something else.
+    /// Value, if the JSON does not fit.
     pub fn encode(&self, mut json: Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
         let mut options = *options;
         if self.shape == Shape::Value
@@ -180,13 +178,13 @@ impl Codec {
     }
 }
 
-/// Nothing to say of a blob: what most codecs have for [`Codec::remarks`].
+/// Returns no remarks, as [`Codec::remarks`] does for most codecs.
 #[must_use]
 pub fn no_remarks(_: &[u8], _: &CodecOptions<'_>) -> Vec<Remark> {
     Vec::new()
 }
 
-/// Runs a decoder over all of the data. Nothing more can come, so what is incomplete is an error.
+/// Runs a decoder over all of the data. No more data can follow, so incomplete data is an error.
 pub fn read<'d>(
     name: &'static str,
     data: &'d [u8],
@@ -197,7 +195,7 @@ pub fn read<'d>(
     read_all(name, Reader::traced_within("input", data, tree, options.limits), decode)
 }
 
-/// The same, with an [opener](worldwire_core::opener) for the formats inside fields.
+/// Like [`read`], with an [opener](worldwire_core::opener) for formats inside fields.
 pub fn read_opening<'d>(
     name: &'static str,
     data: &'d [u8],

@@ -1,4 +1,4 @@
-//! Conversations: recognised by content, then read by their family.
+//! A conversation is recognised by its content, then read by its family.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -6,90 +6,92 @@ use std::net::SocketAddr;
 use worldwire_core::Side;
 use worldwire_core::connection::Input;
 
-use crate::family::{Families, Family, HeldPiece, Opening, Prepared, Recognition, Start};
+use crate::families::{Families, Recognition};
+use crate::family::{Family, HeldPiece, Opening, Prepared, Start};
 use crate::item::{Ends, Item, ItemBody, Note, Stamp, Wire};
 use crate::knowledge::{Definitions, Fact, Facts, Keys};
 use crate::session::Session;
 
-/// The most bytes kept of a conversation that is not recognised yet: what one side may say before
-/// the capture shows the first word of the other, a TCP window.
+/// How much of an unrecognised conversation is kept. One side can send a full TCP window before the
+/// capture shows the other side's first packet.
 const MAX_UNDECIDED_BYTES: usize = 64 << 10;
-/// Two ends of IPv4 as text have no more bytes.
+/// Enough for two IPv4 addresses with ports as text.
 const ENDS: usize = 48;
-/// What a piece counts beside its bytes.
+/// What a piece costs in addition to its bytes.
 const PIECE_BYTES: usize = 64;
 
-/// What the user knows that helps to read conversations.
+/// Everything a conversation can use besides its own bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known<'k> {
+pub(crate) struct Context<'k> {
     pub(crate) keys: &'k Keys,
     pub(crate) definitions: &'k Definitions,
     pub(crate) families: Families,
     pub(crate) facts: &'k Facts,
-    /// What was computed in advance for the conversation.
+    /// The result of preparing this conversation, if any.
     pub(crate) prepared: Option<&'k Prepared>,
-    /// The conversation of which what was captured is told too.
+    /// The conversation whose captured bytes are reported too.
     pub(crate) wire: Option<u64>,
 }
 
-impl Known<'_> {
-    fn session(self, family: &dyn Family, kind: Kind) -> Box<dyn Session> {
+impl Context<'_> {
+    fn session(self, family: &dyn Family, transport: Transport) -> Box<dyn Session> {
         let Self { keys, definitions, facts, prepared, .. } = self;
-        let Kind { midstream, datagrams } = kind;
+        let Transport { midstream, datagrams } = transport;
         family.session(&Start { keys, definitions, facts, prepared, datagrams, midstream })
     }
 }
 
-/// How a conversation came to be.
+/// Facts about a conversation that the capture layer determines.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
-    /// Its beginning is missing.
+pub(crate) struct Transport {
+    /// Whether the beginning is missing.
     pub(crate) midstream: bool,
-    /// It is UDP.
+    /// Whether it is UDP.
     pub(crate) datagrams: bool,
 }
 
-/// A conversation of a capture on its way through recognition and reading.
+/// A conversation that is recognised and then read.
 #[derive(Debug)]
 pub(crate) struct Conversation {
-    state: State,
+    stage: Stage,
     stream: u64,
-    /// The packet that came last, for what is reported at the end.
+    /// The last packet, which dates everything reported at the end.
     last: Option<Stamp>,
-    /// Client and server change places: the capture began in the middle and had them wrong.
+    /// Whether client and server are swapped: the capture began in the middle and mistook one for
+    /// the other.
     swapped: bool,
     ends: Ends,
     /// Whether the beginning is missing.
     midstream: bool,
     /// Whether it is UDP.
     datagrams: bool,
-    /// Whether the ends were reported.
-    told: bool,
-    /// Where the next bytes of each side stand, if what was captured is to be told too.
+    /// Whether its recognition was reported.
+    is_reported: bool,
+    /// The stream position of each side, if captured bytes are reported.
     wire: Option<[u64; 2]>,
 }
 
 #[derive(Debug)]
-enum State {
+enum Stage {
     Undecided { held: Vec<HeldPiece>, bytes: usize },
     Read(&'static dyn Family, Box<dyn Session>),
     Unknown,
 }
 
 impl Conversation {
-    /// A conversation that has just begun. `forced` skips recognition; true when client and server
-    /// have to change places.
+    /// A new conversation. `forced` skips recognition, and says whether client and server are
+    /// swapped.
     pub(crate) fn new(
         stream: u64,
         ends: [SocketAddr; 2],
-        kind: Kind,
+        transport: Transport,
         forced: Option<(&'static dyn Family, bool)>,
-        known: Known<'_>,
+        context: Context<'_>,
     ) -> Self {
-        let Kind { midstream, datagrams } = kind;
-        let state = match forced {
-            Some((family, _)) => State::Read(family, known.session(family, kind)),
-            None => State::Undecided { held: Vec::new(), bytes: 0 },
+        let Transport { midstream, datagrams } = transport;
+        let stage = match forced {
+            Some((family, _)) => Stage::Read(family, context.session(family, transport)),
+            None => Stage::Undecided { held: Vec::new(), bytes: 0 },
         };
         let swapped = forced.is_some_and(|(_, swapped)| swapped);
         let [client, server] = ends;
@@ -97,23 +99,23 @@ impl Conversation {
         if swapped {
             ends.swap();
         }
-        let (last, told) = (None, false);
-        let wire = (known.wire == Some(stream)).then_some([0; 2]);
-        Self { state, stream, last, swapped, ends, midstream, datagrams, told, wire }
+        let (last, is_reported) = (None, false);
+        let wire = (context.wire == Some(stream)).then_some([0; 2]);
+        Self { stage, stream, last, swapped, ends, midstream, datagrams, is_reported, wire }
     }
 
-    /// The family, once it is known.
+    /// The family, once recognised.
     pub(crate) fn family(&self) -> Option<&'static dyn Family> {
-        match &self.state {
-            State::Read(family, _) => Some(*family),
+        match &self.stage {
+            Stage::Read(family, _) => Some(*family),
             _ => None,
         }
     }
 
-    /// Bytes: a segment, or a datagram.
+    /// Takes a segment or a datagram.
     pub(crate) fn data(
         &mut self,
-        known: Known<'_>,
+        context: Context<'_>,
         side: Side,
         stamp: Stamp,
         bytes: &[u8],
@@ -121,29 +123,29 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
-        if matches!(self.state, State::Read(..)) {
-            self.introduce(stamp, out);
+        if matches!(self.stage, Stage::Read(..)) {
+            self.report_recognition(stamp, out);
         }
-        if !matches!(self.state, State::Undecided { .. }) {
-            self.tell_wire(stamp, side, captured(self.datagrams, bytes), out);
+        if !matches!(self.stage, Stage::Undecided { .. }) {
+            self.report_wire(stamp, side, captured(self.datagrams, bytes), out);
         }
-        let Self { state, ends, datagrams, .. } = self;
-        match state {
-            State::Read(_, session) => {
+        let Self { stage, ends, datagrams, .. } = self;
+        match stage {
+            Stage::Read(_, session) => {
                 session.input(stamp, side, input(*datagrams, bytes), &mut with(ends, out));
             }
-            State::Undecided { held, bytes: total } => {
+            Stage::Undecided { held, bytes: total } => {
                 *total += bytes.len() + PIECE_BYTES;
                 held.push(HeldPiece { side, stamp, bytes: bytes.to_vec(), missing: 0 });
-                self.decide(known, stamp, out);
+                self.decide(context, stamp, out);
             }
-            State::Unknown => {}
+            Stage::Unknown => {}
         }
     }
 
     pub(crate) fn gap(
         &mut self,
-        known: Known<'_>,
+        context: Context<'_>,
         side: Side,
         stamp: Stamp,
         length: u64,
@@ -151,101 +153,106 @@ impl Conversation {
     ) {
         self.last = Some(stamp);
         let side = self.side(side);
-        let Self { state, ends, .. } = self;
-        match state {
-            State::Read(_, session) => {
+        let Self { stage, ends, .. } = self;
+        match stage {
+            Stage::Read(_, session) => {
                 session.input(stamp, side, Input::Gap(length), &mut with(ends, out));
             }
-            State::Undecided { held, bytes } => {
+            Stage::Undecided { held, bytes } => {
                 *bytes += PIECE_BYTES;
                 held.push(HeldPiece { side, stamp, bytes: Vec::new(), missing: length });
-                return self.decide(known, stamp, out);
+                return self.decide(context, stamp, out);
             }
-            State::Unknown => {}
+            Stage::Unknown => {}
         }
-        // Behind what was complete before it.
-        self.tell_wire(stamp, side, Wire::Missing(length), out);
+        // Items that were complete before the gap have been reported first.
+        self.report_wire(stamp, side, Wire::Missing(length), out);
     }
 
-    pub(crate) fn end(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    pub(crate) fn end(
+        &mut self,
+        context: Context<'_>,
+        stamp: Stamp,
+        out: &mut dyn FnMut(Item<'_>),
+    ) {
         let stamp = self.last_stamp(stamp);
-        let Self { state, ends, .. } = self;
-        match state {
-            State::Read(_, session) => {
+        let Self { stage, ends, .. } = self;
+        match stage {
+            Stage::Read(_, session) => {
                 for side in Side::BOTH {
                     session.input(stamp, side, Input::End, &mut with(ends, out));
                 }
             }
-            State::Undecided { .. } => self.give_up(known, stamp, out),
-            State::Unknown => {}
+            Stage::Undecided { .. } => self.give_up(context, stamp, out),
+            Stage::Unknown => {}
         }
     }
 
-    /// What other conversations should know.
+    /// Facts for other conversations.
     pub(crate) fn facts(&mut self) -> Vec<Fact> {
-        match &mut self.state {
-            State::Read(_, session) => session.facts(),
+        match &mut self.stage {
+            Stage::Read(_, session) => session.facts(),
             _ => Vec::new(),
         }
     }
 
-    /// The keys that it was read with.
+    /// The keys it was read with.
     pub(crate) fn secrets(&self) -> Option<String> {
-        match &self.state {
-            State::Read(_, session) => session.secrets(),
+        match &self.stage {
+            Stage::Read(_, session) => session.secrets(),
             _ => None,
         }
     }
 
-    /// Whether it keeps something until it learns a fact.
+    /// Whether it holds input until it learns a fact.
     pub(crate) fn waits(&self) -> bool {
-        matches!(&self.state, State::Read(_, session) if session.waits())
+        matches!(&self.stage, Stage::Read(_, session) if session.waits())
     }
 
-    /// Learns what others stated.
+    /// Learns facts from other conversations.
     pub(crate) fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let stamp = self.last_stamp(stamp);
-        let Self { state, ends, .. } = self;
-        if let State::Read(_, session) = state {
+        let Self { stage, ends, .. } = self;
+        if let Stage::Read(_, session) = stage {
             session.learn(facts, stamp, &mut with(ends, out));
         }
     }
 
-    /// Where what comes behind everything stands: at the last packet.
+    /// The stamp of items reported after the last packet.
     fn last_stamp(&self, stamp: Stamp) -> Stamp {
         Stamp { stream: self.stream, ..self.last.unwrap_or(stamp) }
     }
 
-    /// Whether its beginning is missing.
+    /// Whether the beginning is missing.
     pub(crate) fn is_midstream(&self) -> bool {
         self.midstream
     }
 
-    /// Whether the end that opened it is the server.
+    /// Whether the server opened the connection, as far as the capture shows.
     pub(crate) fn is_swapped(&self) -> bool {
         self.swapped
     }
 
-    /// The side that bytes of this one are of.
+    /// The actual sender of what `side` seems to send.
     pub(crate) fn side(&self, side: Side) -> Side {
         if self.swapped { side.other() } else { side }
     }
 
-    fn decide(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    fn decide(&mut self, context: Context<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let datagrams = self.datagrams;
-        let State::Undecided { held, bytes } = &mut self.state else {
+        let Stage::Undecided { held, bytes } = &mut self.stage else {
             return;
         };
-        // With a hole in it, the beginning is missing too.
+        // Without its first bytes, a stream's beginning is missing too.
         self.midstream |= held.last().is_some_and(|piece| piece.missing > 0);
         let midstream = self.midstream;
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
         let opening = Opening { pieces: held, ends, datagrams, midstream };
-        let (family, swapped) = match known.families.recognize(&opening) {
-            Recognition::Yes(family, swapped) => (family, swapped),
-            Recognition::No => return self.give_up(known, stamp, out),
+        let (family, swapped) = match context.families.recognize(&opening) {
+            Recognition::Yes { family, swapped } => (family, swapped),
+            Recognition::No => return self.give_up(context, stamp, out),
             Recognition::NeedMore if *bytes > MAX_UNDECIDED_BYTES => {
-                return self.give_up(known, stamp, out);
+                return self.give_up(context, stamp, out);
             }
             Recognition::NeedMore => return,
         };
@@ -255,9 +262,9 @@ impl Conversation {
             self.swapped = !self.swapped;
             self.ends.swap();
         }
-        let mut session = known.session(family, Kind { midstream, datagrams });
-        self.state = State::Unknown;
-        self.named(family, held.first().map(|piece| piece.stamp), out);
+        let mut session = context.session(family, Transport { midstream, datagrams });
+        self.stage = Stage::Unknown;
+        self.report_opened(family, held.first().map(|piece| piece.stamp), out);
         for piece in held {
             let side = if swapped { piece.side.other() } else { piece.side };
             let input = match piece.missing {
@@ -268,79 +275,73 @@ impl Conversation {
                 0 => captured(datagrams, &piece.bytes),
                 missing => Wire::Missing(missing),
             };
-            self.tell_wire(piece.stamp, side, wire, out);
+            self.report_wire(piece.stamp, side, wire, out);
             session.input(piece.stamp, side, input, &mut with(&self.ends, out));
         }
-        self.state = State::Read(family, session);
+        self.stage = Stage::Read(family, session);
     }
 
-    /// Names the ends, once.
-    fn introduce(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    /// Reports the recognition, once.
+    fn report_recognition(&mut self, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         if let Some(family) = self.family() {
-            self.named(family, Some(stamp), out);
+            self.report_opened(family, Some(stamp), out);
         }
     }
 
-    fn named(
+    fn report_opened(
         &mut self,
         family: &'static dyn Family,
         stamp: Option<Stamp>,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        let Some(stamp) = stamp.filter(|_| !core::mem::replace(&mut self.told, true)) else {
+        let Some(stamp) = stamp.filter(|_| !core::mem::replace(&mut self.is_reported, true)) else {
             return;
         };
         let [client, server] = Side::BOTH.map(|side| self.ends.of(side));
         let mut text = String::with_capacity(ENDS);
         let _ = write!(text, "{client} > {server}");
         let body = ItemBody::Note(Note::opened(text));
-        let (family, from, ends) = (family.name(), Side::Client, Some(&self.ends));
-        out(Item { stamp, family, from, ends, range: 0..0, body });
+        let item = Item::new(stamp, family.name(), Side::Client, 0..0, body);
+        out(item.with_ends(&self.ends));
     }
 
-    /// Tells what was captured, if that is asked for.
-    fn tell_wire(
+    /// Reports captured bytes, if requested.
+    fn report_wire(
         &mut self,
         stamp: Stamp,
         from: Side,
         wire: Wire<'_>,
         out: &mut dyn FnMut(Item<'_>),
     ) {
-        let Some(at) = &mut self.wire else { return };
-        let at = &mut at[from.index()];
+        let Some(position) = &mut self.wire else { return };
+        let position = &mut position[from.index()];
         let length = match wire {
             Wire::Bytes(bytes) | Wire::Datagram(bytes) => bytes.len() as u64,
             Wire::Missing(length) => length,
         };
-        let range = *at..at.saturating_add(length);
-        *at = range.end;
-        let family = match &self.state {
-            State::Read(family, _) => family.name(),
-            State::Undecided { .. } | State::Unknown => "",
+        let range = *position..position.saturating_add(length);
+        *position = range.end;
+        let family = match &self.stage {
+            Stage::Read(family, _) => family.name(),
+            Stage::Undecided { .. } | Stage::Unknown => "",
         };
-        out(Item {
-            stamp,
-            family,
-            from,
-            ends: Some(&self.ends),
-            range,
-            body: ItemBody::Wire(wire),
-        });
+        let item = Item::new(stamp, family, from, range, ItemBody::Wire(wire));
+        out(item.with_ends(&self.ends));
     }
 
-    fn give_up(&mut self, known: Known<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
-        let State::Undecided { held, .. } = core::mem::replace(&mut self.state, State::Unknown)
+    fn give_up(&mut self, context: Context<'_>, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+        let Stage::Undecided { held, .. } = core::mem::replace(&mut self.stage, Stage::Unknown)
         else {
             return;
         };
         let Self { datagrams, midstream, .. } = *self;
         let ends = Some(Side::BOTH.map(|side| self.ends.of(side)));
         let opening = Opening { pieces: &held, ends, datagrams, midstream };
-        for family in known.families.iter() {
+        for family in context.families.iter() {
             if let Some(text) = family.missed(&opening) {
                 let body = ItemBody::Note(Note::problem(text));
-                let (family, from, ends) = (family.name(), Side::Client, Some(&self.ends));
-                out(Item { stamp, family, from, ends, range: 0..0, body });
+                let item = Item::new(stamp, family.name(), Side::Client, 0..0, body);
+                out(item.with_ends(&self.ends));
             }
         }
         for HeldPiece { side, stamp, bytes, missing } in held {
@@ -348,21 +349,20 @@ impl Conversation {
                 0 => captured(datagrams, &bytes),
                 missing => Wire::Missing(missing),
             };
-            self.tell_wire(stamp, side, wire, out);
+            self.report_wire(stamp, side, wire, out);
         }
     }
 }
 
-/// Names the ends in every item.
+/// Adds the addresses to every item.
 fn with<'o>(ends: &'o Ends, out: &'o mut dyn FnMut(Item<'_>)) -> impl FnMut(Item<'_>) + 'o {
-    move |item| out(Item { ends: Some(ends), ..item })
+    move |item| out(item.with_ends(ends))
 }
 
 fn captured(is_datagram: bool, bytes: &[u8]) -> Wire<'_> {
     if is_datagram { Wire::Datagram(bytes) } else { Wire::Bytes(bytes) }
 }
 
-/// A segment, or a datagram.
 fn input(is_datagram: bool, bytes: &[u8]) -> Input<'_> {
     if is_datagram { Input::Datagram(bytes) } else { Input::Bytes(bytes) }
 }

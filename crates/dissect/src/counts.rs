@@ -1,4 +1,4 @@
-//! How often something of a name came up.
+//! Counts messages by name and sender.
 
 use core::fmt;
 use core::hash::BuildHasher;
@@ -8,10 +8,10 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use worldwire_core::Side;
 
-/// How many messages of each name came from client and server.
+/// How many messages of each name client and server sent.
 ///
-/// A capture may have a hundred thousand conversations with a dozen names each. So the names of one
-/// stand in a single text.
+/// All names share one string, because a capture can have a hundred thousand conversations with a
+/// dozen names each.
 ///
 /// ```
 /// use worldwire_core::Side;
@@ -29,64 +29,64 @@ use worldwire_core::Side;
 pub struct Counts {
     names: String,
     rows: Vec<Row>,
-    /// The places of rows, by name.
-    places: HashTable<usize>,
+    /// Row indices, by name.
+    indices: HashTable<usize>,
     hasher: RandomState,
 }
 
 #[derive(Clone, Debug)]
 struct Row {
-    /// Where its name stands.
+    /// The range of its name in `names`.
     name: Range<usize>,
     counts: [u64; 2],
 }
 
-/// There is room for this much from the first name on: most conversations need no more.
+/// Capacity reserved for the first name, which is enough for most conversations.
 const NAMES: usize = 16;
 const NAME_BYTES: usize = 24;
 
 impl Counts {
-    /// One more from a side.
+    /// Counts one message.
     pub fn add(&mut self, from: Side, name: &str) {
-        let Self { names, rows, places, hasher } = self;
+        let Self { names, rows, indices, hasher } = self;
         let hash = hasher.hash_one(name);
-        let is_own = |place: &usize| rows.get(*place).is_some_and(|row| row.is_of(names, name));
-        let place = match places.find(hash, is_own) {
-            Some(place) => *place,
+        let is_own = |index: &usize| rows.get(*index).is_some_and(|row| row.is_of(names, name));
+        let index = match indices.find(hash, is_own) {
+            Some(index) => *index,
             None => {
                 if rows.is_empty() {
                     names.reserve(NAMES * NAME_BYTES);
                     rows.reserve(NAMES);
-                    places.reserve(NAMES, |_| 0);
+                    indices.reserve(NAMES, |_| 0);
                 }
                 let start = names.len();
                 names.push_str(name);
                 rows.push(Row { name: start..names.len(), counts: [0; 2] });
-                let hash_of = |place: &usize| {
-                    let row = rows.get(*place).and_then(|row| names.get(row.name.clone()));
+                let hash_of = |index: &usize| {
+                    let row = rows.get(*index).and_then(|row| names.get(row.name.clone()));
                     hasher.hash_one(row.unwrap_or_default())
                 };
-                let place = rows.len() - 1;
-                places.insert_unique(hash, place, hash_of);
-                place
+                let index = rows.len() - 1;
+                indices.insert_unique(hash, index, hash_of);
+                index
             }
         };
-        rows[place].counts[from.index()] += 1;
+        rows[index].counts[from.index()] += 1;
     }
 
-    /// Every name, with how many came from client and server, in the order in which they first came.
+    /// Every name with its counts from client and server, in order of first appearance.
     pub fn iter(&self) -> impl Iterator<Item = (&str, [u64; 2])> {
         let name = |row: &Row| self.names.get(row.name.clone()).unwrap_or_default();
         self.rows.iter().map(move |row| (name(row), row.counts))
     }
 
-    /// How many there were in all.
+    /// The sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.rows.iter().flat_map(|row| row.counts).sum()
     }
 
-    /// Whether there were none.
+    /// Whether nothing was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -112,13 +112,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_names_are_counted_as_a_map_would() {
+    fn counts_agree_with_a_map() {
         let mut counts = Counts::default();
         assert!(counts.is_empty() && counts.total() == 0);
         let mut wanted: BTreeMap<String, [u64; 2]> = BTreeMap::new();
         let mut order = Vec::new();
         for number in 0..5000_usize {
-            // Names that are parts of others, and the empty one among them.
+            // Some names are prefixes of others, and one is empty.
             let name = "ab".repeat(number * number % 300);
             let from = if number % 3 == 0 { Side::Client } else { Side::Server };
             counts.add(from, &name);

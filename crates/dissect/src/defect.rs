@@ -1,4 +1,4 @@
-//! Defects of worldwire's own: a panic costs the message it happened in, and nothing else.
+//! Catches panics, so that a bug in worldwire costs only the message it occurs in.
 
 use core::cell::{Cell, RefCell};
 use core::fmt;
@@ -8,34 +8,31 @@ use std::sync::Once;
 
 use worldwire_core::value::push_hex;
 
-/// A panic that was caught: a defect of worldwire's, whatever the input is.
+/// A caught panic. Whatever the input, it is a bug in worldwire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Defect {
-    /// What the panic said, in one line.
+    /// The panic message, in one line.
     message: String,
     /// File and line, if [`quiet_defects`] was called.
-    place: Option<String>,
+    location: Option<String>,
 }
 
-/// What every report begins with.
-pub(crate) const REPORT: &str = "this is a defect of worldwire, please report it";
-/// The most bytes of a message that are put into a report.
+/// The start of every report.
+pub(crate) const REPORT: &str = "this is a bug in worldwire, please report it";
+/// How many bytes of a message a report shows.
 const MAX_BYTES: usize = 256;
-/// The most characters of what a panic said.
+/// How many characters of the panic message a report shows.
 const MAX_TEXT: usize = 300;
 
 thread_local! {
-    /// How many calls of [`catch_defect`] this thread is in.
+    /// How many calls of [`catch_defect`] are active on this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Where the panic that is being caught happened.
-    static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// The location of the panic that is being caught.
+    static LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `act` and turns a panic in it into a [`Defect`]. What `act` was changing may be left half
-/// changed: the caller drops it, or knows that it is not.
-///
-/// # Errors
-/// The panic, when there is one.
+/// Runs `act` and turns a panic into a [`Defect`]. The panic can leave data that `act` was changing
+/// in an inconsistent state, so callers drop such data.
 pub fn catch_defect<R>(act: impl FnOnce() -> R) -> Result<R, Defect> {
     DEPTH.set(DEPTH.get() + 1);
     let outcome = catch_unwind(AssertUnwindSafe(act));
@@ -43,9 +40,9 @@ pub fn catch_defect<R>(act: impl FnOnce() -> R) -> Result<R, Defect> {
     outcome.map_err(|panic| Defect::new(&*panic))
 }
 
-/// From now on a panic that [`catch_defect`] catches prints nothing and is reported with its place
-/// in the source. All other panics are handled as before. For programs; a library leaves the
-/// choice to them.
+/// Silences panics that [`catch_defect`] catches, and adds their source location to the report.
+/// Other panics are handled as before. This changes the global panic hook, so only programs should
+/// call it.
 pub fn quiet_defects() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -54,7 +51,9 @@ pub fn quiet_defects() {
             if DEPTH.get() == 0 {
                 return usual(info);
             }
-            PLACE.set(info.location().map(|place| format!("{}:{}", place.file(), place.line())));
+            LOCATION.set(
+                info.location().map(|location| format!("{}:{}", location.file(), location.line())),
+            );
         }));
     });
 }
@@ -64,18 +63,18 @@ impl Defect {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let text = text.unwrap_or("no message").chars().take(MAX_TEXT);
-        // A panic may quote the input; in a report it stays one line.
+        // A panic message can quote the input. Escaping keeps it on one line.
         let message = text.flat_map(char::escape_debug).collect();
-        Self { message, place: PLACE.take() }
+        Self { message, location: LOCATION.take() }
     }
 
-    /// The line to report it with: what was being read, and its bytes.
+    /// The line to report: `what` was being read, and its bytes.
     #[must_use]
     pub fn report(&self, what: &str, bytes: &[u8]) -> String {
         let mut report = format!("{REPORT}: {what}: {self}");
         if !bytes.is_empty() {
             let shown = bytes.get(..MAX_BYTES).unwrap_or(bytes);
-            report.push_str("; its bytes (they may hold secrets): ");
+            report.push_str("; its bytes (possibly secret): ");
             push_hex(&mut report, shown);
             if shown.len() < bytes.len() {
                 report.push_str(&format!("... ({} bytes)", bytes.len()));
@@ -87,8 +86,8 @@ impl Defect {
 
 impl fmt::Display for Defect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Some(place) => write!(f, "panic at {place}: {}", self.message),
+        match &self.location {
+            Some(location) => write!(f, "panic at {location}: {}", self.message),
             None => write!(f, "panic: {}", self.message),
         }
     }

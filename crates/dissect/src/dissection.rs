@@ -1,4 +1,4 @@
-//! A capture in, items out: in batches, on as many threads as there are, always in the same order.
+//! Reads a capture in batches, on all available threads, with output in a fixed order.
 
 mod exchange;
 mod merge;
@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use worldwire_capture::{Conversations, Event, EventKind, Packet, Timestamp, Unusable};
 use worldwire_core::{Limits, Side};
 
-use crate::conversation::{Conversation, Kind, Known};
+use crate::conversation::{Context, Conversation, Transport};
 use crate::counts::Counts;
 use crate::defect::{Defect, catch_defect};
 use crate::family::Family;
@@ -24,34 +24,34 @@ use crate::sink::Sink;
 use merge::Merge;
 use task::Task;
 
-/// How a capture is read.
+/// How to read a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Secrets.
     pub keys: Keys,
-    /// What messages look like.
+    /// Definitions of messages.
     pub definitions: Definitions,
-    /// Read every conversation as this family, whatever it looks like.
+    /// Read every conversation as this family, without recognition.
     pub family: Option<&'static dyn Family>,
-    /// Read the conversations of servers on these ports as these families.
+    /// Read conversations with servers on these ports as these families.
     pub ports: Vec<(u16, &'static dyn Family)>,
-    /// Tell what was captured of this conversation too, as [`Wire`](ItemBody::Wire).
+    /// Also report the captured bytes of this conversation, as [`Wire`](ItemBody::Wire).
     pub wire: Option<u64>,
-    /// Note the [keys](Overview::secrets) that each conversation was read with.
+    /// Set [`Overview::secrets`].
     pub secrets: bool,
     /// Bounds.
     pub limits: Limits,
 }
 
 impl Options {
-    fn known<'k>(&'k self, facts: &'k Facts) -> Known<'k> {
+    fn context<'k>(&'k self, facts: &'k Facts) -> Context<'k> {
         let (keys, definitions) = (&self.keys, &self.definitions);
         let families = definitions.families();
-        Known { keys, definitions, families, facts, prepared: None, wire: self.wire }
+        Context { keys, definitions, families, facts, prepared: None, wire: self.wire }
     }
 
-    /// Whose a conversation is, if that is not left to its content; true when what looks like the
-    /// client is the server.
+    /// The family that the user chose for a conversation, if any, and whether the presumed client
+    /// is the server.
     fn forced(&self, overview: &Overview) -> Option<(&'static dyn Family, bool)> {
         let of = |port| self.ports.iter().find(|(own, _)| *own == port).map(|(_, family)| *family);
         let [client, server] = [overview.client, overview.server].map(|end| of(end.port()));
@@ -63,13 +63,13 @@ impl Options {
 
 /// Reads the conversations of a capture.
 ///
-/// Packets go in one after the other ([`push`](Self::push)); what was said comes out in batches
-/// ([`run`](Self::run)). The caller's `show` turns every [`Item`] into text, or into values of any
-/// type: whatever the [`Sink`] collects. Conversations of a batch are read at the same time when
-/// there are several threads; the results always have the order of the capture.
+/// [`push`](Self::push) takes packets one by one, and [`run`](Self::run) produces output in
+/// batches. The caller's `show` turns every [`Item`] into text or into values of any type, as the
+/// [`Sink`] requires. With several threads, the conversations of a batch are read in parallel.
+/// Results always come in capture order.
 ///
-/// A panic costs the message it happened in: it is reported as an item, a
-/// [`Problem`](NoteKind::Problem), and everything else is read as if nothing had happened. See
+/// A panic costs only the message it occurs in. It is reported as an item, a
+/// [`Problem`](NoteKind::Problem), and everything else is read normally. See
 /// [`quiet_defects`](crate::quiet_defects).
 ///
 /// ```
@@ -107,73 +107,73 @@ impl Options {
 pub struct Dissection {
     options: Options,
     conversations: Conversations,
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenConversation>,
     facts: Facts,
-    /// Closed conversations that still wait for a fact.
+    /// How many closed conversations still wait for a fact.
     lingering: usize,
     /// Whether the capture has ended.
     is_over: bool,
     batch: Batch,
-    /// The memory of a batch that was read, for the next one.
+    /// An empty batch whose memory is reused.
     spare: Batch,
     overviews: Vec<Overview>,
 }
 
 /// A conversation that is being read.
-struct Open {
-    /// Nothing once a defect has cost it.
+struct OpenConversation {
+    /// `None` after a panic.
     conversation: Option<Conversation>,
     overview: Overview,
-    /// While it waits: how many facts were stated when it learned last.
+    /// While it waits: how many facts had been stated when it last learned.
     learned: Option<u64>,
-    /// Where it closed, if it did and still waits for a fact.
+    /// When it closed, if it closed while waiting for a fact.
     closing: Option<Stamp>,
 }
 
-/// Events that are not read yet, in capture order, with their bytes in one piece.
+/// Events that are not read yet, in capture order. Their bytes are in one buffer.
 #[derive(Debug, Default)]
 struct Batch {
-    events: Vec<Held>,
+    events: Vec<HeldEvent>,
     bytes: Vec<u8>,
-    /// The size in which it is full.
+    /// The size at which the batch is full.
     size: BatchSize,
-    /// The time of the first packet of the capture that tells one.
+    /// The time of the first usable packet of the capture.
     start: Option<Timestamp>,
-    /// The number of the last packet that was taken in.
+    /// The number of the last packet.
     last: u64,
 }
 
 /// An event of a batch.
 #[derive(Debug)]
-struct Held {
+struct HeldEvent {
     stamp: Stamp,
-    what: What,
+    content: Content,
 }
 
 #[derive(Debug)]
-enum What {
+enum Content {
     Opened(Box<Overview>),
     Data { side: Side, start: usize, end: usize },
     Gap { side: Side, length: u64 },
     Closed,
 }
 
-/// How many bytes make a batch: enough to be worth sharing out, few enough to stay in the caches. But
-/// what a batch becomes is kept until all of it is read, and deflated messages can become a thousand
-/// times as much: so batches begin small, and grow only while they become little.
+/// How many bytes make a batch: enough to distribute over threads, and few enough to stay in the
+/// caches. The whole output of a batch is kept in memory, and deflated messages can grow a
+/// thousandfold. So batches start small, and grow only while their output is small.
 #[derive(Clone, Copy, Debug)]
 struct BatchSize(usize);
 
-/// The most events of a batch.
+/// How many events make a batch.
 const BATCH_EVENTS: usize = 1 << 16;
 
 impl BatchSize {
     const MAX: usize = 4 << 20;
     const LEAST: usize = 1 << 10;
-    /// The most that a batch should become.
+    /// How much output a batch should have at most.
     const MAX_MADE: usize = 16 << 20;
 
-    /// The size of the next one, when this one became so much.
+    /// The next batch size, given the size of this batch's output.
     fn next(self, made: usize) -> Self {
         Self(match made > Self::MAX_MADE {
             true => (self.0 / 4).max(Self::LEAST),
@@ -189,7 +189,7 @@ impl Default for BatchSize {
 }
 
 impl Dissection {
-    /// Starts on a capture.
+    /// Starts reading a capture.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
@@ -205,41 +205,41 @@ impl Dissection {
         }
     }
 
-    /// Takes in a packet. True when a batch is full and ought to be [`run`](Self::run).
+    /// Takes a packet. Returns true when a batch is full, and [`run`](Self::run) should be called.
     pub fn push(&mut self, packet: &Packet<'_>) -> bool {
         Feed { conversations: &mut self.conversations, batch: &mut self.batch }.push(packet)
     }
 
-    /// Takes in the end of the capture; [`run`](Self::run) comes once more.
+    /// Ends the capture. Call [`run`](Self::run) once more afterwards.
     pub fn end(&mut self) {
         self.is_over = true;
         let batch = &mut self.batch;
         self.conversations.finish(&mut |event| batch.hold(event));
     }
 
-    /// Why packets were of no use, and how many there were of each kind.
+    /// Why packets were unusable, and how many for each reason.
     #[must_use]
     pub fn unusable(&self) -> Vec<(Unusable, u64)> {
         self.conversations.unusable()
     }
 
-    /// How many packets the capture holds the beginning of only.
+    /// How many packets the capture truncated.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.conversations.cut()
     }
 
-    /// Whether something was taken in that was not [`run`](Self::run) yet.
+    /// Whether there are packets that were not [`run`](Self::run) yet.
     #[must_use]
     pub fn is_pending(&self) -> bool {
         !self.batch.events.is_empty()
     }
 
-    /// Reads what was taken in, and appends what `show` makes of every item to `out`. `meanwhile`
-    /// runs at the same time if there is a thread for it.
+    /// Reads the current batch, and appends to `out` what `show` makes of every item. `meanwhile`
+    /// runs in parallel if a thread is free for it.
     ///
-    /// When `show` panics, what it added for that item is dropped, and it is called again with the
-    /// report of the panic.
+    /// If `show` panics, its output for that item is dropped, and it is called again with a report
+    /// of the panic.
     pub fn run<S: Sink, R: Send>(
         &mut self,
         show: &(impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync),
@@ -278,34 +278,34 @@ impl Dissection {
         result
     }
 
-    /// A task for every conversation of the batch, in the order in which they come up; and for
-    /// every event, which task is its conversation's.
+    /// A task for each conversation of the batch, in order of appearance, and for each event the
+    /// index of its task.
     fn share_out<S: Sink>(&mut self, batch: &Batch) -> (Vec<Task<S>>, Vec<usize>) {
         let mut tasks: Vec<Task<S>> = Vec::new();
         let mut counts: Vec<usize> = Vec::new();
         let mut owners = Vec::with_capacity(batch.events.len());
-        let mut places: HashMap<u64, usize, RandomState> = HashMap::default();
+        let mut by_stream: HashMap<u64, usize, RandomState> = HashMap::default();
         for event in &batch.events {
             let stream = event.stamp.stream;
-            let place = *places.entry(stream).or_insert_with(|| {
+            let owner = *by_stream.entry(stream).or_insert_with(|| {
                 tasks.push(Task::new(stream, self.open.remove(&stream)));
                 counts.push(0);
                 tasks.len() - 1
             });
-            counts[place] += 1;
-            owners.push(place);
+            counts[owner] += 1;
+            owners.push(owner);
         }
-        // Most conversations are short, and there may be thousands.
+        // There can be thousands of conversations, and most are short.
         for (task, count) in tasks.iter_mut().zip(counts) {
             task.expect(count);
         }
-        for (index, place) in owners.iter().enumerate() {
-            tasks[*place].events.push(index);
+        for (index, owner) in owners.iter().enumerate() {
+            tasks[*owner].events.push(index);
         }
         (tasks, owners)
     }
 
-    /// Every conversation so far, in the order of their numbers.
+    /// Every conversation so far, by number.
     #[must_use]
     pub fn overviews(&self) -> Vec<&Overview> {
         let open = self.open.values().map(|open| &open.overview);
@@ -314,13 +314,13 @@ impl Dissection {
         all
     }
 
-    /// The number of the last packet that was taken in; 0 when there was none.
+    /// The number of the last packet; 0 before the first one.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.batch.last
     }
 
-    /// What was read in all.
+    /// A summary of everything read so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         self.overviews().into_iter().fold(Summary::default(), |sum, overview| Summary {
@@ -339,7 +339,7 @@ impl fmt::Debug for Dissection {
     }
 }
 
-/// Takes in packets of the next batch while the present one is read.
+/// Takes packets of the next batch while the current one is read.
 #[derive(Debug)]
 pub struct Feed<'f> {
     conversations: &'f mut Conversations,
@@ -347,7 +347,7 @@ pub struct Feed<'f> {
 }
 
 impl Feed<'_> {
-    /// Takes in a packet. True when the batch is full.
+    /// Takes a packet. Returns true when the batch is full.
     pub fn push(&mut self, packet: &Packet<'_>) -> bool {
         let batch = &mut *self.batch;
         if packet.unusable.is_none() {
@@ -364,7 +364,7 @@ impl Batch {
         self.bytes.len() >= self.size.0 || self.events.len() >= BATCH_EVENTS
     }
 
-    /// Keeps an event; its bytes are copied to the others.
+    /// Adds an event, and copies its bytes.
     fn hold(&mut self, event: Event<'_>) {
         let stamp = Stamp {
             stream: event.conversation,
@@ -372,8 +372,8 @@ impl Batch {
             since: event.time.since(self.start.unwrap_or(event.time)),
             packet: Some(event.packet),
         };
-        let what = match event.kind {
-            EventKind::Opened(opened) => What::Opened(Box::new(Overview {
+        let content = match event.kind {
+            EventKind::Opened(opened) => Content::Opened(Box::new(Overview {
                 stream: event.conversation,
                 client: opened.client,
                 server: opened.server,
@@ -392,37 +392,37 @@ impl Batch {
             EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes } => {
                 let start = self.bytes.len();
                 self.bytes.extend_from_slice(bytes);
-                What::Data { side, start, end: self.bytes.len() }
+                Content::Data { side, start, end: self.bytes.len() }
             }
-            EventKind::Gap { side, length, .. } => What::Gap { side, length },
-            EventKind::Closed(_) => What::Closed,
+            EventKind::Gap { side, length, .. } => Content::Gap { side, length },
+            EventKind::Closed(_) => Content::Closed,
             _ => return,
         };
-        self.events.push(Held { stamp, what });
+        self.events.push(HeldEvent { stamp, content });
     }
 }
 
-impl Open {
-    fn new(overview: &Overview, options: &Options, known: Known<'_>) -> Self {
+impl OpenConversation {
+    fn new(overview: &Overview, options: &Options, context: Context<'_>) -> Self {
         let (midstream, datagrams) = (overview.midstream, overview.datagrams);
         let forced = options.forced(overview);
         let conversation = Conversation::new(
             overview.stream,
             [overview.client, overview.server],
-            Kind { midstream, datagrams },
+            Transport { midstream, datagrams },
             forced,
-            known,
+            context,
         );
         let (conversation, overview) = (Some(conversation), overview.clone());
         Self { conversation, overview, learned: None, closing: None }
     }
 
-    /// Whether it keeps something until it learns a fact.
+    /// Whether it holds input until it learns a fact.
     fn waits(&self) -> bool {
         self.conversation.as_ref().is_some_and(Conversation::waits)
     }
 
-    /// Lets the conversation do something beside its events. A panic ends it.
+    /// Runs `act` on the conversation outside of its events. A panic ends the conversation.
     fn guarded<S: Sink>(
         &mut self,
         scratch: &mut Scratch,
@@ -433,32 +433,34 @@ impl Open {
         let Self { conversation, overview, .. } = self;
         let Some(reading) = conversation else { return };
         let stamp = Stamp { stream: overview.stream, time: overview.last, ..Stamp::default() };
-        let mut tell = Tell { overview, scratch, sink, show };
-        if let Err(defect) = catch_defect(|| act(reading, &mut |item| tell.item(&item))) {
+        let mut reporter = Reporter { overview, scratch, sink, show };
+        if let Err(defect) = catch_defect(|| act(reading, &mut |item| reporter.item(&item))) {
             *conversation = None;
-            tell.given_up(&defect, Side::Client, &[], stamp);
+            reporter.given_up(&defect, Side::Client, &[], stamp);
         }
     }
 }
 
-impl What {
-    /// Hands the event to its conversation.
+impl Content {
+    /// Passes the event to its conversation.
     fn read(
         &self,
         conversation: &mut Conversation,
         batch: &Batch,
         stamp: Stamp,
-        known: Known<'_>,
-        tell: &mut dyn FnMut(Item<'_>),
+        context: Context<'_>,
+        reporter: &mut dyn FnMut(Item<'_>),
     ) {
         #[cfg(test)]
         tests::break_down(&stamp);
         match self {
             Self::Data { side, .. } => {
-                conversation.data(known, *side, stamp, self.bytes(batch), tell);
+                conversation.data(context, *side, stamp, self.bytes(batch), reporter);
             }
-            Self::Gap { side, length } => conversation.gap(known, *side, stamp, *length, tell),
-            Self::Closed => conversation.end(known, stamp, tell),
+            Self::Gap { side, length } => {
+                conversation.gap(context, *side, stamp, *length, reporter)
+            }
+            Self::Closed => conversation.end(context, stamp, reporter),
             Self::Opened(_) => {}
         }
     }
@@ -478,83 +480,78 @@ impl What {
     }
 }
 
-/// Passes the items of one conversation on.
-struct Tell<'t, S, F> {
+/// Counts and shows the items of one conversation.
+struct Reporter<'t, S, F> {
     overview: &'t mut Overview,
     scratch: &'t mut Scratch,
     sink: &'t mut S,
     show: &'t F,
 }
 
-impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Tell<'_, S, F> {
-    /// Counts and shows an item. A panic in there leaves the conversation as it is: the next item
-    /// can be read.
+impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Reporter<'_, S, F> {
+    /// Counts and shows an item. A panic in there does not affect the conversation, so the next
+    /// item can be read.
     fn item(&mut self, item: &Item<'_>) {
         let before = self.sink.len();
         let Err(defect) = catch_defect(|| self.count_and_show(item)) else {
             return;
         };
         let mut name = String::new();
-        // The name may be what cannot be read.
+        // The name itself can be what panics.
         if catch_defect(|| item.push_name(&mut name)).is_err() {
-            name.push_str("of unknown name");
+            name.push_str("without a readable name");
         }
         let (stream, packet) = (item.stamp.stream, packet_text(item.stamp));
-        let what = format!("{} message {name}, conversation {stream}, {packet}", item.family);
-        let note = Note::problem(defect.report(&what, item.bytes()));
-        let (stamp, family, from) = (item.stamp, item.family, item.from);
-        let (ends, range) = (item.ends, item.range.clone());
-        let body = ItemBody::Note(note);
-        self.problem(before, &Item { stamp, family, from, ends, range, body });
+        let content = format!("{} message {name}, conversation {stream}, {packet}", item.family);
+        let note = Note::problem(defect.report(&content, item.bytes()));
+        self.problem(before, &item.replaced_by(note));
     }
 
     fn count_and_show(&mut self, item: &Item<'_>) {
         let name = &mut self.scratch.name;
         name.clear();
         item.push_name(name);
-        match item.note().map(|note| note.kind) {
-            None if matches!(item.body, ItemBody::Wire(_)) => {}
-            None => {
-                count(self.overview, item, name);
-                let is_whole = item.message().is_none_or(|message| message.is_whole());
-                self.overview.problems += u64::from(!is_whole);
-            }
-            Some(NoteKind::Problem) => self.overview.problems += 1,
-            // Gaps count for every conversation, recognised or not.
-            Some(_) => {}
+        match &item.body {
+            ItemBody::Message(_) => count(self.overview, item, name),
+            ItemBody::Note(Note { kind: NoteKind::Problem, .. }) => self.overview.problems += 1,
+            // Gaps are counted as they are captured, whether or not a family reads them.
+            ItemBody::Note(_) | ItemBody::Wire(_) => {}
         }
         (self.show)(item, self.scratch, self.sink);
+        // Checked after `show`: if that built a tree, the message need not be decoded again.
+        self.overview.problems += u64::from(!item.is_whole());
     }
 
     /// Reports a panic outside of any message.
     fn given_up(&mut self, defect: &Defect, side: Side, bytes: &[u8], stamp: Stamp) {
         let family = self.overview.family.map_or("unknown", Family::name);
         let (stream, packet) = (stamp.stream, packet_text(stamp));
-        let reading = format!("{family} conversation {stream}, given up at {packet} of {side}");
+        let reading =
+            format!("{family} conversation {stream}, abandoned at {packet} from the {side}");
         let body = ItemBody::Note(Note::problem(defect.report(&reading, bytes)));
-        let (ends, range) = (None, 0..0);
-        self.problem(self.sink.len(), &Item { stamp, family, from: side, ends, range, body });
+        self.problem(self.sink.len(), &Item::new(stamp, family, side, 0..0, body));
     }
 
-    /// Shows the report of a panic in place of what stands behind `before`.
+    /// Shows the report of a panic in place of all output after `before`.
     fn problem(&mut self, before: usize, item: &Item<'_>) {
         self.sink.truncate(before);
         self.overview.problems += 1;
         self.scratch.name.clear();
         item.push_name(&mut self.scratch.name);
         if catch_defect(|| (self.show)(item, self.scratch, self.sink)).is_err() {
-            // It cannot be shown at all; the summary counts it.
+            // The report itself cannot be shown. The summary still counts it.
             self.sink.truncate(before);
         }
     }
 }
 
-/// The packet, or the end of the batch where there is none.
+/// Names the packet, or the end of the capture.
 fn packet_text(stamp: Stamp) -> String {
     stamp.packet.map_or_else(|| "the end".to_owned(), |packet| format!("packet {packet}"))
 }
 
-/// Counts a message of that name, and what is inside, without allocating once the names are known.
+/// Counts a message by its name, and by the names inside. Does not allocate once the names are
+/// known.
 fn count(overview: &mut Overview, item: &Item<'_>, name: &mut String) {
     overview.messages.add(item.from, name);
     let length = name.len();
@@ -565,12 +562,12 @@ fn count(overview: &mut Overview, item: &Item<'_>, name: &mut String) {
     name.truncate(length);
 }
 
-/// What `show` is given beside the item, and may change.
+/// Reusable memory and the item's name, for `show`.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// The name of the item, as [`Item::push_name`] writes it.
     pub name: String,
-    /// Memory for its tree, from the one before.
+    /// Memory for the item's tree, recycled from an earlier one.
     pub tree: worldwire_core::Tree<'static>,
 }
 

@@ -1,4 +1,4 @@
-//! What the fuzz targets of dissection call.
+//! Fuzz targets of dissection.
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::{Json, Style};
@@ -10,10 +10,10 @@ use crate::filter::fuzzing::filter;
 use crate::registry::definitions;
 use crate::{Codec, CodecOptions, Dissection, Families, Format, Item, Keys, Options, Scratch};
 
-/// Any bytes as a capture, dissected to text and JSON.
+/// Dissects any bytes as a capture, to text and JSON.
 ///
 /// # Panics
-/// When a line of JSON is none, a message is whole and its tree is not, or a panic was caught.
+/// If a line of JSON is invalid, a whole message has no whole tree, or a panic was caught.
 pub fn dissect(data: &[u8]) {
     let limits = worldwire_capture::fuzzing::SMALL;
     let Ok(mut capture) = CaptureReader::new(data, &limits) else {
@@ -58,11 +58,11 @@ pub fn dissect(data: &[u8]) {
     }
 }
 
-/// Any bytes through every codec: the first byte chooses, the rest is decoded, shown, and encoded
-/// again from its JSON.
+/// Runs any bytes through a codec. The first byte selects it; the rest is decoded, shown, and
+/// encoded from its JSON.
 ///
 /// # Panics
-/// When what was decoded does not encode to the same bytes.
+/// If decoded data does not encode to the same bytes.
 pub fn codec(data: &[u8]) {
     let Some((choice, data)) = data.split_first() else {
         return;
@@ -89,13 +89,13 @@ pub fn codec(data: &[u8]) {
     let again = codec.encode(json.clone(), &options);
     let again = again.unwrap_or_else(|error| panic!("{}: {error}: {text}", codec.name));
     if codec.name == "ki.nav" && worldwire_ki::file::nav::NavFile::is_compressed(data, &limits) {
-        // Another program compressed it: what is the same is what it says.
+        // Compressed by another program, so only the content can be compared.
         let mut plain = String::new();
         codec.write_json(&codec.decode(&again, &options), from, Style::default(), &mut plain);
         assert_eq!(plain, text);
         return;
     }
-    // Lists with nothing in them have more than one form on the wire; all others have one.
+    // Empty lists have several encodings; everything else has one.
     let lists = matches!(codec.name, "uru.manifest" | "uru.file-list");
     assert!(again == data || (lists && data.len() <= 4), "{}: {text}", codec.name);
 }
@@ -131,7 +131,7 @@ fn codec_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Blobs of MxO: its targets read what is inside of them.
+/// Blobs of MxO, whose own fuzz targets read only their content.
 fn mxo_seeds(codec: &str) -> Vec<(Side, Vec<u8>)> {
     use worldwire_mxo::frame::{Channel, Datagram, Packet, RpcMessage, Section, TcpFrame};
     use worldwire_mxo::login::LoginMessage;

@@ -1,6 +1,7 @@
-//! What a conversation consists of: messages, and notes about what is none.
+//! What a conversation consists of: messages, and notes about everything else.
 
 use core::any::Any;
+use core::cell::Cell;
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
@@ -11,27 +12,27 @@ use std::sync::OnceLock;
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, Side, Tree};
 
-/// Where something stands: in which conversation, and when.
+/// Identifies a conversation and a moment in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
     /// The conversation, counted from 0 in the order of first packets.
     pub stream: u64,
-    /// When it was complete.
+    /// When the item was complete.
     pub time: Time,
-    /// How long after the beginning that was: after the first packet of a capture.
+    /// The time since the beginning, which in a capture is the first packet.
     pub since: Duration,
-    /// The number of the packet that completed it, counted from 1; `None` where there are no
-    /// packets.
+    /// The number of the packet that completed the item, counted from 1; `None` if the source has
+    /// no packets.
     pub packet: Option<u64>,
 }
 
-/// A moment: nanoseconds since 1970-01-01 00:00 UTC, negative before.
+/// A point in time: nanoseconds since 1970-01-01 00:00 UTC, negative before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub i64);
 
 impl Time {
-    /// How long after `earlier` this is; nothing when it is before. Packets of a capture may go
-    /// back in time.
+    /// The time since `earlier`, or zero if `earlier` is later. Timestamps in a capture can go
+    /// backwards.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         let nanos = i128::from(self.0) - i128::from(earlier.0);
@@ -49,113 +50,117 @@ impl fmt::Display for Time {
     }
 }
 
-/// A message of any family, as [`Item`]s carry it.
+/// A message of any family.
 ///
-/// It borrows what it takes to read it: the connection's buffer, keys, definitions.
+/// It borrows everything needed to decode it: the connection's buffer, keys and definitions.
 pub trait Message: fmt::Debug {
-    /// Appends the dotted name: `auth.AcctLoginRequest`. Numbers stand where no name is known.
+    /// Appends the dotted name: `auth.AcctLoginRequest`. An unknown name is replaced by its number.
     fn push_name(&self, name: &mut String);
 
-    /// Appends what the message carries, where its name alone says little: names in the protocol's own
-    /// spelling, from an outer one to an inner one, with a space in front of each. The number of
-    /// different texts has to be bounded, and making one has to be cheap.
+    /// Appends the names of the messages inside this one, outermost first, each preceded by a
+    /// space. Only messages whose own name says little have any. Must be cheap, and the number of
+    /// distinct results must be bounded.
     fn push_inside(&self, inside: &mut String) {
         let _ = inside;
     }
 
-    /// Appends the number by which its family names it, where notes speak of such numbers and a brief
-    /// line would not show it, with a space in front.
+    /// Appends the number that notes use for this message, preceded by a space, if a brief line
+    /// would not show it otherwise.
     fn push_number(&self, text: &mut String) {
         let _ = text;
     }
 
-    /// Its plain bytes.
+    /// The plain bytes.
     fn bytes(&self) -> &[u8];
 
-    /// The part of its bytes that [`encode`](Self::encode) makes anew and a relay takes: all of
-    /// them, unless a frame stands around the message.
+    /// The part of the bytes that [`encode`](Self::encode) produces and a relay takes: all of them,
+    /// unless the message has a frame around it.
     fn body(&self) -> &[u8] {
         self.bytes()
     }
 
-    /// Whether it is a message, rather than a step of connection setup.
+    /// Whether this is a message rather than a step of connection setup.
     fn is_message(&self) -> bool;
 
-    /// Whether it can be read to its end: whether [`tree`](Self::tree) holds no error. It is asked of
-    /// every message, whatever is shown of it, and is to be quicker than making the tree.
+    /// Whether the message decodes without an error, as [`tree`](Self::tree) would find. Called for
+    /// every message whose tree is not needed, so it must be faster than building the tree.
     fn is_whole(&self) -> bool;
 
-    /// Its tree, in the memory of an old one. Places count from the start of the sender's stream.
+    /// The message's tree, built in the memory of `tree`. Offsets count from the start of the
+    /// sender's stream.
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t>;
 
-    /// Encodes what [`Item::encode`] was given, with the definitions that [`tree`](Self::tree) uses.
+    /// Encodes the fields given to [`Item::encode`], with the definitions that [`tree`](Self::tree)
+    /// uses.
     ///
     /// # Errors
-    /// Value, when the JSON is something else, or a piece of this kind cannot be encoded.
+    /// Value, if the fields do not fit, or if this kind of piece cannot be encoded.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>>;
 
-    /// What numbers in its fields stand for, as the capture told; `None` where it told nothing.
+    /// The meaning of numbers in the fields, as far as the capture revealed it. `None` if it
+    /// revealed nothing.
     fn number_names(&self) -> Option<&dyn NumberNames> {
         None
     }
 
-    /// What would show more of it, if something it holds stays closed: `give ... with --data`.
+    /// How to decode a part that is shown as bytes: `give ... with --data`.
     fn advice(&self) -> Option<Cow<'static, str>> {
         None
     }
 
-    /// Whether it is bytes for want of a definition that users have to give, and none of any version
-    /// was given.
+    /// Whether the message is shown as bytes because the user gave no definition of it, in any
+    /// version.
     fn lacks_definition(&self) -> bool {
         false
     }
 
-    /// Appends members of the line of JSON that encoding it needs beside name and fields:
+    /// Appends the extra members that encoding needs in a line of JSON, besides name and fields:
     /// `,"version":3`.
     fn push_members(&self, line: &mut String) {
         let _ = line;
     }
 
-    /// What only this family knows of the message, for programs that know the family: TERA's
-    /// `Arc<Packets>`.
+    /// Data that only programs aware of the family can use, such as TERA's `Arc<Packets>`.
     fn knowledge(&self) -> Option<&(dyn Any + Send + Sync)> {
         None
     }
 }
 
-/// What numbers in the fields of messages stand for, such as the names of players. It is shown beside
+/// The meaning of numbers in message fields, such as the names of players. Output shows it beside
 /// the number, never in its place.
 pub trait NumberNames {
     /// The key of the names in JSON: `players`.
     fn key(&self) -> &'static str;
 
-    /// The name of a number in a field, or in a list of that name.
+    /// The name for a number in a field, or in a list of that name.
     fn name(&self, field: &str, number: u64) -> Option<&str>;
 }
 
-/// One thing that was said on a conversation, or that there is to say about it.
+/// One message or note.
 #[derive(Clone, Debug)]
 pub struct Item<'i> {
-    /// Where it stands.
+    /// The conversation and the moment.
     pub stamp: Stamp,
-    /// Whose protocol it is.
+    /// The family whose protocol it is.
     pub family: &'static str,
-    /// Who sent it.
+    /// The sender.
     pub from: Side,
-    /// The ends of its conversation; `None` where there are no addresses.
+    /// The addresses of the conversation; `None` if the source has no addresses.
     pub ends: Option<&'i Ends>,
-    /// Its bytes in the sender's stream.
+    /// Its byte range in the sender's stream.
     pub range: Range<u64>,
-    /// What it is.
+    /// The message or note itself.
     pub body: ItemBody<'i>,
+    /// Whether the message decodes without an error, if that is known yet.
+    is_whole: Cell<Option<bool>>,
 }
 
-/// The ends of a conversation.
+/// The addresses of a conversation.
 #[derive(Clone, Debug)]
 pub struct Ends {
     /// Client and server, by [`Side::index`].
     of: [SocketAddr; 2],
-    /// What a line of JSON says of them, by the side that sends; written when it is first asked for.
+    /// The addresses as members of a JSON line, by sender. Formatted on first use.
     members: [OnceLock<String>; 2],
 }
 
@@ -168,7 +173,7 @@ impl PartialEq for Ends {
 impl Eq for Ends {}
 
 impl Ends {
-    /// A client and its server.
+    /// The addresses of a client and its server.
     #[must_use]
     pub fn new(client: SocketAddr, server: SocketAddr) -> Self {
         Self { of: [client, server], members: Default::default() }
@@ -180,7 +185,7 @@ impl Ends {
         self.of[side.index()]
     }
 
-    /// Who sends, and to whom, as members of a line of JSON: `,"src":"192.0.2.1",...`.
+    /// Source and destination as members of a JSON line: `,"src":"192.0.2.1",...`.
     pub(crate) fn members(&self, from: Side) -> &str {
         self.members[from.index()].get_or_init(|| {
             let [from, to] = [from, from.other()].map(|side| self.of(side));
@@ -194,40 +199,40 @@ impl Ends {
         })
     }
 
-    /// Client and server change places.
+    /// Swaps client and server.
     pub(crate) fn swap(&mut self) {
         self.of.reverse();
         self.members.reverse();
     }
 }
 
-/// What an item is.
+/// The content of an item.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ItemBody<'i> {
     /// A message, or a step of connection setup.
     Message(&'i dyn Message),
-    /// Something about the conversation.
+    /// A note about the conversation.
     Note(Note),
-    /// What was captured of a stream, for those who [ask](crate::Options::wire) for it.
+    /// Captured bytes of a stream. Only reported if [requested](crate::Options::wire).
     Wire(Wire<'i>),
 }
 
-/// A piece of a stream as it was captured: a segment or a datagram. What it holds comes behind it.
+/// A segment or datagram as it was captured. The items decoded from it follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire<'w> {
-    /// The bytes of a segment, encrypted if they were.
+    /// The bytes of a segment, as captured: possibly encrypted.
     Bytes(&'w [u8]),
-    /// Those of a datagram.
+    /// The bytes of a datagram, as captured.
     Datagram(&'w [u8]),
-    /// So many bytes are missing.
+    /// This many bytes are missing.
     Missing(u64),
 }
 
-/// Something that is no message: what is missing, what is wrong.
+/// Something to report that is not a message, such as missing bytes or an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// What kind of note it is.
+    /// What it is about.
     pub kind: NoteKind,
     /// One line.
     pub text: String,
@@ -238,22 +243,22 @@ pub struct Note {
 pub enum NoteKind {
     /// A conversation was recognised; the text names its ends.
     Opened,
-    /// Bytes are missing in the capture.
+    /// Bytes are missing from the capture.
     Gap,
-    /// Reading goes on behind something that could not be read.
+    /// Decoding resumed after bytes that could not be decoded.
     Resync,
-    /// Something was read, but a definition seems to be of another revision.
+    /// A message was decoded, but its definition seems to be from another revision.
     Warning,
-    /// Something cannot be read.
+    /// Something cannot be decoded.
     Problem,
 }
 
 impl NoteKind {
-    /// All of them.
+    /// Every kind.
     pub const ALL: [Self; 5] =
         [Self::Opened, Self::Gap, Self::Resync, Self::Warning, Self::Problem];
 
-    /// The word in output.
+    /// The word for it in output.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -283,26 +288,28 @@ impl Note {
         Self::new(NoteKind::Opened, text)
     }
 
-    /// Bytes of a stream that are missing.
     pub(crate) fn gap(range: &Range<u64>) -> Self {
-        let text = format!("{} bytes are missing", range.end - range.start);
+        let text = match range.end - range.start {
+            1 => "1 byte is missing".to_owned(),
+            bytes => format!("{bytes} bytes are missing"),
+        };
         Self::new(NoteKind::Gap, text)
     }
 
-    /// Bytes of a stream that were passed over.
     pub(crate) fn resync(skipped: &Range<u64>) -> Self {
         let bytes = skipped.end - skipped.start;
-        let text = format!("reading goes on, {bytes} bytes were passed over");
+        let plural = if bytes == 1 { "" } else { "s" };
+        let text = format!("decoding resumes after {bytes} skipped byte{plural}");
         Self::new(NoteKind::Resync, text)
     }
 
-    /// A definition seems to be of another revision.
+    /// A definition seems to be from another revision.
     #[must_use]
     pub const fn warning(text: String) -> Self {
         Self::new(NoteKind::Warning, text)
     }
 
-    /// Something cannot be read.
+    /// Something cannot be decoded.
     #[must_use]
     pub const fn problem(text: String) -> Self {
         Self::new(NoteKind::Problem, text)
@@ -310,7 +317,31 @@ impl Note {
 }
 
 impl<'i> Item<'i> {
-    /// Appends the dotted name: `auth.AcctLoginRequest`; for notes the word of their kind.
+    /// An item without addresses.
+    #[must_use]
+    pub const fn new(
+        stamp: Stamp,
+        family: &'static str,
+        from: Side,
+        range: Range<u64>,
+        body: ItemBody<'i>,
+    ) -> Self {
+        Self { stamp, family, from, ends: None, range, body, is_whole: Cell::new(None) }
+    }
+
+    /// The same item with the addresses of its conversation.
+    #[must_use]
+    pub(crate) fn with_ends(self, ends: &'i Ends) -> Self {
+        Self { ends: Some(ends), ..self }
+    }
+
+    /// A note in place of this item.
+    #[must_use]
+    pub(crate) fn replaced_by(&self, note: Note) -> Self {
+        Self { body: note.into(), ..self.clone() }
+    }
+
+    /// Appends the dotted name, `auth.AcctLoginRequest`, or the kind of a note.
     pub fn push_name(&self, name: &mut String) {
         match &self.body {
             ItemBody::Message(message) => message.push_name(name),
@@ -319,21 +350,21 @@ impl<'i> Item<'i> {
         }
     }
 
-    /// Appends what a message carries, where its name alone says little; see [`Message::push_inside`].
+    /// Appends the names of the messages inside a message; see [`Message::push_inside`].
     pub fn push_inside(&self, inside: &mut String) {
         if let ItemBody::Message(message) = &self.body {
             message.push_inside(inside);
         }
     }
 
-    /// Appends the number of a message in its family; see [`Message::push_number`].
+    /// Appends a message's number; see [`Message::push_number`].
     pub fn push_number(&self, text: &mut String) {
         if let ItemBody::Message(message) = &self.body {
             message.push_number(text);
         }
     }
 
-    /// What numbers in its fields stand for.
+    /// The meaning of numbers in the fields.
     #[must_use]
     pub fn number_names(&self) -> Option<&dyn NumberNames> {
         match &self.body {
@@ -342,7 +373,7 @@ impl<'i> Item<'i> {
         }
     }
 
-    /// What would show more of it, if something it holds stays closed.
+    /// How to decode a part that is shown as bytes.
     #[must_use]
     pub fn advice(&self) -> Option<Cow<'static, str>> {
         match &self.body {
@@ -351,14 +382,14 @@ impl<'i> Item<'i> {
         }
     }
 
-    /// Whether it is bytes for want of a definition that users have to give, and none of any version
-    /// was given.
+    /// Whether a message is shown as bytes because the user gave no definition of it, in any
+    /// version.
     #[must_use]
     pub fn lacks_definition(&self) -> bool {
         self.message().is_some_and(Message::lacks_definition)
     }
 
-    /// The note, if it is one.
+    /// The note, if the item is one.
     #[must_use]
     pub fn note(&self) -> Option<&Note> {
         match &self.body {
@@ -367,7 +398,7 @@ impl<'i> Item<'i> {
         }
     }
 
-    /// The message or step of setup, if it is one.
+    /// The message or step of connection setup, if the item is one.
     #[must_use]
     pub fn message(&self) -> Option<&'i dyn Message> {
         match self.body {
@@ -376,47 +407,112 @@ impl<'i> Item<'i> {
         }
     }
 
-    /// What only the message's family knows of it; see [`Message::knowledge`].
+    /// Data that only programs aware of the family can use; see [`Message::knowledge`].
     #[must_use]
     pub fn knowledge<T: Any>(&self) -> Option<&'i T> {
         self.message()?.knowledge()?.downcast_ref()
     }
 
-    /// The plain bytes of a message; none for notes.
+    /// The plain bytes of a message; empty for notes.
     #[must_use]
     pub fn bytes(&self) -> &'i [u8] {
         self.message().map_or(&[], |message| message.bytes())
     }
 
-    /// What [`encode`](Self::encode) makes anew from unchanged JSON: the bytes of a message without
-    /// the frame around it, if there is one; none for notes.
+    /// The bytes of a message without its frame; empty for notes. [`encode`](Self::encode) returns
+    /// the same bytes for unchanged JSON.
     #[must_use]
     pub fn body(&self) -> &'i [u8] {
         self.message().map_or(&[], |message| message.body())
     }
 
-    /// The tree of a message, in the memory of an old one; empty for notes.
+    /// The tree of a message, built in the memory of `tree`; empty for notes.
     #[must_use]
     pub fn tree(&self, tree: Tree<'i>, limits: &'i Limits) -> Tree<'i> {
         match &self.body {
-            ItemBody::Message(message) => message.tree(tree, limits),
+            ItemBody::Message(message) => {
+                let tree = message.tree(tree, limits);
+                self.is_whole.set(Some(tree.error().is_none()));
+                tree
+            }
             ItemBody::Note(_) | ItemBody::Wire(_) => tree.recycle(),
         }
     }
 
-    /// Encodes the message anew from its JSON, with the definitions that its tree was made with.
-    /// `fields` is what stands under `fields` of a JSON line, changed or not; unchanged JSON gives
-    /// the [`body`](Self::body). The result is a whole message of the family, plain, as a
-    /// [relay](crate::RelaySession) takes it.
+    /// Whether a message decodes without an error; true for notes. Decodes the message only if no
+    /// tree was built from it before.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let Some(message) = self.message() else { return true };
+        let is_whole = self.is_whole.get().unwrap_or_else(|| message.is_whole());
+        self.is_whole.set(Some(is_whole));
+        is_whole
+    }
+
+    /// Encodes a message from JSON, with the definitions that its tree uses. `fields` is the value
+    /// of `fields` in a JSON line, edited or not. For unchanged JSON the result equals
+    /// [`body`](Self::body). It is a whole plain message, as a [relay](crate::RelaySession) takes
+    /// it.
     ///
     /// # Errors
-    /// Value, for notes, for steps of setup that cannot be encoded, and when the JSON is something
-    /// else.
+    /// Value, for notes, for steps of connection setup that cannot be encoded, and if the JSON does
+    /// not fit.
     pub fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
         match &self.body {
             ItemBody::Message(message) => message.encode(fields),
             ItemBody::Note(note) => Err(Error::value("a message", note.kind.name())),
-            ItemBody::Wire(_) => Err(Error::value("a message", "a piece of a stream")),
+            ItemBody::Wire(_) => Err(Error::value("a message", "captured bytes")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message that counts how often it is decoded.
+    #[derive(Debug, Default)]
+    struct Counted(Cell<u32>);
+
+    impl Message for Counted {
+        fn push_name(&self, _: &mut String) {}
+
+        fn bytes(&self) -> &[u8] {
+            &[]
+        }
+
+        fn is_message(&self) -> bool {
+            true
+        }
+
+        fn is_whole(&self) -> bool {
+            self.0.set(self.0.get() + 1);
+            false
+        }
+
+        fn tree<'t>(&'t self, tree: Tree<'t>, _: &'t Limits) -> Tree<'t> {
+            self.0.set(self.0.get() + 1);
+            let mut tree = tree.recycle();
+            tree.set_error(Error::value("a whole message", "half of one"));
+            tree
+        }
+
+        fn encode(&self, _: &Json) -> Result<Vec<u8>> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn a_message_is_decoded_once() {
+        for builds_tree in [true, false] {
+            let message = Counted::default();
+            let body = ItemBody::Message(&message);
+            let item = Item::new(Stamp::default(), "toy", Side::Client, 0..0, body);
+            if builds_tree {
+                let _ = item.tree(Tree::new(), &Limits::DEFAULT);
+            }
+            assert!(!item.is_whole() && !item.is_whole());
+            assert_eq!(message.0.get(), 1);
         }
     }
 }

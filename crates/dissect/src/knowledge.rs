@@ -1,14 +1,15 @@
-//! What users know: keys, and definitions of messages. Each family keeps its own part.
+//! Keys, definitions and facts: what sessions know besides the bytes they read. Each family keeps
+//! its own part.
 
 use core::any::Any;
 use core::fmt;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// One part of what users know, by its type.
+/// One part, identified by its type.
 type Part = Arc<dyn Any + Send + Sync>;
 
-/// Parts of different types, each there at most once.
+/// At most one part of each type.
 #[derive(Clone, Default)]
 struct Parts(Vec<Part>);
 
@@ -23,7 +24,7 @@ impl Parts {
 
     fn set<T: Any + Send + Sync>(&mut self, part: Arc<T>) {
         match self.0.iter_mut().find(|part| part.is::<T>()) {
-            Some(place) => *place = part,
+            Some(slot) => *slot = part,
             None => self.0.push(part),
         }
     }
@@ -32,9 +33,9 @@ impl Parts {
         &mut self,
         change: impl FnOnce(&mut T) -> R,
     ) -> R {
-        // Taken out for the change, so that it need not be copied when nobody else has it.
-        let place = self.0.iter().position(|part| part.is::<T>());
-        let part = place.map(|place| self.0.swap_remove(place));
+        // Removed during the change: a part that nobody else holds is then changed without a copy.
+        let slot = self.0.iter().position(|part| part.is::<T>());
+        let part = slot.map(|slot| self.0.swap_remove(slot));
         let part = part.and_then(|part| part.downcast::<T>().ok());
         let mut part = part.unwrap_or_default();
         let outcome = change(Arc::make_mut(&mut part));
@@ -46,30 +47,31 @@ impl Parts {
 macro_rules! knowledge {
     ($name:ident) => {
         impl $name {
-            /// A part, shared; `None` when no family put it there.
+            /// A shared part; `None` if it was never set.
             #[must_use]
             pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
                 self.parts.get()
             }
 
-            /// A part, shared; its default when no family put it there.
+            /// A shared part; its default if it was never set.
             #[must_use]
             pub fn part<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
                 self.parts.get().unwrap_or_default()
             }
 
-            /// A part, borrowed; `None` when no family put it there.
+            /// A borrowed part; `None` if it was never set.
             #[must_use]
             pub fn get_ref<T: Any>(&self) -> Option<&T> {
                 self.parts.get_ref()
             }
 
-            /// Puts a part there, in the place of the one of its type.
+            /// Sets a part, replacing the previous one of its type.
             pub fn set<T: Any + Send + Sync>(&mut self, part: T) {
                 self.parts.set(Arc::new(part));
             }
 
-            /// Changes a part; it is copied if it is shared, and begins with its default.
+            /// Changes a part, copying it if it is shared. A part that was never set starts as its
+            /// default.
             pub fn edit<T: Any + Send + Sync + Clone + Default, R>(
                 &mut self,
                 change: impl FnOnce(&mut T) -> R,
@@ -87,7 +89,7 @@ macro_rules! knowledge {
     };
 }
 
-/// Secrets that decrypt traffic and files: a part for every family that has any.
+/// Secrets that decrypt traffic and files, with a part for each family that has any.
 ///
 /// ```
 /// use worldwire_dissect::Keys;
@@ -112,8 +114,8 @@ impl Keys {
     }
 }
 
-/// What users know of messages, over what is built in: a part for every family that has
-/// definitions. One part says which families there are.
+/// Definitions of messages, built in and from the user, with a part for each family that has any.
+/// One part is the list of families.
 #[derive(Clone)]
 pub struct Definitions {
     parts: Parts,
@@ -122,27 +124,27 @@ pub struct Definitions {
 knowledge! { Definitions }
 
 impl Definitions {
-    /// Without any part; the registry fills it.
+    /// Definitions without any part, which the registry then adds.
     pub(crate) fn empty() -> Self {
         Self { parts: Parts::default() }
     }
 }
 
-/// What conversations tell each other: facts that one learned and another needs, such as the key
-/// of a connection that was agreed upon on another one.
+/// Facts that one conversation states and another needs, such as a connection's key that was agreed
+/// on another connection.
 ///
-/// A conversation [states](crate::Session::facts) a fact under a name of its family's choice. Facts
-/// become known in the order of the capture. A conversation that [waits](crate::Session::waits)
-/// [learns](crate::Session::learn) everything that is known so far right behind the packet that
-/// made it wait, and every later fact right behind the packet that stated it. Of several that wait,
-/// the one with the lower number learns first.
+/// A conversation [states](crate::Session::facts) a fact under a name that its family chooses.
+/// Facts take effect in capture order. A conversation that [waits](crate::Session::waits)
+/// immediately [learns](crate::Session::learn) all facts known so far. After that it learns each
+/// new fact right after the packet that stated it. If several conversations wait, the one with the
+/// lowest number learns first.
 ///
-/// A session therefore must not guess while it lacks a fact. It keeps what came, within bounds,
-/// waits, and reads it when it learns. Then what comes out, and in which order, depends neither on
-/// the number of threads nor on the size of batches. For the same reason a name should stand for
-/// one value: a key that is agreed upon anew is a new fact with a name of its own.
+/// A session must not guess a fact it lacks. It holds its input, within bounds, until it learns the
+/// fact. This makes the output independent of the number of threads and the size of batches. For
+/// the same reason a name should have only one value: a renegotiated key is a new fact with a new
+/// name.
 ///
-/// A conversation that is closed while it waits still learns what is stated behind its end.
+/// A conversation that closes while it waits still learns later facts.
 #[derive(Clone, Default)]
 pub struct Facts {
     known: HashMap<(&'static str, String), Part>,
@@ -152,19 +154,19 @@ pub struct Facts {
 /// Something that one conversation learned and another may need.
 #[derive(Clone)]
 pub struct Fact {
-    /// Whose it is.
+    /// The family that states it.
     pub family: &'static str,
-    /// What it is about, as the family writes it: `session 7`.
+    /// What it is about, in the family's own words: `session 7`.
     pub name: String,
-    /// What was learned.
+    /// The value.
     pub value: Arc<dyn Any + Send + Sync>,
 }
 
-/// The most facts that are remembered; what comes beyond is forgotten.
+/// How many facts are remembered. Further ones are dropped.
 const MAX_FACTS: usize = 65_536;
 
 impl Facts {
-    /// Adds a fact. Of two with one name the later counts.
+    /// Adds a fact, replacing an earlier one of the same name.
     pub fn state(&mut self, fact: Fact) {
         let key = (fact.family, fact.name);
         if self.known.len() < MAX_FACTS || self.known.contains_key(&key) {
@@ -173,24 +175,24 @@ impl Facts {
         }
     }
 
-    /// How many facts were stated, those included that gave way to later ones.
+    /// How many facts were stated, including replaced ones.
     pub(crate) fn stated(&self) -> u64 {
         self.stated
     }
 
-    /// What is known under a name.
+    /// The value of a fact.
     #[must_use]
     pub fn get<T: Any>(&self, family: &'static str, name: &str) -> Option<&T> {
         self.known.get(&(family, name.to_owned()))?.downcast_ref()
     }
 
-    /// Everything of one type that a family's conversations stated, in no order.
+    /// All facts of one type that a family's conversations stated, in no particular order.
     pub fn all<T: Any>(&self, family: &'static str) -> impl Iterator<Item = &T> {
         let own = self.known.iter().filter(move |((whose, _), _)| *whose == family);
         own.filter_map(|(_, value)| value.downcast_ref())
     }
 
-    /// Whether nothing is known.
+    /// Whether no fact was stated.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_fact_counts() {
+    fn later_facts_replace_earlier_ones() {
         let mut facts = Facts::default();
         for value in [1_u32, 2] {
             let name = "session 7".to_owned();

@@ -1,5 +1,8 @@
-//! The one crate that knows all families. It finds codecs by name, recognises conversations by
-//! content, runs the filter language, and writes text and JSON lines.
+//! Dissects the traffic of all supported families: finds codecs by name, recognises conversations
+//! by content, runs the filter language, and writes text and JSON lines.
+//!
+//! Each family is a feature: `ki`, `mxo`, `tera` and `uru`, all on by default. A program for one
+//! world needs only one of them.
 //!
 //! ```
 //! use worldwire_core::{Limits, Side};
@@ -23,54 +26,61 @@
 //! | module or type | what it is |
 //! | --- | --- |
 //! | [`Codec`] | decodes a blob to a tree, and encodes JSON back to bytes |
-//! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes of its conversations |
-//! | [`Family`], [`Families`] | what there is to know of a family; the list of them |
-//! | [`Session`], [`RelaySession`] | a conversation that is read or relayed, free of captures |
-//! | [`Watched`], [`Interpreter`] | either of them, made of a family's connection and what turns its pieces into items |
-//! | [`Sink`] | collects the text or the values that items become |
-//! | [`Defect`] | a panic that was caught, as a report |
+//! | [`Dissection`] | turns a capture into [`Item`]s: messages and notes |
+//! | [`Family`], [`Families`] | the protocol of one family; the list of families |
+//! | [`Vocabulary`] | a family's names, for filters and help |
+//! | [`Session`], [`RelaySession`] | reads or relays one conversation, without a capture |
+//! | [`Watched`], [`Interpreter`] | make both from a family's connection |
+//! | [`Sink`] | collects the text or values that items are turned into |
+//! | [`Defect`] | a caught panic, as a report |
 //! | [`filter`] | selects items |
-//! | [`Format`] | writes items as text and as JSON lines |
-//! | [`Line`] | such a line of JSON, which can be encoded |
-//! | [`Definitions`] | layouts of messages, from files that users supply |
+//! | [`Format`] | writes items as text or JSON lines |
+//! | [`Line`] | a message as such a JSON line, to be encoded |
+//! | [`Definitions`] | layouts of messages, built in and from the user's files |
 //! | [`Keys`] | secrets that decrypt traffic |
-//! | [`Facts`] | what conversations tell each other |
+//! | [`Facts`] | facts that conversations share |
 
 mod codec;
 mod conversation;
 mod counts;
 mod defect;
 mod dissection;
+mod families;
 mod family;
 pub mod filter;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 mod item;
+#[cfg(feature = "ki")]
 mod ki;
 mod knowledge;
 mod line;
+#[cfg(feature = "mxo")]
 mod mxo;
 mod overview;
 mod registry;
 mod render;
 mod session;
 mod sink;
+#[cfg(feature = "tera")]
 mod tera;
+#[cfg(feature = "uru")]
 mod uru;
+mod vocabulary;
 
 pub use codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 pub use counts::Counts;
 pub use defect::{Defect, catch_defect, quiet_defects};
 pub use dissection::{Dissection, Feed, Options, Scratch};
-pub use family::{
-    BEGINNING, ClassRow, Families, Family, HeldPiece, MessageNames, Opening, Prepared, Start,
-    ValueNames, Verdict,
-};
+pub use families::Families;
+pub use family::{BEGINNING, Family, HeldPiece, Opening, Prepared, Start, Verdict};
 pub use item::{Ends, Item, ItemBody, Message, Note, NoteKind, Stamp, Time, Wire};
+#[cfg(feature = "ki")]
 pub use ki::KiObjects;
 pub use knowledge::{Definitions, Fact, Facts, Keys};
 pub use line::{Blob, Line};
+#[cfg(feature = "mxo")]
 pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};
 pub use registry::KeysError;
@@ -79,5 +89,8 @@ pub use worldwire_core::connection::Decision;
 
 pub use session::{Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
+#[cfg(feature = "tera")]
 pub use tera::TeraDefinitions;
+#[cfg(feature = "uru")]
 pub use uru::UruDefinitions;
+pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};

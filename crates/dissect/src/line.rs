@@ -1,35 +1,32 @@
-//! Lines of JSON, as [`Format`](crate::Format) writes them, back to bytes.
+//! A message as a line of JSON, which [`Format`](crate::Format) writes and users can edit.
 
-use worldwire_core::json::Object;
-use worldwire_core::json::{Json, bytes, expected};
+use worldwire_core::json::{Json, Object, bytes, expected};
 use worldwire_core::{Error, Result, Side};
 
-use crate::codec::{Codec, CodecOptions};
-use crate::family::{Families, Family};
 use crate::item::NoteKind;
 
 /// A message as a line of JSON shows it: `{"family":"uru","from":"client","name":...,"fields":...}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'l> {
-    /// Who sent it.
+    /// The sender.
     pub from: Side,
     /// The dotted name: `auth.AcctLoginRequest`.
     pub name: &'l str,
-    /// Its fields.
+    /// The fields.
     pub fields: &'l Json,
-    /// The whole line, for what a family has to say beside that.
+    /// The whole line. Some families need more members than the ones above.
     pub members: &'l Object,
 }
 
-/// A codec, and the JSON that it encodes.
+/// The name of a codec, and the JSON that it encodes.
 pub type Blob = (&'static str, Json);
 
 impl<'l> Line<'l> {
     /// Reads a line. `None` for a note, which has no bytes.
     ///
     /// # Errors
-    /// Value, for anything but a line of a dissection, and for a message that could not be read
-    /// whole and comes without its bytes.
+    /// Value, for anything but a line of a dissection, and for a message with an error that lacks
+    /// its `payload`.
     pub fn parse(json: &'l Json) -> Result<Option<Self>> {
         const WANTED: &str = "a line of `dissect --json`";
         let members = json.as_object().ok_or_else(|| expected(WANTED, json))?;
@@ -52,61 +49,23 @@ impl<'l> Line<'l> {
         };
         let fields = members.get("fields").ok_or_else(|| Error::value(WANTED, "no `fields`"))?;
         if members.contains_key("error") && !members.contains_key("payload") {
-            return Err(Error::value("a whole message", "one that could not be read")
+            return Err(Error::value("a complete message", "one with an error")
                 .inside("error")
                 .about(name.to_owned()));
         }
         Ok(Some(Self { from, name, fields, members }))
     }
 
-    /// The bytes of the message. Unchanged JSON gives the bytes that were read, decrypted and without
-    /// the frame around them; definitions that choose a build choose it here too. A message that
-    /// could not be read whole is its `payload`, whatever its fields say. `None` for a step of
-    /// setup that is no message.
-    ///
-    /// # Errors
-    /// Value, for a family or message that is not known, and fields that the message does not have.
-    pub fn encode(&self, options: &CodecOptions<'_>) -> Result<Option<Vec<u8>>> {
-        if let (Some(_), Some(payload)) = (self.members.get("error"), self.members.get("payload")) {
-            let payload = bytes(payload).map_err(|error| error.inside("payload"));
-            return payload.map(Some).map_err(|error| error.about(self.name.to_owned()));
-        }
-        let blob = self.blob(options.definitions.families())?;
-        let options = CodecOptions { from: self.from, ..*options };
-        let encode = |(codec, json)| Codec::named(codec)?.encode(json, &options);
-        blob.map(encode).transpose().map_err(|error| {
-            let advice = self.family(options.definitions.families()).ok();
-            match advice.and_then(|family| family.advice_on(self.name, options.definitions)) {
-                Some(advice) => error.hint(advice),
-                None => error,
-            }
-        })
+    /// The bytes of a message that was shown with an error. `None` for a message without one.
+    pub(crate) fn payload_of_error(&self) -> Option<Result<Vec<u8>>> {
+        self.members.get("error")?;
+        let payload = bytes(self.members.get("payload")?);
+        Some(payload.map_err(|error| error.inside("payload").about(self.name.to_owned())))
     }
 
-    /// The codec of the message, and the JSON that it takes. `None` for a step of setup without a
-    /// codec.
-    ///
-    /// # Errors
-    /// As [`encode`](Self::encode), for a family or message that is not known.
-    pub fn blob(&self, families: Families) -> Result<Option<Blob>> {
-        let family = self.family(families)?;
-        family.blob(self).map_err(|error| error.about(self.name.to_owned()))
-    }
-
-    fn family(&self, families: Families) -> Result<&'static dyn Family> {
-        let family = match self.members.get("family") {
-            Some(Json::String(family)) => families.named(family),
-            other => {
-                let found = other.map_or_else(|| "none".to_owned(), ToString::to_string);
-                Err(Error::value("the name of a family", found))
-            }
-        };
-        family.map_err(|error| error.inside("family"))
-    }
-
-    /// What is wrong with a line whose name begins otherwise than those of messages.
+    /// The error for a name that does not look like a message of the line's family.
     #[must_use]
     pub fn no_message(&self) -> Error {
-        Error::value("a message that can be encoded by itself", format!("`{}`", self.name))
+        Error::value("a message that can be encoded", format!("`{}`", self.name))
     }
 }

@@ -1,4 +1,4 @@
-//! Conversations as a whole, and all of them together.
+//! Summaries of one conversation, and of all of them.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,62 +7,63 @@ use crate::counts::Counts;
 use crate::family::Family;
 use crate::item::Time;
 
-/// What can be said of a conversation as a whole.
+/// A summary of one conversation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Overview {
-    /// Its number.
+    /// Its number, counted from 0.
     pub stream: u64,
-    /// The client: the end that opened it, unless what was said shows otherwise.
+    /// The client: the end that opened the connection, unless its content shows otherwise.
     pub client: SocketAddr,
-    /// The other end.
+    /// The server.
     pub server: SocketAddr,
     /// Whether it is UDP; otherwise it is TCP.
     pub datagrams: bool,
     /// Whether its first packets are missing.
     pub midstream: bool,
-    /// Whose it is, if that is known.
+    /// Its family, once recognised.
     pub family: Option<&'static dyn Family>,
-    /// When it began.
+    /// The time of the first packet.
     pub first: Time,
-    /// When its last packet came.
+    /// The time of the last packet.
     pub last: Time,
-    /// Bytes of payload from client and server.
+    /// Payload bytes from client and server.
     pub bytes: [u64; 2],
-    /// Messages by dotted name, from client and server.
+    /// Messages by dotted name and sender.
     pub messages: Counts,
-    /// The same of messages that carry others, by their name and what is inside:
-    /// `game.PropagateBuffer plNetMsgGameMessage pfKIMsg`.
+    /// Messages that contain others, by name and content: `game.PropagateBuffer plNetMsgGameMessage
+    /// pfKIMsg`.
     pub inside: Counts,
-    /// What could not be read.
+    /// How many problems were reported, undecodable messages included.
     pub problems: u64,
-    /// Holes in the capture.
+    /// How many gaps the capture has.
     pub gaps: u64,
-    /// The keys that it was read with, as a part of a key file that opens it without the secrets of
-    /// servers and accounts; for those who [ask](crate::Options::secrets), once it is over.
+    /// The keys it was read with, as part of a key file. They decrypt it without the secrets of its
+    /// server or account. Only set after the end, and only if [requested](crate::Options::secrets).
     pub secrets: Option<String>,
 }
 
 impl Overview {
-    /// What was said shows that the end that opened it is the server. Messages know their sides.
+    /// Swaps client and server, because the content shows that the server opened the connection.
+    /// Message counts need no swap.
     pub(crate) fn swap(&mut self) {
         core::mem::swap(&mut self.client, &mut self.server);
         self.bytes.reverse();
     }
 }
 
-/// What was read in all.
+/// A summary of all conversations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// All conversations.
+    /// How many there are.
     pub conversations: u64,
-    /// Those that were recognised.
+    /// How many were recognised.
     pub recognised: u64,
-    /// Messages.
+    /// How many messages.
     pub messages: u64,
-    /// What could not be read.
+    /// How many problems, undecodable messages included.
     pub problems: u64,
-    /// Holes in the capture.
+    /// How many gaps.
     pub gaps: u64,
 }
 

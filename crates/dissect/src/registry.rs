@@ -1,60 +1,56 @@
-//! The families that worldwire comes with, and what is asked of all of them.
+//! The built-in families, and what uses all of them together.
 
 use std::fmt;
 
-use worldwire_core::{Diagnostic, Error, FieldInfo, Names, Result};
+use worldwire_core::{Diagnostic, FieldInfo, Names, Result};
 
 use crate::codec::Codec;
-use crate::family::{ClassRow, Families, Family};
+use crate::families::Families;
+use crate::family::Family;
 use crate::knowledge::{Definitions, Keys};
-use crate::{ki, mxo, tera, uru};
+use crate::vocabulary::ClassRow;
 
-/// Every family, in the order in which they are asked about a conversation.
-static STANDARD: &[&dyn Family] = &[&ki::Ki, &mxo::Mxo, &tera::Tera, &uru::Uru];
+/// The built-in families, in the order in which they are asked to recognise a conversation.
+static STANDARD: &[&dyn Family] = &[
+    #[cfg(feature = "ki")]
+    &crate::ki::Ki,
+    #[cfg(feature = "mxo")]
+    &crate::mxo::Mxo,
+    #[cfg(feature = "tera")]
+    &crate::tera::Tera,
+    #[cfg(feature = "uru")]
+    &crate::uru::Uru,
+];
 
 impl Families {
-    /// The families that worldwire comes with.
+    /// The built-in families, as far as their features are enabled.
     #[must_use]
     pub const fn standard() -> Self {
-        Self::of(STANDARD)
-    }
-
-    /// The codec of that name.
-    ///
-    /// # Errors
-    /// Value, with the nearest known name.
-    pub fn codec(self, name: &str) -> Result<&'static Codec> {
-        self.codecs().find(|codec| codec.name == name).ok_or_else(|| {
-            let error = Error::value("the name of a codec", format!("\"{name}\""));
-            match worldwire_core::nearest(name, self.codecs().map(|codec| codec.name)) {
-                Some(near) => error.hint(format!("did you mean \"{near}\"?")),
-                None => error.hint("`worldwire codecs` lists them"),
-            }
-        })
+        Self::new(STANDARD)
     }
 }
 
 impl Codec {
-    /// All codecs of the standard families, by family and name.
+    /// All codecs of the built-in families, by family and name.
     pub fn all() -> impl Iterator<Item = &'static Self> {
         Families::standard().codecs()
     }
 
-    /// The codec of that name.
-    ///
-    /// # Errors
-    /// Value, with the nearest known name.
+    /// The codec of that name; the error suggests the nearest known name.
     pub fn named(name: &str) -> Result<&'static Self> {
         Families::standard().codec(name)
     }
 
-    /// The classes of objects that it reads; none for most codecs.
+    /// The classes of objects that the codec reads. Most codecs have none.
     #[must_use]
     pub fn classes(&self) -> Vec<ClassRow> {
-        Families::standard().iter().flat_map(|family| family.classes(self.name)).collect()
+        Families::standard()
+            .iter()
+            .flat_map(|family| family.vocabulary().classes(self.name))
+            .collect()
     }
 
-    /// The types in the layout of one of its fields whose values have names.
+    /// The types in a field's layout whose values have names.
     pub fn named_types(
         &self,
         layout: &str,
@@ -62,58 +58,56 @@ impl Codec {
         let own =
             |family: &&dyn Family| family.codecs().iter().any(|codec| codec.name == self.name);
         let family = Families::standard().iter().find(own);
-        let types = family.map_or(&[][..], |family| family.named_types());
+        let types = family.map_or(&[][..], |family| family.vocabulary().named_types());
         let has = |name: &str| layout.split(|c: char| !c.is_alphanumeric()).any(|it| it == name);
         types.iter().copied().filter(move |(name, _)| has(name))
     }
 
-    /// The fields of a format that is no message; none where nobody wrote them down.
+    /// The fields of a format that is not a message; empty if they are undocumented.
     #[must_use]
     pub fn layout(&self) -> Vec<FieldInfo> {
-        Families::standard().iter().flat_map(|family| family.layout(self.name)).collect()
+        Families::standard()
+            .iter()
+            .flat_map(|family| family.vocabulary().layout(self.name))
+            .collect()
     }
 }
 
 impl Keys {
-    /// Reads a key file. One file can hold the keys of several families; each reads its own part,
-    /// in the project's own TOML form and in every spelling that the family knows.
+    /// Reads a key file. One file can hold the keys of several families. Each family reads its own
+    /// part, in worldwire's TOML format and in every other format it supports.
     ///
     /// # Errors
-    /// All faults of the file, each with line and column; [`KeysError::NoKeyFile`] when most of its
-    /// lines are at fault, [`KeysError::Nothing`] when it holds no key at all.
+    /// All faults of the file, each with line and column. [`KeysError::NotAKeyFile`] if most lines
+    /// are faulty, [`KeysError::Empty`] if it has no keys.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
         Self::parse_for(Families::standard(), text)
     }
 
     /// Reads a key file for these families.
-    ///
-    /// # Errors
-    /// As [`Self::parse`].
     pub fn parse_for(families: Families, text: &str) -> Result<Self, KeysError> {
         let mut keys = Self::none();
         keys.add_for(families, text)?;
         Ok(keys)
     }
 
-    /// Reads another key file, over what is there. What one file may say once, several may say
-    /// only alike.
+    /// Adds the keys of another file. Two files may repeat a key, but not contradict each other.
     ///
     /// # Errors
-    /// As [`Self::parse`], and what contradicts what is there. Parts of the file may have been
-    /// added then.
+    /// As [`Self::parse`], and any contradiction. Parts of the file may then have been added.
     pub fn add(&mut self, text: &str) -> Result<(), KeysError> {
         self.add_for(Families::standard(), text)
     }
 
     fn add_for(&mut self, families: Families, text: &str) -> Result<(), KeysError> {
-        // Some editors put a byte-order mark in front.
+        // Some editors put a byte-order mark first.
         let text = text.trim_start_matches('\u{feff}');
         let mut found = false;
         for family in families.iter() {
             let part = family.read_keys(text, self);
             found |= part.map_err(|faults| KeysError::of(text, faults))?;
         }
-        if found { Ok(()) } else { Err(KeysError::Nothing) }
+        if found { Ok(()) } else { Err(KeysError::Empty) }
     }
 }
 
@@ -121,27 +115,27 @@ impl Keys {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeysError {
-    /// The part of a family has faults: a line each.
+    /// A family's part of the file has faults, one line each.
     Faults(Vec<String>),
-    /// It is some other file: so many of its lines cannot be read.
-    NoKeyFile {
-        /// The lines.
+    /// Most of its lines cannot be read, so it is not a key file.
+    NotAKeyFile {
+        /// How many lines cannot be read.
         lines: usize,
     },
-    /// There is no key in the file.
-    Nothing,
+    /// The file has no keys.
+    Empty,
 }
 
 impl KeysError {
-    /// The error for a text with these faults. One that has little but faults is something else
-    /// and merely looks like a key file in a line or two.
+    /// The error for a text with these faults. If little else is in it, the file is something else
+    /// and only resembles a key file in a line or two.
     fn of(text: &str, faults: Vec<String>) -> Self {
-        /// A key file in which everything is wrong has fewer.
+        /// Even a key file with a fault in every line has fewer.
         const MANY: usize = 16;
         let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
         let count = faults.len();
         if count > MANY && count > lines / 2 {
-            Self::NoKeyFile { lines: count }
+            Self::NotAKeyFile { lines: count }
         } else {
             Self::Faults(faults)
         }
@@ -152,14 +146,14 @@ impl fmt::Display for KeysError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Faults(faults) => f.write_str(&faults.join("\n")),
-            Self::NoKeyFile { lines } => write!(
+            Self::NotAKeyFile { lines } => write!(
                 f,
                 "not a key file: {lines} of its lines cannot be read; a key file has tables such \
                  as `[uru.auth]` and `[[ki.login]]`, or lines such as `Key.Auth.N = ...`"
             ),
-            Self::Nothing => f.write_str(
-                "wanted keys, in tables such as `[uru.auth]`, `[[ki.login]]` and `[[mxo.session]]` \
-                 or lines such as `Key.Auth.N = ...`, found none",
+            Self::Empty => f.write_str(
+                "the file has no keys; a key file has tables such as `[uru.auth]`, `[[ki.login]]` \
+                 and `[[mxo.session]]`, or lines such as `Key.Auth.N = ...`",
             ),
         }
     }
@@ -174,13 +168,13 @@ impl Default for Definitions {
 }
 
 impl Definitions {
-    /// What is built in, and nothing else.
+    /// The built-in definitions of the built-in families.
     #[must_use]
     pub fn built_in() -> Self {
         Self::built_in_for(Families::standard())
     }
 
-    /// What is built into these families.
+    /// The built-in definitions of these families.
     #[must_use]
     pub fn built_in_for(families: Families) -> Self {
         let mut definitions = Self::none_for(families);
@@ -188,7 +182,7 @@ impl Definitions {
         definitions
     }
 
-    /// Nothing, not even what is built in, for these families.
+    /// No definitions at all, for these families.
     #[must_use]
     pub fn none_for(families: Families) -> Self {
         let mut definitions = Self::empty();
@@ -196,30 +190,30 @@ impl Definitions {
         definitions
     }
 
-    /// The families that there are.
+    /// The families that these definitions are for.
     #[must_use]
     pub fn families(&self) -> Families {
         self.get_ref().copied().unwrap_or(Families::standard())
     }
 
-    /// Nothing, not even what is built in.
+    /// No definitions at all.
     #[must_use]
     pub fn none() -> Self {
         Self::none_for(Families::standard())
     }
 
-    /// Whether a file may hold definitions, by its name alone.
+    /// Whether a file of this name can hold definitions.
     #[must_use]
     pub fn may_be_in(&self, name: &str) -> bool {
         self.families().iter().any(|family| family.may_define(name))
     }
 
-    /// Reads files, told by their names (with folders) and contents. `None` when none of them holds
-    /// definitions of a known kind; else all that is to be said about them. Type lists of KI are
-    /// compiled elsewhere, see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
+    /// Adds definitions from files, given as name with directories and content. Returns all errors
+    /// and warnings, or `None` if no file holds definitions of a known kind. KI's type lists are
+    /// compiled separately, see [`KiObjects::set_classes`](crate::KiObjects::set_classes).
     ///
-    /// Files that belong together have to come together: TERA's definitions can include each
-    /// other. What came before stays, and gives way to files of the same name.
+    /// Files that depend on each other, such as TERA definitions with includes, must come in one
+    /// call. A file replaces an earlier one of the same name.
     pub fn add<N: AsRef<str>, B: AsRef<[u8]>>(
         &mut self,
         files: impl IntoIterator<Item = (N, B)>,
@@ -227,16 +221,16 @@ impl Definitions {
         let files: Vec<(N, B)> = files.into_iter().collect();
         let files: Vec<(&str, &[u8])> =
             files.iter().map(|(name, bytes)| (name.as_ref(), bytes.as_ref())).collect();
-        let said = self.families().iter().filter_map(|family| family.define(&files, self));
-        said.reduce(|mut all, more| {
+        let diagnostics = self.families().iter().filter_map(|family| family.define(&files, self));
+        diagnostics.reduce(|mut all, more| {
             all.extend(more);
             all
         })
     }
 }
 
-/// What is built in and a little of TERA and Uru, once for all fuzz runs: making it takes longer than a
-/// run.
+/// Built-in definitions plus a few for TERA and Uru. Built once for all fuzz runs, because building
+/// takes longer than a run.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn definitions() -> &'static Definitions {
     static DEFINITIONS: std::sync::LazyLock<Definitions> = std::sync::LazyLock::new(|| {
@@ -264,13 +258,13 @@ mod tests {
     use crate::codec::CodecOptions;
 
     #[test]
-    fn keys_behind_a_byte_order_mark_are_read() {
+    fn a_byte_order_mark_before_keys_is_ignored() {
         let text = "\u{feff}[[mxo.session]]\nkey = \"000102030405060708090a0b0c0d0e0f\"\n";
         assert_eq!(Keys::parse(text).err(), None);
     }
 
     #[test]
-    fn another_file_is_told_in_one_line() {
+    fn other_files_are_refused_in_one_line() {
         let readme = include_str!("../../../README.md");
         let error = Keys::parse(readme).unwrap_err().to_string();
         let is_short = error.lines().count() == 1;
@@ -287,7 +281,7 @@ mod tests {
         &[0x6b, 2, 0, 0, 0, 0, 64, 0, 0, 0, 2, 6, 0, 0, 0, 0x64, 3, 0xff, 0xff, 0xff, 0xff, 0];
 
     #[test]
-    fn a_class_that_is_no_net_message_and_what_does_not_inflate_say_so() {
+    fn bad_classes_and_bad_deflate_are_reported() {
         let (keys, limits, definitions) = (Keys::none(), Limits::DEFAULT, Definitions::built_in());
         let options = CodecOptions {
             from: Side::Client,
@@ -301,25 +295,25 @@ mod tests {
             (BAD_DEFLATE, "message.stream"),
         ] {
             let alone = Codec::named("uru.net-message").unwrap().decode(bytes, &options);
-            let said = alone.error().unwrap().to_string();
-            assert!(said.contains(wanted), "{said}");
-            // The bytes are there all the same.
+            let text = alone.error().unwrap().to_string();
+            assert!(text.contains(wanted), "{text}");
+            // The bytes are shown nevertheless.
             assert!(alone.find("message").is_some());
 
-            // Inside a message of the connection it costs no more than itself.
+            // Inside a message, only this field is affected.
             let mut buffer = vec![2, 0];
             buffer.extend([bytes[0], bytes[1], 0, 0, u8::try_from(bytes.len()).unwrap(), 0, 0, 0]);
             buffer.extend(bytes);
             let inside = Codec::named("uru.game").unwrap().decode(&buffer, &options);
             assert_eq!(inside.error(), None);
-            let said = inside.remarks().first().unwrap().to_string();
+            let text = inside.remarks().first().unwrap().to_string();
             let wanted = if wanted.contains("stream") { "data" } else { wanted };
-            assert!(said.contains(wanted), "{said}");
+            assert!(text.contains(wanted), "{text}");
         }
     }
 
     #[test]
-    fn the_json_of_half_a_message_is_refused() {
+    fn the_json_of_a_partial_message_is_refused() {
         let mut definitions = Definitions::built_in();
         definitions.add([("S_A.1.def", "int32 a\nint32 b\n"), ("protocol.1.map", "S_A = 5\n")]);
         let (keys, limits) = (Keys::none(), Limits::DEFAULT);
@@ -327,7 +321,7 @@ mod tests {
             ("tera.packet", &[8, 0, 5, 0, 1, 0, 0, 0][..]),
             ("ki.dml", &[7, 20, 6, 0, 1, 0]),
             ("uru.auth", &[1, 0, 0x96]),
-            // A record, a text and a list, each a value by itself.
+            // The top-level value is a record, a text or a list.
             ("uru.net-message", &[0x6b, 2, 1, 0]),
             // An abstract class, an unknown one, and a payload that does not inflate.
             ("uru.net-message", &[0x5e, 2, 0, 0, 0, 0]),

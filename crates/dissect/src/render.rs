@@ -1,4 +1,4 @@
-//! What was dissected, as text for people and as JSON lines for programs.
+//! Writes items as text for people, and as JSON lines for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,40 +10,40 @@ use worldwire_core::{NodeRef, Tree, Value};
 
 use crate::item::{Item, NoteKind, NumberNames, Time};
 
-/// How items are written.
+/// How to write items.
 #[derive(Clone, Copy, Debug)]
 pub enum Format {
-    /// A line for every item and, unless brief, its fields below it.
+    /// A line for each item, with its fields below unless `brief` is set.
     Text {
-        /// Only the line.
+        /// Write only the line.
         brief: bool,
-        /// How fields are shown.
+        /// How to show fields.
         style: TextStyle,
-        /// Whether the line begins with the time since the first packet.
+        /// Start the line with the time since the first packet.
         time: bool,
     },
-    /// A JSON object a line.
+    /// A JSON object per line.
     ///
     /// | key | value |
     /// | --- | --- |
     /// | `time` | seconds since 1970 with nine digits, of the packet that completed the item |
-    /// | `packet` | that packet's number, counted from 1; missing where there are no packets |
+    /// | `packet` | the number of that packet, counted from 1; absent if the source has no packets |
     /// | `stream` | the conversation, counted from 0 |
-    /// | `src`, `srcport`, `dst`, `dstport` | who sent it, and to whom; missing where there are no addresses |
+    /// | `src`, `srcport`, `dst`, `dstport` | sender and recipient; absent if the source has no addresses |
     /// | `family` | `uru`, ... |
     /// | `from` | `client` or `server` |
-    /// | `name` | the dotted message name; `opened`, `gap`, `resync`, `warning` or `problem` for what is no message |
-    /// | `fields` | the message's fields; for what is no message `{"what": "..."}` |
-    /// | `range` | first byte and byte behind the last in the sender's stream |
-    /// | `error` | only there when the message could not be read to its end |
-    /// | `payload` | only there with `error`: the message's bytes, without the frame around them |
-    /// | `players` | only there when numbers in the fields are those of players whose names the capture told: the names, by number |
-    /// | `remarks` | only there when fields that should hold another format are shown as bytes: why |
+    /// | `name` | the dotted message name; for notes `opened`, `gap`, `resync`, `warning` or `problem` |
+    /// | `fields` | the message's fields; for notes `{"what": "..."}` |
+    /// | `range` | start and end (exclusive) in the sender's stream |
+    /// | `error` | why the message could not be decoded completely; otherwise absent |
+    /// | `payload` | with `error`: the message's bytes, without the frame around them |
+    /// | `players` | player names by number, if the capture revealed any that occur in the fields |
+    /// | `remarks` | why fields that should hold another format are shown as bytes; otherwise absent |
     Json(Style),
 }
 
 impl Format {
-    /// Appends one item; `tree` is the tree of it.
+    /// Appends one item; `tree` is its tree.
     pub fn write(&self, item: &Item<'_>, name: &str, tree: &Tree<'_>, out: &mut String) {
         match self {
             Self::Text { brief, style, time } => {
@@ -99,8 +99,8 @@ fn write_text(
         item.push_inside(out);
         item.push_number(out);
         out.push_str(reset);
-        if item.message().is_some_and(|message| !message.is_whole()) {
-            let _ = write!(out, "  {red}! cannot be read to its end{reset}");
+        if !item.is_whole() {
+            let _ = write!(out, "  {red}! cannot be decoded completely{reset}");
         }
         out.push('\n');
         return;
@@ -186,7 +186,7 @@ fn write_json(item: &Item<'_>, name: &str, tree: &Tree<'_>, style: Style, out: &
     out.push_str("}\n");
 }
 
-/// The names of the numbers in a node and below it.
+/// Collects the names of numbers in a node and its descendants.
 fn collect_names<'a>(
     node: NodeRef<'_, '_>,
     field: &str,
@@ -221,10 +221,10 @@ fn write_names(key: &str, found: &BTreeMap<u64, &str>, out: &mut String) {
     out.push('}');
 }
 
-// Every line begins with numbers. The formatting of the standard library would take as long as all
+// Every line begins with numbers. Formatting them with the standard library would take as long as
 // the rest of a brief line.
 
-/// As [`Time`] shows itself.
+/// Formats like [`Time`]'s `Display`.
 fn time(time: Time, out: &mut String) {
     const SECOND: u64 = 1_000_000_000;
     if time.0 < 0 {
@@ -240,7 +240,7 @@ fn number(number: u64, out: &mut String) {
     out.push_str(itoa::Buffer::new().format(number));
 }
 
-/// A number at the right of a column.
+/// Right-aligns a number.
 fn right(number: u64, width: usize, fill: &str, out: &mut String) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(number);
@@ -248,13 +248,13 @@ fn right(number: u64, width: usize, fill: &str, out: &mut String) {
     out.push_str(digits);
 }
 
-/// Text at the left of a column.
+/// Left-aligns a text.
 fn left(text: &str, width: usize, out: &mut String) {
     out.push_str(text);
     pad(width.saturating_sub(text.len()), BLANKS, out);
 }
 
-/// Blanks up to the next column; zeros in front of a number.
+/// Appends blanks or leading zeros.
 fn pad(mut count: usize, fill: &str, out: &mut String) {
     while count > 0 {
         let part = fill.get(..count).unwrap_or(fill);

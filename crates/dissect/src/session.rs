@@ -1,4 +1,4 @@
-//! Conversations that are being read or relayed, whatever their family.
+//! Reads or relays one conversation, whatever its family.
 
 use core::fmt;
 use core::ops::Range;
@@ -12,44 +12,44 @@ use worldwire_core::{Error, Result, Side};
 use crate::item::{Item, ItemBody, Message, Note, Stamp};
 use crate::knowledge::{Fact, Facts};
 
-/// A conversation that is being read.
+/// Reads one conversation.
 ///
-/// It knows nothing of captures: segments of a capture, what a proxy sees, and what a server logs
-/// go in alike, and items come out.
+/// A session does not depend on captures. Segments of a capture, a proxy's traffic and a server's
+/// log are all valid input.
 pub trait Session: fmt::Debug + Send {
-    /// Takes in what a side sent, and hands out what became of it. Of a stream a call should be
-    /// one segment, since messages tend to begin with one.
+    /// Takes what a side sent, and passes on the items decoded from it. Each call should be one
+    /// segment of a stream, because messages tend to start with a segment.
     fn input(&mut self, stamp: Stamp, from: Side, input: Input<'_>, out: &mut dyn FnMut(Item<'_>));
 
-    /// What other conversations should know, since the last call; see [`Facts`].
+    /// Facts for other conversations, since the last call; see [`Facts`].
     fn facts(&mut self) -> Vec<Fact> {
         Vec::new()
     }
 
-    /// Whether it keeps something that it can only read once it learns a fact. Asked for behind
-    /// every input; only who waits learns.
+    /// Whether the session holds input that it can only read after learning a fact. Checked after
+    /// every input. Only a waiting session gets [`learn`](Self::learn) calls.
     fn waits(&self) -> bool {
         false
     }
 
-    /// The keys that this conversation was read with, as a part of a key file that opens it without
-    /// the secrets of servers and accounts; `None` where there are none.
+    /// The keys of this conversation, as part of a key file. They decrypt it without the secrets of
+    /// its server or account. `None` if it has none.
     fn secrets(&self) -> Option<String> {
         None
     }
 
-    /// Learns what is known so far, and hands out what could not be read before. It need not be
-    /// what the session waits for.
+    /// Learns all facts known so far, and passes on items that had to wait. The fact the session
+    /// waits for need not be among them.
     fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let _ = (facts, stamp, out);
     }
 }
 
-/// A conversation that is being relayed: read, and forwarded unchanged, changed or not at all.
+/// Relays one conversation: reads it, and forwards it unchanged, changed or not at all.
 pub trait RelaySession: fmt::Debug + Send {
-    /// Takes in what a side sent. `decide` sees every item, and says of messages what becomes of
-    /// them; what it says of notes does not count. A decision that the family cannot carry out is
-    /// reported as a problem, and the message goes on unchanged.
+    /// Takes what a side sent. `decide` is called for every item; its decisions about notes are
+    /// ignored. If the family cannot carry out a decision, the message is forwarded unchanged and a
+    /// problem is reported.
     fn input(
         &mut self,
         now: Duration,
@@ -59,8 +59,8 @@ pub trait RelaySession: fmt::Debug + Send {
         decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     );
 
-    /// Time has passed. Also to be called when [`poll_transmit`](Self::poll_transmit) has made
-    /// room, since a paused side is then read on.
+    /// Advances time to `now`. Also call it after [`poll_transmit`](Self::poll_transmit) made room,
+    /// because a paused side then continues.
     fn timeout(
         &mut self,
         now: Duration,
@@ -68,19 +68,19 @@ pub trait RelaySession: fmt::Debug + Send {
         decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
     );
 
-    /// What other conversations should know, since the last call; see [`Facts`].
+    /// Facts for other conversations, since the last call; see [`Facts`].
     fn facts(&mut self) -> Vec<Fact> {
         Vec::new()
     }
 
-    /// Whether it keeps something that it can only read once it learns a fact.
+    /// Whether the session holds input that it can only read after learning a fact.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Learns what others stated; what could not be read before goes on as it is decided. The
-    /// driver calls it when the session waits: behind the input that made it wait, and whenever
-    /// another conversation states something.
+    /// Learns facts, and forwards what had to wait, subject to `decide`. The driver calls this
+    /// while the session waits: after the input that made it wait, and whenever another
+    /// conversation states a fact.
     fn learn(
         &mut self,
         facts: &Facts,
@@ -121,36 +121,35 @@ pub trait RelaySession: fmt::Debug + Send {
     fn is_closed(&self) -> bool;
 }
 
-/// Turns what a family's connection received into items.
+/// Turns the events of a family's connection into items.
 pub trait Interpreter<C: Connection>: fmt::Debug + Send {
     /// The name of the family.
     const FAMILY: &'static str;
 
-    /// A piece was received: it is to be emitted as a message, with notes in front if there is
-    /// something to say about it.
+    /// Emits a received piece as a message, after any notes about it.
     fn received(&mut self, received: C::Received<'_>, emit: &mut Emit<'_>);
 
-    /// Something happened that only this family knows.
+    /// Handles an event specific to the family.
     fn news(&mut self, news: C::News, emit: &mut Emit<'_>);
 
-    /// What other conversations should know; see [`Session::facts`].
+    /// Facts for other conversations; see [`Session::facts`].
     fn facts(&mut self) -> Vec<Fact> {
         Vec::new()
     }
 
-    /// Whether the connection keeps something until a fact is learned; see [`Session::waits`].
+    /// Whether the connection holds input until a fact is learned; see [`Session::waits`].
     fn waits(&self, connection: &C) -> bool {
         let _ = connection;
         false
     }
 
-    /// The keys of this conversation alone; see [`Session::secrets`].
+    /// The keys of this conversation; see [`Session::secrets`].
     fn secrets(&self, connection: &C) -> Option<String> {
         let _ = connection;
         None
     }
 
-    /// Learns facts; what the connection then has to say is emitted behind it.
+    /// Passes facts to the connection. Events that result are emitted afterwards.
     fn learn(&mut self, connection: &mut C, facts: &Facts) {
         let _ = (connection, facts);
     }
@@ -171,26 +170,26 @@ impl Emit<'_> {
         self.body(ItemBody::Message(message));
     }
 
-    /// Emits a note at the place of the event.
+    /// Emits a note at the position of the event.
     pub fn note(&mut self, note: Note) {
         self.body(ItemBody::Note(note));
     }
 
-    /// The number of the packet in its capture, counted from 1, if there is one.
+    /// The number of the packet in its capture, counted from 1. `None` if the source has no
+    /// packets.
     #[must_use]
     pub fn packet(&self) -> Option<u64> {
         self.stamp.packet
     }
 
-    /// Says that what follows is about a side's stream as a whole.
+    /// Makes the following notes apply to a side's whole stream.
     pub fn about(&mut self, from: Side) {
         (self.from, self.range) = (from, 0..0);
     }
 
     fn body(&mut self, body: ItemBody<'_>) {
         let Self { stamp, family, from, .. } = *self;
-        // Sessions know of no addresses.
-        (self.out)(Item { stamp, family, from, ends: None, range: self.range.clone(), body });
+        (self.out)(Item::new(stamp, family, from, self.range.clone(), body));
     }
 }
 
@@ -200,8 +199,8 @@ impl fmt::Debug for Emit<'_> {
     }
 }
 
-/// A session of any family: its connection, which observes or relays, and what turns pieces into
-/// items.
+/// A session of any family: a connection that observes or relays, and an interpreter that turns its
+/// events into items.
 pub struct Watched<C: Connection, I> {
     connection: C,
     interpreter: I,
@@ -211,7 +210,7 @@ pub struct Watched<C: Connection, I> {
 type InjectFn<S> = fn(&mut S, Side, &[u8]) -> Result<()>;
 
 impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
-    /// A session around a connection in the role of an observer or a relay.
+    /// A session around a connection, which must be an observer or a relay.
     pub fn new(connection: C, interpreter: I) -> Self {
         Self { connection, interpreter, inject: None }
     }
@@ -225,7 +224,7 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
         Self { inject: Some(C::Sender::inject), ..self }
     }
 
-    /// Emits all events; `decided` comes behind every one that may be decided about.
+    /// Emits all events. `decided` is called after each event that can be decided on.
     fn emit(
         &mut self,
         stamp: Stamp,
@@ -234,7 +233,7 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
     ) {
         let Self { connection, interpreter, .. } = self;
         while let Some((event, sender)) = connection.poll() {
-            let place = match &event {
+            let (from, range) = match &event {
                 Event::Received(received) => (received.side(), received.range()),
                 Event::Gap { side, range } => (*side, range.clone()),
                 Event::Resync { side, skipped } => (*side, skipped.clone()),
@@ -244,7 +243,6 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
                 }
                 Event::News(_) | Event::Closed(_) => (Side::Client, 0..0),
             };
-            let (from, range) = place;
             let mut emit = Emit { stamp, family: I::FAMILY, from, range, out: &mut *out };
             match event {
                 Event::Received(received) => {
@@ -307,7 +305,7 @@ where
     C::Sender: Forward,
     I: Interpreter<C>,
 {
-    /// Emits all events and carries out what is decided about them.
+    /// Emits all events, and carries out the decisions about them.
     fn emit_deciding(
         &mut self,
         stamp: Stamp,
@@ -315,9 +313,9 @@ where
     ) {
         let decision = core::cell::RefCell::new(Decision::AsIs);
         let mut out = |item: Item<'_>| {
-            let said = decide(&item);
+            let answer = decide(&item);
             if item.note().is_none() {
-                *decision.borrow_mut() = said;
+                *decision.borrow_mut() = answer;
             }
         };
         self.emit(stamp, &mut out, |sender| {
@@ -325,7 +323,7 @@ where
                 Decision::AsIs => Ok(()),
                 decision => sender.forward(decision),
             };
-            outcome.err().map(|error| Note::problem(format!("went on unchanged: {error}")))
+            outcome.err().map(|error| Note::problem(format!("forwarded unchanged: {error}")))
         });
     }
 }

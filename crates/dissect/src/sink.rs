@@ -1,16 +1,16 @@
-//! Where the things are collected that items become.
+//! Collects what items are turned into.
 
 use std::vec;
 
-/// Collects what the items of a capture become: text, or a list of values of any type.
+/// Collects what a caller turns items into: text, or values of any type.
 ///
-/// Every conversation of a batch fills a sink of its own, on any thread. Afterwards
-/// [`Dissection::run`](crate::Dissection::run) merges them piece by piece, in capture order.
+/// Each conversation of a batch fills its own sink, on any thread. Afterwards
+/// [`Dissection::run`](crate::Dissection::run) merges the sinks piece by piece, in capture order.
 pub trait Sink: Default + Send {
-    /// A full sink that is being merged into another one, from its front.
+    /// A full sink that is being merged into another, from the front.
     type Source;
 
-    /// How much has been collected. A piece is everything that was added between two moments.
+    /// How much was collected, in units of the sink's choice. Pieces are delimited by it.
     fn len(&self) -> usize;
 
     /// Whether nothing has been collected.
@@ -18,23 +18,23 @@ pub trait Sink: Default + Send {
         self.len() == 0
     }
 
-    /// Makes room for what so many items likely become.
+    /// Reserves space for what this many items are likely to produce.
     fn expect(&mut self, items: usize) {
         let _ = items;
     }
 
-    /// Drops everything behind the first `length`: an item's unfinished output.
+    /// Drops everything after the first `length`: an item's incomplete output.
     fn truncate(&mut self, length: usize);
 
-    /// Starts to merge.
+    /// Prepares the sink to be merged into another.
     fn into_source(self) -> Self::Source;
 
-    /// Appends the next `count` from another sink.
+    /// Appends the next `count` units of another sink.
     fn append(&mut self, source: &mut Self::Source, count: usize);
 }
 
 impl Sink for String {
-    /// The text and how much of it was merged.
+    /// The text, and how much of it was merged.
     type Source = (Self, usize);
 
     fn len(&self) -> usize {
@@ -42,7 +42,7 @@ impl Sink for String {
     }
 
     fn expect(&mut self, items: usize) {
-        /// A brief line; some events become several.
+        /// The length of a brief line, with some to spare for events that produce several.
         const LINE: usize = 96;
         self.reserve(items * LINE);
     }

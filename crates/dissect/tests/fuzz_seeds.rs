@@ -1,12 +1,12 @@
-//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` says how many.
+//! Runs every fuzz target over its seeds and thousands of mutations of them, with a bound on
+//! memory. `WORLDWIRE_FUZZ_RUNS` sets the number of runs.
 
 use std::alloc::System;
 
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_dissect::fuzzing::TARGETS;
 
-/// More memory than this and the program ends.
+/// The program ends if it uses more memory than this.
 const MAX_BYTES: usize = 256 << 20;
 
 #[global_allocator]

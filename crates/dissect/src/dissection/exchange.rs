@@ -1,4 +1,4 @@
-//! How conversations of a capture learn from each other, whatever the batches are.
+//! Passes facts between conversations, independently of batch boundaries.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use super::task::{Show, Task};
 use super::{Batch, Dissection};
 use crate::sink::Sink;
 
-/// How many conversations may wait for a fact behind their end.
+/// How many closed conversations can wait for a fact.
 const MAX_LINGERING: usize = 1024;
 
 impl Dissection {
-    /// Goes through a batch once more, in capture order: facts become known behind the events that
-    /// stated them, and the tasks that stopped because they wait read the rest of their events.
+    /// Goes through a batch a second time, in capture order. Facts take effect after the events
+    /// that stated them, and tasks that stopped to wait for a fact read the rest of their events.
     ///
-    /// All other tasks are done. So only what depends on facts is read one after the other, and
-    /// only in the batch in which the facts are stated.
+    /// All other tasks are done by then. So only the conversations that depend on facts are read
+    /// sequentially, and only in batches with facts.
     pub(super) fn exchange<S: Sink>(
         &mut self,
         batch: &Batch,
@@ -26,32 +26,32 @@ impl Dissection {
         if !is_last && !tasks.iter().any(concerns) {
             return;
         }
-        // Who learns at once: tasks by the numbers of their conversations.
+        // The tasks that learn new facts immediately, by conversation number.
         let mut waiting: BTreeMap<u64, usize> = BTreeMap::new();
         let idle = self.open.iter().filter(|(_, open)| open.waits());
         let idle: Vec<u64> = idle.map(|(stream, _)| *stream).collect();
         for stream in idle {
             tasks.push(Task::new(stream, self.open.remove(&stream)));
         }
-        // Every event at which something is stated or may be waited for, with its task.
+        // Every event that states a fact or may have to wait for one, with its task.
         let mut moments: Vec<(usize, usize)> = Vec::new();
-        for (place, task) in tasks.iter().enumerate() {
-            moments.extend(task.facts.iter().map(|(event, _)| (*event, place)));
+        for (index, task) in tasks.iter().enumerate() {
+            moments.extend(task.facts.iter().map(|(event, _)| (*event, index)));
             if task.waits() {
                 let from = task.read.saturating_sub(1);
                 let rest = task.events.get(from..).unwrap_or_default();
-                moments.extend(rest.iter().map(|event| (*event, place)));
+                moments.extend(rest.iter().map(|event| (*event, index)));
                 if task.read == 0 {
-                    waiting.insert(task.stream, place);
+                    waiting.insert(task.stream, index);
                 }
             }
         }
         moments.sort_unstable();
         moments.dedup();
         let mut order = 0;
-        for (event, place) in moments {
+        for (event, index) in moments {
             order += 1;
-            let task = &mut tasks[place];
+            let task = &mut tasks[index];
             if task.events.get(task.read) == Some(&event) {
                 task.step(batch, &self.options, &self.facts, order, show);
                 let closes = task.open.as_ref().is_some_and(|open| open.closing.is_some());
@@ -64,46 +64,47 @@ impl Dissection {
                 task.learn(event, &self.options, &self.facts, order, show);
             }
             if task.last_event() == Some(event) && task.waits() && !task.closed {
-                waiting.insert(task.stream, place);
+                waiting.insert(task.stream, index);
             } else if task.last_event() == Some(event) {
                 waiting.remove(&task.stream);
             }
-            self.spread(event, place, tasks, &mut waiting, &mut order, show);
+            self.spread(event, index, tasks, &mut waiting, &mut order, show);
         }
         if self.is_over {
-            for (_, place) in waiting {
+            for (_, index) in waiting {
                 order += 1;
-                let (event, task) = (batch.events.len(), &mut tasks[place]);
+                let (event, task) = (batch.events.len(), &mut tasks[index]);
                 task.give_up(event, &self.options, &self.facts, order, show);
             }
             self.lingering = 0;
         }
     }
 
-    /// Makes known what a task stated at an event, to all that wait; those may state more.
+    /// Publishes the facts that a task stated at an event. Waiting tasks learn them, and may state
+    /// more.
     fn spread<S: Sink>(
         &mut self,
         event: usize,
-        place: usize,
+        index: usize,
         tasks: &mut [Task<S>],
         waiting: &mut BTreeMap<u64, usize>,
         order: &mut u64,
         show: &impl Show<S>,
     ) {
-        let mut stating = vec![place];
-        while let Some(place) = stating.pop() {
-            let own = &mut tasks[place].facts;
+        let mut stating = vec![index];
+        while let Some(index) = stating.pop() {
+            let own = &mut tasks[index].facts;
             let count = own.iter().take_while(|(at, _)| *at <= event).count();
             if count == 0 {
                 continue;
             }
             own.drain(..count).for_each(|(_, fact)| self.facts.state(fact));
-            waiting.retain(|_, place| {
+            waiting.retain(|_, index| {
                 *order += 1;
-                let task = &mut tasks[*place];
+                let task = &mut tasks[*index];
                 task.learn(event, &self.options, &self.facts, *order, show);
                 self.lingering -= usize::from(task.closed);
-                stating.push(*place);
+                stating.push(*index);
                 task.waits() && !task.closed
             });
         }
@@ -119,13 +120,16 @@ mod tests {
     use worldwire_core::connection::Input;
 
     use super::*;
-    use crate::family::{Families, Family, MessageNames, Opening, Start, Verdict};
+    use crate::families::Families;
+    use crate::family::{Family, Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
     use crate::knowledge::{Definitions, Fact, Facts};
     use crate::session::Session;
+    use crate::vocabulary::{MessageNames, Vocabulary};
     use crate::{Options, Scratch};
 
-    /// A family whose conversations say one letter: one states a fact, all others wait for it.
+    /// A family whose conversations send single letters: `s` states a fact, and all others wait for
+    /// it.
     #[derive(Debug)]
     struct Letters;
 
@@ -140,6 +144,10 @@ mod tests {
             "letters"
         }
 
+        fn vocabulary(&self) -> &dyn Vocabulary {
+            self
+        }
+
         fn recognize(&self, _: &Opening<'_>) -> Verdict {
             Verdict::Yes
         }
@@ -147,16 +155,17 @@ mod tests {
         fn session(&self, _: &Start<'_>) -> Box<dyn Session> {
             Box::new(Letter::default())
         }
+    }
 
+    impl Vocabulary for Letters {
         fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
             Vec::new()
         }
     }
 
-    fn tell(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
+    fn note(text: &str, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
         let body = ItemBody::Note(Note::warning(text.to_owned()));
-        let (family, from) = ("letters", Side::Client);
-        out(Item { stamp, family, from, ends: None, range: 0..0, body });
+        out(Item::new(stamp, "letters", Side::Client, 0..0, body));
     }
 
     impl Session for Letter {
@@ -174,7 +183,7 @@ mod tests {
                 }
                 Input::Bytes(_) => self.waits = true,
                 Input::End if self.waits && from == Side::Client => {
-                    tell("never learned", stamp, out)
+                    note("never learned", stamp, out)
                 }
                 _ => {}
             }
@@ -191,13 +200,13 @@ mod tests {
         fn learn(&mut self, facts: &Facts, stamp: Stamp, out: &mut dyn FnMut(Item<'_>)) {
             if facts.get::<()>("letters", "the").is_some() {
                 self.waits = false;
-                tell("learned", stamp, out);
+                note("learned", stamp, out);
             }
         }
     }
 
-    /// What is told of conversations that say these letters and close, one behind the other.
-    fn told(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
+    /// The notes of conversations that send these letters and close, one after another.
+    fn notes_of(letters: &[&str], batch: usize) -> Vec<(u64, String)> {
         let mut packets = Vec::new();
         for (number, letter) in (1_u16..).zip(letters) {
             let client = format!("192.0.2.1:{number}").parse().unwrap();
@@ -206,7 +215,7 @@ mod tests {
             packets.extend(talk.data(Side::Client, letter.as_bytes()));
             packets.extend(talk.close());
         }
-        let definitions = Definitions::none_for(Families::of(&[&Letters]));
+        let definitions = Definitions::none_for(Families::new(&[&Letters]));
         let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
             if let Some(note) = item.note().filter(|_| item.range == (0..0)) {
@@ -238,18 +247,18 @@ mod tests {
     }
 
     #[test]
-    fn who_is_closed_still_learns_until_the_capture_ends() {
+    fn closed_conversations_still_learn() {
         for batch in [1, 2, 5, usize::MAX] {
             let line = |stream, text: &str| (stream, text.to_owned());
-            let early = told(&["a", "b", "s", "c"], batch);
+            let early = notes_of(&["a", "b", "s", "c"], batch);
             let learned = [0, 1, 3].map(|stream| line(stream, "learned"));
             assert_eq!(early, learned, "{batch}");
-            let never = told(&["b", "c"], batch);
+            let never = notes_of(&["b", "c"], batch);
             assert_eq!(never, [0, 1].map(|stream| line(stream, "never learned")), "{batch}");
         }
-        // Only so many are kept; the ones that came first.
+        // Only the first ones are kept.
         let many = vec!["w"; MAX_LINGERING + 2];
-        let never = told(&many, 1000);
+        let never = notes_of(&many, 1000);
         assert_eq!(never.len(), many.len());
         assert_eq!(never[0].0, MAX_LINGERING as u64);
     }

@@ -1,38 +1,38 @@
-//! What the conversations of a batch need and families compute for many of them at once.
+//! Lets families compute in advance what the conversations of a batch need.
 
 use rayon::prelude::*;
 use worldwire_core::Side;
 
 use super::task::Task;
-use super::{Batch, Options, What};
+use super::{Batch, Content, Options};
 use crate::defect::catch_defect;
 use crate::family::{BEGINNING, Family, Prepared};
 use crate::sink::Sink;
 
-/// How many conversations are prepared together; threads share such portions.
+/// How many conversations are prepared together. Threads share the work in such portions.
 const PORTION: usize = 64;
-/// How many events of a conversation are looked at for the first bytes of its client.
+/// How many events of a conversation are searched for its client's first bytes.
 const MAX_EVENTS: usize = 16;
 
-/// Lets the families compute in advance what the conversations will need that begin in this batch.
-/// What they say of themselves later decides whether it is used.
+/// Lets the families prepare the conversations that begin in this batch. Recognition decides later
+/// which result is used.
 pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &Options) {
     let mut bytes = Vec::new();
-    let mut places = Vec::new();
-    for (place, task) in tasks.iter().enumerate() {
+    let mut indices = Vec::new();
+    for (index, task) in tasks.iter().enumerate() {
         let start = bytes.len();
         if begins(task, batch, &mut bytes) {
-            places.push((place, start..bytes.len()));
+            indices.push((index, start..bytes.len()));
         }
     }
-    if places.len() < 2 {
+    if indices.len() < 2 {
         return;
     }
-    let beginnings: Vec<&[u8]> = places.iter().map(|(_, range)| &bytes[range.clone()]).collect();
+    let beginnings: Vec<&[u8]> = indices.iter().map(|(_, range)| &bytes[range.clone()]).collect();
     let of = |family: &dyn Family| -> Vec<Option<Prepared>> {
         let portions = beginnings.par_chunks(PORTION);
         let prepared = portions.flat_map_iter(|portion| {
-            // A panic costs the advance only.
+            // A panic only costs the preparation.
             let prepared = catch_defect(|| family.prepare(&options.keys, portion));
             let prepared = prepared.unwrap_or_default().into_iter().map(Some);
             prepared.chain(core::iter::repeat(None)).take(portion.len()).map(Option::flatten)
@@ -40,30 +40,31 @@ pub(super) fn prepare<S: Sink>(batch: &Batch, tasks: &mut [Task<S>], options: &O
         prepared.collect()
     };
     for family in options.definitions.families().iter() {
-        for ((place, _), prepared) in places.iter().zip(of(family)) {
+        for ((index, _), prepared) in indices.iter().zip(of(family)) {
             if prepared.is_some() {
-                tasks[*place].prepared = prepared;
+                tasks[*index].prepared = prepared;
             }
         }
     }
 }
 
-/// Adds the first bytes of the client, if the conversation begins in this batch; false if not.
+/// Appends the first bytes of the client. Returns false if the conversation did not begin in this
+/// batch.
 fn begins<S: Sink>(task: &Task<S>, batch: &Batch, bytes: &mut Vec<u8>) -> bool {
-    let mut events = task.events.iter().map(|event| &batch.events[*event].what);
+    let mut events = task.events.iter().map(|event| &batch.events[*event].content);
     match events.next() {
-        Some(What::Opened(overview)) if !overview.midstream && !overview.datagrams => {}
+        Some(Content::Opened(overview)) if !overview.midstream && !overview.datagrams => {}
         _ => return false,
     }
     let start = bytes.len();
-    for what in events.take(MAX_EVENTS) {
+    for content in events.take(MAX_EVENTS) {
         let room = BEGINNING - (bytes.len() - start);
-        match what {
-            What::Data { side: Side::Client, .. } => {
-                let data = what.bytes(batch);
+        match content {
+            Content::Data { side: Side::Client, .. } => {
+                let data = content.bytes(batch);
                 bytes.extend_from_slice(data.get(..room).unwrap_or(data));
             }
-            What::Gap { side: Side::Client, .. } => break,
+            Content::Gap { side: Side::Client, .. } => break,
             _ => {}
         }
     }
@@ -78,20 +79,26 @@ mod tests {
     use worldwire_core::connection::Input;
 
     use super::*;
-    use crate::family::{Families, MessageNames, Opening, Start, Verdict};
+    use crate::families::Families;
+    use crate::family::{Opening, Start, Verdict};
     use crate::item::{Item, ItemBody, Note, Stamp};
     use crate::knowledge::{Definitions, Keys};
     use crate::session::Session;
+    use crate::vocabulary::{MessageNames, Vocabulary};
     use crate::{Dissection, Scratch};
 
-    /// A family that prepares its conversations by writing down what it saw of them. It has nothing
-    /// for those that say `-`, and breaks on those that say `!`.
+    /// A family that prepares conversations by noting what it saw of them. It returns nothing for
+    /// conversations that send `-`, and panics for those that send `!`.
     #[derive(Debug)]
     struct Notes;
 
     impl Family for Notes {
         fn name(&self) -> &'static str {
             "notes"
+        }
+
+        fn vocabulary(&self) -> &dyn Vocabulary {
+            self
         }
 
         fn recognize(&self, _: &Opening<'_>) -> Verdict {
@@ -104,23 +111,25 @@ mod tests {
                 let text = String::from_utf8_lossy(bytes).into_owned();
                 (text != "-").then(|| Arc::new(text) as Prepared)
             };
-            // The last one has nothing, because the list is short.
+            // The last conversation gets nothing, because the list is too short.
             beginnings[..beginnings.len() - 1].iter().map(note).collect()
         }
 
         fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
-            Box::new(Told(start.prepared.and_then(|text| text.downcast_ref().cloned())))
+            Box::new(Noted(start.prepared.and_then(|text| text.downcast_ref().cloned())))
         }
+    }
 
+    impl Vocabulary for Notes {
         fn messages<'d>(&self, _: &'d Definitions) -> Vec<MessageNames<'d>> {
             Vec::new()
         }
     }
 
     #[derive(Debug)]
-    struct Told(Option<String>);
+    struct Noted(Option<String>);
 
-    impl Session for Told {
+    impl Session for Noted {
         fn input(
             &mut self,
             stamp: Stamp,
@@ -130,11 +139,12 @@ mod tests {
         ) {
             let (Input::Bytes(_), Some(text)) = (input, self.0.take()) else { return };
             let body = ItemBody::Note(Note::warning(format!("saw {text}")));
-            out(Item { stamp, family: "notes", from, ends: None, range: 0..0, body });
+            out(Item::new(stamp, "notes", from, 0..0, body));
         }
     }
 
-    /// What conversations saw that say these pieces, all in one batch or a packet at a time.
+    /// The notes of conversations that send these pieces, either all in one batch or one packet per
+    /// batch.
     fn saw(talks: &[&[(Side, &str)]], at_once: bool) -> Vec<(u64, String)> {
         let mut packets = Vec::new();
         for (number, pieces) in (1_u16..).zip(talks) {
@@ -145,7 +155,7 @@ mod tests {
                 packets.extend(talk.data(*side, text.as_bytes()));
             }
         }
-        let definitions = Definitions::none_for(Families::of(&[&Notes]));
+        let definitions = Definitions::none_for(Families::new(&[&Notes]));
         let mut dissection = Dissection::new(Options { definitions, ..Options::default() });
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, String)>| {
             if let Some(note) = item.note().filter(|note| note.text.starts_with("saw")) {
@@ -174,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_get_what_was_made_of_their_own_beginning() {
+    fn sessions_get_what_was_prepared_for_them() {
         use Side::{Client, Server};
         let long = "x".repeat(BEGINNING + 1);
         let talks: &[&[(Side, &str)]] = &[
@@ -192,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_a_portion_only() {
+    fn a_panic_loses_only_its_portion() {
         crate::quiet_defects();
         let mut talks: Vec<&[(Side, &str)]> = vec![&[(Side::Client, "a")]; PORTION + 3];
         talks[5] = &[(Side::Client, "!")];

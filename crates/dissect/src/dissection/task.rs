@@ -1,47 +1,46 @@
-//! The share of one conversation in a batch.
+//! One conversation's share of a batch.
 
-use super::{Batch, Held, Open, Options, Scratch, Tell, What};
-use crate::conversation::{Conversation, Known};
+use super::{Batch, Content, HeldEvent, OpenConversation, Options, Reporter, Scratch};
+use crate::conversation::{Context, Conversation};
 use crate::defect::catch_defect;
 use crate::family::Prepared;
 use crate::item::{Item, Stamp};
 use crate::knowledge::{Fact, Facts};
 use crate::sink::Sink;
 
-/// Where output stands in a batch: behind which event, and what there is of one event in which
-/// order.
+/// A position in a batch's output: the index of the event, and the order within its output.
 pub(super) type Part = (usize, u64);
 
-/// Most names of items have no more bytes.
+/// Enough for most item names.
 const NAME: usize = 64;
 
-/// The events of one conversation in a batch, and what became of them.
+/// The events of one conversation in a batch, and their output.
 pub(super) struct Task<S> {
-    pub(super) open: Option<Open>,
+    pub(super) open: Option<OpenConversation>,
     pub(super) stream: u64,
-    /// Its events, by their places in the batch.
+    /// Its events, as indices into the batch.
     pub(super) events: Vec<usize>,
     /// How many of them were read.
     pub(super) read: usize,
     pub(super) sink: S,
-    /// What was added to the sink, and how much was in it behind each.
+    /// Every addition to the sink, with the sink's length after it.
     pub(super) parts: Vec<(Part, usize)>,
-    /// What the conversation stated, and at which event.
+    /// The facts that the conversation stated, with the event.
     pub(super) facts: Vec<(usize, Fact)>,
     pub(super) closed: bool,
-    /// What was computed for it in advance.
+    /// The result of preparing the conversation, if any.
     pub(super) prepared: Option<Prepared>,
     scratch: Scratch,
 }
 
-/// What turns items into output.
+/// The function that turns items into output.
 pub(super) trait Show<S>: Fn(&Item<'_>, &mut Scratch, &mut S) + Sync {}
 
 impl<S, F: Fn(&Item<'_>, &mut Scratch, &mut S) + Sync> Show<S> for F {}
 
 impl<S: Sink> Task<S> {
-    /// Nothing to read yet.
-    pub(super) fn new(stream: u64, open: Option<Open>) -> Self {
+    /// A task without events.
+    pub(super) fn new(stream: u64, open: Option<OpenConversation>) -> Self {
         Self {
             open,
             stream,
@@ -56,7 +55,7 @@ impl<S: Sink> Task<S> {
         }
     }
 
-    /// Makes room for so many events and what becomes of each.
+    /// Reserves space for this many events and their output.
     pub(super) fn expect(&mut self, events: usize) {
         self.events.reserve_exact(events);
         self.parts.reserve_exact(events);
@@ -64,7 +63,7 @@ impl<S: Sink> Task<S> {
         self.scratch.name.reserve(NAME);
     }
 
-    /// Reads its events up to the one behind which it has to wait for a fact.
+    /// Reads its events, up to the first after which it waits for a fact.
     pub(super) fn run(
         &mut self,
         batch: &Batch,
@@ -75,18 +74,18 @@ impl<S: Sink> Task<S> {
         while !self.waits() && self.step(batch, options, facts, 0, show) {}
     }
 
-    /// Whether its conversation keeps something until it learns a fact.
+    /// Whether its conversation holds input until it learns a fact.
     pub(super) fn waits(&self) -> bool {
-        self.open.as_ref().is_some_and(Open::waits)
+        self.open.as_ref().is_some_and(OpenConversation::waits)
     }
 
-    /// The event that it read last.
+    /// The last event that was read.
     pub(super) fn last_event(&self) -> Option<usize> {
         self.events.get(self.read.checked_sub(1)?).copied()
     }
 
-    /// Reads its next event; false when there is none. What comes out has this order among the
-    /// output of the event.
+    /// Reads the next event. Returns false if there is none. `order` sorts the output among that of
+    /// the same event.
     pub(super) fn step(
         &mut self,
         batch: &Batch,
@@ -97,24 +96,24 @@ impl<S: Sink> Task<S> {
     ) -> bool {
         let Some(index) = self.events.get(self.read).copied() else { return false };
         self.read += 1;
-        let known = Known { prepared: self.prepared.as_ref(), ..options.known(facts) };
-        let Held { stamp, what } = &batch.events[index];
-        if let What::Opened(overview) = what {
-            self.open = Some(Open::new(overview, options, known));
+        let context = Context { prepared: self.prepared.as_ref(), ..options.context(facts) };
+        let HeldEvent { stamp, content } = &batch.events[index];
+        if let Content::Opened(overview) = content {
+            self.open = Some(OpenConversation::new(overview, options, context));
             return true;
         }
-        let Some(Open { conversation, overview, closing, .. }) = &mut self.open else {
+        let Some(OpenConversation { conversation, overview, closing, .. }) = &mut self.open else {
             return true;
         };
         overview.last = stamp.time;
-        match what {
-            What::Data { side, start, end } => {
+        match content {
+            Content::Data { side, start, end } => {
                 let side = conversation.as_ref().map_or(*side, |reading| reading.side(*side));
                 overview.bytes[side.index()] += (end - start) as u64;
             }
-            What::Gap { .. } => overview.gaps += 1,
-            What::Closed => self.closed = true,
-            What::Opened(_) => {}
+            Content::Gap { .. } => overview.gaps += 1,
+            Content::Closed => self.closed = true,
+            Content::Opened(_) => {}
         }
         let Some(reading) = conversation else { return true };
         let was_swapped = reading.is_swapped();
@@ -122,8 +121,10 @@ impl<S: Sink> Task<S> {
             (self.closed, *closing) = (false, Some(*stamp));
             return true;
         }
-        let mut tell = Tell { overview, scratch: &mut self.scratch, sink: &mut self.sink, show };
-        let read = || what.read(reading, batch, *stamp, known, &mut |item| tell.item(&item));
+        let mut reporter =
+            Reporter { overview, scratch: &mut self.scratch, sink: &mut self.sink, show };
+        let read =
+            || content.read(reading, batch, *stamp, context, &mut |item| reporter.item(&item));
         match catch_defect(read) {
             Ok(()) => {
                 overview.family = reading.family();
@@ -136,9 +137,9 @@ impl<S: Sink> Task<S> {
                 }
             }
             Err(defect) => {
-                // Its state may be half changed: nothing more is read of it.
+                // The panic may have left it inconsistent, so it is not used again.
                 *conversation = None;
-                tell.given_up(&defect, what.side(), what.bytes(batch), *stamp);
+                reporter.given_up(&defect, content.side(), content.bytes(batch), *stamp);
             }
         }
         self.conclude(index, order);
@@ -146,7 +147,7 @@ impl<S: Sink> Task<S> {
         true
     }
 
-    /// Learns, if it waits and has not seen all of these facts yet.
+    /// Learns the known facts, if it waits and has not seen all of them.
     pub(super) fn learn(
         &mut self,
         event: usize,
@@ -161,11 +162,11 @@ impl<S: Sink> Task<S> {
         }
         open.learned = Some(facts.stated());
         let stamp = open.closing.unwrap_or_default();
-        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, tell| {
-            conversation.learn(facts, stamp, tell);
+        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, reporter| {
+            conversation.learn(facts, stamp, reporter);
         });
         if !open.waits() {
-            // What it waits for next is another fact.
+            // It can now wait for another fact.
             open.learned = None;
             if open.closing.is_some() {
                 self.end(options, facts, show);
@@ -174,7 +175,7 @@ impl<S: Sink> Task<S> {
         self.conclude(event, order);
     }
 
-    /// Ends a conversation that was closed while it waited.
+    /// Ends a conversation that closed while it waited.
     pub(super) fn give_up(
         &mut self,
         event: usize,
@@ -190,8 +191,8 @@ impl<S: Sink> Task<S> {
     fn end(&mut self, options: &Options, facts: &Facts, show: &impl Show<S>) {
         let Some(open) = &mut self.open else { return };
         let stamp: Stamp = open.closing.take().unwrap_or_default();
-        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, tell| {
-            conversation.end(options.known(facts), stamp, tell);
+        open.guarded(&mut self.scratch, &mut self.sink, show, |conversation, reporter| {
+            conversation.end(options.context(facts), stamp, reporter);
         });
         self.closed = true;
         if options.secrets {
@@ -199,7 +200,7 @@ impl<S: Sink> Task<S> {
         }
     }
 
-    /// Behind everything that was read: notes what came out of it.
+    /// Records the output and facts of what was just read.
     fn conclude(&mut self, event: usize, order: u64) {
         let length = self.sink.len();
         if length != self.parts.last().map_or(0, |part| part.1) {

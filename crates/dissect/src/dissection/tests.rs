@@ -1,6 +1,6 @@
-//! What a panic costs, and what comes out in which order.
+//! The cost of panics, and the order of output.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -16,9 +16,9 @@ thread_local! {
 }
 
 /// Conversation, name and text of an item.
-type Told = (u64, String, String);
+type Reported = (u64, String, String);
 
-/// Panics where a test wants it.
+/// Panics if the test requested it.
 pub(super) fn break_down(stamp: &Stamp) {
     assert!(stamp.packet != Some(BREAKS_AT.get()), "on purpose");
 }
@@ -29,13 +29,13 @@ fn names_of(
     packets: usize,
     breaks_at: u64,
     show: impl Fn(&Item<'_>, &str) + Sync,
-) -> (Vec<Told>, Summary) {
+) -> (Vec<Reported>, Summary) {
     quiet_defects();
     let file = include_bytes!("../../../../samples/uru-login.pcapng");
     let keys = Keys::parse(include_str!("../../../../samples/uru-keys.toml")).unwrap();
     let mut capture = CaptureReader::new(file.as_slice(), &Limits::DEFAULT).unwrap();
     let mut dissection = Dissection::new(Options { keys, ..Options::default() });
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Told>| {
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Reported>| {
         let mut name = String::new();
         item.push_name(&mut name);
         let text = item.note().map_or(String::new(), |note| note.text.clone());
@@ -60,12 +60,12 @@ fn names_of(
     (out, dissection.summary())
 }
 
-fn names(packets: usize, show: impl Fn(&Item<'_>, &str) + Sync) -> (Vec<Told>, Summary) {
+fn names(packets: usize, show: impl Fn(&Item<'_>, &str) + Sync) -> (Vec<Reported>, Summary) {
     names_of(packets, 0, show)
 }
 
 #[test]
-fn batches_of_any_size_tell_the_same() {
+fn batch_size_does_not_change_the_output() {
     let whole = names(usize::MAX, |_, _| ());
     assert_eq!(whole.1.problems, 0);
     for packets in [1, 2, 7] {
@@ -74,7 +74,7 @@ fn batches_of_any_size_tell_the_same() {
 }
 
 #[test]
-fn a_panic_in_a_message_costs_that_message() {
+fn a_panic_in_a_message_loses_only_that_message() {
     let (whole, _) = names(usize::MAX, |_, _| ());
     let (found, summary) = names(usize::MAX, |_, name| {
         assert!(name != "auth.AcctLoginReply", "on purpose");
@@ -88,17 +88,16 @@ fn a_panic_in_a_message_costs_that_message() {
         }
         assert_eq!((found.0, &*found.1), (whole.0, "problem"));
         let text = &found.2;
-        for part in
-            ["defect of worldwire", "uru message auth.AcctLoginReply", "on purpose", "packet "]
+        for part in ["bug in worldwire", "uru message auth.AcctLoginReply", "on purpose", "packet "]
         {
             assert!(text.contains(part), "{text}");
         }
-        assert!(text.contains("secrets): 0400"), "{text}");
+        assert!(text.contains("secret): 0400"), "{text}");
     }
 }
 
 #[test]
-fn a_panic_in_a_conversation_costs_the_rest_of_it() {
+fn a_panic_in_a_conversation_loses_the_rest_of_it() {
     let (whole, _) = names(usize::MAX, |_, _| ());
     let packet = AtomicU64::new(0);
     names(usize::MAX, |item, name| {
@@ -110,8 +109,12 @@ fn a_panic_in_a_conversation_costs_the_rest_of_it() {
     let (found, summary) = names_of(usize::MAX, packet, |_, _| ());
     assert_eq!(summary.problems, 1);
     let broken = found.iter().find(|item| item.1 == "problem").unwrap();
-    assert!(broken.2.contains(&format!("given up at packet {packet} of server")), "{}", broken.2);
-    let others = |all: &[Told]| -> Vec<_> {
+    assert!(
+        broken.2.contains(&format!("abandoned at packet {packet} from the server")),
+        "{}",
+        broken.2
+    );
+    let others = |all: &[Reported]| -> Vec<_> {
         all.iter().filter(|item| item.0 != broken.0).cloned().collect()
     };
     assert_eq!(others(&found), others(&whole));
@@ -120,14 +123,14 @@ fn a_panic_in_a_conversation_costs_the_rest_of_it() {
 }
 
 #[test]
-fn a_show_that_always_panics_still_ends() {
+fn a_show_that_always_panics_terminates() {
     let (found, summary) = names(3, |_, _| panic!("on purpose"));
     assert!(found.is_empty());
     assert!(summary.problems > 20 && summary.messages > 20, "{summary}");
 }
 
 #[test]
-fn batches_shrink_while_they_become_much() {
+fn batches_shrink_while_output_is_large() {
     let mut size = BatchSize::default();
     for _ in 0..20 {
         size = size.next(1000);

@@ -1,4 +1,4 @@
-//! Single values of messages, for tables.
+//! Table columns: single values of messages.
 
 use core::fmt::Write as _;
 
@@ -7,12 +7,15 @@ use worldwire_core::json::{Style, write_node};
 
 use super::error::Problem;
 use super::expression::{Expression, Path, Pattern};
-use super::run::{Held, each};
+use super::run::{PathValue, each};
 use super::{Filter, FilterError, Subject, known_names};
 use crate::knowledge::Definitions;
 
-/// A column of a table: a field of every message, such as `transId`, of one kind of message, such as
-/// `auth.AcctLoginRequest.accountName`, or what is known about messages, such as `time`.
+/// A column of a table. It is one of:
+///
+/// - a field of every message that has it: `transId`
+/// - a field of one kind of message: `auth.AcctLoginRequest.accountName`
+/// - metadata of every message: `time`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     name: String,
@@ -21,8 +24,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// Reads the name of a column: a field as a filter has it, behind the name of a message and a
-    /// dot if it is a field of that message only.
+    /// Reads a column name: a field as in a filter, or a message name, a dot and a field.
     ///
     /// # Errors
     /// What is wrong with the field and where, as for a filter.
@@ -34,22 +36,22 @@ impl Column {
         let field = |name: &str| text.strip_prefix(name)?.strip_prefix('.');
         let of = all.filter(|name| field(name).is_some()).max_by_key(|name| name.len());
         let rest = of.and_then(field).unwrap_or(text);
-        // What is read as the test whether it is there is a field and nothing else.
+        // Only a plain field reads as a test for existence.
         let Expression::Exists(path) = Filter::parse(&format!("exists({rest})"))?.0 else {
-            let problem = Problem::new(0, "the name of a field", format!("`{rest}`"));
+            let problem = Problem::new(0, "a field", format!("`{rest}`"));
             return Err(problem.in_filter(rest));
         };
         let of = of.map(|name| Pattern(name.into()));
         Ok(Self { name: text.to_owned(), of, path })
     }
 
-    /// As it was written.
+    /// The name as the user wrote it.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The messages that have the column, to be checked for names that nothing has.
+    /// A filter for the messages that have the column, to check its names.
     #[must_use]
     pub fn filter(&self) -> Filter {
         let there = Expression::Exists(self.path.clone());
@@ -61,43 +63,43 @@ impl Column {
         }
     }
 
-    /// Whether it says something of the message itself, rather than what every message has.
+    /// Whether the column is a field rather than metadata, which every message has.
     #[must_use]
     pub fn is_field(&self) -> bool {
         !self.path.is_known()
     }
 
-    /// Appends the value of a message; false when it has none. Several values of lists stand behind
-    /// each other with a `;` between them, records and whole lists as JSON.
+    /// Appends the value of a message, and returns whether it has one. Several values are separated
+    /// by `;`. Records and whole lists are written as JSON.
     pub fn write(&self, subject: &Subject<'_>, out: &mut String) -> bool {
         if self.of.as_ref().is_some_and(|of| !of.fits(subject.family, subject.name)) {
             return false;
         }
         if self.path.is_name() {
-            // The short one, at the top of some trees, says less.
+            // Some trees have a short name at the top level. The full name says more.
             out.push_str(subject.name);
             return true;
         }
         let mut count = 0;
-        each(&self.path, subject, &mut |held| {
+        each(&self.path, subject, &mut |value| {
             if count > 0 {
                 out.push(';');
             }
             count += 1;
-            write_held(held, out);
-            // Its elements come next.
-            matches!(held, Held::Node(node) if matches!(node.value(), Value::List | Value::Record))
+            write_held(value, out);
+            // Its elements follow.
+            matches!(value, PathValue::Node(node) if matches!(node.value(), Value::List | Value::Record))
         });
         count > 0
     }
 }
 
-fn write_held(held: Held<'_>, out: &mut String) {
-    let _ = match held {
-        Held::Node(node) => {
+fn write_held(value: PathValue<'_>, out: &mut String) {
+    let _ = match value {
+        PathValue::Node(node) => {
             let start = out.len();
             write_node(node, Style::default(), out);
-            // A text is written as it is, not as JSON.
+            // Text is written verbatim, not as a JSON string.
             let plain = out.get(start..).and_then(|json| serde_json::from_str::<String>(json).ok());
             if let Some(text) = plain {
                 out.truncate(start);
@@ -105,10 +107,10 @@ fn write_held(held: Held<'_>, out: &mut String) {
             }
             Ok(())
         }
-        Held::Text(text) => write!(out, "{text}"),
-        Held::Whole(value) => write!(out, "{value}"),
-        Held::Real(value) => write!(out, "{value}"),
-        Held::Address(address) => write!(out, "{address}"),
-        Held::Moment(time) => write!(out, "{time}"),
+        PathValue::Text(text) => write!(out, "{text}"),
+        PathValue::Whole(value) => write!(out, "{value}"),
+        PathValue::Real(value) => write!(out, "{value}"),
+        PathValue::Address(address) => write!(out, "{address}"),
+        PathValue::Moment(time) => write!(out, "{time}"),
     };
 }

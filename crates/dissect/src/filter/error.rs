@@ -1,14 +1,14 @@
-//! Why a filter cannot be read.
+//! Errors of filters.
 
 use core::fmt;
 use std::borrow::Cow;
 
 use super::literal::hostile;
 
-/// A filter that cannot be read: where, what was wanted there and what was found.
+/// The reason that a filter cannot be parsed: the position, what was expected, and what was found.
 ///
-/// Shown, it takes three lines: what is wrong, the filter, and a mark under the place. A filter
-/// that is too long for a line is shown around the place.
+/// It displays as three lines: the error, the filter, and a mark under the position. Of a long
+/// filter only the part around the position is shown.
 ///
 /// ```
 /// use worldwire_dissect::filter::Filter;
@@ -26,60 +26,60 @@ pub struct FilterError(Box<Inner>);
 struct Inner {
     problem: Problem,
     column: usize,
-    /// The part of the filter that is shown, and where in it the mark stands.
+    /// The part of the filter that is shown, and the position of the mark in it.
     excerpt: String,
     mark: usize,
 }
 
-/// What kind of mistake it is.
+/// The kind of a filter error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterErrorKind {
-    /// The text does not follow the language.
+    /// The text does not follow the filter syntax.
     Syntax,
-    /// A regular expression does not follow its own language, or is too large.
+    /// A regular expression is invalid or too large.
     Regex,
-    /// A bound was hit.
+    /// A bound is exceeded.
     Limit {
-        /// Which bound: `bytes`, `depth`, `steps` or `regexes`.
+        /// The bound: `bytes`, `depth`, `steps` or `regexes`.
         name: &'static str,
-        /// The bound itself.
+        /// Its value.
         limit: usize,
     },
 }
 
 impl FilterError {
-    /// What kind of mistake it is.
+    /// The kind of error.
     #[must_use]
     pub fn kind(&self) -> FilterErrorKind {
         self.0.problem.kind
     }
 
-    /// Where, counted in characters from 1.
+    /// The position, counted in characters from 1.
     #[must_use]
     pub fn column(&self) -> usize {
         self.0.column
     }
 
-    /// What should have been there.
+    /// What was expected.
     #[must_use]
     pub fn wanted(&self) -> &str {
         &self.0.problem.wanted
     }
 
-    /// What was there.
+    /// What was found.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.0.problem.found
     }
 
-    /// What to write instead, when that can be told.
+    /// What to write instead, if that is known.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.0.problem.hint.as_deref()
     }
 
-    /// What is wrong, in one line and without the place.
+    /// The error in one line, without the position.
     #[must_use]
     pub fn problem(&self) -> String {
         let Problem { wanted, found, hint, .. } = &self.0.problem;
@@ -102,11 +102,11 @@ impl fmt::Display for FilterError {
 
 impl std::error::Error for FilterError {}
 
-/// An error while the filter is still being read.
+/// An error during parsing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     kind: FilterErrorKind,
-    /// The byte.
+    /// The offset in bytes.
     at: usize,
     wanted: Cow<'static, str>,
     found: String,
@@ -135,20 +135,20 @@ impl Problem {
         self
     }
 
-    /// Adds what to write instead, unless something is there already.
+    /// Adds what to write instead, unless there is a hint already.
     pub(super) fn hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.hint.get_or_insert_with(|| hint.into());
         self
     }
 
-    /// Finds the column and cuts out what is shown.
+    /// Finds the column, and cuts out the part to show.
     pub(super) fn in_filter(self, filter: &str) -> FilterError {
-        /// Characters that are shown in front of the place and behind it.
+        /// How many characters to show on each side of the position.
         const AROUND: usize = 60;
         let at = filter.floor_char_boundary(self.at.min(filter.len()));
         let (before, behind) = filter.split_at(at);
         let place = before.chars().count();
-        // The mark has to stand under its place: one line, one cell a character.
+        // The mark must line up with its position, so every character takes one cell on one line.
         let shown = |c: char| if hostile(c) { ' ' } else { c };
         let mut excerpt = String::new();
         let mut mark = place;
@@ -166,9 +166,9 @@ impl Problem {
     }
 }
 
-/// What was found may be anything: it is cut, and escaped where it could command a terminal.
+/// Shortens what was found, and escapes terminal control characters in it.
 fn one_line(text: &str) -> String {
-    /// Longer things are cut.
+    /// Longer text is shortened.
     const LONGEST: usize = 60;
     let mut line = String::new();
     for (index, c) in text.chars().enumerate() {
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_filter_is_shown_around_the_place() {
+    fn a_long_filter_is_shortened_around_the_error() {
         let filter = format!("{}?{}", "ä".repeat(1000), "b".repeat(1000));
         let error = Problem::new(2000, "a name", "`?`").in_filter(&filter);
         assert_eq!(error.column(), 1001);

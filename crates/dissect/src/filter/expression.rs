@@ -1,35 +1,35 @@
-//! What a filter asks, and how it is printed.
+//! The syntax tree of a filter, and how it prints.
 
 use core::fmt::{self, Write as _};
 
 use super::literal::{Literal, Needle, Regular, Set, hostile, write_quoted};
 
-/// A filter that was read.
+/// A parsed filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expression {
-    /// The message is called this, or is of this family.
+    /// The message has this name, or belongs to this family.
     Message(Pattern),
-    /// The field is there.
+    /// The field exists.
     Exists(Path),
-    /// The field is there and passes.
+    /// The field exists and passes.
     Test(Path, Check),
     Not(Box<Self>),
-    /// Two or more, none of them an `All` itself.
+    /// All of two or more conditions. None of them is an `All`.
     All(Vec<Self>),
-    /// Two or more, none of them an `Any` itself.
+    /// Any of two or more conditions. None of them is an `Any`.
     Any(Vec<Self>),
 }
 
-/// What a field has to pass.
+/// A condition on a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Check {
     Compare(Comparison, Literal),
-    /// The bits of a number or of a name.
+    /// All bits of a number, or of a named flag.
     Has(Literal),
     Contains(Box<Needle>),
-    /// Text or bytes.
+    /// For text or bytes.
     StartsWith(Literal),
-    /// Text or bytes.
+    /// For text or bytes.
     EndsWith(Literal),
     Matches(Regular),
     In(Set),
@@ -45,11 +45,11 @@ pub(super) enum Comparison {
     GreaterOrEqual,
 }
 
-/// The name of messages, in which `*` stands for anything.
+/// A pattern for message names, in which `*` stands for anything.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pattern(pub(super) Box<str>);
 
-/// The way to a field.
+/// A path to a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Path {
     steps: Box<[Step]>,
@@ -65,20 +65,20 @@ pub(super) enum Step {
     Each,
 }
 
-/// Where a path begins.
+/// Where a path starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// Among the fields, or at the top of the tree, or as what is known about the message.
-    Anywhere(Option<Known>),
+    /// In the fields, else at the top of the tree, else in this metadata.
+    Anywhere(Option<Metadata>),
     /// At the top of the tree.
     Top,
-    /// As what is known about the message.
-    Message(Known),
+    /// In the metadata.
+    Message(Metadata),
 }
 
-/// What is known about a message beside its tree.
+/// The metadata of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum Metadata {
     Name,
     Family,
     From,
@@ -95,7 +95,7 @@ pub(super) enum Known {
     Date,
 }
 
-/// Words that cannot begin a test; a field that is called so is written `["in"]`.
+/// Words that cannot start a test. A field with such a name is written `["in"]`.
 pub(super) const RESERVED: [&str; 12] = [
     "and",
     "or",
@@ -112,7 +112,7 @@ pub(super) const RESERVED: [&str; 12] = [
 ];
 
 impl Expression {
-    /// Several of which one is enough. `(a or b) or c` is `a or b or c`.
+    /// Joins alternatives. `(a or b) or c` becomes `a or b or c`.
     pub(super) fn any(parts: Vec<Self>) -> Self {
         let open = |part| match part {
             Self::Any(parts) => parts,
@@ -121,7 +121,7 @@ impl Expression {
         join(parts.into_iter().flat_map(open).collect(), Self::Any)
     }
 
-    /// Several that are all needed.
+    /// Joins conditions that must all hold.
     pub(super) fn all(parts: Vec<Self>) -> Self {
         let open = |part| match part {
             Self::All(parts) => parts,
@@ -131,7 +131,7 @@ impl Expression {
     }
 }
 
-/// Makes one expression of several.
+/// Joins several expressions, unless there is only one.
 fn join(mut parts: Vec<Expression>, whole: fn(Vec<Expression>) -> Expression) -> Expression {
     match parts.pop() {
         Some(only) if parts.is_empty() => only,
@@ -143,8 +143,8 @@ fn join(mut parts: Vec<Expression>, whole: fn(Vec<Expression>) -> Expression) ->
 }
 
 impl Pattern {
-    /// Whether a message is meant: by its whole dotted name, by what is behind the first dot, or
-    /// by its family.
+    /// Whether a message matches: by its full dotted name, by the part after the first dot, or by
+    /// its family.
     pub(super) fn fits(&self, family: &str, name: &str) -> bool {
         let pattern = &*self.0;
         let short = || name.split_once('.').map(|(_, short)| short);
@@ -153,14 +153,14 @@ impl Pattern {
             || (!pattern.contains('.') && short().is_some_and(|short| alike(pattern, short)))
     }
 
-    /// Whether only one name fits.
+    /// Whether it has no `*`.
     pub(super) fn is_plain(&self) -> bool {
         !self.0.contains('*')
     }
 }
 
-/// Whether a name is like a pattern. Takes time linear in both: what lies between two stars is
-/// looked for once, in order.
+/// Whether a name matches a pattern. Takes linear time, because each part between two stars is
+/// searched for once, in order.
 fn alike(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;
@@ -185,9 +185,9 @@ impl Path {
         let start = match &*steps {
             [Step::Name(first), ..] if &**first == "fields" => Start::Top,
             [Step::Name(first), Step::Name(second)] if &**first == "message" => {
-                Known::named(second).map_or(Start::Anywhere(None), Start::Message)
+                Metadata::named(second).map_or(Start::Anywhere(None), Start::Message)
             }
-            [Step::Name(only)] => Start::Anywhere(Known::named(only)),
+            [Step::Name(only)] => Start::Anywhere(Metadata::named(only)),
             _ => Start::Anywhere(None),
         };
         Self { steps: steps.into(), start }
@@ -201,18 +201,18 @@ impl Path {
         self.start
     }
 
-    /// Whether it leads to the name of the message.
+    /// Whether it is the name of the message.
     pub(super) fn is_name(&self) -> bool {
-        matches!(self.start, Start::Message(Known::Name) | Start::Anywhere(Some(Known::Name)))
+        matches!(self.start, Start::Message(Metadata::Name) | Start::Anywhere(Some(Metadata::Name)))
     }
 
-    /// Whether it leads to what is known about every message.
+    /// Whether it is metadata.
     pub(super) fn is_known(&self) -> bool {
         matches!(self.start, Start::Message(_) | Start::Anywhere(Some(_)))
     }
 }
 
-impl Known {
+impl Metadata {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "name" => Self::Name,
@@ -311,19 +311,19 @@ impl fmt::Display for Path {
     }
 }
 
-/// Whether the name of a field can stand in a path without quotes.
+/// Whether a field name needs no quotes in a path.
 pub(super) fn is_plain_step(name: &str, first: bool) -> bool {
     !name.is_empty()
         && name.chars().all(|c| c != '.' && c != '*' && is_word_char(c) && !hostile(c))
         && (!first || (name.starts_with(is_word_start) && !RESERVED.contains(&name)))
 }
 
-/// Whether a character can stand in a word: a path, or a pattern of message names.
+/// Whether a character can occur in a path or a pattern of message names.
 pub(super) fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '*' | '-' | '$')
 }
 
-/// Whether a path can begin with a character.
+/// Whether a path can start with a character.
 pub(super) fn is_word_start(c: char) -> bool {
     c.is_alphabetic() || matches!(c, '_' | '$')
 }
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything_or_nothing() {
+    fn stars_match_anything_or_nothing() {
         let yes = [("*", ""), ("a*", "a"), ("*a", "ba"), ("a*c", "abc"), ("a*b*c", "a-b-b-c")];
         for (pattern, name) in yes.into_iter().chain([("**", "x"), ("*a*a*", "aa")]) {
             assert!(alike(pattern, name), "{pattern} {name}");
@@ -345,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_pattern_takes_no_time() {
+    fn a_hostile_pattern_is_fast() {
         assert!(!alike(&"*a".repeat(16_000), &"a".repeat(15_000)));
         assert!(alike(&"*a".repeat(15_000), &"a".repeat(16_000)));
     }
 
     #[test]
-    fn messages_fit_by_name_or_family() {
+    fn messages_match_by_name_or_family() {
         let fits = |pattern: &str| Pattern(pattern.into()).fits("uru", "auth.AcctLoginReply");
         for yes in ["auth.AcctLoginReply", "AcctLoginReply", "*Reply", "auth.*", "uru", "*.*"] {
             assert!(fits(yes), "{yes}");

@@ -1,27 +1,26 @@
-//! Fields that a filter asks for and no message has: most likely their names are misspelt.
+//! Finds fields in filters that no message has. Most of them are misspelled.
 
 use std::collections::BTreeSet;
 
 use worldwire_core::nearest;
 
 use super::expression::{Check, Expression, Path, Pattern, Start, Step};
-use crate::family::{Family, MessageNames};
+use crate::family::Family;
 use crate::knowledge::Definitions;
+use crate::vocabulary::MessageNames;
 
 /// A field that no message has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
-    /// The name that is not known.
+    /// The unknown name.
     pub name: String,
-    /// The nearest one that is, or the way to the field of that name that stands further inside.
+    /// The most similar known name, or the path to a nested field of that name.
     pub nearest: Option<String>,
-    /// Whether all names that could stand there are known. Otherwise a message may have it all the
-    /// same.
+    /// Whether all possible names are known. If not, a message may have the field after all.
     pub is_certain: bool,
 }
 
-/// Names at the top of trees and in them that no definition tells: what families show beside the
-/// fields, and what is known about every message.
+/// Names in trees that no definition lists: additions by families, and metadata.
 const COMMON: &[&str] = &[
     "body",
     "bytes",
@@ -46,15 +45,15 @@ const COMMON: &[&str] = &[
     "time",
     "version",
 ];
-/// What a message may hold.
-pub(super) struct Known<'d> {
+/// A message and its possible fields.
+pub(super) struct KnownMessage<'d> {
     pub(super) family: &'static str,
     pub(super) names: MessageNames<'d>,
 }
 
-/// The fields in a filter that no message has: of those that the filter names, if it names some.
+/// The fields in a filter that no message has. If the filter also names messages, only those count.
 pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownField> {
-    let known = known(definitions);
+    let known = all_messages(definitions);
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, scope| {
         found.extend(check_path(path, scope, &known, definitions));
@@ -62,14 +61,14 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
     found
 }
 
-/// The names on the way to each field.
+/// The names on the path to each field.
 pub(super) fn names(expression: &Expression) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, _| found.extend(path_names(path)));
     found
 }
 
-/// The names under which a filter asks for what is known about every message.
+/// The metadata that a filter tests, by name.
 pub(super) fn metadata(expression: &Expression) -> Vec<&str> {
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, _| {
@@ -80,7 +79,7 @@ pub(super) fn metadata(expression: &Expression) -> Vec<&str> {
     found
 }
 
-/// The names on the way to a field; `None` for what is known about every message.
+/// The names on the path to a field; `None` for metadata.
 pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
     let skipped = match path.start() {
         Start::Message(_) | Start::Anywhere(Some(_)) => return None,
@@ -94,7 +93,8 @@ pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
     Some(names.collect())
 }
 
-/// Goes through all paths, with what each has to pass and the messages that are named beside it.
+/// Calls `see` for all paths, with the condition on each and the messages that the filter names
+/// beside it.
 pub(super) fn each_path<'f>(
     expression: &'f Expression,
     scope: &mut Vec<&'f Pattern>,
@@ -123,17 +123,17 @@ pub(super) fn each_path<'f>(
 fn check_path(
     path: &Path,
     scope: &[&Pattern],
-    known: &[Known<'_>],
+    known: &[KnownMessage<'_>],
     definitions: &Definitions,
 ) -> Option<UnknownField> {
     if matches!(path.start(), Start::Message(_) | Start::Anywhere(Some(_))) {
         return None;
     }
-    let in_scope = |known: &&Known<'_>| {
+    let in_scope = |known: &&KnownMessage<'_>| {
         scope.iter().all(|pattern| pattern.fits(known.family, &known.names.name))
     };
-    let messages: Vec<&Known<'_>> = known.iter().filter(in_scope).collect();
-    // Messages may be known by their number only.
+    let messages: Vec<&KnownMessage<'_>> = known.iter().filter(in_scope).collect();
+    // The message may be known only by number.
     if messages.is_empty() {
         return None;
     }
@@ -142,7 +142,7 @@ fn check_path(
     let mut is_first = true;
     for step in steps {
         let Step::Name(name) = step else {
-            // An element of whatever there is.
+            // An element of some list.
             is_first = false;
             continue;
         };
@@ -153,29 +153,30 @@ fn check_path(
         if !is_free(name) && !names.clone().any(|known| known == &**name) {
             let inside = |family: &'static dyn Family| {
                 let is_asked = messages.iter().any(|message| message.family == family.name());
-                family.path_to(name, definitions).filter(|_| is_first && is_asked)
+                family.vocabulary().path_to(name, definitions).filter(|_| is_first && is_asked)
             };
             let nearest = definitions.families().iter().find_map(inside);
             let nearest = nearest.or_else(|| nearest_name(name, names.by_ref()).map(str::to_owned));
             let is_certain = is_first || messages.iter().all(|message| message.names.is_complete);
             return Some(UnknownField { name: name.to_string(), nearest, is_certain });
         }
-        // At the top there are the fields and what stands beside them.
+        // `fields` and its siblings are at the top.
         is_first = is_first && &**name == "fields";
     }
     None
 }
 
-/// Whether names of this kind can stand anywhere: remarks of ours, and properties without a name.
+/// Whether names of this kind are possible anywhere: worldwire's own remarks, and nameless
+/// properties.
 fn is_free(name: &str) -> bool {
     name.starts_with(['$', '_']) || name.starts_with("0x")
 }
 
-/// Whether a word is a field, or the way to one.
+/// Whether a word is a field or a path to one.
 pub(super) fn is_field(word: &str, definitions: &Definitions) -> bool {
-    let known = known(definitions);
+    let known = all_messages(definitions);
     let is_known = |(index, name): (usize, &str)| {
-        let holds = |known: &Known<'_>| {
+        let holds = |known: &KnownMessage<'_>| {
             let names = &known.names;
             names.fields.contains(&name) || (index > 0 && names.inner.contains(&name))
         };
@@ -184,12 +185,13 @@ pub(super) fn is_field(word: &str, definitions: &Definitions) -> bool {
     word.split('.').enumerate().all(is_known)
 }
 
-/// The name that was most likely meant: one that begins with what was typed, else the nearest one.
+/// The name that was probably meant: one that starts with what was typed, else the most similar
+/// one.
 pub(super) fn nearest_name<'n>(
     typed: &str,
     names: impl IntoIterator<Item = &'n str>,
 ) -> Option<&'n str> {
-    /// Fewer letters begin too many names.
+    /// Shorter words are a prefix of too many names.
     const LEAST: usize = 3;
     let names: BTreeSet<&str> = names.into_iter().collect();
     let begins = |name: &&&str| {
@@ -200,11 +202,11 @@ pub(super) fn nearest_name<'n>(
     longer.filter(|_| typed.len() >= LEAST).copied().or_else(|| nearest(typed, names))
 }
 
-/// All messages, with what they may hold.
-pub(super) fn known(definitions: &Definitions) -> Vec<Known<'_>> {
+/// All messages with their possible fields.
+pub(super) fn all_messages(definitions: &Definitions) -> Vec<KnownMessage<'_>> {
     let of = |family: &'static dyn Family| {
-        let messages = family.messages(definitions).into_iter();
-        messages.map(|names| Known { family: family.name(), names })
+        let messages = family.vocabulary().messages(definitions).into_iter();
+        messages.map(|names| KnownMessage { family: family.name(), names })
     };
     definitions.families().iter().flat_map(of).collect()
 }
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_fields_are_named_with_the_nearest() {
+    fn misspelled_fields_get_suggestions() {
         let definitions = definitions();
         for (filter, name, nearest, is_certain) in [
             ("resultt == 3", "resultt", Some("result"), true),
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn right_names_are_not_refused() {
+    fn valid_names_are_accepted() {
         let definitions = definitions();
         for filter in [
             "result == 3 and from == client and message.length < 3",
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_begin_so_come_first() {
+    fn prefixes_are_suggested_first() {
         let names = ["auth.AcctLoginRequest", "auth.AcctLoginReply", "auth.AcctLogout"];
         assert_eq!(nearest_name("auth.AcctLoginReq", names), Some(names[0]));
         assert_eq!(nearest_name("auth.AcctLoginRepyl", names), Some(names[1]));

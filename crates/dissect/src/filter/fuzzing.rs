@@ -1,4 +1,4 @@
-//! What the fuzz targets of filters call.
+//! Fuzz target of filters.
 
 use worldwire_core::{Limits, Side};
 
@@ -7,10 +7,10 @@ use crate::item::{Ends, Time};
 use crate::registry::definitions;
 use crate::{Codec, CodecOptions, Keys};
 
-/// Reads any text as a filter; what can be read must print as the same filter and answer the same.
+/// Parses any text as a filter. A valid filter must print as the same filter, with the same result.
 ///
 /// # Panics
-/// When it does not.
+/// If it does not.
 pub fn filter(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(filter) = Filter::parse(&text) else {

@@ -1,4 +1,4 @@
-//! A filter on its way to be read: what is left of it, and the marks and words in it.
+//! The input of the filter parser: the unread part of the filter, and its tokens.
 
 use winnow::combinator::{opt, preceded};
 use winnow::error::{ErrMode, ParserError};
@@ -9,48 +9,48 @@ use winnow::{ModalResult, Parser};
 use super::error::Problem;
 use super::expression::is_word_char;
 
-/// The most regular expressions of one filter.
+/// How many regular expressions a filter can have.
 pub(super) const MAX_REGEXES: usize = 32;
 
-/// The filter, as far as it is not read yet.
-pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, State>;
+/// The rest of the filter.
+pub(super) type Input<'f> = Stateful<LocatingSlice<&'f str>, Usage>;
 
-/// What a parser makes. Errors that stand ([`ErrMode::Cut`]) say what is wrong; those that only
-/// mean "not this" ([`ErrMode::Backtrack`]) are never seen from outside.
+/// The result of a parser. [`ErrMode::Cut`] is an error to report. [`ErrMode::Backtrack`] means
+/// that something else may match, and is never reported.
 pub(super) type Outcome<T> = ModalResult<T, Problem>;
 
-/// What has been used up of the bounds.
+/// How much of the bounds is used up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub(super) struct Usage {
     pub(super) depth: usize,
     pub(super) regexes: usize,
 }
 
-/// Passes over white space.
+/// Skips white space.
 pub(super) fn space(input: &mut Input<'_>) -> Outcome<()> {
     take_while(0.., char::is_whitespace).void().parse_next(input)
 }
 
-/// A parser with white space in front.
+/// Makes a parser skip white space first.
 pub(super) fn token<'f, T>(
     parser: impl Parser<Input<'f>, T, ErrMode<Problem>>,
 ) -> impl Parser<Input<'f>, T, ErrMode<Problem>> {
     preceded(space, parser)
 }
 
-/// This very word.
+/// Matches exactly this word.
 pub(super) fn word<'f>(wanted: &'static str) -> impl Parser<Input<'f>, &'f str, ErrMode<Problem>> {
     take_while(1.., is_word_char).verify(move |found: &str| found == wanted)
 }
 
-/// One of these words.
+/// Matches one of these words.
 pub(super) fn word_of<'f>(
     wanted: &'static [&str],
 ) -> impl Parser<Input<'f>, &'f str, ErrMode<Problem>> {
     take_while(1.., is_word_char).verify(move |found: &str| wanted.contains(&found))
 }
 
-/// White space and a closing mark.
+/// Matches a closing character after white space.
 pub(super) fn close(
     input: &mut Input<'_>,
     mark: &'static str,
@@ -63,19 +63,19 @@ pub(super) fn close(
     }
 }
 
-/// What is not read yet.
+/// The unread part of the filter.
 pub(super) fn rest<'f>(input: &Input<'f>) -> &'f str {
     input.input.as_ref()
 }
 
-/// The word that comes next; empty if none does.
+/// The next word, or an empty string if no word follows.
 pub(super) fn peek_word<'f>(input: &Input<'f>) -> &'f str {
     let rest = rest(input);
     let end = rest.find(|c| !is_word_char(c)).unwrap_or(rest.len());
     rest.split_at(end).0
 }
 
-/// Something else was wanted here. White space is passed over first.
+/// The error that something else was expected here, after white space.
 #[cold]
 pub(super) fn problem(input: &Input<'_>, wanted: &'static str) -> Problem {
     let rest = rest(input);
@@ -84,7 +84,7 @@ pub(super) fn problem(input: &Input<'_>, wanted: &'static str) -> Problem {
     Problem::new(at, wanted, found(next))
 }
 
-/// The next thing in the words of an error.
+/// Describes the next token for an error.
 fn found(next: &str) -> String {
     let Some(first) = next.chars().next() else {
         return "the end".to_owned();

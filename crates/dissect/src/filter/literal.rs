@@ -1,4 +1,4 @@
-//! What stands right of an operator: values, lists of values, patterns of text.
+//! Operands: values, lists of values, and patterns for text.
 
 use core::cmp::Ordering;
 use core::fmt::{self, Write as _};
@@ -20,26 +20,26 @@ pub(super) enum Literal {
     Bytes(Box<[u8]>),
 }
 
-/// A text, and the identifier, address or bytes that it may be.
+/// A text, with the identifier, address or bytes that it can also stand for.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     text: Box<str>,
-    /// Whether it stands without quotes: it may be the name of a value.
+    /// Whether it has no quotes, and can be the name of a value.
     is_bare: bool,
-    /// As it is stored.
+    /// In its stored byte order.
     guid: Option<[u8; 16]>,
-    /// As it is stored.
+    /// In its stored byte order.
     ipv4: Option<[u8; 4]>,
-    /// What its digits stand for, as bytes are shown; only without quotes.
+    /// The bytes that it shows as hexadecimal digits, if it has no quotes.
     hex: Option<Box<[u8]>>,
 }
 
-/// Text or bytes to look for inside others.
+/// Text or bytes to search for.
 #[derive(Clone, Debug)]
 pub(super) struct Needle {
     literal: Literal,
     finder: Finder<'static>,
-    /// Of the bytes that are shown as the text.
+    /// For the bytes whose hexadecimal form is the text.
     hex: Option<Finder<'static>>,
 }
 
@@ -50,30 +50,30 @@ pub(super) struct Regular {
     compiled: Regex,
 }
 
-/// The list behind `in`.
+/// The list after `in`.
 #[derive(Clone, Debug)]
 pub(super) struct Set {
-    /// As it was written.
+    /// In written order.
     members: Box<[Member]>,
-    /// Whole numbers and ranges of them, in order and apart.
+    /// Whole numbers and ranges of them, sorted and disjoint.
     wholes: Box<[(i128, i128)]>,
-    /// Texts, in order.
+    /// Texts, sorted.
     texts: Box<[Box<str>]>,
-    /// The identifiers among the texts, in order.
+    /// The identifiers among the texts, sorted.
     guids: Box<[[u8; 16]]>,
-    /// Bytes, in order.
+    /// Byte strings, sorted.
     bytes: Box<[Box<[u8]>]>,
-    /// Those that are shown as one of the texts, in order.
+    /// The bytes whose hexadecimal form is one of the texts, sorted.
     hexes: Box<[Box<[u8]>]>,
-    /// Where in the members everything else stands.
+    /// The indices of all other members.
     others: Box<[usize]>,
 }
 
-/// One element of a list.
+/// An element of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Member {
     One(Literal),
-    /// Both ends are in it.
+    /// An inclusive range.
     Range(Number, Number),
 }
 
@@ -87,13 +87,13 @@ impl Text {
         Self { text: text.into(), is_bare: false, guid: parse_guid(text), ipv4, hex: None }
     }
 
-    /// One without quotes: digits may be bytes.
+    /// A word without quotes. Its digits can stand for bytes.
     pub(super) fn word(text: &str) -> Self {
         let hex = parse_hex(text).filter(|bytes| !bytes.is_empty()).map(Into::into);
         Self { hex, ..Self::new(text) }
     }
 
-    /// One without quotes that may be the name of a value, too.
+    /// A word without quotes that can also be the name of a value.
     pub(super) fn bare(text: &str) -> Self {
         Self { is_bare: true, ..Self::word(text) }
     }
@@ -114,7 +114,7 @@ impl Text {
         self.ipv4.as_ref()
     }
 
-    /// The bytes that are shown as this text.
+    /// The bytes whose hexadecimal form this is.
     pub(super) fn hex(&self) -> Option<&[u8]> {
         self.hex.as_deref()
     }
@@ -127,7 +127,7 @@ impl PartialEq for Text {
 }
 
 impl Needle {
-    /// Only text and bytes can be looked for.
+    /// Takes a text or bytes; nothing else can be searched for.
     pub(super) fn new(literal: Literal) -> Self {
         let finder = match &literal {
             Literal::Text(text) => Finder::new(text.as_str().as_bytes()).into_owned(),
@@ -141,7 +141,7 @@ impl Needle {
         Self { literal, finder, hex }
     }
 
-    /// Whether the needle is text; otherwise it is bytes.
+    /// Whether it is text rather than bytes.
     pub(super) fn is_text(&self) -> bool {
         matches!(self.literal, Literal::Text(_))
     }
@@ -151,7 +151,7 @@ impl Needle {
         self.finder.find(hay).is_some()
     }
 
-    /// Whether bytes that are shown as its text are in these.
+    /// Whether `bytes` contains the bytes whose hexadecimal form is the text.
     pub(super) fn is_shown_in(&self, bytes: &[u8]) -> bool {
         self.hex.as_ref().is_some_and(|finder| finder.find(bytes).is_some())
     }
@@ -217,7 +217,7 @@ impl Set {
         }
     }
 
-    /// Whether a number is one of the whole numbers or in one of their ranges.
+    /// Whether a number is listed or in a listed range.
     pub(super) fn has_whole(&self, count: Count) -> bool {
         let order = |bound: i128| count.compare(&Number::Whole(bound));
         let begun =
@@ -254,12 +254,12 @@ impl Set {
         self.hexes.binary_search_by(|entry| (**entry).cmp(bytes)).is_ok()
     }
 
-    /// All of them, as they were written.
+    /// All members in written order.
     pub(super) fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The members that the other questions leave out.
+    /// The members that are in none of the sorted lists.
     pub(super) fn others(&self) -> impl Iterator<Item = &Member> {
         self.others.iter().filter_map(|index| self.members.get(*index))
     }
@@ -271,8 +271,8 @@ impl PartialEq for Set {
     }
 }
 
-/// Ranges in order, those that share a number made one. Ranges that only touch stay apart, for
-/// fractions may lie between them.
+/// Sorts ranges and joins those that overlap. Adjacent ranges stay separate, because there are
+/// fractions between them.
 fn apart(mut ranges: Vec<(i128, i128)>) -> Vec<(i128, i128)> {
     ranges.sort_unstable();
     let mut apart: Vec<(i128, i128)> = Vec::with_capacity(ranges.len());
@@ -328,7 +328,7 @@ impl fmt::Display for Set {
     }
 }
 
-/// Writes a text in quotes, so that it can be read again and cannot command a terminal.
+/// Writes a text in quotes. It reads as the same text, and cannot control a terminal.
 pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for c in text.chars() {
@@ -345,7 +345,7 @@ pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Resul
     f.write_char('"')
 }
 
-/// Characters that move the cursor or turn the direction of what follows.
+/// Whether a character moves the cursor or changes the text direction.
 pub(super) fn hostile(c: char) -> bool {
     c.is_control()
         || matches!(
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_that_only_touch_leave_a_gap_for_fractions() {
+    fn adjacent_ranges_stay_apart_for_fractions() {
         let range = |low, high| Member::Range(Number::Whole(low), Number::Whole(high));
         let one = |value| Member::One(Literal::Number(Number::Whole(value)));
         let set = Set::new(vec![range(5, 9), one(3), range(1, 2), range(7, 20), one(-4)]);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_list_is_searched_and_not_walked() {
+    fn a_huge_list_is_searched_not_scanned() {
         let one = |value| Member::One(Literal::Number(Number::Whole(value)));
         let set = Set::new((0..16_000).map(|value| one(value * 2)).collect());
         let hits = (0..1_000_000).filter(|value| set.has_whole(Count::Whole(*value))).count();

@@ -117,11 +117,11 @@ pub use values::UnknownValue;
 use crate::item::{Ends, Item, Time};
 use crate::knowledge::Definitions;
 
-/// A filter that was read and can be asked about any number of messages.
+/// A parsed filter, which can be matched against any number of messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter(Expression);
 
-/// One message, as a filter sees it.
+/// A message as a filter sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'s> {
     /// The dotted name: `auth.AcctLoginRequest`.
@@ -130,27 +130,27 @@ pub struct Subject<'s> {
     pub family: &'s str,
     /// `client` or `server`.
     pub from: &'s str,
-    /// The conversation.
+    /// The number of the conversation.
     pub stream: u64,
-    /// The packet that completed it.
+    /// The number of the packet that completed the message.
     pub packet: u64,
     /// Seconds since the first packet of the capture.
     pub time: f64,
-    /// When it was complete.
+    /// When the message was complete.
     pub date: Time,
-    /// The ends of the conversation, if they are known.
+    /// The addresses of the conversation, if known.
     pub ends: Option<&'s Ends>,
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub length: u64,
-    /// What it says: fields below a record `fields`.
+    /// The message's tree: its fields are below a record `fields`.
     pub tree: &'s Tree<'s>,
 }
 
 impl<'s> Subject<'s> {
-    /// An item, with its name and its tree.
+    /// The subject for an item with this name and tree.
     #[must_use]
     pub fn of(item: &Item<'s>, name: &'s str, tree: &'s Tree<'s>) -> Self {
-        // The number that the decimal form reads as: it is divided once.
+        // Divides only once, so that the result equals what the decimal form parses to.
         #[expect(clippy::cast_precision_loss, reason = "exact for 104 days")]
         let time = item.stamp.since.as_nanos() as f64 / 1e9;
         Self {
@@ -169,28 +169,29 @@ impl<'s> Subject<'s> {
 }
 
 impl Filter {
-    /// Whether a word has a meaning of its own, so that it cannot be the name of anything.
+    /// Whether a word is reserved, so that it cannot be a name.
     #[must_use]
     pub fn is_keyword(word: &str) -> bool {
         expression::RESERVED.contains(&word) || parse::WORDS.contains(&word)
     }
 
-    /// Reads a filter.
+    /// Parses a filter.
     ///
     /// # Errors
-    /// What is wrong and where, with a mark under the place.
+    /// What is wrong and where, with a mark under the position.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         parse::parse(text).map(Self)
     }
 
-    /// Whether a message is to be shown.
+    /// Whether a message matches.
     #[must_use]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         run::matches(&self.0, subject)
     }
 
-    /// Message names that no family and no definition knows, each with the nearest one that is
-    /// known: most likely they are misspelled. Numbers are the names of messages without one.
+    /// Message names that no family or definition knows, each with the most similar known name.
+    /// Most of them are misspelled. Numbers are never reported, because they name messages without
+    /// a name.
     #[must_use]
     pub fn unknown_names(&self, definitions: &Definitions) -> Vec<(&str, Option<String>)> {
         let known = known_names(definitions);
@@ -210,23 +211,23 @@ impl Filter {
         unknown.map(|name| (name, nearest_name(name, known()).map(str::to_owned))).collect()
     }
 
-    /// Fields that no message has, by the tables and definitions of all families: of the messages
-    /// that the filter names beside the field, if it names some. What users know counts: fields of
-    /// messages without a definition have no names.
+    /// Fields that no message has, according to the tables and definitions of all families. If the
+    /// filter also names messages, only those count. Depends on the user's definitions: a message
+    /// without one has no named fields.
     #[must_use]
     pub fn unknown_fields(&self, definitions: &Definitions) -> Vec<UnknownField> {
         fields::unknown(&self.0, definitions)
     }
 
-    /// Values that fields are compared with and cannot have: of what is known about every message,
-    /// and names of enumerations and flags. Text in quotes is no name.
+    /// Values that the compared fields cannot have, such as unknown names of enumeration values and
+    /// flags. Covers metadata too. Text in quotes is not treated as a name.
     #[must_use]
     pub fn unknown_values(&self, definitions: &Definitions) -> Vec<UnknownValue> {
         values::unknown(&self.0, definitions)
     }
 
-    /// Patterns with a `*` that no known name of a message fits, each with one that was likely
-    /// meant. Some messages have only a number for a name: patterns of numbers are left out.
+    /// Patterns with `*` that match no known message name, each with a suggestion. Patterns of
+    /// numbers are never reported, because some messages only have a number.
     #[must_use]
     pub fn unknown_patterns(&self, definitions: &Definitions) -> Vec<(&str, Option<String>)> {
         let patterns = self.patterns().into_iter().filter(|pattern| !pattern.is_plain());
@@ -242,11 +243,11 @@ impl Filter {
         };
         let fits = |pattern: &Pattern| known.iter().any(|name| pattern.fits("", name));
         let unknown = patterns.into_iter().filter(|it| !is_number(it) && !fits(it));
-        // What stands in front of the first dot may be misspelt.
+        // The part before the first dot may be misspelled.
         let nearest = |pattern: &Pattern| {
             let (head, tail) = pattern.0.split_once('.')?;
             let heads = known.iter().filter_map(|name| name.split_once('.')).map(|(head, _)| head);
-            // Capitals tell families apart: `game` and `GAME`.
+            // Families differ in capitalisation: `game` and `GAME`.
             let is_small = |head: &str| !head.contains(char::is_uppercase);
             let alike = heads.clone().filter(|other| is_small(other) == is_small(head));
             let near = nearest_name(head, alike).or_else(|| nearest_name(head, heads))?;
@@ -256,41 +257,41 @@ impl Filter {
         unknown.map(|pattern| (&*pattern.0, nearest(pattern))).collect()
     }
 
-    /// Whether a word is a field of some message, or the way to one. Alone it would name messages.
+    /// Whether a word is a field of some message or a path to one. By itself such a word would name
+    /// messages.
     #[must_use]
     pub fn is_field(word: &str, definitions: &Definitions) -> bool {
         fields::is_field(word, definitions)
     }
 
-    /// The names and patterns that messages may have, as they stand.
+    /// The message names and patterns in the filter, as written.
     #[must_use]
     pub fn message_names(&self) -> Vec<&str> {
         self.patterns().into_iter().map(|pattern| &*pattern.0).collect()
     }
 
-    /// The names on the ways to fields, for each way that is tested: `m_list` and `m_id` for
-    /// `fields.m_list[3].m_id`. What is known about every message is left out.
+    /// The names on each tested path: `m_list` and `m_id` for `fields.m_list[3].m_id`. Excludes
+    /// metadata.
     #[must_use]
     pub fn field_names(&self) -> Vec<Vec<&str>> {
         fields::names(&self.0)
     }
 
-    /// The names of metadata that is tested, such as `time`, unless a field of that name is certain
-    /// to be meant: `fields.time`.
+    /// The names of tested metadata, such as `time`. Excludes paths that can only be fields:
+    /// `fields.time`.
     #[must_use]
     pub fn metadata_names(&self) -> Vec<&str> {
         fields::metadata(&self.0)
     }
 
-    /// The words without quotes that fields are compared with, each with the names on the way to
-    /// the field, as [`Self::field_names`] gives them: names of values of enumerations and flags,
-    /// or text.
+    /// The words without quotes that fields are compared with, each with the names on the path as
+    /// in [`Self::field_names`]. Such a word is the name of an enumeration value or flag, or text.
     #[must_use]
     pub fn compared_words(&self) -> Vec<(Vec<&str>, &str)> {
         values::words(&self.0)
     }
 
-    /// The names and patterns of messages, in the order in which they stand.
+    /// The message names and patterns, in written order.
     fn patterns(&self) -> Vec<&Pattern> {
         let mut patterns = Vec::new();
         let mut rest = vec![&self.0];
@@ -306,19 +307,21 @@ impl Filter {
     }
 }
 
-/// The form that is read as the same filter.
+/// Writes a form that parses as the same filter.
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// Every name that an item can have, and the families.
+/// Every possible name of an item, and the families.
 fn known_names(definitions: &Definitions) -> Vec<String> {
     let mut names = Vec::new();
     for family in definitions.families().iter() {
         names.push(family.name().to_owned());
-        names.extend(family.messages(definitions).into_iter().map(|message| message.name));
+        names.extend(
+            family.vocabulary().messages(definitions).into_iter().map(|message| message.name),
+        );
     }
     names.extend(["opened", "gap", "resync", "warning", "problem"].map(str::to_owned));
     names

@@ -1,4 +1,4 @@
-//! Moments of the calendar.
+//! Dates and times in filters.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -6,8 +6,8 @@ use jiff::tz::TimeZone;
 
 use crate::item::Time;
 
-/// A moment as people write it: `2026-01-01`, `2026-01-01 12:30:00.5`, also with a `T` in the middle
-/// and an offset or `Z` at the end; UTC without one.
+/// Parses a date: `2026-01-01` or `2026-01-01 12:30:00.5`. It can have a `T` in the middle and `Z`
+/// or an offset at the end. The default is UTC.
 pub(super) fn date(text: &str) -> Option<Time> {
     let moment = text.parse::<Timestamp>().ok().or_else(|| {
         let civil = text.parse::<DateTime>().ok()?;
@@ -16,9 +16,9 @@ pub(super) fn date(text: &str) -> Option<Time> {
     i64::try_from(moment.as_nanosecond()).ok().map(Time)
 }
 
-/// Seconds since 1970 as the number that their decimal form reads as.
+/// Seconds since 1970, as the number that their decimal form parses to.
 pub(super) fn seconds(time: Time) -> f64 {
-    /// Up to here every whole number is one.
+    /// Every whole number up to here is exact.
     const EXACT: u64 = 1 << 53;
     let micros = time.0 / 1000;
     if time.0 % 1000 == 0 && micros.unsigned_abs() < EXACT {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_read_in_the_forms_that_output_has() {
+    fn dates_parse_in_every_output_form() {
         let moment = Time(1_767_225_600_631_500_000);
         for text in [
             "2026-01-01 00:00:00.631500",

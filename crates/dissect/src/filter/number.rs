@@ -1,9 +1,9 @@
-//! Numbers of filters, held against numbers of messages without losing a digit.
+//! Compares numbers in filters with numbers in messages, without losing precision.
 
 use core::cmp::Ordering;
 use core::fmt;
 
-/// A number as a filter has it.
+/// A number in a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     /// Any `u64` or `i64`.
@@ -19,7 +19,7 @@ pub(super) struct Real {
     single: f32,
 }
 
-/// A number as a message has it.
+/// A number in a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Count {
     /// Any `u64` or `i64`.
@@ -31,7 +31,7 @@ pub(super) enum Count {
 }
 
 impl Number {
-    /// Reads a whole number, in decimal or behind `0x`; `None` when no field can hold it.
+    /// Parses a whole number, decimal or with `0x`; `None` if no field can hold it.
     pub(super) fn parse_whole(text: &str) -> Option<Self> {
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
@@ -46,15 +46,15 @@ impl Number {
         (value >= i128::from(i64::MIN)).then_some(Self::Whole(value))
     }
 
-    /// Reads a number with a fraction or an exponent; `None` when it is too large.
+    /// Parses a number with a fraction or an exponent; `None` if it is too large.
     pub(super) fn parse_real(text: &str) -> Option<Self> {
         let double = text.parse::<f64>().ok().filter(|value| value.is_finite())?;
-        // From the shortest text, so that the printed number is read as the same number.
+        // Parsed from the shortest text, so that the printed number parses as the same number.
         let single = format!("{double:?}").parse().unwrap_or(f32::NAN);
         Some(Self::Real(Real { double, single }))
     }
 
-    /// The order of two numbers of a filter.
+    /// The order of two numbers in filters.
     pub(super) fn compare(&self, other: &Self) -> Option<Ordering> {
         match self {
             Self::Whole(value) => Count::Whole(*value).compare(other),
@@ -64,10 +64,10 @@ impl Number {
 }
 
 impl Count {
-    /// How a message's number stands to a filter's; `None` for what is no number at all.
+    /// Compares a message's number with a filter's; `None` for NaN.
     ///
-    /// A filter's number with a fraction is rounded to the precision of the field, so that `0.1`
-    /// is what the sender's `0.1` became. Everything else compares exactly.
+    /// A number with a fraction is first rounded to the precision of the field. So `0.1` equals
+    /// what the sender stored as `0.1`. All other comparisons are exact.
     pub(super) fn compare(self, with: &Number) -> Option<Ordering> {
         match (self, with) {
             (Self::Whole(a), Number::Whole(b)) => Some(a.cmp(b)),
@@ -83,13 +83,13 @@ impl Count {
     }
 }
 
-/// Exact, for whole numbers that are a `u64` or an `i64`.
+/// Exact for every whole number that is a `u64` or an `i64`.
 fn whole_with_real(whole: i128, real: f64) -> Option<Ordering> {
     if real.is_nan() {
         return None;
     }
     let floor = real.floor();
-    // What lies beyond 128 bits saturates, and is beyond every whole number all the same.
+    // A value beyond 128 bits saturates, and still exceeds every whole number.
     #[expect(clippy::cast_possible_truncation, reason = "a floor has no fraction; it saturates")]
     let below = whole.cmp(&(floor as i128));
     Some(if below == Ordering::Equal && real > floor { Ordering::Less } else { below })
@@ -123,12 +123,12 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_numbers_stay_exact() {
+    fn the_largest_numbers_stay_exact() {
         use Ordering::{Equal, Greater, Less};
         let most = Count::Whole(i128::from(u64::MAX));
         assert_eq!(order(most, "18446744073709551615"), Some(Equal));
         assert_eq!(order(most, "18446744073709551614"), Some(Greater));
-        // As a float this is 2^64, one more than the field.
+        // As a float this is 2^64, one more than the field's value.
         assert_eq!(order(most, "18446744073709551615.0"), Some(Less));
         assert_eq!(order(Count::Whole(-1), "18446744073709551615"), Some(Less));
         let least = Count::Whole(i128::from(i64::MIN));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn single_precision_is_compared_in_single_precision() {
+    fn fractions_are_rounded_to_the_precision_of_the_field() {
         assert_eq!(order(Count::Single(0.1), "0.1"), Some(Ordering::Equal));
         assert_eq!(order(Count::Double(0.1_f32.into()), "0.1"), Some(Ordering::Greater));
         assert_eq!(order(Count::Single(f32::INFINITY), "1e300"), Some(Ordering::Greater));

@@ -1,4 +1,4 @@
-//! Text to filters.
+//! Parses filters.
 
 use winnow::Parser;
 use winnow::combinator::{alt, opt, repeat, separated};
@@ -11,27 +11,27 @@ use super::expression::{
     Check, Comparison, Expression, Path, Pattern, RESERVED, Step, is_word_char, is_word_start,
 };
 use super::input::{
-    Input, Outcome, State, close, peek_word, problem, rest, space, token, word, word_of,
+    Input, Outcome, Usage, close, peek_word, problem, rest, space, token, word, word_of,
 };
 use super::value;
 
-/// The most bytes a filter may have.
+/// How many bytes a filter can have.
 pub(super) const MAX_BYTES: usize = 64 << 10;
-/// The most parentheses and `not`s inside each other.
+/// How deeply parentheses and `not`s can be nested.
 pub(super) const MAX_DEPTH: usize = 64;
-/// The most steps of one path.
+/// How many steps a path can have.
 pub(super) const MAX_STEPS: usize = 64;
-/// Reads a whole filter.
+/// Parses a whole filter.
 pub(super) fn parse(filter: &str) -> Result<Expression, FilterError> {
     if filter.len() > MAX_BYTES {
         let wanted = format!("at most {MAX_BYTES} bytes");
         return Err(Problem::limit(MAX_BYTES, "bytes", MAX_BYTES, wanted).in_filter(filter));
     }
-    let mut input = Input { input: LocatingSlice::new(filter), state: State::default() };
+    let mut input = Input { input: LocatingSlice::new(filter), state: Usage::default() };
     match whole(&mut input) {
         Ok(expression) => Ok(expression),
         Err(ErrMode::Cut(problem) | ErrMode::Backtrack(problem)) => Err(problem.in_filter(filter)),
-        // Only said of input that comes in parts.
+        // Only occurs with partial input.
         Err(ErrMode::Incomplete(_)) => Err(problem(&input, "more").in_filter(filter)),
     }
 }
@@ -41,10 +41,10 @@ fn whole(input: &mut Input<'_>) -> Outcome<Expression> {
     space(input)?;
     let hint = match (rest(input).chars().next(), peek_word(input)) {
         (None, _) => return Ok(expression),
-        (_, "AND" | "OR" | "NOT") => "write `and`, `or` and `not` in small letters",
-        (_, "not") => "write `not` in front of the whole test",
-        (Some(')'), _) => "no `(` is open",
-        (Some('*'), _) => "`*` works only in names of messages; try `matches`",
+        (_, "AND" | "OR" | "NOT") => "write `and`, `or` and `not` in lower case",
+        (_, "not") => "write `not` before the whole test",
+        (Some(')'), _) => "there is no open `(`",
+        (Some('*'), _) => "`*` works only in message names; try `matches`",
         (Some('|'), _) => "did you mean `or`?",
         (Some('&'), _) => "did you mean `and`?",
         (Some(','), _) => "did you mean `and` or `or`?",
@@ -88,7 +88,7 @@ fn deeper(
     parser: fn(&mut Input<'_>) -> Outcome<Expression>,
 ) -> Outcome<Expression> {
     if input.state.depth >= MAX_DEPTH {
-        let wanted = format!("at most {MAX_DEPTH} parentheses and `not`s inside each other");
+        let wanted = format!("at most {MAX_DEPTH} nested parentheses and `not`s");
         return Err(ErrMode::Cut(Problem::limit(at, "depth", MAX_DEPTH, wanted)));
     }
     input.state.depth += 1;
@@ -115,19 +115,19 @@ fn test(input: &mut Input<'_>) -> Outcome<Expression> {
         return head.path().map(Expression::Exists);
     }
     if !head.word.starts_with(|c| is_word_start(c) || c == '*') {
-        let wanted = "a field or the name of a message";
+        let wanted = "a field or a message name";
         return Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{}`", head.word))));
     }
     names(at, head.word)?;
     Ok(Expression::Message(Pattern(head.word.into())))
 }
 
-/// What a test begins with.
+/// The start of a test.
 struct Head<'f> {
     at: usize,
     /// A path or a pattern.
     word: &'f str,
-    /// Steps that only a path has: `[3].x`.
+    /// Steps that only a path can have: `[3].x`.
     further: Vec<Step>,
 }
 
@@ -144,17 +144,17 @@ fn head<'f>(input: &mut Input<'f>) -> Outcome<Head<'f>> {
     if !head.word.is_empty() || !head.further.is_empty() {
         return Ok(head);
     }
-    let wanted = "a field or the name of a message";
+    let wanted = "a field or a message name";
     let hint = match rest(input).chars().next() {
-        Some('"' | '\'') => "values stand right of the operator",
+        Some('"' | '\'') => "put values on the right of the operator",
         Some('=' | '<' | '>' | '~') => "the field is missing",
-        Some('&' | '|') => "there is one operator too many",
+        Some('&' | '|') => "there is an extra operator",
         _ => return Err(ErrMode::Cut(problem(input, wanted))),
     };
     Err(ErrMode::Cut(problem(input, wanted).hint(hint)))
 }
 
-/// `[3]`, `[*]` or `["a name"]`, and names behind it: `[3].parentId`.
+/// `[3]`, `[*]` or `["a name"]`, and names after it: `[3].parentId`.
 fn bracket(input: &mut Input<'_>) -> Outcome<Vec<Step>> {
     literal("[").parse_next(input)?;
     space(input)?;
@@ -213,7 +213,7 @@ impl Head<'_> {
         let mut steps = Vec::new();
         if !self.word.is_empty() {
             if self.word.contains('*') {
-                return Err(wrong("`*` works only in names of messages; any element is `[*]`"));
+                return Err(wrong("`*` works only in message names; any element is `[*]`"));
             }
             if !self.word.starts_with(is_word_start) {
                 return Err(wrong("put the field on the left and the value on the right"));
@@ -230,7 +230,7 @@ impl Head<'_> {
     }
 }
 
-/// The operator and what stands right of it, if there is one.
+/// The operator and its operand, if any.
 fn check(input: &mut Input<'_>) -> Outcome<Option<Check>> {
     space(input)?;
     let at = input.current_token_start();
@@ -256,10 +256,10 @@ fn check(input: &mut Input<'_>) -> Outcome<Option<Check>> {
     }))
 }
 
-/// Operators in letters that are no comparisons.
+/// Operators in letters, except comparisons.
 const OPERATORS: [&str; 6] = ["contains", "startswith", "endswith", "matches", "has", "in"];
 
-/// `==` and its kin, also as the words that other programs have for them.
+/// `==` and the other comparisons, also in the letters that other programs use.
 fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     let at = input.current_token_start();
@@ -271,14 +271,14 @@ fn comparison(input: &mut Input<'_>) -> Outcome<Comparison> {
         "<=" | "le" => return Ok(LessOrEqual),
         ">" | "gt" => return Ok(Greater),
         ">=" | "ge" => return Ok(GreaterOrEqual),
-        "&" => ("&", "did you mean `and`, or `has` for the bits of a number?"),
+        "&" => ("&", "did you mean `and`, or `has` to test bits?"),
         "|" => ("|", "did you mean `or`?"),
         sign @ ("=" | "===" | "==!") => (sign, "did you mean `==`?"),
         sign @ ("!==" | "<>" | "=!" | "=!=") => (sign, "did you mean `!=`?"),
         sign @ "=<" => (sign, "did you mean `<=`?"),
         sign @ "=>" => (sign, "did you mean `>=`?"),
         sign @ ("=~" | "~~" | "~=") => (sign, "did you mean `~`?"),
-        "!~" => ("!~", "write `not` in front of the whole test"),
+        "!~" => ("!~", "write `not` before the whole test"),
         sign if sign.starts_with(['=', '<', '>']) || sign.starts_with("!=") => {
             (sign, "comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`")
         }

@@ -1,4 +1,4 @@
-//! Filters asked about messages.
+//! Matches filters against messages.
 
 use core::cell::Cell;
 use core::cmp::Ordering;
@@ -10,13 +10,13 @@ use worldwire_core::value::Content;
 use worldwire_core::{Form, Names, NodeRef, Side, Tree, Value};
 
 use super::Subject;
-use super::expression::{Check, Comparison, Expression, Known, Path, Start, Step};
+use super::expression::{Check, Comparison, Expression, Metadata, Path, Start, Step};
 use super::literal::{Literal, Member, Set, Text};
 use super::moment::{date, seconds};
 use super::number::{Count, Number};
 use crate::item::Time;
 
-/// Whether a message is what the filter asks for.
+/// Whether a message matches.
 pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
     match expression {
         Expression::Message(pattern) => pattern.fits(subject.family, subject.name),
@@ -29,9 +29,9 @@ pub(super) fn matches(expression: &Expression, subject: &Subject<'_>) -> bool {
 }
 
 fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
-    let any = |test: &mut dyn FnMut(Held<'_>) -> bool| look(path, subject, test) == Some(true);
+    let any = |test: &mut dyn FnMut(PathValue<'_>) -> bool| look(path, subject, test) == Some(true);
     match check {
-        // There, and nothing of it is equal.
+        // True if the field exists and none of its values is equal.
         Check::Compare(Comparison::NotEqual, literal) => {
             look(path, subject, &mut |held| held.equals(literal)) == Some(false)
         }
@@ -65,16 +65,16 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
     }
 }
 
-/// Shows what a path leads to, piece by piece, until one passes. `None` when it leads nowhere,
-/// otherwise whether something passed. The first place that has the path is the only one that
-/// counts: the fields, the top of the tree, what is known about the message.
+/// Calls `test` with each value at a path until one passes. Returns `None` if the path leads
+/// nowhere, otherwise whether a value passed. Only the first place that has the path counts: the
+/// fields, then the top of the tree, then the metadata.
 fn look(
     path: &Path,
     subject: &Subject<'_>,
-    test: &mut dyn FnMut(Held<'_>) -> bool,
+    test: &mut dyn FnMut(PathValue<'_>) -> bool,
 ) -> Option<bool> {
     let mut there = false;
-    let mut show = |held: Held<'_>| {
+    let mut show = |held: PathValue<'_>| {
         there = true;
         if test(held) { Break(()) } else { Continue(()) }
     };
@@ -82,16 +82,20 @@ fn look(
     there.then_some(outcome.is_break())
 }
 
-/// Shows what a path leads to, piece by piece, until somebody has seen enough.
-pub(super) fn each<'s>(path: &Path, subject: &Subject<'s>, see: &mut dyn FnMut(Held<'s>) -> bool) {
+/// Calls `see` with each value at a path until it returns true.
+pub(super) fn each<'s>(
+    path: &Path,
+    subject: &Subject<'s>,
+    see: &mut dyn FnMut(PathValue<'s>) -> bool,
+) {
     let _ = search(path, subject, &mut |held| match see(held) {
         true => Break(()),
         false => Continue(()),
     });
 }
 
-/// A visitor of what a path leads to, who may have seen enough.
-type Show<'v, 's> = dyn FnMut(Held<'s>) -> ControlFlow<()> + 'v;
+/// A visitor for values, which can stop the search.
+type Show<'v, 's> = dyn FnMut(PathValue<'s>) -> ControlFlow<()> + 'v;
 
 fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> ControlFlow<()> {
     let there = Cell::new(false);
@@ -110,8 +114,8 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
                 }
             }
             top(subject.tree, path.steps(), &mut seen)?;
-            // The name at the top is the short one; the dotted one is a name of the message too.
-            if there.get() && known != Some(Known::Name) {
+            // The name at the top of the tree is the short one. The dotted name counts too.
+            if there.get() && known != Some(Metadata::Name) {
                 return Continue(());
             }
             known
@@ -123,8 +127,8 @@ fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> Co
     }
 }
 
-/// Follows a path from the top of a tree. Where all of it is fields, as in a message without a
-/// definition, `fields` is the top itself, as it is in JSON lines.
+/// Follows a path from the top of a tree. If the tree has only fields, as for a message without a
+/// definition, `fields` means the top itself, as in JSON lines.
 fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> ControlFlow<()> {
     let steps = match steps.split_first() {
         Some((Step::Name(name), rest @ [_, ..]))
@@ -150,10 +154,10 @@ fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> Contr
     }
 }
 
-/// The most lists inside each other that are entered without an index.
+/// How many nested lists are searched without an index.
 const MAX_LISTS: u32 = 128;
 
-/// Follows a path from a node. Every node is met at most once.
+/// Follows a path from a node. Visits every node at most once.
 fn walk<'s>(
     node: NodeRef<'s, 's>,
     steps: &[Step],
@@ -164,13 +168,13 @@ fn walk<'s>(
     let elements = || node.children().take(if lists == 0 { 0 } else { usize::MAX });
     match steps.split_first() {
         None => {
-            show(Held::Node(node))?;
+            show(PathValue::Node(node))?;
             if list {
                 elements().try_for_each(|child| walk(child, steps, lists - 1, show))?;
             }
-            plain(node).map_or(Continue(()), |bytes| show(Held::Node(bytes)))
+            plain(node).map_or(Continue(()), |bytes| show(PathValue::Node(bytes)))
         }
-        // A name on a list means any of its elements.
+        // A name applied to a list means any of its elements.
         Some((Step::Name(_), _)) if list => {
             elements().try_for_each(|child| walk(child, steps, lists - 1, show))
         }
@@ -188,16 +192,16 @@ fn walk<'s>(
     }
 }
 
-/// The bytes of a field beside which something stands that was read from them: the field is still
-/// what it would be without.
+/// The bytes of a field that also shows what was decoded from them. Filters treat such a field as
+/// plain bytes.
 fn plain<'s>(node: NodeRef<'s, 's>) -> Option<NodeRef<'s, 's>> {
     let first = node.children().next().filter(|_| matches!(node.value(), Value::Record))?;
     (first.name() == "bytes" && matches!(first.value(), Value::Span(_))).then_some(first)
 }
 
-/// What a path leads to.
+/// The value that a path leads to.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Held<'s> {
+pub(super) enum PathValue<'s> {
     Node(NodeRef<'s, 's>),
     Text(&'s str),
     Whole(u64),
@@ -207,37 +211,37 @@ pub(super) enum Held<'s> {
 }
 
 impl<'s> Subject<'s> {
-    /// What is known, of one end or of both.
-    fn known(&self, known: Known) -> [Option<Held<'s>>; 2] {
+    /// The metadata, for one or both ends.
+    fn known(&self, known: Metadata) -> [Option<PathValue<'s>>; 2] {
         let is_client = self.from == Side::Client.name();
         let [from, to] = match is_client {
             true => Side::BOTH,
             false => [Side::Server, Side::Client],
         };
-        let address = |side| self.ends.map(|ends| Held::Address(ends.of(side).ip()));
-        let port = |side| self.ends.map(|ends| Held::Whole(ends.of(side).port().into()));
+        let address = |side| self.ends.map(|ends| PathValue::Address(ends.of(side).ip()));
+        let port = |side| self.ends.map(|ends| PathValue::Whole(ends.of(side).port().into()));
         let held = match known {
-            Known::Name => Held::Text(self.name),
-            Known::Family => Held::Text(self.family),
-            Known::From => Held::Text(self.from),
-            Known::Stream => Held::Whole(self.stream),
-            Known::Packet => Held::Whole(self.packet),
-            Known::Time => Held::Real(self.time),
-            Known::Length => Held::Whole(self.length),
-            Known::Date => Held::Moment(self.date),
-            Known::Source => return [address(from), None],
-            Known::Target => return [address(to), None],
-            Known::Address => return [address(from), address(to)],
-            Known::SourcePort => return [port(from), None],
-            Known::TargetPort => return [port(to), None],
-            Known::Port => return [port(from), port(to)],
+            Metadata::Name => PathValue::Text(self.name),
+            Metadata::Family => PathValue::Text(self.family),
+            Metadata::From => PathValue::Text(self.from),
+            Metadata::Stream => PathValue::Whole(self.stream),
+            Metadata::Packet => PathValue::Whole(self.packet),
+            Metadata::Time => PathValue::Real(self.time),
+            Metadata::Length => PathValue::Whole(self.length),
+            Metadata::Date => PathValue::Moment(self.date),
+            Metadata::Source => return [address(from), None],
+            Metadata::Target => return [address(to), None],
+            Metadata::Address => return [address(from), address(to)],
+            Metadata::SourcePort => return [port(from), None],
+            Metadata::TargetPort => return [port(to), None],
+            Metadata::Port => return [port(from), port(to)],
         };
         [Some(held), None]
     }
 }
 
-impl<'s> Held<'s> {
-    /// The number that it is, or that its text reads as.
+impl<'s> PathValue<'s> {
+    /// Its number, or the number that its text parses to.
     fn count(self) -> Option<Count> {
         let node = match self {
             Self::Node(node) => node,
@@ -260,7 +264,7 @@ impl<'s> Held<'s> {
         })
     }
 
-    /// The text, or the bytes of what is none: what a text in a filter is held against.
+    /// Its text, or its bytes if it is not text. Compared with text in a filter.
     fn logical(self) -> Option<Cow<'s, [u8]>> {
         match self {
             Self::Node(node) => match node.value() {
@@ -278,7 +282,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The bytes as they stand in their layer: what bytes in a filter are held against.
+    /// Its bytes as stored in their layer. Compared with bytes in a filter.
     fn stored(self) -> Option<Cow<'s, [u8]>> {
         match self {
             Self::Node(node) => Some(Cow::Borrowed(match node.value() {
@@ -290,7 +294,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The bytes, if it is some that are no text.
+    /// Its bytes, unless it is text.
     fn bytes(self) -> Option<&'s [u8]> {
         let Self::Node(node) = self else { return None };
         match node.value() {
@@ -299,7 +303,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The text, if it is one.
+    /// Its text, if any.
     fn text(self) -> Option<Cow<'s, str>> {
         match self {
             Self::Node(node) => match node.value() {
@@ -312,7 +316,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// The number that an enumeration or a set of flags has, and the names for it.
+    /// The number of an enumeration or of flags, with the names.
     fn named(self) -> Option<(i64, &'s Names)> {
         match self {
             Self::Node(node) => match node.value() {
@@ -364,7 +368,7 @@ impl<'s> Held<'s> {
         }
     }
 
-    /// How it stands to a value of the filter, if the two can be told apart.
+    /// Its order relative to a value in the filter; `None` if the two cannot be compared.
     fn order(self, literal: &Literal) -> Option<Ordering> {
         match literal {
             Literal::Null | Literal::Bool(_) => None,
@@ -403,7 +407,7 @@ impl<'s> Held<'s> {
         mask.is_some_and(|mask| mask != 0 && bits & mask == mask)
     }
 
-    /// Whether it begins or ends with a value of the filter.
+    /// Whether it starts or ends with a value in the filter.
     fn part(self, literal: &Literal, is_part: fn(&[u8], &[u8]) -> bool) -> bool {
         match literal {
             Literal::Text(text) => {
@@ -453,13 +457,13 @@ impl<'s> Held<'s> {
     }
 }
 
-/// The whole number that a text reads as.
+/// The whole number that a text parses to.
 fn whole(text: &str) -> Option<Count> {
     let unsigned = text.parse::<u64>().map(i128::from);
     unsigned.or_else(|_| text.parse::<i64>().map(i128::from)).ok().map(Count::Whole)
 }
 
-/// Numbers that have names and no digits.
+/// Matches floats that have a name instead of digits.
 fn is_odd_float(value: f64, text: &str) -> bool {
     match text {
         "NaN" => value.is_nan(),
@@ -469,8 +473,7 @@ fn is_odd_float(value: f64, text: &str) -> bool {
     }
 }
 
-/// Whether stored bytes are a text, without making the text. What is no valid text equals a text
-/// when its bytes do.
+/// Whether stored bytes equal a text, without decoding them. Invalid text is compared as bytes.
 fn span_equals(form: Form, stored: &[u8], wanted: &Text) -> bool {
     let text = wanted.as_str();
     match form {
@@ -489,14 +492,14 @@ fn span_equals(form: Form, stored: &[u8], wanted: &Text) -> bool {
     }
 }
 
-/// Whether little-endian units, some bits of them turned over, are a text.
+/// Whether little-endian UTF-16 units, with the bits in `turned` inverted, equal a text.
 fn units(stored: &[u8], turned: u16, text: &str) -> bool {
     let (units, rest) = stored.as_chunks::<2>();
     rest.is_empty()
         && units.iter().map(|unit| u16::from_le_bytes(*unit) ^ turned).eq(text.encode_utf16())
 }
 
-/// Whether bytes are no valid text, and are the bytes of `text` themselves.
+/// Whether bytes are invalid text, and equal the bytes of `text`.
 fn no_text(form: Form, stored: &[u8], text: &str) -> bool {
     stored.len() == text.len()
         && matches!(form.read(stored), Content::Bytes(bytes) if *bytes == *text.as_bytes())

@@ -1,4 +1,4 @@
-//! Text to what stands right of an operator.
+//! Parses operands.
 
 use regex_lite::RegexBuilder;
 use winnow::Parser as _;
@@ -13,7 +13,7 @@ use super::input::{Input, MAX_REGEXES, Outcome, close, problem, rest, space, tok
 use super::literal::{Literal, Member, Needle, Regular, Set, Text};
 use super::number::Number;
 
-/// The most bytes that one compiled regular expression may take.
+/// How many bytes a compiled regular expression can take.
 const MAX_REGEX_BYTES: usize = 256 << 10;
 
 /// A value.
@@ -25,7 +25,7 @@ pub(super) fn literal(input: &mut Input<'_>) -> Outcome<Literal> {
     }
 }
 
-/// Text or bytes. Without quotes, everything but bytes is text: `contains 7`.
+/// Text or bytes. Without quotes, everything except bytes is text: `contains 7`.
 pub(super) fn piece(input: &mut Input<'_>) -> Outcome<Literal> {
     match atom(input)? {
         Atom::Quoted(text) => Ok(Literal::Text(Text::new(&text))),
@@ -35,12 +35,12 @@ pub(super) fn piece(input: &mut Input<'_>) -> Outcome<Literal> {
     }
 }
 
-/// Text or bytes to look for.
+/// Text or bytes to search for.
 pub(super) fn needle(input: &mut Input<'_>) -> Outcome<Needle> {
     piece(input).map(Needle::new)
 }
 
-/// A number with bits in it, or the name of some.
+/// A number with bits set, or the name of a flag.
 pub(super) fn mask(input: &mut Input<'_>) -> Outcome<Literal> {
     space(input)?;
     let at = input.current_token_start();
@@ -49,7 +49,7 @@ pub(super) fn mask(input: &mut Input<'_>) -> Outcome<Literal> {
         Literal::Text(_) => Ok(literal),
         Literal::Number(Number::Whole(bits)) if *bits > 0 => Ok(literal),
         _ => {
-            let wanted = "the name of a flag or a number with bits in it";
+            let wanted = "a flag name or a positive number";
             Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{literal}`"))))
         }
     }
@@ -70,7 +70,7 @@ pub(super) fn regular(input: &mut Input<'_>) -> Outcome<Regular> {
     match RegexBuilder::new(text.as_str()).size_limit(MAX_REGEX_BYTES).build() {
         Ok(compiled) => Ok(Regular::new(text.as_str(), compiled)),
         Err(error) => {
-            // Some say themselves what was found.
+            // Some messages already say what was found.
             let error = error.to_string();
             let found = error.strip_prefix("found ").unwrap_or(&error);
             let problem = Problem::new(at, "a regular expression", found);
@@ -91,7 +91,7 @@ pub(super) fn set(input: &mut Input<'_>) -> Outcome<Set> {
     Ok(Set::new(members))
 }
 
-/// Whether `<` means anything for a value.
+/// Whether `<` is meaningful for a value.
 pub(super) fn has_order(literal: &Literal) -> bool {
     !matches!(literal, Literal::Null | Literal::Bool(_))
 }
@@ -119,7 +119,7 @@ fn member(input: &mut Input<'_>) -> Outcome<Member> {
     }
 }
 
-/// A value as it stands in the text.
+/// A value as written.
 enum Atom<'f> {
     Quoted(String),
     Bytes(Vec<u8>),
@@ -148,7 +148,7 @@ fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
             }
         };
     }
-    // Two dots belong to a range.
+    // Two dots are part of a range.
     let end = next.find(|c: char| !is_value_char(c)).unwrap_or(next.len());
     let end = next.split_at(end).0.find("..").unwrap_or(end);
     if end == 0 {
@@ -156,7 +156,7 @@ fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
         return Err(ErrMode::Cut(match next.chars().next() {
             Some('\'' | '`') => wrong.hint("put text in double quotes"),
             Some('{') => wrong.hint("use `in` for several values"),
-            Some('*') => wrong.hint("`*` works only in names of messages"),
+            Some('*') => wrong.hint("`*` works only in message names"),
             Some('=') => wrong.hint("comparisons are `==`, `!=`, `<`, `<=`, `>` and `>=`"),
             _ => wrong,
         }));
@@ -165,13 +165,13 @@ fn atom<'f>(input: &mut Input<'f>) -> Outcome<Atom<'f>> {
     Ok(Atom::Bare(at, run))
 }
 
-/// Whether a character can stand in a value without quotes.
+/// Whether a character can occur in a value without quotes.
 fn is_value_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | ':' | '-' | '+' | '$')
 }
 
-/// A value without quotes: a number, bytes, a truth value, `null`, and everything else that looks
-/// like a name, an identifier or an address is text.
+/// A value without quotes: a number, bytes, a truth value or `null`. Anything else that looks like
+/// a name, an identifier or an address is text.
 fn bare(at: usize, run: &str) -> Outcome<Literal> {
     let wrong = |wanted: &'static str, hint: &'static str| {
         Err(ErrMode::Cut(Problem::new(at, wanted, format!("`{run}`")).hint(hint)))
@@ -214,7 +214,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     if shown.ipv4().is_some() || (shown.guid().is_some() && run.contains('-')) {
         return Ok(Literal::Text(shown));
     }
-    // So many digits with one `e` are no number that anybody writes, but bytes as they are shown.
+    // This many digits with a single `e` are bytes, because real numbers are shorter.
     const MANY: usize = 32;
     if shown.hex().is_some() && run.len() >= MANY {
         return Ok(Literal::Text(shown));
@@ -223,7 +223,7 @@ fn bare(at: usize, run: &str) -> Outcome<Literal> {
     match Number::parse_real(run) {
         Some(number) if real => Ok(Literal::Number(number)),
         _ if shown.hex().is_some() => Ok(Literal::Text(shown)),
-        _ => wrong("a number", "put text that begins with a digit in double quotes"),
+        _ => wrong("a number", "put text that starts with a digit in double quotes"),
     }
 }
 
@@ -252,11 +252,11 @@ pub(super) fn quoted(input: &mut Input<'_>) -> Outcome<String> {
     }
 }
 
-/// What stands behind a backslash.
+/// The character after a backslash.
 fn escape(input: &mut Input<'_>, at: usize) -> Outcome<char> {
     let wrong = |found: &str| {
         let wanted = r#"one of the escapes `\"`, `\\`, `\n`, `\r`, `\t` and `\u{...}`"#;
-        let hint = "backslashes are literal in text that begins with `r\"`";
+        let hint = "backslashes are literal in text that starts with `r\"`";
         Err(ErrMode::Cut(Problem::new(at, wanted, format!("`\\{found}`")).hint(hint)))
     };
     match opt(take(1_usize)).parse_next(input)? {
@@ -282,7 +282,7 @@ fn escape(input: &mut Input<'_>, at: usize) -> Outcome<char> {
     }
 }
 
-/// Text up to the closing quote, without escapes; the opening quote is passed.
+/// Text up to the closing quote, without escapes. The opening quote was read.
 fn raw<'f>(input: &mut Input<'f>, start: usize) -> Outcome<&'f str> {
     let text = take_till(0.., '"').parse_next(input)?;
     match opt(mark("\"")).parse_next(input)? {

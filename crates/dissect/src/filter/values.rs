@@ -1,40 +1,39 @@
-//! Values that a filter compares fields with and that no field can have: most likely they are
-//! misspelt.
+//! Finds values in filters that the compared field cannot have. Most of them are misspelled.
 
 use core::fmt;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use super::expression::{Check, Expression, Known as Fact, Path, Pattern, Start, Step};
-use super::fields::{self, Known, nearest_name};
+use super::expression::{Check, Expression, Metadata, Path, Pattern, Start, Step};
+use super::fields::{self, KnownMessage, nearest_name};
 use super::literal::{Literal, Member};
 use super::moment::date;
-use crate::family::{Family, ValueNames};
+use crate::family::Family;
 use crate::knowledge::Definitions;
+use crate::vocabulary::ValueNames;
 
-/// A value that a field is compared with and cannot have.
+/// A value that the compared field cannot have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownValue {
-    /// The field, as the filter writes it.
+    /// The field as written.
     pub field: String,
     /// The value.
     pub value: String,
-    /// The nearest one that the field can have.
+    /// The most similar value that the field can have.
     pub nearest: Option<String>,
-    /// What the field can be, if that is quickly said: `` `client` or `server` ``.
+    /// What the field can be, if the list is short: `` `client` or `server` ``.
     pub wanted: Option<String>,
-    /// Whether all values that the field can have are known. Otherwise it may have this one all the
-    /// same.
+    /// Whether all values of the field are known. If not, it may have this one after all.
     pub is_certain: bool,
 }
 
-/// `` no value of `result` is called `Succes`; did you mean `Success`? ``
+/// `` no value of `result` is named `Succes`; did you mean `Success`? ``
 impl fmt::Display for UnknownValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, value, nearest, wanted, .. } = self;
         match wanted {
             Some(wanted) => write!(f, "`{field}` is {wanted}, never `{value}`")?,
-            None => write!(f, "no value of `{field}` is called `{value}`")?,
+            None => write!(f, "no value of `{field}` is named `{value}`")?,
         }
         match nearest {
             Some(near) => write!(f, "; did you mean `{near}`?"),
@@ -43,19 +42,19 @@ impl fmt::Display for UnknownValue {
     }
 }
 
-/// The values in a filter that the fields beside them cannot have.
+/// The values in a filter that the compared fields cannot have.
 pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec<UnknownValue> {
     let mut found = Vec::new();
-    let mut known: Option<Table<'_>> = None;
+    let mut known: Option<FilterVocabulary<'_>> = None;
     fields::each_path(expression, &mut Vec::new(), &mut |path, check, scope| {
         let literals = check.map(literals).unwrap_or_default();
         if literals.is_empty() {
             return;
         }
-        let known = known.get_or_insert_with(|| Table::new(definitions));
-        let fact = match path.start() {
-            Start::Message(fact) => Some((fact, true)),
-            Start::Anywhere(fact) => fact.map(|fact| (fact, false)),
+        let known = known.get_or_insert_with(|| FilterVocabulary::new(definitions));
+        let metadata = match path.start() {
+            Start::Message(metadata) => Some((metadata, true)),
+            Start::Anywhere(metadata) => metadata.map(|metadata| (metadata, false)),
             Start::Top => None,
         };
         let has = matches!(check, Some(Check::Has(_)));
@@ -64,9 +63,11 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
                 found.push(value);
                 continue;
             }
-            found.extend(match fact {
+            found.extend(match metadata {
                 _ if has => known.check_name(path, literal, scope),
-                Some((fact, is_alone)) => known.check_fact(path, fact, is_alone, literal, scope),
+                Some((metadata, is_alone)) => {
+                    known.check_metadata(path, metadata, is_alone, literal, scope)
+                }
                 None => known.check_name(path, literal, scope),
             });
         }
@@ -74,7 +75,7 @@ pub(super) fn unknown(expression: &Expression, definitions: &Definitions) -> Vec
     found
 }
 
-/// The words without quotes that fields are compared with, each with the names on the way there.
+/// The words without quotes that fields are compared with, each with the names on the path.
 pub(super) fn words(expression: &Expression) -> Vec<(Vec<&str>, &str)> {
     let mut found = Vec::new();
     fields::each_path(expression, &mut Vec::new(), &mut |path, check, _| {
@@ -106,50 +107,51 @@ fn literals(check: &Check) -> Vec<&Literal> {
     }
 }
 
-/// What is known of all families.
-struct Table<'d> {
-    messages: Vec<Known<'d>>,
+/// The vocabulary of all families.
+struct FilterVocabulary<'d> {
+    messages: Vec<KnownMessage<'d>>,
     values: Vec<(&'static str, ValueNames<'d>)>,
     families: Vec<&'static str>,
     numbers: Vec<(&'static str, &'static str)>,
     holders: Vec<(&'static str, &'d str, &'static str)>,
 }
 
-impl<'d> Table<'d> {
+impl<'d> FilterVocabulary<'d> {
     fn new(definitions: &'d Definitions) -> Self {
         let of = |family: &'static dyn Family| {
-            let values = family.values(definitions).into_iter();
+            let values = family.vocabulary().values(definitions).into_iter();
             values.map(|values| (family.name(), values))
         };
         let families = definitions.families();
         let numbers = |family: &'static dyn Family| {
-            family.numbers().iter().map(|field| (family.name(), *field))
+            family.vocabulary().numbers().iter().map(|field| (family.name(), *field))
         };
         let holders = |family: &'static dyn Family| {
-            let holders = family.holders(definitions).into_iter();
+            let holders = family.vocabulary().holders(definitions).into_iter();
             holders.map(|(field, inside)| (family.name(), field, inside))
         };
         Self {
             numbers: families.iter().flat_map(numbers).collect(),
             holders: families.iter().flat_map(holders).collect(),
-            messages: fields::known(definitions),
+            messages: fields::all_messages(definitions),
             values: families.iter().flat_map(of).collect(),
             families: families.iter().map(Family::name).collect(),
         }
     }
 
-    /// The messages that are asked for.
-    fn in_scope(&self, scope: &[&Pattern]) -> Vec<&Known<'d>> {
-        let fits =
-            |known: &&Known<'_>| scope.iter().all(|it| it.fits(known.family, &known.names.name));
+    /// The messages that the filter asks for.
+    fn in_scope(&self, scope: &[&Pattern]) -> Vec<&KnownMessage<'d>> {
+        let fits = |known: &&KnownMessage<'_>| {
+            scope.iter().all(|it| it.fits(known.family, &known.names.name))
+        };
         self.messages.iter().filter(fits).collect()
     }
 
-    /// What is known about a message: by whom, of which family, and numbers.
-    fn check_fact(
+    /// Checks the metadata: sender, family and numbers.
+    fn check_metadata(
         &self,
         path: &Path,
-        fact: Fact,
+        metadata: Metadata,
         is_alone: bool,
         literal: &Literal,
         scope: &[&Pattern],
@@ -159,20 +161,22 @@ impl<'d> Table<'d> {
             Literal::Number(_) | Literal::Bool(_) => literal.to_string(),
             Literal::Null | Literal::Bytes(_) => return None,
         };
-        let possible: &[&str] = match fact {
-            Fact::Name => return None,
-            Fact::Source | Fact::Target | Fact::Address if value.parse::<IpAddr>().is_ok() => {
+        let possible: &[&str] = match metadata {
+            Metadata::Name => return None,
+            Metadata::Source | Metadata::Target | Metadata::Address
+                if value.parse::<IpAddr>().is_ok() =>
+            {
                 return None;
             }
-            Fact::Date if matches!(literal, Literal::Number(_)) || date(&value).is_some() => {
+            Metadata::Date if matches!(literal, Literal::Number(_)) || date(&value).is_some() => {
                 return None;
             }
-            Fact::Source | Fact::Target | Fact::Address => &["192.0.2.1"],
-            Fact::Date => &["2026-01-01 00:00:00"],
-            Fact::From => &["client", "server"],
-            Fact::Family => &self.families,
-            Fact::Stream | Fact::Packet | Fact::Time | Fact::Length => &[],
-            Fact::SourcePort | Fact::TargetPort | Fact::Port => &[],
+            Metadata::Source | Metadata::Target | Metadata::Address => &["192.0.2.1"],
+            Metadata::Date => &["2026-01-01 00:00:00"],
+            Metadata::From => &["client", "server"],
+            Metadata::Family => &self.families,
+            Metadata::Stream | Metadata::Packet | Metadata::Time | Metadata::Length => &[],
+            Metadata::SourcePort | Metadata::TargetPort | Metadata::Port => &[],
         };
         let is_right = match literal {
             _ if possible.contains(&&*value) => true,
@@ -183,14 +187,14 @@ impl<'d> Table<'d> {
             return None;
         }
         let field = path.to_string();
-        // A field of that name would come first.
-        let has = |known: &&Known<'_>| known.names.fields.contains(&&*field);
+        // A field of that name would take precedence.
+        let has = |known: &&KnownMessage<'_>| known.names.fields.contains(&&*field);
         let is_certain = is_alone || !self.in_scope(scope).iter().any(has);
-        let (wanted, possible) = match fact {
-            Fact::Source | Fact::Target | Fact::Address => {
+        let (wanted, possible) = match metadata {
+            Metadata::Source | Metadata::Target | Metadata::Address => {
                 ("an address, such as `192.0.2.1`".to_owned(), &[][..])
             }
-            Fact::Date => ("a moment, such as `\"2026-01-01 00:00:00\"`".to_owned(), &[][..]),
+            Metadata::Date => ("a date, such as `\"2026-01-01 00:00:00\"`".to_owned(), &[][..]),
             _ if possible.is_empty() => ("a number".to_owned(), possible),
             _ => (one_of(possible), possible),
         };
@@ -198,7 +202,7 @@ impl<'d> Table<'d> {
         Some(UnknownValue { field, value, nearest, wanted: Some(wanted), is_certain })
     }
 
-    /// A text beside a number, or a value beside a record that holds it.
+    /// Finds text compared with a number, and values compared with a record that holds them.
     fn check_shape(
         &self,
         path: &Path,
@@ -217,14 +221,14 @@ impl<'d> Table<'d> {
             .collect();
         families.sort_unstable();
         families.dedup();
-        // Where several families have it, it may be anything.
+        // If several families have the field, it can be anything.
         let [family] = families[..] else { return None };
         let (field, value) = (path.to_string(), literal.to_string());
         let holder = self.holders.iter().find(|(of, name, _)| *of == family && **name == **last);
         let wanted = match (holder, literal) {
             (_, Literal::Null) => return None,
             (Some((.., inside)), _) => {
-                format!("a record, whose value is `{field}.{inside}`")
+                format!("a record with its value in `{field}.{inside}`")
             }
             (None, Literal::Text(text)) => {
                 let is_number = self.numbers.contains(&(family, &**last));
@@ -238,7 +242,7 @@ impl<'d> Table<'d> {
         Some(UnknownValue { field, value, nearest: None, wanted: Some(wanted), is_certain: true })
     }
 
-    /// The name of a value of an enumeration, or of a flag.
+    /// Checks the name of an enumeration value or flag.
     fn check_name(
         &self,
         path: &Path,
@@ -261,13 +265,13 @@ impl<'d> Table<'d> {
             let above = whole.strip_suffix(field);
             above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
         };
-        let holds = |known: &&&Known<'_>| {
+        let holds = |known: &&&KnownMessage<'_>| {
             let names = &known.names;
             names.fields.contains(&last) || names.inner.contains(&last)
         };
         let in_scope = self.in_scope(scope);
-        let holders: Vec<&&Known<'_>> = in_scope.iter().filter(holds).collect();
-        // Messages may be known by their number only, and some names stand beside the fields.
+        let holders: Vec<&&KnownMessage<'_>> = in_scope.iter().filter(holds).collect();
+        // Messages may be known only by number, and some names are beside the fields.
         let of: BTreeSet<&str> = match holders.is_empty() {
             true if in_scope.is_empty() => self.families.iter().copied().collect(),
             true => in_scope.iter().map(|known| known.family).collect(),
@@ -282,9 +286,9 @@ impl<'d> Table<'d> {
         if sets.is_empty() || all.clone().any(|name| name == value) {
             return None;
         }
-        // Inside fields there may be more than is known.
+        // Nested fields can have values that are not in the tables.
         let is_outer = names.len() == 1 || (path.start() == Start::Top && names.len() == 2);
-        let is_closed = |known: &&&Known<'_>| {
+        let is_closed = |known: &&&KnownMessage<'_>| {
             (is_outer || known.names.is_complete)
                 && sets.iter().any(|(family, _)| *family == known.family)
         };
@@ -297,7 +301,7 @@ impl<'d> Table<'d> {
     }
 }
 
-/// The nearest name: the same in other letters, else as for fields.
+/// The most similar name: one that differs only in case, else as for fields.
 fn nearest<'n>(typed: &str, names: impl Iterator<Item = &'n str> + Clone) -> Option<String> {
     let same = names.clone().find(|name| name.eq_ignore_ascii_case(typed));
     same.or_else(|| nearest_name(typed, names)).map(str::to_owned)
@@ -323,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_message_has_few_values() {
+    fn metadata_values_are_checked() {
         for (filter, nearest) in [
             ("from == clinet", Some("client")),
             ("from == \"Server\"", Some("server")),
@@ -346,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_names_of_values_are_named_with_the_nearest() {
+    fn misspelled_values_get_suggestions() {
         for (filter, nearest, is_certain) in [
             ("AcctLoginReply and result != Succes", "Success", true),
             ("auth.* and result == PlayerAlredyExists", "PlayerAlreadyExists", true),
@@ -364,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn players_are_numbers_and_variables_are_records() {
+    fn comparisons_with_the_wrong_shape_are_reported() {
         let mut definitions = Definitions::built_in();
         let sdl = "STATEDESC Fern { VERSION 1 VAR BOOL fernGateOpen[1] VAR INT flags[1] }";
         definitions.add([("Fern.sdl", sdl)]);
@@ -376,25 +380,28 @@ mod tests {
         };
         for value in ["\"Yeesha\"", "Yeesha"] {
             let filter = format!("PropagateBuffer and buffer.message.playerId == {value}");
-            let said = unknown(&filter);
-            assert!(said.len() == 1 && said[0].contains("is a number, never"), "{said:?}");
+            let problems = unknown(&filter);
+            assert!(
+                problems.len() == 1 && problems[0].contains("is a number, never"),
+                "{problems:?}"
+            );
         }
         assert_eq!(unknown("buffer.message.playerId in {10190, \"10200\"}"), [""; 0]);
         let state = "buffer.message.stream.sdl.state.variables";
         assert_eq!(
             unknown(&format!("{state}.fernGateOpen == true")),
             [format!(
-                "`{state}.fernGateOpen` is a record, whose value is \
+                "`{state}.fernGateOpen` is a record with its value in \
                  `{state}.fernGateOpen.value`, never `true`"
             )]
         );
         assert_eq!(unknown(&format!("{state}.fernGateOpen.value == true")), [""; 0]);
-        // It may be the flags of anything.
+        // The flags could belong to any field.
         assert_eq!(unknown("flags == 3"), [""; 0]);
     }
 
     #[test]
-    fn words_are_told_with_their_fields() {
+    fn words_are_listed_with_their_fields() {
         let filter = "m_school in {Fire, Ice, 3} or fields.a.b[2].c != \"x\" and not d has E \
                       and from == client and f contains g";
         let filter = Filter::parse(filter).unwrap();
@@ -404,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn right_values_are_not_refused() {
+    fn valid_values_are_accepted() {
         for filter in [
             "from == client and family == tera and stream == 3 and time < 1.5 and packet in {1..5}",
             "result == Success and accountFlags has Admin and node.NodeType == Player",

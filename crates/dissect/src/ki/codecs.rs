@@ -1,4 +1,4 @@
-//! The codecs of KI.
+//! KI's codecs.
 
 use worldwire_core::json::{FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Writer};
@@ -9,12 +9,13 @@ use worldwire_ki::message::{Fit, RawMessage};
 use worldwire_ki::object::{MAGIC, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
-use super::objects::{object_from_json, unread};
-use super::{files, objects, protocols};
+use super::definitions::protocols;
+use super::files;
+use super::objects::{object_from_json, objects, unreadable};
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 
-/// The codec of a DML message, or of a frame with a control message.
+/// The codec for a DML message, or for a frame with a control message.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     match line.name.split_once('.') {
         Some(("control", opcode)) => {
@@ -26,7 +27,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
             let trailer = line.members.get("trailer").map(|trailer| ("trailer", trailer.clone()));
             Ok(Some(("ki.frame", members.into_iter().chain(trailer).collect())))
         }
-        // Without a definition the fields are the whole message.
+        // Without a definition, the fields are the whole message.
         Some(_) if line.fields.get("payload").is_some() => {
             Ok(Some(("ki.dml", line.fields.clone())))
         }
@@ -43,7 +44,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     }
 }
 
-/// All of them, by name.
+/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     files::BCD,
     Codec {
@@ -67,7 +68,11 @@ pub(crate) static CODECS: &[Codec] = &[
         tables: Vec::new,
         remarks: |data, options| {
             let message = RawMessage::decode(&mut Reader::new(data), false).ok();
-            message.iter().flat_map(|message| odd(message, options)).map(Remark::note).collect()
+            message
+                .iter()
+                .flat_map(|message| oddities(message, options))
+                .map(Remark::note)
+                .collect()
         },
     },
     Codec {
@@ -101,7 +106,7 @@ pub(crate) static CODECS: &[Codec] = &[
                 Body::Data(messages) => &messages[..],
                 Body::Control(_) => &[],
             });
-            messages.flat_map(|message| odd(message, options)).map(Remark::note).collect()
+            messages.flat_map(|message| oddities(message, options)).map(Remark::note).collect()
         },
     },
     files::LANG,
@@ -136,14 +141,15 @@ pub(crate) static CODECS: &[Codec] = &[
     },
 ];
 
-/// The classes that the user has.
+/// The user's classes.
 fn classes<'o>(options: &CodecOptions<'o>) -> Result<&'o Classes> {
-    objects(options.definitions).classes().map(|classes| &**classes).ok_or_else(|| {
-        Error::value("the classes of a type list", "none").hint("give the list with --data")
-    })
+    objects(options.definitions)
+        .classes()
+        .map(|classes| &**classes)
+        .ok_or_else(|| Error::value("a type list", "none").hint("give one with --data"))
 }
 
-/// How objects stand in files, and in most messages.
+/// The format of objects in files, and in most messages.
 fn stream(is_file: bool) -> ObjectOptions {
     let base = if is_file { ObjectOptions::file() } else { ObjectOptions::default() };
     ObjectOptions { null_root: true, ..base }
@@ -158,23 +164,27 @@ fn encode_object(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
     codec.encode(&object, header)
 }
 
-/// What there is to say of a message: bytes behind its last field, and no object where one should
-/// be.
-fn odd(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Vec<String> {
+/// Remarks about a message: bytes after its last field, or an unreadable object.
+fn oddities(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Vec<String> {
     let protocols = protocols(options.definitions);
     let definition = protocols.message(message.service, message.order);
     let misfit = definition.and_then(|definition| match definition.fit(&message.payload) {
         fit @ Fit::TooLong { .. } => Some(format!("{}: {fit}", protocols.name(definition))),
-        // What is too short is an error of its own.
+        // A message that is too short is an error, not a remark.
         Fit::Exact | Fit::TooShort { .. } => None,
     });
     misfit.into_iter().chain(not_an_object(message, options)).collect()
 }
 
-/// What there is to say of a message without an object where one should be.
+/// A remark about a message with an unreadable object.
 fn not_an_object(message: &RawMessage<'_>, options: &CodecOptions<'_>) -> Option<String> {
     let RawMessage { service, order, ref payload } = *message;
-    unread((service, order), payload, protocols(options.definitions), objects(options.definitions))
+    unreadable(
+        (service, order),
+        payload,
+        protocols(options.definitions),
+        objects(options.definitions),
+    )
 }
 
 fn encode_frame(json: &Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {

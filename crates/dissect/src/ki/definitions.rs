@@ -1,13 +1,21 @@
-//! Files that define messages, and hints about objects in them.
+//! Reads files that define messages, and hints about objects in their fields.
+
+use std::sync::LazyLock;
 
 use worldwire_core::Diagnostic;
 use worldwire_ki::object::Hints;
 use worldwire_ki::schema::{Mode, Protocols};
 
-use super::{KiObjects, protocols};
+use super::objects::KiObjects;
 use crate::knowledge::Definitions;
 
-/// Whether a file may hold message XML or hints, by its name alone.
+/// KI's definitions of messages.
+pub(crate) fn protocols(definitions: &Definitions) -> &Protocols {
+    static NONE: LazyLock<Protocols> = LazyLock::new(Protocols::new);
+    definitions.get_ref::<Protocols>().unwrap_or_else(|| &NONE)
+}
+
+/// Whether a file of this name can hold message XML or hints.
 pub(super) fn may_define(name: &str) -> bool {
     ends(name, "xml") || ends(name, "toml")
 }
@@ -17,27 +25,28 @@ pub(super) fn define(
     files: &[(&str, &[u8])],
     definitions: &mut Definitions,
 ) -> Option<Vec<Diagnostic>> {
-    let mut said = Vec::new();
+    let mut diagnostics = Vec::new();
     let mut found = false;
     for (name, bytes) in files {
         if is_message_xml(name, bytes) {
             found = true;
-            said.extend(
+            diagnostics.extend(
                 definitions.edit(|known: &mut Protocols| known.add(name, bytes, Mode::Lenient)),
             );
         } else if let Some(text) = hints(name, bytes) {
             found = true;
-            said.extend(definitions.edit(|known: &mut KiObjects| known.add_hints(name, text)));
+            diagnostics
+                .extend(definitions.edit(|known: &mut KiObjects| known.add_hints(name, text)));
         }
     }
     if !found {
         return None;
     }
-    // Which fields the hints mean hangs on the messages.
+    // New messages can change which fields the hints apply to.
     let mut objects = definitions.get_ref::<KiObjects>().cloned().unwrap_or_default();
     objects.resolve(protocols(definitions));
     definitions.set(objects);
-    Some(said)
+    Some(diagnostics)
 }
 
 /// Whether a file is message XML.
@@ -45,7 +54,7 @@ fn is_message_xml(name: &str, bytes: &[u8]) -> bool {
     ends(name, "xml") && bytes.windows(13).any(|window| window == b"_ProtocolInfo")
 }
 
-/// The text of a file with hints about fields of messages.
+/// The text of a file with hints about message fields.
 fn hints<'b>(name: &str, bytes: &'b [u8]) -> Option<&'b str> {
     let text = str::from_utf8(bytes).ok().filter(|_| ends(name, "toml"))?;
     Hints::is_in(text).then_some(text)

@@ -1,4 +1,4 @@
-//! The codecs of the client's own files.
+//! Codecs for the client's own files.
 
 use worldwire_core::json::Json;
 use worldwire_core::{Result, Tree};
@@ -30,7 +30,7 @@ pub(super) const LANG: Codec = file(
 pub(super) const NAV: Codec = Codec {
     remarks: |data, options| {
         let is_compressed = NavFile::is_compressed(data, options.limits);
-        let text = "is a zlib stream; encoding its JSON gives the file without it";
+        let text = "is a zlib stream; encoding its JSON gives an uncompressed file";
         is_compressed.then(|| Remark::note(text.to_owned())).into_iter().collect()
     },
     ..file(
@@ -52,7 +52,7 @@ pub(super) const POI: Codec = file(
     |json, _| PoiFile::read_json(json)?.to_bytes(),
 );
 
-/// A format that needs nothing beside the bytes.
+/// The codec for a format that needs only the bytes.
 const fn file(
     name: &'static str,
     about: &'static str,

@@ -1,4 +1,4 @@
-//! A message of a conversation.
+//! A message of a KI conversation.
 
 use core::fmt::Write as _;
 
@@ -11,15 +11,15 @@ use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::Protocols;
 
-use super::fillings::Fillings;
+use super::opener::FieldOpener;
 use crate::item::Message;
 
-/// A control message or DML message, with what is needed to read it.
+/// A control or DML message, with everything needed to decode it.
 #[derive(Clone, Debug)]
 pub(super) struct KiMessage<'i> {
     pub(super) received: Received<'i>,
     pub(super) protocols: &'i Protocols,
-    pub(super) fillings: &'i Fillings<'i>,
+    pub(super) opener: &'i FieldOpener<'i>,
 }
 
 impl Message for KiMessage<'_> {
@@ -67,7 +67,7 @@ impl Message for KiMessage<'_> {
             Unit::Message { service, order } => {
                 let definition = self.protocols.message(service, order);
                 let large = inside.len() > usize::from(u16::MAX);
-                // Quick for those that fit, which are nearly all.
+                // Fast for messages that fit, which nearly all do.
                 definition.is_some_and(|message| message.fits(self.received.payload()))
                     || RawMessage::decode_named(&mut reader, large, self.protocols).is_ok()
             }
@@ -78,8 +78,7 @@ impl Message for KiMessage<'_> {
     fn tree<'t>(&'t self, tree: Tree<'t>, limits: &'t Limits) -> Tree<'t> {
         let Received { message, range, side, .. } = &self.received;
         let inside = self.body();
-        let mut reader =
-            Reader::traced_within("stream", inside, tree, limits).opening(self.fillings);
+        let mut reader = Reader::traced_within("stream", inside, tree, limits).opening(self.opener);
         let outcome = match self.received.unit {
             Unit::Control(opcode) => reader
                 .record("fields", |reader| Control::decode(opcode, Some(*side), reader))
@@ -95,7 +94,7 @@ impl Message for KiMessage<'_> {
         tree
     }
 
-    /// The byte behind a control message, which most frames have.
+    /// The byte after a control message, which most frames have.
     fn push_members(&self, line: &mut String) {
         let Received { unit, bytes, side, .. } = self.received;
         if let Unit::Control(_) = unit
@@ -106,7 +105,7 @@ impl Message for KiMessage<'_> {
         }
     }
 
-    /// A DML message with its header; what relays take.
+    /// A DML message with its header, as relays take it.
     fn encode(&self, fields: &Json) -> Result<Vec<u8>> {
         let Unit::Message { service, order } = self.received.unit else {
             return Err(Error::value("a DML message", "a control message"));
@@ -114,7 +113,7 @@ impl Message for KiMessage<'_> {
         let mut writer = Writer::new();
         match self.protocols.message(service, order) {
             Some(definition) if fields.get("payload").is_none() => {
-                let given = Given::closing(fields, self.fillings);
+                let given = Given::closing(fields, self.opener);
                 let payload = definition.payload(&definition.from_json(given)?)?;
                 RawMessage { service, order, payload: payload.into() }.encode(&mut writer)?;
             }

@@ -1,12 +1,12 @@
-//! KI: its codecs, and how its conversations are recognised and read.
+//! KI: codecs, definitions, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
 mod files;
-mod fillings;
 mod message;
 mod names;
 mod objects;
+mod opener;
 mod secrets;
 mod session;
 
@@ -19,34 +19,28 @@ use worldwire_ki::crypt::keys::KeyFile;
 use worldwire_ki::schema::Protocols;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
+use crate::family::{Family, Opening, Start, Verdict, key_errors};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
+use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
+use definitions::protocols;
 pub use objects::KiObjects;
 use session::Reading;
 
 /// Wizard101 and Pirate101.
 ///
-/// Its keys are a [`KeyFile`]; its definitions are [`Protocols`] and [`KiObjects`].
+/// Keys are a [`KeyFile`]; definitions are [`Protocols`] and [`KiObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ki;
-
-/// The definitions of messages.
-pub(crate) fn protocols(definitions: &Definitions) -> &Protocols {
-    static NONE: LazyLock<Protocols> = LazyLock::new(Protocols::new);
-    definitions.get_ref::<Protocols>().unwrap_or_else(|| &NONE)
-}
-
-/// What is known of game objects.
-pub(crate) fn objects(definitions: &Definitions) -> &KiObjects {
-    static NONE: LazyLock<KiObjects> = LazyLock::new(KiObjects::default);
-    definitions.get_ref::<KiObjects>().unwrap_or_else(|| &NONE)
-}
 
 impl Family for Ki {
     fn name(&self) -> &'static str {
         "ki"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn speaks_datagrams(&self) -> bool {
@@ -84,14 +78,6 @@ impl Family for Ki {
         codecs::CODECS
     }
 
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages(definitions)
-    }
-
-    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values(definitions)
-    }
-
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
@@ -115,6 +101,16 @@ impl Family for Ki {
         definitions: &mut Definitions,
     ) -> Option<Vec<Diagnostic>> {
         definitions::define(files, definitions)
+    }
+}
+
+impl Vocabulary for Ki {
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(definitions)
+    }
+
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(definitions)
     }
 
     fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {

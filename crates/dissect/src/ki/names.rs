@@ -1,14 +1,15 @@
-//! The names of messages and fields.
+//! KI's vocabulary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_ki::control::Opcode;
 
-use super::{objects, protocols};
-use crate::family::{MessageNames, ValueNames};
+use super::definitions::protocols;
+use super::objects::objects;
 use crate::knowledge::Definitions;
+use crate::vocabulary::{MessageNames, ValueNames};
 
-/// The fields of control messages, and what is in them.
+/// The fields of control messages, and those nested in them.
 const CONTROL: &[&str] = &[
     "sessionId",
     "timeHigh",
@@ -30,8 +31,8 @@ const CONTROL: &[&str] = &[
     "sealed",
     "nonce",
 ];
-/// What is shown inside `STR` fields: opened secrets, and objects.
-const FILLED: &[&str] =
+/// What `STR` fields can show: decrypted secrets and objects.
+const OPENED: &[&str] =
     &["sessionId", "username", "ck1", "ck2", "object", "envelope", "compressed", "size", "flags"];
 
 /// Every control message and every DML message.
@@ -47,30 +48,30 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
             is_complete: true,
         })
         .collect();
-    let mut inner: BTreeSet<&str> = FILLED.iter().chain(CONTROL).copied().collect();
+    let mut inner: BTreeSet<&str> = OPENED.iter().chain(CONTROL).copied().collect();
     if let Some(classes) = objects.classes() {
         let properties = classes.all().iter().flat_map(|class| class.properties());
         inner.extend(properties.map(|property| &*property.name));
     }
     for message in protocols.iter().flat_map(|protocol| protocol.messages()) {
-        // Only these hold more than a value; the list of all classes is long.
+        // Only these have nested fields. The list of all classes is long, so the others do without.
         let is_open = objects.fields(message).next().is_some();
         let own = message.fields().iter().chain(message.appended());
         all.push(MessageNames {
             name: protocols.name(message),
             fields: own.map(|field| &*field.name).collect(),
-            inner: if is_open { inner.iter().copied().collect() } else { FILLED.to_vec() },
+            inner: if is_open { inner.iter().copied().collect() } else { OPENED.to_vec() },
             is_complete: !is_open,
         });
     }
     all
 }
 
-/// The fields whose values have names: errors, and what the classes of a type list can choose.
+/// Fields whose values have names: errors, and enumerations in a type list's classes.
 pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
     let (protocols, objects) = (protocols(definitions), objects(definitions));
     let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    let mut others: BTreeSet<&str> = CONTROL.iter().chain(FILLED).copied().collect();
+    let mut others: BTreeSet<&str> = CONTROL.iter().chain(OPENED).copied().collect();
     let messages = protocols.iter().flat_map(|protocol| protocol.messages());
     for field in messages.flat_map(|message| message.fields().iter().chain(message.appended())) {
         match field.names() {

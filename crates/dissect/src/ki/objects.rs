@@ -1,6 +1,6 @@
-//! Objects inside messages.
+//! Game objects inside messages.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::opener::{Closer, Opener, Site};
@@ -14,7 +14,9 @@ use worldwire_ki::schema::classes::Classes;
 use worldwire_ki::schema::{Message, Protocols};
 use worldwire_ki::types::FieldValue;
 
-/// The classes of game objects, and which fields of messages hold them.
+use crate::knowledge::Definitions;
+
+/// The classes of game objects, and the message fields that hold them.
 #[derive(Clone, Debug)]
 pub struct KiObjects {
     classes: Option<Arc<Classes>>,
@@ -34,13 +36,13 @@ impl KiObjects {
         Self { classes: None, fields: hints.fields(protocols), hints }
     }
 
-    /// The classes, if there are any.
+    /// The classes, if a type list was given.
     #[must_use]
     pub fn classes(&self) -> Option<&Arc<Classes>> {
         self.classes.as_ref()
     }
 
-    /// What is known of fields.
+    /// What is known about fields that hold objects.
     #[must_use]
     pub fn hints(&self) -> &Hints {
         &self.hints
@@ -51,18 +53,17 @@ impl KiObjects {
         self.fields.of(message)
     }
 
-    /// What there is to say when everything is read: hints for messages, fields and classes that
-    /// there are not.
+    /// Warnings once everything is loaded: hints that name unknown messages, fields or classes.
     #[must_use]
     pub fn warnings(&self, protocols: &Protocols) -> Vec<Diagnostic> {
-        let mut said = self.hints.unknown_fields(protocols);
+        let mut diagnostics = self.hints.unknown_fields(protocols);
         if let Some(classes) = &self.classes {
-            said.extend(self.hints.unknown_classes(classes));
+            diagnostics.extend(self.hints.unknown_classes(classes));
         }
-        said
+        diagnostics
     }
 
-    /// Takes in the classes of type lists.
+    /// Sets the classes of type lists.
     pub fn set_classes(&mut self, classes: Arc<Classes>) {
         self.classes = Some(classes);
     }
@@ -71,12 +72,12 @@ impl KiObjects {
         self.hints.add(name, text).err().unwrap_or_default()
     }
 
-    /// Finds out which fields the hints mean in these definitions.
+    /// Matches the hints with the fields of these definitions.
     pub(crate) fn resolve(&mut self, protocols: &Protocols) {
         self.fields = self.hints.fields(protocols);
     }
 
-    /// What reads the object in a field, if one is known to be there; it may be null.
+    /// The codec for the object in a field, if it should hold one. The object can be null.
     fn known(&self, (service, order): (u8, u8), field: &str) -> Option<ObjectCodec<'_>> {
         let options = self.fields.get(service, order, field)?;
         let options = ObjectOptions { null_root: true, ..options.clone() };
@@ -84,7 +85,6 @@ impl KiObjects {
     }
 }
 
-/// Reads the objects in fields.
 impl<'n> Opener<'n> for KiObjects {
     fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
         !bytes.is_empty() && self.known(message(site), site.field).is_some()
@@ -122,27 +122,32 @@ impl Closer for KiObjects {
     }
 }
 
-/// Service and order of the message that a field belongs to.
+/// KI's definitions of game objects.
+pub(crate) fn objects(definitions: &Definitions) -> &KiObjects {
+    static NONE: LazyLock<KiObjects> = LazyLock::new(KiObjects::default);
+    definitions.get_ref::<KiObjects>().unwrap_or_else(|| &NONE)
+}
+
+/// Service and order of the message that contains a field.
 pub(super) fn message(site: Site<'_>) -> (u8, u8) {
     let [order, service, ..] = site.message.number.to_le_bytes();
     (service, order)
 }
 
-/// Whether these bytes hold this object: then they stay as they are, to the last bit, though the
-/// object in JSON says nothing of their order and padding.
+/// Whether these bytes encode this object. If so, they are kept bit for bit, because JSON lacks
+/// their order and padding.
 fn is_unchanged(bytes: &[u8], object: &Object, header: Header, codec: &ObjectCodec<'_>) -> bool {
     let mut read = Object::new();
     let decoded = codec.decode_all(bytes, &mut read);
     if !decoded.is_ok_and(|decoded| decoded.header == header) {
         return false;
     }
-    // JSON has every property once, in no order.
+    // In JSON every property occurs once, in any order.
     let json = read.to_json(codec.classes()).ok().and_then(|text| json::parse(&text).ok());
     json.is_some_and(|json| Object::from_json(codec.classes(), &json).as_ref() == Ok(object))
 }
 
-/// A stream from JSON as traced decoding shows it: what stands around the object, as far as there
-/// is such a thing, and the object.
+/// Reads an object and its headers from JSON in the form that a traced decode shows.
 pub(super) fn object_from_json(
     mut parts: FieldsOf<'_>,
     codec: &ObjectCodec<'_>,
@@ -172,8 +177,8 @@ pub(super) fn object_from_json(
     Ok((object, header))
 }
 
-/// What there is to say of a message, when a field of it should hold an object and does not.
-pub(crate) fn unread(
+/// A remark about a message with a field that should hold an object and cannot be read as one.
+pub(crate) fn unreadable(
     (service, order): (u8, u8),
     payload: &[u8],
     protocols: &Protocols,
@@ -195,7 +200,7 @@ pub(crate) fn unread(
         let outcome = if bytes.is_empty() { None } else { codec.decode_all(bytes, &mut ()).err() };
         let (field, error) = (&message.fields().get(index)?.name, outcome?);
         let name = protocols.name(message);
-        let what = "is shown as bytes: it cannot be read as an object with this type list and hint";
+        let what = "is shown as bytes: with this type list and hint it is not an object";
         Some(format!("{name}.{field} {what}: {error}"))
     })
 }

@@ -1,4 +1,4 @@
-//! The secrets of the login, shown in the messages that carry them.
+//! Shows the login's secrets in the messages that carry them.
 
 use worldwire_core::opener::{Site, Subject};
 use worldwire_core::{Form, Reader, Result, TreeBuilder};
@@ -13,28 +13,28 @@ use super::objects::message;
 
 /// The service of the login server.
 const LOGIN: u8 = 7;
-/// `MSG_USER_AUTHEN_RSP`: the server's `Rec1`.
+/// `MSG_USER_AUTHEN_RSP`, with the server's `Rec1`.
 const USER_AUTHEN_RSP: u8 = 14;
-/// `MSG_USER_AUTHEN_V3`: the client's.
+/// `MSG_USER_AUTHEN_V3`, with the client's `Rec1`.
 const USER_AUTHEN_V3: u8 = 27;
 
-/// Opens `Rec1` fields that the user has the secret of.
+/// Decrypts `Rec1` fields that the user has the secret for.
 #[derive(Clone, Debug)]
 pub(crate) struct Secrets<'k> {
     pub(crate) keys: &'k KeyFile,
     pub(crate) salt: Option<Salt>,
-    /// The session whose client proved a password of the user's: what the server answers is the
-    /// user's too.
+    /// The session in which the client proved to have one of the user's passwords. The user may
+    /// then see the server's answer too.
     pub(crate) proven: Option<Salt>,
 }
 
 impl Secrets<'_> {
-    /// Whether it has something to show in a field.
+    /// Whether it can decrypt a field.
     pub(crate) fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
         self.opened(site, bytes).is_some()
     }
 
-    /// What stands in a field.
+    /// The decrypted content of a field.
     pub(crate) fn opened(&self, site: Site<'_>, bytes: &[u8]) -> Option<String> {
         let (service, order) = message(site);
         let carries = service == LOGIN
@@ -53,12 +53,12 @@ impl Secrets<'_> {
         None
     }
 
-    /// Reads what was opened.
+    /// Shows the decrypted content.
     pub(crate) fn show<'n>(plain: String, reader: &mut Reader<'_, TreeBuilder<'n>>) -> Result<()> {
         let start = reader.place();
         reader.take(reader.remaining())?;
         reader.layer("decrypted", start, plain.into_bytes(), |reader| {
-            // The client's is three words; the server's is one.
+            // The client sends three words, the server one.
             let mut words = [("sessionId", 0), ("username", 0), ("ck1", 0)];
             let count = {
                 let lengths: Vec<usize> =
@@ -81,7 +81,7 @@ impl Secrets<'_> {
     }
 }
 
-/// Whether a message of the client proves a password that the user has.
+/// Whether a client message proves that the client has one of the user's passwords.
 pub(crate) fn proves(received: &Received<'_>, keys: &KeyFile, protocols: &Protocols) -> bool {
     let asks = Unit::Message { service: LOGIN, order: USER_AUTHEN_V3 };
     if received.unit != asks || keys.logins().is_empty() {

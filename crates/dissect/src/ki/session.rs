@@ -1,4 +1,4 @@
-//! A conversation of KI.
+//! Recognises and reads KI conversations.
 
 use std::sync::Arc;
 
@@ -10,23 +10,22 @@ use worldwire_ki::crypt::login::Salt;
 use worldwire_ki::frame;
 use worldwire_ki::schema::Protocols;
 
-use super::KiObjects;
-use super::fillings::Fillings;
 use super::message::KiMessage;
-use super::objects::unread;
+use super::objects::{KiObjects, unreadable};
+use super::opener::FieldOpener;
 use super::secrets::{Secrets, proves};
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::Note;
 use crate::session::{Emit, Interpreter};
 
-/// After how many pieces a conversation that began before the capture is nobody's.
+/// How many pieces of a conversation are examined if its beginning is missing.
 const MAX_PIECES: usize = 16;
 
-/// Whether what was said first are frames of KI.
+/// Whether the first bytes are KI frames.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     let Opening { pieces: held, datagrams, midstream, .. } = *opening;
     if datagrams || midstream {
-        // Every piece may be the one that begins with a frame, or hold some.
+        // Any piece can start with a frame, or contain one.
         let frames = |piece: &HeldPiece| {
             let begins = frame::recognize(&piece.bytes, MAX_OBSERVED_BYTES) == Some(true);
             let at = if begins { Some(0) } else { frame::find(&piece.bytes, MAX_OBSERVED_BYTES) };
@@ -51,7 +50,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if wait { Verdict::NeedMore } else { Verdict::No }
 }
 
-/// Servers offer sessions, and clients accept them.
+/// Decides the sides: servers offer sessions, and clients accept them.
 fn sides(side: Side, first: &[u8]) -> Verdict {
     let speaker = match frame::control_opcode(first) {
         Some(Opcode::SessionOffer) => Side::Server,
@@ -61,18 +60,18 @@ fn sides(side: Side, first: &[u8]) -> Verdict {
     if speaker == side { Verdict::Yes } else { Verdict::Swapped }
 }
 
-/// What is known while a conversation is read.
+/// The state of reading one conversation.
 #[derive(Debug)]
 pub(super) struct Reading {
     keys: Arc<KeyFile>,
     protocols: Arc<Protocols>,
     objects: Arc<KiObjects>,
-    /// The session in which the client proved a password that the user has.
+    /// The session in which the client proved to have one of the user's passwords.
     proven: Option<Salt>,
-    /// Messages whose definition was found to be of another revision: reported once.
-    odd: Vec<(u8, u8)>,
-    /// Messages in which no object was found where one should be: reported once.
-    unread: Vec<(u8, u8)>,
+    /// Messages that did not fit their definition. Each is reported once.
+    misfits: Vec<(u8, u8)>,
+    /// Messages with an unreadable object. Each is reported once.
+    unreadable: Vec<(u8, u8)>,
 }
 
 impl Reading {
@@ -82,8 +81,8 @@ impl Reading {
             protocols: start.definitions.part(),
             objects: start.definitions.part(),
             proven: None,
-            odd: Vec::new(),
-            unread: Vec::new(),
+            misfits: Vec::new(),
+            unreadable: Vec::new(),
         }
     }
 }
@@ -96,15 +95,15 @@ impl Interpreter<Connection> for Reading {
         if proves(&received, keys, protocols) {
             self.proven = received.salt;
         }
-        if let Some(note) = misfit(&received, protocols, &mut self.odd) {
+        if let Some(note) = misfit(&received, protocols, &mut self.misfits) {
             emit.note(Note::warning(note));
         }
-        if let Some(note) = no_object(&received, protocols, objects, &mut self.unread) {
+        if let Some(note) = no_object(&received, protocols, objects, &mut self.unreadable) {
             emit.note(Note::warning(note));
         }
         let secrets = Secrets { keys, salt: received.salt, proven: self.proven };
-        let fillings = Fillings { secrets, objects };
-        emit.message(&KiMessage { received, protocols, fillings: &fillings });
+        let opener = FieldOpener { secrets, objects };
+        emit.message(&KiMessage { received, protocols, opener: &opener });
     }
 
     fn secrets(&self, connection: &Connection) -> Option<String> {
@@ -119,42 +118,42 @@ impl Interpreter<Connection> for Reading {
             let session = session_id.map_or(String::new(), |id| format!(" of session {id}"));
             emit.about(side);
             emit.note(Note::problem(format!(
-                "what the {side} sends{session} is encrypted and no key for it was given; give \
-                 the connection's key and nonce with --keys"
+                "the {side}'s stream{session} is encrypted, and no key was given; give the \
+                 connection's key and nonce with --keys"
             )));
         }
     }
 }
 
-/// What there is to say about a message that does not fit its definition, the first time.
+/// A warning the first time a message does not fit its definition.
 fn misfit(
     received: &Received<'_>,
     protocols: &Protocols,
-    odd: &mut Vec<(u8, u8)>,
+    misfits: &mut Vec<(u8, u8)>,
 ) -> Option<String> {
     let Unit::Message { service, order } = received.unit else { return None };
     let message = protocols.message(service, order)?;
     let payload = received.payload();
-    // Quick for those that fit, which are nearly all.
-    if message.fits(payload) || odd.contains(&(service, order)) {
+    // Fast for messages that fit, which nearly all do.
+    if message.fits(payload) || misfits.contains(&(service, order)) {
         return None;
     }
-    odd.push((service, order));
+    misfits.push((service, order));
     Some(format!("{}: {}", protocols.name(message), message.fit(payload)))
 }
 
-/// What there is to say about a message without an object where one should be, the first time.
+/// A warning the first time a message holds an unreadable object.
 fn no_object(
     received: &Received<'_>,
     protocols: &Protocols,
     objects: &KiObjects,
-    told: &mut Vec<(u8, u8)>,
+    reported: &mut Vec<(u8, u8)>,
 ) -> Option<String> {
     let Unit::Message { service, order } = received.unit else { return None };
-    if told.contains(&(service, order)) {
+    if reported.contains(&(service, order)) {
         return None;
     }
-    let text = unread((service, order), received.payload(), protocols, objects)?;
-    told.push((service, order));
+    let text = unreadable((service, order), received.payload(), protocols, objects)?;
+    reported.push((service, order));
     Some(text)
 }

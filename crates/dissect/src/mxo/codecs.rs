@@ -1,4 +1,4 @@
-//! The codecs of MxO.
+//! MxO's codecs.
 
 use worldwire_core::json::Given;
 use worldwire_core::{Messages as _, Reader, Result, Side, Writer};
@@ -10,7 +10,7 @@ use worldwire_mxo::login::{
 };
 use worldwire_mxo::message::{Fault, MPM_ID, Operation, Section};
 
-use super::objects;
+use super::definitions::objects;
 use super::unread::unread;
 use crate::codec::{Codec, CodecOptions, Remark, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
@@ -40,12 +40,12 @@ macro_rules! login_codec {
     };
 }
 
-/// What to do about a section that the other side sends.
+/// Advice for a section that only the other side sends.
 fn other_side(from: Side) -> String {
-    format!("--from {} reads it", from.other())
+    format!("--from {} decodes it", from.other())
 }
 
-/// Why the sections of a packet are only bytes, or what they leave open.
+/// Remarks about sections of a packet that are kept as bytes, completely or in part.
 fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let blob = objects(options.definitions).blob(options.from);
     let sections = blob.sections();
@@ -59,22 +59,22 @@ fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
             let unread = unread(index, section, options.from);
             return unread.map(|why| why.remark(section, options.from)).into_iter().collect();
         };
-        let mut said = match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())
-        {
-            Ok(section) => remarks_of(&section),
-            Err(error) if sections.fits_other_side(bytes) => {
-                let error = error.closed().hint(other_side(options.from));
-                vec![Remark::problem(error.to_string())]
-            }
-            Err(error) => vec![Remark::problem(error.closed().to_string())],
-        };
-        said.iter_mut().for_each(|remark| remark.text.insert_str(0, "objects: "));
-        said
+        let mut remarks =
+            match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context()) {
+                Ok(section) => remarks_of(&section),
+                Err(error) if sections.fits_other_side(bytes) => {
+                    let error = error.closed().hint(other_side(options.from));
+                    vec![Remark::problem(error.to_string())]
+                }
+                Err(error) => vec![Remark::problem(error.closed().to_string())],
+            };
+        remarks.iter_mut().for_each(|remark| remark.text.insert_str(0, "objects: "));
+        remarks
     };
     packet.sections.iter().enumerate().flat_map(remarks).collect()
 }
 
-/// What a section leaves open, and what is odd about it.
+/// Remarks about undecoded parts of an object section, and about oddities.
 fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
     let sections = objects(options.definitions).blob(options.from).sections();
     match Section::decode(&mut Reader::new(data), &sections.context()) {
@@ -84,7 +84,7 @@ fn section_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
 }
 
 fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
-    const KEPT: &str = "its rest is kept as bytes";
+    const KEPT: &str = "the rest is kept as bytes";
     let odd = section.oddities().map(|(_, oddity)| Remark::note(oddity.to_string()));
     let open = section.operations.last().and_then(|operation| match operation {
         Operation::UnknownCreate(create) => {
@@ -92,9 +92,9 @@ fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
             Some(format!("goobj {goid} has no known class: {KEPT}; give its table with --data"))
         }
         Operation::Undecoded(rest) => Some(match rest.fault {
-            Fault::UnknownView => format!("view {} is not known: {KEPT}", rest.view),
+            Fault::UnknownView => format!("view {} is unknown: {KEPT}", rest.view),
             Fault::ServerOnlyCommand => {
-                format!("a relevance notice, which only servers send to each other: {KEPT}")
+                format!("this is a relevance notice, which only servers exchange: {KEPT}")
             }
             _ => format!("an update of view {} has a block of unknown layout: {KEPT}", rest.view),
         }),
@@ -103,7 +103,7 @@ fn remarks_of(section: &Section<'_>) -> Vec<Remark> {
     odd.chain(open.map(Remark::problem)).collect()
 }
 
-/// The codec of a packet, or of a plain datagram.
+/// The codec for a packet or a plain datagram.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     let codec = match line.name.split_once('.') {
         Some(("game", _)) => "mxo.packet",
@@ -113,7 +113,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some((codec, line.fields.clone())))
 }
 
-/// All of them, by name.
+/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     login_codec! {
         "mxo.auth", Auth, AuthClientMessage<'_>, AuthServerMessage,
@@ -121,7 +121,7 @@ pub(crate) static CODECS: &[Codec] = &[
     },
     Codec {
         name: "mxo.datagram",
-        about: "a datagram; what is encrypted stays so",
+        about: "a datagram; encrypted content stays encrypted",
         shape: Shape::Fields,
         sided: false,
         decode: |data, options, tree| {

@@ -1,7 +1,7 @@
-//! What users have of MxO: tables of game objects.
+//! MxO's part of the user's definitions: tables of game objects.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use worldwire_core::{Diagnostic, Side};
 use worldwire_mxo::schema::{Objects, Tables, csv_fields, is_csv_header};
@@ -9,12 +9,12 @@ use worldwire_mxo::schema::{Objects, Tables, csv_fields, is_csv_header};
 use super::objects::BlobSections;
 use crate::knowledge::Definitions;
 
-/// Tables of game objects, over what is built in.
+/// Tables of game objects, built in and from the user.
 #[derive(Clone, Debug)]
 pub struct MxoObjects {
     tables: Tables,
     objects: Arc<Objects>,
-    /// What reads blobs, by the side that sends them.
+    /// Decodes object sections of blobs, by sender.
     blobs: [BlobSections; 2],
 }
 
@@ -25,36 +25,36 @@ impl Default for MxoObjects {
 }
 
 impl MxoObjects {
-    /// What is built in.
+    /// The built-in tables.
     #[must_use]
     pub fn built_in() -> Self {
         Self::of(Tables::built_in())
     }
 
-    /// Reads tables from those files that hold any, told by their contents, over what is there.
-    /// Returns what is to be said about them; `None` when none holds tables.
+    /// Adds tables from those files whose content looks like one. Returns all errors and warnings,
+    /// or `None` if no file holds a table.
     pub fn add(&mut self, files: &[(&str, &[u8])]) -> Option<Vec<Diagnostic>> {
         let ours = files.iter().filter_map(|(name, bytes)| {
             let text = text_of(bytes)?;
-            Some((Form::of(&text)?, *name, text))
+            Some((TableFormat::of(&text)?, *name, text))
         });
-        let mut ours: Vec<(Form, &str, Cow<'_, str>)> = ours.collect();
+        let mut ours: Vec<(TableFormat, &str, Cow<'_, str>)> = ours.collect();
         if ours.is_empty() {
             return None;
         }
-        ours.sort_by_key(|(form, ..)| form.order());
+        ours.sort_by_key(|(format, ..)| format.order());
         let mut tables = core::mem::take(&mut self.tables);
-        let said =
-            ours.into_iter().flat_map(|(form, name, text)| form.read(&mut tables, name, &text));
-        let said = said.collect();
+        let diagnostics =
+            ours.into_iter().flat_map(|(format, name, text)| format.read(&mut tables, name, &text));
+        let diagnostics = diagnostics.collect();
         *self = Self::of(tables);
-        Some(said)
+        Some(diagnostics)
     }
 
-    /// Whether a file holds tables, by its contents.
+    /// Whether a file holds a table, judging by its content.
     #[must_use]
     pub fn are_in(bytes: &[u8]) -> bool {
-        text_of(bytes).is_some_and(|text| Form::of(&text).is_some())
+        text_of(bytes).is_some_and(|text| TableFormat::of(&text).is_some())
     }
 
     fn of(tables: Tables) -> Self {
@@ -63,26 +63,32 @@ impl MxoObjects {
         Self { tables, objects, blobs }
     }
 
-    /// Classes and goobjs, compiled.
+    /// The compiled classes and goobjs.
     #[must_use]
     pub fn objects(&self) -> &Arc<Objects> {
         &self.objects
     }
 
-    /// What reads the object sections of a blob.
+    /// Decodes the object sections of a blob.
     pub(super) fn blob(&self, from: Side) -> &BlobSections {
         &self.blobs[from.index()]
     }
 
-    /// Classes and goobjs, as they were collected.
+    /// The classes and goobjs before compilation.
     #[must_use]
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
 }
 
-/// The text of a file: UTF-8, UTF-16 behind a byte-order mark, or Windows-1252, which the game's own
-/// texts are in. `None` for what is no text.
+/// MxO's definitions of game objects.
+pub(crate) fn objects(definitions: &Definitions) -> &MxoObjects {
+    static NONE: LazyLock<MxoObjects> = LazyLock::new(MxoObjects::default);
+    definitions.get_ref::<MxoObjects>().unwrap_or_else(|| &NONE)
+}
+
+/// The text of a file: UTF-8, UTF-16 with a byte-order mark, or Windows-1252 as in the game's own
+/// texts. `None` if it is not text.
 fn text_of(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let wide = |rest: &[u8], unit: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = rest.as_chunks().0.iter().copied().map(unit).collect();
@@ -101,7 +107,7 @@ fn text_of(bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Differs from Latin-1 in 27 characters; five bytes stand for none.
+/// Differs from Latin-1 in 27 characters. Five bytes are undefined.
 fn windows_1252(byte: u8) -> char {
     const FROM_80: [char; 32] = [
         '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
@@ -112,10 +118,10 @@ fn windows_1252(byte: u8) -> char {
     special.copied().unwrap_or_else(|| char::from(byte))
 }
 
-/// The formats of tables that files are recognised by.
+/// The table formats that are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// The format of this project.
+enum TableFormat {
+    /// Worldwire's own format.
     Table,
     /// The community's dump.
     Dump,
@@ -129,8 +135,8 @@ enum Form {
     Json,
 }
 
-impl Form {
-    /// What a text is, by its first line that is not empty.
+impl TableFormat {
+    /// The format of a text, judging by its first non-empty line.
     fn of(text: &str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let first = lines.clone().find(|line| !line.starts_with("# "))?;
@@ -141,7 +147,7 @@ impl Form {
             return Some(Self::Dump);
         }
         if first.starts_with('{') {
-            // Other families have JSON too.
+            // Other families use JSON too.
             let has = |key: &str| text.contains(key);
             let is_ours = has("\"goobjects\"") || (has("\"tables\"") && has("\"index\""));
             return is_ours.then_some(Self::Json);
@@ -152,12 +158,12 @@ impl Form {
             (Self::Map, "goid,class_id"),
         ];
         let named = headers.into_iter().find(|(_, header)| is_csv_header(first, header));
-        named.map(|(form, _)| form).or_else(|| Self::of_rows(text))
+        named.map(|(format, _)| format).or_else(|| Self::of_rows(text))
     }
 
-    /// What lines of fields are that lack the names of their columns: the first ones are alike.
+    /// The format of rows without a header line, judging by the first ones.
     fn of_rows(text: &str) -> Option<Self> {
-        /// How many lines have to look like a table.
+        /// How many rows must look like a table.
         const LOOK: usize = 8;
         let rows = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let mut rows = rows.filter(|line| !line.starts_with('#')).take(LOOK).map(Self::of_row);
@@ -193,7 +199,7 @@ impl Form {
         }
     }
 
-    /// Classes are read before what names them.
+    /// Classes are read before tables that refer to them.
     fn order(self) -> u8 {
         match self {
             Self::Classes => 0,
@@ -206,8 +212,8 @@ impl Form {
     }
 }
 
-/// Whether a file may hold tables, by its name alone. Of JSON, which may be anything, only what
-/// speaks of goobjs.
+/// Whether a file of this name can hold tables. JSON files qualify only if their name mentions
+/// goobjs.
 pub(super) fn may_define(name: &str) -> bool {
     let file = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     let ending = file.rsplit('.').next().unwrap_or_default();
@@ -224,9 +230,9 @@ pub(super) fn define(
     definitions: &mut Definitions,
 ) -> Option<Vec<Diagnostic>> {
     let mut known = definitions.get_ref::<MxoObjects>().cloned().unwrap_or_default();
-    let said = known.add(files)?;
+    let diagnostics = known.add(files)?;
     definitions.set(known);
-    Some(said)
+    Some(diagnostics)
 }
 
 #[cfg(test)]
@@ -234,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_other_programs_are_read() {
+    fn other_text_encodings_are_read() {
         let read = |bytes: &[u8]| text_of(bytes).map(Cow::into_owned);
         let rows = "9000,0,Caf\u{e9}\u{2122},24,0\n";
         let wide = |bom: &[u8], bytes: fn(u16) -> [u8; 2]| {
@@ -255,31 +261,31 @@ mod tests {
     }
 
     #[test]
-    fn files_are_recognised_by_their_content() {
+    fn table_files_are_recognised_by_content() {
         let forms = [
-            ("# mine\nworldwire-mxo-objects 1\n", Some(Form::Table)),
-            ("#VALUES FOR GOID: 7, Door\n", Some(Form::Dump)),
-            ("class_id,create_index,name,size,update_index\n", Some(Form::Classes)),
-            ("name,id,\n", Some(Form::Names)),
-            ("goid, class_id\n420,364\n", Some(Form::Map)),
-            ("\"Class ID\",\"Create Index\",Name,Size,Update Index\n", Some(Form::Classes)),
-            ("\"name\",\"id\",\n", Some(Form::Names)),
-            ("\"Door, left\",7,\n", Some(Form::Names)),
-            ("{\"goobjects\": {}}", Some(Form::Json)),
-            ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(Form::Json)),
+            ("# mine\nworldwire-mxo-objects 1\n", Some(TableFormat::Table)),
+            ("#VALUES FOR GOID: 7, Door\n", Some(TableFormat::Dump)),
+            ("class_id,create_index,name,size,update_index\n", Some(TableFormat::Classes)),
+            ("name,id,\n", Some(TableFormat::Names)),
+            ("goid, class_id\n420,364\n", Some(TableFormat::Map)),
+            ("\"Class ID\",\"Create Index\",Name,Size,Update Index\n", Some(TableFormat::Classes)),
+            ("\"name\",\"id\",\n", Some(TableFormat::Names)),
+            ("\"Door, left\",7,\n", Some(TableFormat::Names)),
+            ("{\"goobjects\": {}}", Some(TableFormat::Json)),
+            ("{\n  \"tables\": {\"a\": [{\"index\": 0", Some(TableFormat::Json)),
             ("{\"classes\": {}}", None),
-            ("Armor_A11,11666,\nDoor 2,-1,\n", Some(Form::Names)),
-            ("7,11666,\n", Some(Form::Names)),
-            ("# mine\n420,364\n421,7\n", Some(Form::Map)),
+            ("Armor_A11,11666,\nDoor 2,-1,\n", Some(TableFormat::Names)),
+            ("7,11666,\n", Some(TableFormat::Names)),
+            ("# mine\n420,364\n421,7\n", Some(TableFormat::Map)),
             ("Door,7\n", None),
-            ("364,0,Orientation,16,-1\n", Some(Form::Classes)),
+            ("364,0,Orientation,16,-1\n", Some(TableFormat::Classes)),
             ("420,364\nsomething else\n", None),
             ("70000,x\n", None),
             ("a,b,c\n", None),
             ("", None),
         ];
-        for (text, form) in forms {
-            assert_eq!(Form::of(text), form, "{text}");
+        for (text, format) in forms {
+            assert_eq!(TableFormat::of(text), format, "{text}");
         }
         assert!(may_define("mine/goobjs.CSV") && !may_define("S_LOGIN.1.def"));
         assert!(may_define("mine/goobj_tables.json") && !may_define("goobjs/data.json"));

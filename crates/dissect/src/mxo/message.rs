@@ -1,4 +1,4 @@
-//! A datagram of a conversation.
+//! A datagram of an MxO conversation.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use worldwire_mxo::message::{Operation, Section as Objects};
 use super::objects::ObjectSections;
 use crate::item::Message;
 
-/// What a datagram is.
+/// The kind of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind {
-    /// By this it is named.
+pub(super) struct DatagramKind {
+    /// The name in output.
     name: &'static str,
-    /// Whether it can be read to its end.
+    /// Whether it decodes without an error.
     is_whole: bool,
 }
 
-/// Names of packets: those with objects, else those with RPC messages, else others.
+/// Names of packets: with objects, else with RPC messages, else others.
 pub(super) const PACKETS: [&str; 5] =
     ["game.Objects", "game.Rpc", "game.Unknown", "game.Reset", "game.Ack"];
 /// Names of plain packets.
 pub(super) const PLAIN: [&str; 4] = ["setup.Hello", "setup.Answer", "setup.Ping", "setup.Other"];
 
-impl Kind {
+impl DatagramKind {
     pub(super) fn of(received: &Received<'_>, sections: &ObjectSections<'_>) -> Self {
         let name = match received.unit {
             Unit::Packet { flags, .. } => packet(received, flags, sections).ok_or("game.Unknown"),
@@ -44,7 +44,7 @@ impl Kind {
     }
 }
 
-/// The name of a packet; `None` when it cannot be read.
+/// The name of a packet; `None` if it cannot be decoded.
 fn packet(
     received: &Received<'_>,
     flags: RccFlags,
@@ -63,16 +63,16 @@ fn packet(
     })
 }
 
-/// A datagram, decrypted, with what is needed to read it.
+/// A decrypted datagram, with everything needed to decode it.
 #[derive(Clone, Debug)]
 pub(super) struct MxoMessage<'i> {
     pub(super) received: Received<'i>,
-    pub(super) kind: Kind,
+    pub(super) kind: DatagramKind,
     pub(super) sections: &'i ObjectSections<'i>,
 }
 
 impl MxoMessage<'_> {
-    /// Puts the views that a packet is about beside its fields, where filters find them.
+    /// Lists the views that a packet concerns beside its fields, where filters find them.
     fn add_views<'n>(&self, reader: &mut Reader<'_, TreeBuilder<'n>>) {
         let mut measure = |bytes: &[u8]| Ok(self.sections.measure(bytes));
         let side = Some(self.received.side);
@@ -100,7 +100,7 @@ impl MxoMessage<'_> {
     }
 }
 
-/// The views that an operation is about.
+/// Adds the views that an operation concerns.
 fn about(operation: &Operation<'_>, views: &mut BTreeSet<u16>) {
     match operation {
         Operation::Create(create) => drop(views.insert(create.new_view)),
@@ -152,7 +152,7 @@ impl Message for MxoMessage<'_> {
             self.add_views(&mut reader);
         }
         let mut tree = reader.conclude(outcome.map_err(Error::closed)).0;
-        // In front of a packet stand the type and the initial vector.
+        // The type and the initial vector precede a packet.
         let head = if is_packet { 17 } else { 0 };
         tree.set_base(self.received.range.start + head);
         tree

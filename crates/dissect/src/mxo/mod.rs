@@ -1,4 +1,4 @@
-//! MxO: its codecs, its object tables, and how its conversations are recognised and read.
+//! MxO: codecs, object tables, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
@@ -10,7 +10,6 @@ mod session;
 mod unread;
 mod views;
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use worldwire_core::{Diagnostic, FieldInfo, Result};
@@ -18,29 +17,28 @@ use worldwire_mxo::connection::{Connection, RelayConfig};
 use worldwire_mxo::crypt::KeyFile;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
+use crate::family::{Family, Opening, Start, Verdict, key_errors};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
+use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::MxoObjects;
 use session::Reading;
 pub use views::MxoViews;
 
 /// The Matrix Online.
 ///
-/// Its keys are a [`KeyFile`]; its definitions are [`MxoObjects`].
+/// Keys are a [`KeyFile`]; definitions are [`MxoObjects`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mxo;
-
-/// What is known of game objects.
-pub(crate) fn objects(definitions: &Definitions) -> &MxoObjects {
-    static NONE: LazyLock<MxoObjects> = LazyLock::new(MxoObjects::default);
-    definitions.get_ref::<MxoObjects>().unwrap_or_else(|| &NONE)
-}
 
 impl Family for Mxo {
     fn name(&self) -> &'static str {
         "mxo"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn speaks_datagrams(&self) -> bool {
@@ -78,22 +76,6 @@ impl Family for Mxo {
         codecs::CODECS
     }
 
-    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
-        layouts::layout(codec)
-    }
-
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages(definitions)
-    }
-
-    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values(definitions)
-    }
-
-    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
-        names::path_to(field, definitions)
-    }
-
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let file = KeyFile::parse("keys", text).map_err(|errors| key_errors(&errors))?;
         let found = !file.is_empty();
@@ -115,5 +97,23 @@ impl Family for Mxo {
         definitions: &mut Definitions,
     ) -> Option<Vec<Diagnostic>> {
         definitions::define(files, definitions)
+    }
+}
+
+impl Vocabulary for Mxo {
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        layouts::layout(codec)
+    }
+
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(definitions)
+    }
+
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(definitions)
+    }
+
+    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
+        names::path_to(field, definitions)
     }
 }

@@ -1,19 +1,19 @@
-//! The names of messages and fields.
+//! MxO's vocabulary.
 
 use std::collections::BTreeSet;
 
 use worldwire_mxo::frame::{CLIENT_RPCS, RccFlags, SERVER_RPCS};
 use worldwire_mxo::message::Fault;
 
+use super::definitions::objects;
 use super::message::{PACKETS, PLAIN};
-use super::objects;
-use crate::family::{MessageNames, ValueNames};
 use crate::knowledge::Definitions;
+use crate::vocabulary::{MessageNames, ValueNames};
 
 /// The fields of a packet.
 const PACKET: &[&str] =
     &["crc", "length", "time", "sequence", "flags", "simTime", "sections", "view"];
-/// What is inside them, apart from the properties of objects.
+/// The fields nested in them, except object properties.
 const INNER: &[&str] = &[
     // The sequence word.
     "acks",
@@ -94,7 +94,8 @@ pub(super) fn messages(definitions: &Definitions) -> Vec<MessageNames<'_>> {
     packets.chain(plain).collect()
 }
 
-/// The way to a field inside of a packet. Of what stands in several places, a create is shown.
+/// The path to a field nested in a packet. If a field occurs in several places, the path through a
+/// create.
 pub(super) fn path_to(field: &str, definitions: &Definitions) -> Option<String> {
     const OPERATION: &str = "sections[*].objects.operations[*]";
     let path = match field {
@@ -127,7 +128,7 @@ pub(super) fn path_to(field: &str, definitions: &Definitions) -> Option<String> 
     Some(path)
 }
 
-/// The fields whose values have names.
+/// Fields whose values have names.
 pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
     let opcodes = CLIENT_RPCS.iter().chain(SERVER_RPCS.iter()).map(|(_, name)| name).collect();
     let known = objects(definitions);
@@ -143,7 +144,7 @@ pub(super) fn values(definitions: &Definitions) -> Vec<ValueNames<'_>> {
             names: vec!["Hello", "Answer", "Ping", "Other"],
             is_only: true,
         },
-        // Those of operations and movements are numbers.
+        // `flags` of operations and movements are numbers.
         ValueNames { field: "flags", names: flags, is_only: false },
         ValueNames { field: "class", names: classes, is_only: true },
         ValueNames { field: "object", names, is_only: true },

@@ -1,4 +1,4 @@
-//! Object sections inside packets: what reads and encodes them.
+//! Decodes and encodes object sections inside packets.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use worldwire_mxo::schema::Objects;
 
 /// The field of a packet's section that holds objects.
 const FIELD: &str = "objects";
-/// The goobj of players' characters.
+/// The goobj of player characters.
 const PLAYER: u16 = 12;
 
-/// Reads the object sections that a side sends, with the views that were there before.
+/// Decodes the object sections that a side sends, given the views that exist at that point.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectSections<'o> {
     pub(super) objects: &'o Objects,
@@ -28,19 +28,19 @@ impl core::fmt::Debug for ObjectSections<'_> {
 }
 
 impl<'o> ObjectSections<'o> {
-    /// What sections are read with. What is not known of a capture is kept as bytes.
+    /// The context for decoding sections. Unknown parts of a capture are kept as bytes.
     pub(super) fn context(&self) -> Context<'o, '_> {
         Context { objects: self.objects, views: self, from: self.from, rules: Rules::LENIENT }
     }
 
-    /// Whether a section could be read if the other side had sent it.
+    /// Whether the section would decode if the other side had sent it.
     pub(super) fn fits_other_side(&self, bytes: &[u8]) -> bool {
         let other = Self { from: self.from.other(), ..*self };
         let section = Section::decode_behind_id(&mut Reader::new(bytes), &other.context());
         section.is_ok_and(|section| section.operations.iter().all(|it| it.fault().is_none()))
     }
 
-    /// How many of these bytes are the section; all of them, where it cannot be read.
+    /// How many of these bytes belong to the section: all of them, if it cannot be decoded.
     pub(super) fn measure(&self, bytes: &[u8]) -> usize {
         let mut reader = Reader::new(bytes);
         match Section::decode_behind_id(&mut reader, &self.context()) {
@@ -50,7 +50,7 @@ impl<'o> ObjectSections<'o> {
     }
 }
 
-/// The view of the client's own character is one even where its create is missing, as a guess.
+/// Assumes the view of the client's own character even if its create is missing.
 impl Views for ObjectSections<'_> {
     fn viewed(&self, view: u16) -> Option<Viewed> {
         let own = || {
@@ -87,7 +87,7 @@ impl Closer for ObjectSections<'_> {
     }
 }
 
-/// Reads the object sections of a blob, of which no views are known.
+/// Decodes the object sections of a blob, without any known views.
 #[derive(Clone, Debug)]
 pub(super) struct BlobSections {
     objects: Arc<Objects>,
@@ -95,7 +95,7 @@ pub(super) struct BlobSections {
 }
 
 impl BlobSections {
-    /// One for each side.
+    /// One decoder per side.
     pub(super) fn of(objects: &Arc<Objects>) -> [Self; 2] {
         Side::BOTH.map(|from| Self { objects: Arc::clone(objects), from })
     }

@@ -1,12 +1,12 @@
-//! A conversation of MxO: the game channel.
+//! Recognises and reads MxO conversations on the game channel.
 
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::connection::{Connection, MissingKey, News, Received, Unit};
 use worldwire_mxo::crypt::KeyFile;
 use worldwire_mxo::frame::{Datagram, Hello, Plain, Sealed, SequenceNumber};
 
-use super::MxoObjects;
-use super::message::{Kind, MxoMessage};
+use super::definitions::MxoObjects;
+use super::message::{DatagramKind, MxoMessage};
 use super::views::MxoViews;
 use crate::family::{Opening, Start, Verdict};
 use crate::item::{Note, NoteKind};
@@ -15,11 +15,11 @@ use crate::session::{Emit, Interpreter};
 /// The server's port.
 const PORT: u16 = 10_000;
 
-/// Whether what was said first are datagrams of the game channel: a hello, an answer or a ping;
-/// encrypted ones from or to its port, or some of them from or to any. One that was damaged or
-/// lost is not missed for long: what is behind it is looked at too.
+/// Recognises datagrams of the game channel: a hello, an answer or a ping; encrypted datagrams on
+/// the server's port; or several encrypted datagrams on any port. Tolerates damaged and lost
+/// datagrams by examining the ones after them.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
-    /// How many datagrams are looked at.
+    /// How many datagrams are examined.
     const MAX_PIECES: usize = 16;
     if !opening.datagrams {
         return Verdict::No;
@@ -41,7 +41,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
         }
     }
     if are_sealed(&sealed) {
-        // Servers mostly have the lower port.
+        // Servers usually have the lower port.
         return sides(opening.ends.is_none_or(|[client, server]| client.port() >= server.port()));
     }
     is_likely |= !sealed.is_empty();
@@ -49,15 +49,15 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if is_likely && is_early { Verdict::NeedMore } else { Verdict::No }
 }
 
-/// Whether the hello is missing, with which a conversation begins.
+/// Whether the initial hello is missing.
 pub(super) fn begins_late(opening: &Opening<'_>) -> bool {
     let mut datagrams =
         opening.pieces.iter().map(|it| Datagram::decode(&mut Reader::new(&it.bytes)));
     !datagrams.any(|it| matches!(it, Ok(Datagram::Plain(Plain::Hello(_)))))
 }
 
-/// Whether datagrams that have the shape of encrypted ones are: there are enough of them, and their
-/// first blocks have nothing in common. Each block begins with a checksum, whatever the vector is.
+/// Whether datagrams that look encrypted are: there must be enough of them, with unrelated first
+/// blocks. A packet starts with a checksum, so its first block always differs.
 fn are_sealed(datagrams: &[Sealed<'_>]) -> bool {
     const ENOUGH: usize = 4;
     const MAX_ALIKE: usize = 4;
@@ -70,7 +70,7 @@ fn are_sealed(datagrams: &[Sealed<'_>]) -> bool {
     blocks.len() == ENOUGH && blocks.windows(2).all(differ)
 }
 
-/// Which end is the server's by its port, if one is.
+/// Which end is the server, judging by the port.
 fn by_port(opening: &Opening<'_>) -> Option<Verdict> {
     match opening.ends?.map(|end| end.port() == PORT) {
         [false, true] => Some(Verdict::Yes),
@@ -79,11 +79,11 @@ fn by_port(opening: &Opening<'_>) -> Option<Verdict> {
     }
 }
 
-/// What is known while a conversation is read.
+/// The state of reading one conversation.
 #[derive(Debug)]
 pub(super) struct Reading {
     views: MxoViews,
-    /// The last hello: with another one another session begins.
+    /// The last hello. A different one starts a new session.
     hello: Option<Hello>,
 }
 
@@ -104,22 +104,22 @@ impl Interpreter<Connection> for Reading {
             Unit::Hello(hello) => {
                 let before = self.hello.replace(hello.clone());
                 if before.is_some_and(|before| before != *hello) {
-                    self.views.begin_anew();
+                    self.views.reset();
                 }
             }
-            // What keeps its head from being read is told below.
+            // If the head cannot be decoded, that is reported below.
             Unit::Packet { .. } => drop(self.views.enter(side, bytes)),
             _ => {}
         }
         let sections = self.views.sections(side);
-        let kind = Kind::of(&received, &sections);
+        let kind = DatagramKind::of(&received, &sections);
         emit.message(&MxoMessage { received, kind, sections: &sections });
         if !is_packet {
             return;
         }
         match self.views.take(side, bytes, emit.packet()) {
-            Ok(said) => said.into_iter().for_each(|note| emit.note(note)),
-            // What keeps a packet from being read stands in its tree; the views keep their limits.
+            Ok(notes) => notes.into_iter().for_each(|note| emit.note(note)),
+            // The packet's tree has the error. Only exceeded limits of views are reported here.
             Err(error) => {
                 let packet = emit.packet().map_or(String::new(), |it| format!("packet {it}: "));
                 emit.note(Note::problem(format!("{packet}objects: {error}")));
@@ -137,47 +137,46 @@ impl Interpreter<Connection> for Reading {
         match news {
             News::KeysNeeded { side, missing } => {
                 emit.about(side);
-                emit.note(Note::problem(describe(side, missing)));
+                emit.note(Note::problem(advice_on_key(side, missing)));
             }
             News::OtherSession { id, named } => emit.note(Note::warning(format!(
-                "the key of session {id:#x} opens the packets, but the hello names session \
-                 {named:#x}: the hello is damaged, or the id in the key file is wrong"
+                "the key of session {id:#x} decrypts the packets, but the hello names session \
+                 {named:#x}; the hello is damaged, or the id in the key file is wrong"
             ))),
             News::Missing { side, first, last } => {
                 emit.about(side);
-                emit.note(Note::new(NoteKind::Gap, not_there(side, first, last)));
+                emit.note(Note::new(NoteKind::Gap, missing_packets(side, first, last)));
             }
             _ => {}
         }
     }
 }
 
-/// Which packets are missing.
-fn not_there(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {
+/// Reports missing packets.
+fn missing_packets(side: Side, first: SequenceNumber, last: SequenceNumber) -> String {
     match last.ahead_of(first) {
-        0 => format!("the {side}'s packet with the number {first} is missing"),
-        more => format!(
-            "the {side}'s packets with the numbers {first} to {last} are missing: {} packets",
-            more + 1
-        ),
+        0 => format!("packet {first} from the {side} is missing"),
+        more => {
+            format!("packets {first} to {last} from the {side} are missing ({} packets)", more + 1)
+        }
     }
 }
 
-/// What to do about a key that is missing.
-fn describe(side: Side, missing: MissingKey) -> String {
+/// Advice about a missing key.
+fn advice_on_key(side: Side, missing: MissingKey) -> String {
     match missing {
         MissingKey::NotGiven => format!(
-            "what the {side} sends is encrypted and no key for it was given; give the session's \
-             key with --keys"
+            "packets from the {side} are encrypted, and no key was given; give the session's key \
+             with --keys"
         ),
         MissingKey::NoneFits { keys: 1 } => format!(
-            "the key that was given does not open what the {side} sends; give the key of this \
-             session with --keys"
+            "the given key does not decrypt packets from the {side}; give this session's key with \
+             --keys"
         ),
         MissingKey::NoneFits { keys } => format!(
-            "none of the {keys} keys that were given opens what the {side} sends; give the key of \
-             this session with --keys"
+            "none of the {keys} given keys decrypts packets from the {side}; give this session's \
+             key with --keys"
         ),
-        _ => format!("the key of what the {side} sends is missing: {missing}"),
+        _ => format!("the key for packets from the {side} is missing: {missing}"),
     }
 }

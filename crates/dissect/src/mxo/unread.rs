@@ -1,4 +1,4 @@
-//! Sections of packets that nobody can read.
+//! Sections of packets that cannot be decoded.
 
 use worldwire_core::Side;
 use worldwire_mxo::frame::{RPC, Section};
@@ -6,20 +6,20 @@ use worldwire_mxo::frame::{RPC, Section};
 use crate::codec::Remark;
 use crate::item::Note;
 
-/// Why a section is not read.
+/// Why a section is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unread {
-    /// The section 5 of clients, whose layout nobody knows.
+    /// Section 5 of clients, whose layout is unknown.
     Five,
-    /// RPC lists are damaged.
+    /// An RPC list is damaged.
     Rpc,
-    /// The packet has an MPM id that is not known.
+    /// The MPM id is unknown.
     Id(u8),
-    /// Bytes behind the last section that are no section. Only zeros do no harm.
+    /// Bytes after the last section. Zeros are harmless.
     Behind { id: u8, are_zero: bool },
 }
 
-/// Why the section of a packet at this index is only bytes, if it is.
+/// Why the section at this index of a packet is shown as bytes, if it is.
 pub(super) fn unread(index: usize, section: &Section<'_>, from: Side) -> Option<Unread> {
     let Section::Other { id, bytes } = section else { return None };
     Some(match (*id, from) {
@@ -34,7 +34,7 @@ pub(super) fn unread(index: usize, section: &Section<'_>, from: Side) -> Option<
 }
 
 impl Unread {
-    /// What there is to say of it.
+    /// The reason as text.
     pub(super) fn text(self, section: &Section<'_>, from: Side) -> String {
         let Section::Other { bytes, .. } = section else { return String::new() };
         let counted = |count: usize| match count {
@@ -44,24 +44,24 @@ impl Unread {
         let all = counted(bytes.len() + 1);
         match self {
             Self::Five => {
-                format!("a section 5, whose layout is not known, is kept as bytes: {all}")
+                format!("section 5 is kept as bytes, because its layout is unknown: {all}")
             }
             Self::Rpc => {
                 let why = section.rpc_fault(Some(from));
                 let why = why.map_or(String::new(), |error| format!(": {error}"));
-                format!("RPC lists that cannot be read are kept as bytes, {all}{why}")
+                format!("undecodable RPC lists are kept as bytes, {all}{why}")
             }
             Self::Id(id) => {
                 let is_named = id == 5;
                 let whose = if is_named { format!(" of a {from}") } else { String::new() };
-                format!("MPM id {id}{whose} is not known, so the packet is not read: {all}")
+                format!("MPM id {id}{whose} is unknown, so the packet is not decoded: {all}")
             }
             Self::Behind { are_zero: true, .. } => {
-                format!("{all} behind the last section, all zero")
+                format!("{all} after the last section, all zero")
             }
             Self::Behind { id, .. } => format!(
-                "{all} behind the last section are not read: they begin with {id}, which is no \
-                 MPM id that is known"
+                "{all} after the last section are not decoded: they start with {id}, which is not a \
+                 known MPM id"
             ),
         }
     }
@@ -71,12 +71,12 @@ impl Unread {
         !matches!(self, Self::Five | Self::Behind { are_zero: true, .. })
     }
 
-    /// A problem, if something may be lost.
+    /// A problem if something may be lost, otherwise a warning.
     pub(super) fn note(self, text: String) -> Note {
         if self.is_problem() { Note::problem(text) } else { Note::warning(text) }
     }
 
-    /// The same of a blob.
+    /// A remark about a blob.
     pub(super) fn remark(self, section: &Section<'_>, from: Side) -> Remark {
         Remark { text: self.text(section, from), is_problem: self.is_problem() }
     }

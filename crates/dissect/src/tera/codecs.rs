@@ -1,20 +1,19 @@
-//! The codec of TERA.
+//! TERA's codec.
 
 use worldwire_core::Result;
 use worldwire_tera::frame::Header;
 
-use super::definitions::unused_list;
-use super::library;
+use super::definitions::{library, unused_list};
 use crate::codec::{Codec, Remark, Shape, read_opening};
 use crate::line::{Blob, Line};
 
-/// The codec of a message.
+/// The codec for a message.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     if line.name.starts_with("handshake.") {
         return Ok(None);
     }
     let name = line.name.strip_prefix("tera.").ok_or_else(|| line.no_message())?;
-    // Without a definition the fields are the whole message: header and payload.
+    // Without a definition, the fields are the whole message: header and payload.
     let is_whole = ["payload", "opcode"].iter().all(|key| line.fields.get(key).is_some());
     let mut json = if is_whole {
         line.fields.clone()
@@ -30,10 +29,10 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some(("tera.packet", json)))
 }
 
-/// All of them, by name.
+/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[Codec {
     name: "tera.packet",
-    about: "a message with its header, decrypted",
+    about: "a decrypted message with its header",
     shape: Shape::Fields,
     sided: false,
     decode: |data, options, tree| {
@@ -48,7 +47,7 @@ pub(crate) static CODECS: &[Codec] = &[Codec {
         let tera = library(options.definitions);
         let opcode = Header::peek(data).ok().flatten().map(|header| header.opcode);
         let unused = opcode.and_then(|opcode| unused_list(tera.shared(), opcode));
-        let said = tera.unmapped().into_iter().chain(unused).chain(tera.shared().remarks(data));
-        said.map(Remark::note).collect()
+        let remarks = tera.unmapped().into_iter().chain(unused).chain(tera.shared().remarks(data));
+        remarks.map(Remark::note).collect()
     },
 }];

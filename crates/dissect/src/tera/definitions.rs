@@ -1,8 +1,8 @@
-//! What users have of TERA: definitions, maps of opcodes, and lists beside them.
+//! TERA's part of the user's definitions: messages, opcode maps and related lists.
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 use worldwire_core::json::{self, Json};
 use worldwire_core::{Diagnostic, Result, Source, listed};
@@ -15,35 +15,37 @@ use worldwire_tera::packet::Packets;
 use worldwire_tera::schema::version::NotADefinition;
 use worldwire_tera::schema::{FileName, Patch, Problem, Set};
 
-/// Definitions, maps and lists, and what the user says about the build.
+use crate::knowledge::Definitions;
+
+/// Definitions, maps and lists, and the user's choice of build.
 ///
-/// | file | what it is |
+/// | file | content |
 /// | --- | --- |
 /// | `NAME.VERSION.def` | a definition |
 /// | `protocol.REVISION.map`, `sysmsg.VERSION.map` | names and numbers |
-/// | `revisions.json` | which patch a revision is |
-/// | `deprecated.json` | which versions of definitions are outdated |
-/// | `integrity/PATCH.json` | which messages have counter and checksum |
-/// | `data.json` | maps, definitions and deprecations in one |
+/// | `revisions.json` | the patch of each revision |
+/// | `deprecated.json` | outdated versions of definitions |
+/// | `integrity/PATCH.json` | messages with counter and checksum |
+/// | `data.json` | maps, definitions and deprecations in one file |
 #[derive(Default)]
 pub struct TeraDefinitions {
-    /// Everything that was loaded.
+    /// Everything loaded so far.
     library: Library,
-    /// The texts of all definitions, for what comes later and includes them.
+    /// The texts of all definitions. Later definitions can include them.
     texts: BTreeMap<String, Arc<str>>,
-    /// Where they are from.
+    /// The path of each file, by name.
     paths: BTreeMap<String, String>,
-    /// What the user says about the build; it counts more than what clients say.
+    /// The user's choice of build, which overrides what clients report.
     known: Known,
-    /// The builds that were asked for, by revision.
+    /// The builds used so far, by revision.
     builds: Mutex<BTreeMap<Option<u32>, Arc<Packets>>>,
-    /// The one that blobs are read with.
+    /// The build used for blobs.
     shared: OnceLock<Arc<Packets>>,
-    /// How exact the values have to be that messages are made of.
+    /// How exactly values in JSON must fit when messages are encoded.
     leniency: Leniency,
 }
 
-/// Builds without a map that are distinguished.
+/// How many builds without a map are kept apart.
 const MAX_BUILDS: usize = 64;
 
 impl Clone for TeraDefinitions {
@@ -68,24 +70,24 @@ impl fmt::Debug for TeraDefinitions {
 }
 
 impl TeraDefinitions {
-    /// Everything that was loaded.
+    /// Everything loaded so far.
     #[must_use]
     pub fn library(&self) -> &Library {
         &self.library
     }
 
-    /// Says which build it is, or which patch, or which versions are to be used.
+    /// Sets the build, the patch, or the versions of definitions to use.
     pub fn set_known(&mut self, known: Known) {
         self.known = known;
         self.forget();
     }
 
-    /// Says how exact the values have to be that messages are made of.
+    /// Sets how exactly values in JSON must fit when messages are encoded.
     pub fn set_leniency(&mut self, leniency: Leniency) {
         self.leniency = leniency;
     }
 
-    /// The messages of the build that a client names, made at the first question.
+    /// The messages of the build that a client reports. Compiled on first use.
     #[must_use]
     pub fn packets(&self, revision: Option<u32>) -> Arc<Packets> {
         let make = || {
@@ -94,7 +96,7 @@ impl TeraDefinitions {
         };
         let Ok(mut builds) = self.builds.lock() else { return make() };
         let has_map = |revision| self.library.opcodes.contains_key(&revision);
-        // A capture may name any number of builds that nobody has.
+        // A capture can report any number of nonexistent builds.
         if builds.len() >= MAX_BUILDS
             && !builds.contains_key(&revision)
             && revision.is_some_and(|revision| !has_map(revision))
@@ -105,8 +107,8 @@ impl TeraDefinitions {
         Arc::clone(builds.entry(revision).or_insert_with(make))
     }
 
-    /// The messages of the build that the user named; of the only one there is a map of, if nobody
-    /// named one.
+    /// The messages of the build that the user chose. Without a choice, the messages of the only
+    /// build with a map, if there is only one.
     #[must_use]
     pub fn shared(&self) -> &Arc<Packets> {
         self.shared.get_or_init(|| {
@@ -116,7 +118,7 @@ impl TeraDefinitions {
         })
     }
 
-    /// Why blobs are read without a map of opcodes; nothing when there is one.
+    /// Why blobs are decoded without an opcode map; `None` if there is one.
     #[must_use]
     pub fn unmapped(&self) -> Option<String> {
         if self.shared().has_map() {
@@ -128,18 +130,18 @@ impl TeraDefinitions {
         let maps = listed(self.library.opcodes.keys());
         Some(match self.known.revision {
             Some(revision) => format!(
-                "there is no map of opcodes for revision {revision}, so messages have no names; \
-                 there are maps for {maps}"
+                "there is no opcode map for revision {revision}, so messages have no names; there are \
+                 maps for {maps}"
             ),
             None => format!(
-                "there are maps of opcodes for {maps}; choose one with --revision, else messages \
-                 have no names"
+                "there are opcode maps for {maps}; choose one with --revision, otherwise messages have \
+                 no names"
             ),
         })
     }
 
-    /// The messages of the build that a line of JSON names, if there is a map of it; else those
-    /// that blobs are read with.
+    /// The messages of the build that a JSON line names, if it has a map. Otherwise the messages
+    /// used for blobs.
     fn packets_of(&self, json: &Json) -> Result<Arc<Packets>> {
         let revision = json.get("revision").filter(|revision| !revision.is_null());
         let revision = revision.map(|revision| json::integer(revision, "the revision of a client"));
@@ -148,7 +150,7 @@ impl TeraDefinitions {
         Ok(named.filter(|named| named.has_map()).unwrap_or_else(|| Arc::clone(self.shared())))
     }
 
-    /// Makes a message of JSON; see [`Packets::encode_json`].
+    /// Encodes a message from JSON; see [`Packets::encode_json`].
     pub(super) fn encode(&self, json: &Json) -> Result<Vec<u8>> {
         let packets = self.packets_of(json)?;
         packets.encode_json_with(json, self.leniency).map_err(|error| match self.unmapped() {
@@ -157,14 +159,14 @@ impl TeraDefinitions {
         })
     }
 
-    /// What there is to say about a message that is made of JSON, a line of `dissect --json` or what
-    /// `tera.packet` encodes: that its definition is deprecated, and that nobody gave its counter.
+    /// Remarks about a message to encode from JSON, which is a line of `dissect --json` or the
+    /// input of `tera.packet`: its definition is deprecated, or its counter is missing.
     #[must_use]
     pub fn remarks_to_encode(&self, json: &Json) -> Vec<String> {
         let Ok(packets) = self.packets_of(json) else { return Vec::new() };
         let uncounted = packets.uncounted(json).map(|name| {
             format!(
-                "{name} has no counter (\"$integrity\"): it is written as 0, which no client sends"
+                "{name} has no counter (\"$integrity\"); it is encoded as 0, which no client sends"
             )
         });
         let fields = json.get("fields");
@@ -175,7 +177,7 @@ impl TeraDefinitions {
         deprecation(&packets, json).into_iter().chain(uncounted).chain(unused).collect()
     }
 
-    /// The names of all messages that have a number or a definition.
+    /// The names of all messages with an opcode or a definition.
     #[must_use]
     pub fn names(&self) -> Vec<&str> {
         let mapped = self.library.opcodes.values().flat_map(CodeMap::iter).map(|(name, _)| name);
@@ -186,61 +188,62 @@ impl TeraDefinitions {
         names
     }
 
-    /// Reads files over those that are there.
+    /// Adds files, which replace earlier ones of the same name.
     pub(crate) fn add(&mut self, files: Vec<(String, Vec<u8>)>) -> Vec<Diagnostic> {
-        let mut said: Vec<Diagnostic> = Vec::new();
+        let mut diagnostics: Vec<Diagnostic> = Vec::new();
         let mut fresh = Vec::new();
         for (path, bytes) in files {
             let name = file_name(&path);
             let (text, is_latin) = match text::read(bytes) {
                 Ok(read) => read,
                 Err(error) => {
-                    said.push(Source::new(&path, "").error(0..0, error.to_string()));
+                    diagnostics.push(Source::new(&path, "").error(0..0, error.to_string()));
                     continue;
                 }
             };
             if is_latin {
-                said.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
+                diagnostics.push(Source::new(&path, "").warning(0..0, text::NOT_UTF8));
             }
-            let said_of = |problems: Vec<Problem>| problems.into_iter().map(|one| one.diagnostic);
+            let diagnostics_of =
+                |problems: Vec<Problem>| problems.into_iter().map(|one| one.diagnostic);
             if name.ends_with(".def") || name.ends_with(".js") {
                 fresh.push(name.to_owned());
                 if let Some(other) = self.paths.insert(name.to_owned(), path.clone())
                     && other != path
                 {
-                    let message = format!("there is another {name}: {other}; this one counts");
-                    said.push(Source::new(&path, "").warning(0..0, message));
+                    let message = format!("replaces another {name}: {other}");
+                    diagnostics.push(Source::new(&path, "").warning(0..0, message));
                 }
                 self.texts.insert(name.to_owned(), text.into());
             } else if let Some(parsed) = MapName::parse(name) {
                 let (map, problems) = CodeMap::parse(parsed.kind, &path, &text);
-                said.extend(said_of(problems));
-                said.extend(self.replaced(name, &path));
+                diagnostics.extend(diagnostics_of(problems));
+                diagnostics.extend(self.replaced(name, &path));
                 if !self.library.add_map(name, map) {
                     let message =
                         "the file name of an opcode map needs a revision: protocol.387486.map";
-                    said.push(Source::new(&path, "").error(0..0, message));
+                    diagnostics.push(Source::new(&path, "").error(0..0, message));
                 }
             } else if name == "revisions.json" {
-                said.extend(self.replaced(name, &path));
+                diagnostics.extend(self.replaced(name, &path));
                 let (revisions, problems) = Revisions::parse(&path, &text);
                 self.library.revisions = revisions;
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
             } else if name == "deprecated.json" {
-                said.extend(self.replaced(name, &path));
+                diagnostics.extend(self.replaced(name, &path));
                 let (deprecated, problems) = Deprecated::parse(&path, &text);
                 self.library.deprecated = deprecated;
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
             } else if let Some(patch) = integrity_patch(&path) {
-                said.extend(self.replaced(&format!("integrity/{patch}.json"), &path));
+                diagnostics.extend(self.replaced(&format!("integrity/{patch}.json"), &path));
                 let (names, problems) = NameList::parse_json(&path, &text);
                 self.library.integrity.insert(patch, names);
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
             } else {
                 let (bundle, problems) = Bundle::parse(&path, &text);
-                said.extend(said_of(problems));
+                diagnostics.extend(diagnostics_of(problems));
                 for revision in bundle.maps.keys() {
-                    said.extend(self.replaced(&format!("protocol.{revision}.map"), &path));
+                    diagnostics.extend(self.replaced(&format!("protocol.{revision}.map"), &path));
                 }
                 self.library.opcodes.extend(bundle.maps);
                 self.library.deprecated = bundle.deprecated;
@@ -256,23 +259,22 @@ impl TeraDefinitions {
         for Problem { diagnostic, .. } in set.problems() {
             if fresh.iter().any(|name| name == diagnostic.file()) {
                 let diagnostic = diagnostic.clone();
-                said.push(match self.paths.get(diagnostic.file()) {
+                diagnostics.push(match self.paths.get(diagnostic.file()) {
                     Some(path) => diagnostic.in_file(path),
                     None => diagnostic,
                 });
             }
         }
         self.forget();
-        said
+        diagnostics
     }
 
-    /// Notes where a map or list is from. A build has one of each, so an earlier one from elsewhere is
-    /// told.
+    /// Records where a map or list is from. A build has only one of each, so a warning is returned
+    /// if one from elsewhere is replaced.
     fn replaced(&mut self, name: &str, path: &str) -> Option<Diagnostic> {
         let other = self.paths.insert(name.to_owned(), path.to_owned());
         let other = other.filter(|other| other != path)?;
-        let message =
-            format!("there is another {name}: {other}; this one counts, and nothing of the other");
+        let message = format!("completely replaces another {name}: {other}");
         Some(Source::new(path, "").warning(0..0, message))
     }
 
@@ -282,7 +284,13 @@ impl TeraDefinitions {
     }
 }
 
-/// Whether a file is one that TERA's definitions are made of, by its name.
+/// TERA's part of the definitions.
+pub(crate) fn library(definitions: &Definitions) -> &TeraDefinitions {
+    static NONE: LazyLock<TeraDefinitions> = LazyLock::new(TeraDefinitions::default);
+    definitions.get_ref::<TeraDefinitions>().unwrap_or_else(|| &NONE)
+}
+
+/// Whether a file belongs to TERA's definitions, judging by its name.
 pub(crate) fn is_of_library(path: &str) -> bool {
     let name = file_name(path);
     name.ends_with(".def")
@@ -292,7 +300,7 @@ pub(crate) fn is_of_library(path: &str) -> bool {
         || integrity_patch(path).is_some()
 }
 
-/// The patch that a list of messages with counter and checksum is for: `integrity/92.json`.
+/// The patch of an integrity list: 92 for `integrity/92.json`.
 fn integrity_patch(path: &str) -> Option<u16> {
     let mut parts = path.rsplit(['/', '\\']);
     let number = parts.next()?.strip_suffix(".json")?;
@@ -300,7 +308,7 @@ fn integrity_patch(path: &str) -> Option<u16> {
     (parts.next()? == "integrity").then_some(patch.major)
 }
 
-/// That the definition which a message is made with is deprecated.
+/// A remark if a message's definition is deprecated.
 fn deprecation(packets: &Packets, json: &Json) -> Option<String> {
     let name = packets.get(opcode_of(packets, json.get("opcode")?)?)?.name;
     let version = u32::try_from(json.get("version")?.as_u64()?).ok()?;
@@ -308,7 +316,7 @@ fn deprecation(packets: &Packets, json: &Json) -> Option<String> {
     Some(format!("{name}.{version} is deprecated at patch {patch}"))
 }
 
-/// The opcode that JSON has by its number or name.
+/// The opcode that JSON gives by number or name.
 fn opcode_of(packets: &Packets, json: &Json) -> Option<u16> {
     match json.as_str() {
         Some(name) => packets.opcode(name),
@@ -316,7 +324,7 @@ fn opcode_of(packets: &Packets, json: &Json) -> Option<u16> {
     }
 }
 
-/// That an integrity list has a message, and is not used.
+/// A remark if an integrity list has a message but is not used.
 pub(super) fn unused_list(packets: &Packets, opcode: u16) -> Option<String> {
     let (patch, name) = (packets.unused_list(opcode)?, packets.get(opcode)?.name);
     let of = match packets.known().revision {
@@ -339,7 +347,7 @@ mod tests {
     use worldwire_core::json::json;
 
     #[test]
-    fn what_could_not_be_chosen_is_said() {
+    fn a_missing_choice_of_build_is_reported() {
         let mut tera = TeraDefinitions::default();
         assert_eq!(tera.unmapped(), None);
         let map = |revision: u32| (format!("protocol.{revision}.map"), b"S_A = 5\n".to_vec());
@@ -352,20 +360,20 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_name_are_told_and_latin_text_is_read() {
+    fn same_named_files_are_reported_and_latin_1_is_read() {
         let mut tera = TeraDefinitions::default();
         let file = |path: &str, text: &[u8]| (path.to_owned(), text.to_vec());
-        let said = tera.add(vec![
+        let diagnostics = tera.add(vec![
             file("a/S_A.1.def", b"int32 a # caf\xe9\n"),
             file("b/S_A.1.def", b"int32 a\nint32 b\n"),
         ]);
-        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
-        assert!(said.iter().any(|text| text.contains("Latin-1")), "{said:?}");
+        let diagnostics: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+        assert!(diagnostics.iter().any(|text| text.contains("Latin-1")), "{diagnostics:?}");
         assert!(
-            said.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
-            "{said:?}"
+            diagnostics.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
+            "{diagnostics:?}"
         );
-        // What is wrong in one of two folders is said with the folder.
+        // Errors in same-named directories are told apart by path.
         let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
         let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(matches!(&wrong[..], [one] if one.starts_with("b/S_W.1.def:1:1: ")), "{wrong:?}");
@@ -373,35 +381,35 @@ mod tests {
     }
 
     #[test]
-    fn a_second_map_of_a_build_is_told() {
+    fn a_second_map_for_a_build_is_reported() {
         let mut tera = TeraDefinitions::default();
-        let mut said = |path: &str, text: &str| -> Vec<String> {
-            let said = tera.add(vec![(path.to_owned(), text.into())]);
-            said.iter().map(ToString::to_string).collect()
+        let mut diagnostics = |path: &str, text: &str| -> Vec<String> {
+            let diagnostics = tera.add(vec![(path.to_owned(), text.into())]);
+            diagnostics.iter().map(ToString::to_string).collect()
         };
-        assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
-        // Read again, as with --watch; and of another build.
-        assert_eq!(said("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
-        assert_eq!(said("b/protocol.8.map", "S_A = 5\n"), [""; 0]);
-        let second = said("b/protocol.7.map", "S_B = 6\n").concat();
-        let told = "b/protocol.7.map:1:1: warning: there is another protocol.7.map: \
-                    a/protocol.7.map; this one counts";
-        assert!(second.contains(told), "{second}");
-        let third = said("c/data.json", r#"{"maps": {"7": {"S_C": 7}}}"#).concat();
+        assert_eq!(diagnostics("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
+        // A reload, as with --watch, and another build.
+        assert_eq!(diagnostics("a/protocol.7.map", "S_A = 5\n"), [""; 0]);
+        assert_eq!(diagnostics("b/protocol.8.map", "S_A = 5\n"), [""; 0]);
+        let second = diagnostics("b/protocol.7.map", "S_B = 6\n").concat();
+        let expected = "b/protocol.7.map:1:1: warning: completely replaces another protocol.7.map: \
+                        a/protocol.7.map";
+        assert!(second.contains(expected), "{second}");
+        let third = diagnostics("c/data.json", r#"{"maps": {"7": {"S_C": 7}}}"#).concat();
         assert!(third.contains("c/data.json") && third.contains("b/protocol.7.map"), "{third}");
         for list in ["integrity/93.json", "revisions.json", "deprecated.json"] {
             let text = if list.starts_with('i') { "[]" } else { "{}" };
-            assert_eq!(said(&format!("a/{list}"), text), [""; 0]);
-            let second = said(&format!("b/{list}"), text).concat();
-            let told = format!("there is another {list}: a/{list}; this one counts");
-            assert!(second.contains(&told), "{second}");
+            assert_eq!(diagnostics(&format!("a/{list}"), text), [""; 0]);
+            let second = diagnostics(&format!("b/{list}"), text).concat();
+            let expected = format!("replaces another {list}: a/{list}");
+            assert!(second.contains(&expected), "{second}");
         }
         assert_eq!(tera.packets(Some(7)).opcode("S_B"), None);
         assert_eq!(tera.packets(Some(7)).opcode("S_C"), Some(7));
     }
 
     #[test]
-    fn builds_that_nobody_has_are_bounded() {
+    fn unknown_builds_are_bounded() {
         let mut tera = TeraDefinitions::default();
         tera.add(vec![("protocol.7.map".to_owned(), b"S_A = 5\n".to_vec())]);
         let unknown: Vec<_> = (1000..2000).map(|number| tera.packets(Some(number))).collect();
@@ -411,11 +419,11 @@ mod tests {
         assert!(tera.builds.lock().unwrap().len() <= MAX_BUILDS + 2);
     }
 
-    /// Two builds that have the opcodes of two messages the other way round.
+    /// Two builds that swap the opcodes of two messages.
     fn two_builds() -> TeraDefinitions {
         let mut tera = TeraDefinitions::default();
         let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
-        let said = tera.add(vec![
+        let diagnostics = tera.add(vec![
             file("protocol.7.map", "S_A = 5\nS_B = 6\n"),
             file("protocol.8.map", "S_A = 6\nS_B = 5\n"),
             file("S_A.1.def", "int32 a\n"),
@@ -423,12 +431,12 @@ mod tests {
             file("revisions.json", r#"{"7": "98", "8": "99"}"#),
             file("deprecated.json", r#"{"S_A": {"1": {"max": 98, "readable": true}}}"#),
         ]);
-        assert_eq!(said, []);
+        assert_eq!(diagnostics, []);
         tera
     }
 
     #[test]
-    fn a_line_names_its_build() {
+    fn a_line_selects_its_build() {
         let mut tera = two_builds();
         let line = |revision: Option<u32>| -> Json {
             json!({ "opcode": 5, "fields": {}, "revision": revision })
@@ -447,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_as_exact_as_wanted() {
+    fn leniency_applies_to_values() {
         let mut tera = two_builds();
         let json = json!({ "opcode": "S_A", "revision": 7, "fields": { "a": 1.75 } });
         assert!(tera.encode(&json).is_err());
@@ -456,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn deprecated_versions_are_told() {
+    fn deprecated_versions_are_reported() {
         let tera = two_builds();
         let line = |opcode: u16, revision: u32| {
             let line = json!({ "opcode": opcode, "version": 1, "revision": revision });
@@ -467,45 +475,46 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_nobody_gave_is_told() {
+    fn a_missing_counter_is_reported() {
         let mut tera = TeraDefinitions::default();
         let file = |name: &str, text: &str| (name.to_owned(), text.as_bytes().to_vec());
-        let said = tera.add(vec![
+        let diagnostics = tera.add(vec![
             file("protocol.7.map", "C_A = 5\nS_A = 6\n"),
             file("C_A.1.def", "int32 a\n"),
             file("revisions.json", r#"{"7": "98"}"#),
             file("integrity/93.json", r#"["C_A"]"#),
         ]);
-        assert_eq!(said, []);
-        let said = |opcode: Json, fields: Json| {
+        assert_eq!(diagnostics, []);
+        let diagnostics = |opcode: Json, fields: Json| {
             let line = json!({ "opcode": opcode, "fields": fields, "revision": 7 });
             tera.remarks_to_encode(&line)
         };
-        let told = "C_A has no counter (\"$integrity\"): it is written as 0, which no client sends";
+        let expected =
+            "C_A has no counter (\"$integrity\"); it is encoded as 0, which no client sends";
         for fields in [
             json!({ "a": 1 }),
             json!({ "$integrity": null }),
             json!({ "$integrity": { "checksum": 5 } }),
         ] {
-            assert_eq!(said(json!("C_A"), fields.clone()), [told], "{fields}");
-            assert_eq!(said(json!(5), fields), [told]);
+            assert_eq!(diagnostics(json!("C_A"), fields.clone()), [expected], "{fields}");
+            assert_eq!(diagnostics(json!(5), fields), [expected]);
         }
-        // As it was read, or without counters at all.
+        // With the counter as read, or without counters at all.
         for counter in [0, 7] {
             let fields = json!({ "$integrity": { "counter": counter, "checksum": 5 } });
-            assert_eq!(said(json!(5), fields), [""; 0]);
+            assert_eq!(diagnostics(json!(5), fields), [""; 0]);
         }
-        assert_eq!(said(json!(6), json!({})), [""; 0]);
+        assert_eq!(diagnostics(json!(6), json!({})), [""; 0]);
         let payload = json!({ "opcode": 5, "payload": { "$hex": "" }, "revision": 7 });
         assert_eq!(tera.remarks_to_encode(&payload), [""; 0]);
-        // Without its patch nobody knows whether the list is that of the build.
+        // Without a patch, it is unknown whether the list applies to the build.
         tera.add(vec![file("protocol.8.map", "C_A = 5\n")]);
-        let said = |fields: Json| {
+        let diagnostics = |fields: Json| {
             tera.remarks_to_encode(&json!({ "opcode": "C_A", "fields": fields, "revision": 8 }))
         };
-        let told = "C_A is on the integrity list of patch 93, which is not used: the patch of \
+        let expected = "C_A is on the integrity list of patch 93, which is not used: the patch of \
                     revision 8 is not known; give --patch, or a revisions.json that has it";
-        assert_eq!(said(json!({ "a": 1 })), [told]);
-        assert_eq!(said(json!({ "$integrity": { "counter": 1 } })), [""; 0]);
+        assert_eq!(diagnostics(json!({ "a": 1 })), [expected]);
+        assert_eq!(diagnostics(json!({ "$integrity": { "counter": 1 } })), [""; 0]);
     }
 }

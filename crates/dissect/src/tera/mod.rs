@@ -1,4 +1,4 @@
-//! TERA: its codec, its definitions, and how its conversations are recognised and read.
+//! TERA: codec, definitions, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
@@ -6,7 +6,6 @@ mod names;
 mod session;
 
 use std::sync::Arc;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Result};
@@ -15,27 +14,26 @@ use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::Library;
 
 use crate::codec::Codec;
-use crate::family::{Family, MessageNames, Opening, Start, ValueNames, Verdict, key_errors};
+use crate::family::{Family, Opening, Start, Verdict, key_errors};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
+use crate::vocabulary::{MessageNames, ValueNames, Vocabulary};
 pub use definitions::TeraDefinitions;
-use definitions::is_of_library;
-use session::Build;
+use definitions::{is_of_library, library};
+use session::Reading;
 
-/// TERA. Its definitions are [`TeraDefinitions`].
+/// TERA. Keys are a [`KeyFile`]; definitions are [`TeraDefinitions`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tera;
-
-/// TERA's part of definitions.
-pub(crate) fn library(definitions: &Definitions) -> &TeraDefinitions {
-    static NONE: LazyLock<TeraDefinitions> = LazyLock::new(TeraDefinitions::default);
-    definitions.get_ref::<TeraDefinitions>().unwrap_or_else(|| &NONE)
-}
 
 impl Family for Tera {
     fn name(&self) -> &'static str {
         "tera"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn recognize(&self, opening: &Opening<'_>) -> Verdict {
@@ -43,7 +41,7 @@ impl Family for Tera {
     }
 
     fn session(&self, start: &Start<'_>) -> Box<dyn Session> {
-        let build = Build::new(start.definitions.part());
+        let build = Reading::new(start.definitions.part());
         let sessions = start.keys.part::<KeyFile>().sessions();
         Box::new(Watched::new(Connection::observer(None).knowing(sessions), build))
     }
@@ -53,7 +51,7 @@ impl Family for Tera {
         start: &Start<'_>,
         _: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Box<dyn RelaySession>> {
-        let build = Build::new(start.definitions.part());
+        let build = Reading::new(start.definitions.part());
         let config = Arc::new(RelayConfig::default());
         Ok(Box::new(Watched::new(Connection::relay(config, Duration::ZERO), build).injecting()))
     }
@@ -64,14 +62,6 @@ impl Family for Tera {
 
     fn codecs(&self) -> &'static [Codec] {
         codecs::CODECS
-    }
-
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages(library(definitions))
-    }
-
-    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values(library(definitions))
     }
 
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
@@ -89,20 +79,6 @@ impl Family for Tera {
         is_of_library(name)
     }
 
-    fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
-        let name = name.rsplit('.').next()?;
-        let (side, rest) = name.split_once('_')?;
-        let fits = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
-        let is_ours = matches!(side, "C" | "S") && !rest.is_empty() && rest.bytes().all(fits);
-        let known = library(definitions);
-        let Library { definitions, opcodes, .. } = known.library();
-        if !is_ours || !opcodes.is_empty() || definitions.names().next().is_some() {
-            return None;
-        }
-        let advice = "give definitions (.def) and the map of opcodes with --data";
-        (!known.names().contains(&name)).then_some(advice)
-    }
-
     fn define(
         &self,
         files: &[(&str, &[u8])],
@@ -114,5 +90,29 @@ impl Family for Tera {
             return None;
         }
         Some(definitions.edit(|library: &mut TeraDefinitions| library.add(own)))
+    }
+}
+
+impl Vocabulary for Tera {
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(library(definitions))
+    }
+
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values(library(definitions))
+    }
+
+    fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
+        let name = name.rsplit('.').next()?;
+        let (side, rest) = name.split_once('_')?;
+        let fits = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+        let is_ours = matches!(side, "C" | "S") && !rest.is_empty() && rest.bytes().all(fits);
+        let known = library(definitions);
+        let Library { definitions, opcodes, .. } = known.library();
+        if !is_ours || !opcodes.is_empty() || definitions.names().next().is_some() {
+            return None;
+        }
+        let advice = "give definitions (.def) and the opcode map with --data";
+        (!known.names().contains(&name)).then_some(advice)
     }
 }

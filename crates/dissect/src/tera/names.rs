@@ -1,12 +1,12 @@
-//! The names of messages and fields.
+//! TERA's vocabulary.
 
 use worldwire_tera::schema::Definition;
 use worldwire_tera::schema::plan::{Field, FieldKind, Plan};
 
-use super::TeraDefinitions;
-use crate::family::{MessageNames, ValueNames};
+use super::definitions::TeraDefinitions;
+use crate::vocabulary::{MessageNames, ValueNames};
 
-/// The parts of values (points, skills, looks).
+/// Parts of structured values, such as points, skills and looks.
 const PARTS: &[&str] = &[
     "x",
     "y",
@@ -28,11 +28,10 @@ const PARTS: &[&str] = &[
     "name",
     "index",
 ];
-/// What is shown inside the texts that carry system messages.
+/// What is shown inside texts that carry system messages.
 const SYSTEM: [&str; 6] = ["system", "bytes", "name", "values", "key", "value"];
 
-/// The messages of all definitions, whichever of them a build may choose, and the names that have
-/// only a number.
+/// The messages of all definitions in all versions, and names that only have an opcode.
 pub(super) fn messages(library: &TeraDefinitions) -> Vec<MessageNames<'_>> {
     let built_in = library.shared().definitions().iter();
     let definitions = library.library().definitions.definitions().chain(built_in);
@@ -58,7 +57,7 @@ pub(super) fn messages(library: &TeraDefinitions) -> Vec<MessageNames<'_>> {
     all
 }
 
-/// Every field of a definition.
+/// All fields of a definition, nested ones included.
 fn inner(definition: &Definition) -> Vec<&str> {
     let plan: &Plan = definition.plan();
     let mut inner = Vec::new();
@@ -82,7 +81,7 @@ fn inner(definition: &Definition) -> Vec<&str> {
     inner
 }
 
-/// The fields whose values have names: the names of the maps, if there are any.
+/// Fields whose values have names, which come from the maps.
 pub(super) fn values(library: &TeraDefinitions) -> Vec<ValueNames<'_>> {
     let maps = library.library().system_messages.values();
     let system = maps.flat_map(|map| map.iter().map(|(name, _)| name)).collect();

@@ -1,4 +1,4 @@
-//! A conversation of TERA.
+//! Recognises and reads TERA conversations.
 
 use core::any::Any;
 use core::fmt::Write as _;
@@ -17,28 +17,27 @@ use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::message::HeaderForm;
 use worldwire_tera::packet::{Packets, Seal, Seals};
 
-use super::TeraDefinitions;
-use super::definitions::unused_list;
+use super::definitions::{TeraDefinitions, unused_list};
 use crate::family::{Opening, Verdict};
 use crate::item::{Message, Note};
 use crate::session::{Emit, Interpreter};
 
-/// What a server says first.
+/// The first bytes from the server.
 const HELLO: [u8; 4] = [1, 0, 0, 0];
-/// Bytes of the key that a client answers with.
+/// The length of each key.
 const KEY_BYTES: usize = 128;
-/// Bytes of the header of the first message, in front of which two keys and the hello may stand.
+/// The length of the first message's header. Two keys and the hello precede it.
 const HEADER: usize = 8;
 
-/// Bytes of a name in advice, at most.
+/// How much of a message name advice shows.
 const MAX_NAME: usize = 100;
 
-/// Whether the server says hello and the client answers with a key. Keys are random, so there is
-/// nothing else to go by; everything behind them is encrypted. Without the hello, what the keys make
-/// of the client's first message tells.
+/// Recognises the server's hello and a first key from the client. Keys are random and everything
+/// after them is encrypted, so nothing else can be checked. If the hello is missing, the keys must
+/// decrypt the client's first header.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if opening.midstream {
-        let [client, server] = Side::BOTH.map(|side| opening.late(side, 2 * KEY_BYTES + HEADER));
+        let [client, server] = Side::BOTH.map(|side| opening.leading(side, 2 * KEY_BYTES + HEADER));
         return match (exchanged(&server, &client), exchanged(&client, &server)) {
             (Verdict::Yes, _) => Verdict::Yes,
             (_, Verdict::Yes) => Verdict::Swapped,
@@ -55,23 +54,23 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     }
 }
 
-/// Whether these are keys, from the first byte on but for the hello.
+/// Whether both sides start with their keys, possibly without the hello.
 fn exchanged(server: &(u64, Vec<u8>), client: &(u64, Vec<u8>)) -> Verdict {
     const HELLO_BYTES: u64 = HELLO.len() as u64;
-    let ((missing, said), (torn, answer)) = (server, client);
-    if *torn > 0 || ![0, HELLO_BYTES].contains(missing) {
+    let ((missing, from_server), (missing_of_client, from_client)) = (server, client);
+    if *missing_of_client > 0 || ![0, HELLO_BYTES].contains(missing) {
         return Verdict::No;
     }
-    // The capture may begin behind the hello without knowing it, or in front of it.
-    let keys = match said.strip_prefix(&HELLO) {
+    // The capture may have lost the hello without noticing, or may include it.
+    let keys = match from_server.strip_prefix(&HELLO) {
         Some(keys) if *missing == 0 => keys,
-        _ => said,
+        _ => from_server,
     };
     let key = |bytes: &[u8], number: usize| bytes.get(number * KEY_BYTES..)?.first_chunk().copied();
     let keys = || {
         let of = |bytes: &[u8]| Some([key(bytes, 0)?, key(bytes, 1)?]);
-        let keys = Keys { client: of(answer)?, server: of(keys)? };
-        let head = answer.get(2 * KEY_BYTES..)?.first_chunk().copied()?;
+        let keys = Keys { client: of(from_client)?, server: of(keys)? };
+        let head = from_client.get(2 * KEY_BYTES..)?.first_chunk().copied()?;
         Some(Session::of_first_message(&keys, head).is_some())
     };
     match keys() {
@@ -92,82 +91,83 @@ fn greets(server: &[u8], client: &[u8]) -> Verdict {
     }
 }
 
-/// What is known of the build that a client is.
+/// The build that the client uses, and what was reported about it.
 #[derive(Debug)]
-pub(super) struct Build {
+pub(super) struct Reading {
     definitions: Arc<TeraDefinitions>,
     packets: Arc<Packets>,
-    /// Whether the client has said which build it is.
-    is_known: bool,
-    /// Counters and checksums in messages that no list names.
+    /// Whether the client has reported its build.
+    build_reported: bool,
+    /// Finds counters and checksums in messages that no list names.
     seals: Seals,
-    /// Whether that was said, and that there may be some.
-    is_told: bool,
-    is_hinted: bool,
-    /// Whether it was said that a list is not used.
-    is_advised: bool,
+    /// Whether counters were reported, and the suspicion of some.
+    counters_reported: bool,
+    suspicion_reported: bool,
+    /// Whether an unused list was reported.
+    unused_list_reported: bool,
 }
 
-impl Build {
+impl Reading {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
         let seals = Seals::default();
         Self {
             definitions,
             packets,
-            is_known: false,
+            build_reported: false,
             seals,
-            is_told: false,
-            is_hinted: false,
-            is_advised: false,
+            counters_reported: false,
+            suspicion_reported: false,
+            unused_list_reported: false,
         }
     }
 }
 
-impl Build {
-    /// That a list of counted messages is there and is not used, at the first message on it. What
-    /// counters show about messages is not said then: the list knows better.
+impl Reading {
+    /// A warning at the first message of an integrity list that is not used. It suppresses remarks
+    /// about counters, because the list is more reliable.
     fn advise(&mut self, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
-        if received.side == Side::Server || self.is_advised {
+        if received.side == Side::Server || self.unused_list_reported {
             return None;
         }
         let text = unused_list(&self.packets, opcode)?;
-        (self.is_advised, self.is_told, self.is_hinted) = (true, true, true);
+        (self.unused_list_reported, self.counters_reported, self.suspicion_reported) =
+            (true, true, true);
         Some(text)
     }
 
-    /// What there is to say about the counter of a message.
+    /// A remark about the counter of a message.
     fn remark(&mut self, seal: Seal, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
         match seal {
-            Seal::First if !replace(&mut self.is_told, true) => Some(
-                "messages of the client have counter and checksum, and no list names them: they \
-                 are read with those; worldwire tera integrity writes the list"
+            Seal::First if !replace(&mut self.counters_reported, true) => Some(
+                "client messages have counters and checksums that no integrity list names; they \
+                 are decoded accordingly, and `worldwire tera integrity` writes a list"
                     .to_owned(),
             ),
-            Seal::Perhaps if !replace(&mut self.is_hinted, true) => Some(format!(
-                "{name} is 8 bytes longer than its definition: it has grown, or has counter and \
-                 checksum; one message does not tell"
+            Seal::Perhaps if !replace(&mut self.suspicion_reported, true) => Some(format!(
+                "{name} is 8 bytes longer than its definition; it has grown, or has a counter and \
+                 checksum, which one message cannot show"
             )),
             Seal::Refuted => Some(format!(
-                "{name} has no counter and checksum: the messages of that name before this one \
-                 were read wrong"
+                "{name} has no counter and checksum; earlier messages of that name were decoded \
+                 incorrectly"
             )),
             _ => None,
         }
     }
 }
 
-impl Interpreter<Connection> for Build {
+impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "tera";
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
-        if !self.is_known
+        if !self.build_reported
             && let Some(packets) = introduced(&received, &self.definitions)
         {
-            self.is_known = true;
+            self.build_reported = true;
             self.packets = packets;
             if let Some(note) = unmapped(&self.packets) {
                 emit.note(Note::warning(note));
@@ -193,7 +193,7 @@ impl Interpreter<Connection> for Build {
     fn news(&mut self, _: News, _: &mut Emit<'_>) {}
 }
 
-/// The messages of the build that the client names in its first message.
+/// The messages of the build that the client reports in its first message.
 fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<Arc<Packets>> {
     let first = received.side == Side::Client && matches!(received.unit, Unit::Message { .. });
     first.then(|| {
@@ -203,23 +203,23 @@ fn introduced(received: &Received<'_>, definitions: &TeraDefinitions) -> Option<
     })
 }
 
-/// What there is to say about a build without a map of opcodes.
+/// A remark about a build without an opcode map.
 fn unmapped(packets: &Packets) -> Option<String> {
     (!packets.has_map()).then(|| match packets.known().revision {
         Some(revision) => format!(
-            "there is no map of opcodes for revision {revision}: its messages have no names \
-             without protocol.{revision}.map, give it with --data"
+            "there is no opcode map for revision {revision}, so its messages have no names; give \
+             protocol.{revision}.map with --data"
         ),
-        None => "the client does not say which build it is; name it with --revision".to_owned(),
+        None => "the client does not report its build; give --revision".to_owned(),
     })
 }
 
-/// A message, or a step of the handshake, with what is needed to read it.
+/// A message or handshake step, with everything needed to decode it.
 #[derive(Clone, Debug)]
 struct TeraMessage<'i> {
     received: Received<'i>,
     packets: &'i Arc<Packets>,
-    /// Its header, where it is not the one of the lists.
+    /// The header, if it differs from what the lists say.
     form: Option<HeaderForm>,
 }
 
@@ -284,7 +284,7 @@ impl Message for TeraMessage<'_> {
         let Unit::Message { opcode } = self.received.unit else {
             return Err(Error::value("a message", "a step of the handshake"));
         };
-        // Without a definition the fields are the whole message: header and payload.
+        // Without a definition, the fields are the whole message: header and payload.
         if fields.get("payload").is_some() && fields.get("opcode").is_some() {
             return self.packets.encode_json(fields);
         }

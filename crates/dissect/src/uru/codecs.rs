@@ -1,4 +1,4 @@
-//! The codecs of Uru.
+//! Uru's codecs.
 
 use worldwire_core::json::{FieldsOf, Given, Json, bytes as json_bytes};
 use worldwire_core::{Error, Field, Form, Result, Side, Tree, Writer};
@@ -13,7 +13,7 @@ use worldwire_uru::safety::check_whole;
 use worldwire_uru::types::{BitVector, Key, SafeString, SafeWString, Uoid};
 use worldwire_uru::vault::VaultNode;
 
-use super::states;
+use super::definitions::states;
 use crate::codec::{Codec, CodecOptions, Shape, no_remarks, read, read_opening};
 use crate::line::{Blob, Line};
 
@@ -42,7 +42,7 @@ macro_rules! field_codec {
     };
 }
 
-/// A list that can be long.
+/// The codec for a list that can be long.
 macro_rules! list_codec {
     ($name:literal, $type:ident, $about:literal) => {
         Codec {
@@ -76,7 +76,7 @@ macro_rules! message_codec {
     };
 }
 
-/// The codec of a message, of the connect packet or of a setup packet.
+/// The codec for a message, a connect packet or a setup packet.
 pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     let (service, name) = line.name.split_once('.').ok_or_else(|| line.no_message())?;
     let codec = match service {
@@ -92,7 +92,7 @@ pub(super) fn blob(line: &Line<'_>) -> Result<Option<Blob>> {
     Ok(Some((codec, members.into_iter().collect())))
 }
 
-/// All of them, by name.
+/// All codecs, by name.
 pub(crate) static CODECS: &[Codec] = &[
     message_codec! { "uru.auth", Auth, "a message of an auth connection" },
     field_codec! { "uru.bit-vector", BitVector, "bits", "hsBitVector" },
@@ -130,7 +130,7 @@ pub(crate) static CODECS: &[Codec] = &[
             read_opening("uru.net-message", data, options, tree, opener, |reader| {
                 NetMessage::decode(reader, "message")?;
                 reader.end()?;
-                // What is not whole is shown as far as it can be read, and is an error.
+                // An incomplete message is an error. The tree shows what was decoded.
                 check_whole(data, options.limits).map_err(|error| error.inside("message"))
             })
         },
@@ -193,7 +193,7 @@ pub(crate) static CODECS: &[Codec] = &[
     field_codec! { "uru.vault-node", VaultNode<'_>, "node", "a vault node" },
 ];
 
-/// The keys of a shard.
+/// The shard's keys.
 fn ring<'o>(options: &CodecOptions<'o>) -> Option<&'o KeyRing> {
     options.keys.get_ref()
 }
@@ -216,7 +216,7 @@ fn decode_secure<'d>(data: &'d [u8], options: &CodecOptions<'d>, tree: Tree<'d>)
         reader.take(reader.remaining() - opened.trailing().len())?;
         reader.layer("decrypted", start, layer, |reader| {
             reader.span("content", content, form)?;
-            // Zeros are what everybody writes; anything else is kept.
+            // All known writers use zeros. Anything else is preserved.
             if reader.rest().iter().any(|byte| *byte != 0) {
                 reader.bytes("padding", padding)?;
             }

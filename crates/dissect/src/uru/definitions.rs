@@ -1,7 +1,7 @@
-//! What users have of Uru: the descriptors of states.
+//! Uru's part of the user's definitions: state descriptors.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use worldwire_core::json::Given;
 use worldwire_core::{Diagnostic, Error, Reader, Result, Source, Trace};
@@ -9,29 +9,31 @@ use worldwire_uru::file::secure::Magic;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::Blob;
 
-/// The descriptors of SDL that users have: `.sdl` files of a client or a server.
+use crate::knowledge::Definitions;
+
+/// The user's SDL descriptors, from `.sdl` files of a client or server.
 ///
-/// [`read`](Self::read) and [`encode`](Self::encode) are what a codec or an
-/// [`Opener`](worldwire_core::opener::Opener) calls for the bytes of a state.
+/// Codecs and [`Opener`](worldwire_core::opener::Opener)s call [`read`](Self::read) and
+/// [`encode`](Self::encode) for the bytes of a state.
 #[derive(Clone, Debug, Default)]
 pub struct UruDefinitions {
-    /// The texts of all files, for what comes later and refers to them.
+    /// The texts of all files. Later files can refer to them.
     texts: BTreeMap<String, Arc<str>>,
     descriptors: Descriptors,
     /// The names of all variables.
     variables: BTreeSet<String>,
-    /// The names of those that hold values, and never hold others.
+    /// The names that belong only to variables with plain values, never to nested states.
     simple: BTreeSet<String>,
 }
 
 impl UruDefinitions {
-    /// Everything that was loaded.
+    /// Everything loaded so far.
     #[must_use]
     pub fn descriptors(&self) -> &Descriptors {
         &self.descriptors
     }
 
-    /// The names of those variables that are shown as a record with a value.
+    /// The variables that are shown as a record with a value.
     pub(crate) fn simple_variables(&self) -> impl Iterator<Item = &str> {
         self.simple.iter().map(String::as_str)
     }
@@ -41,16 +43,16 @@ impl UruDefinitions {
         self.variables.iter().map(String::as_str)
     }
 
-    /// Reads a state into the present scope.
+    /// Reads a state into the current scope.
     ///
     /// # Errors
-    /// Those of [`Blob::decode`]. Without any descriptors the error says where to get some.
+    /// Those of [`Blob::decode`]. Without any descriptors, the error says how to supply them.
     pub fn read<'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'_, T>) -> Result<()> {
         let outcome = Blob::decode(&self.descriptors, reader);
         outcome.map(|_| ()).map_err(|error| self.advised(error))
     }
 
-    /// The bytes of a state from the JSON that it is shown as.
+    /// Encodes a state from the JSON that shows it.
     ///
     /// # Errors
     /// Those of [`Blob::from_json`] and [`Blob::encode`].
@@ -66,20 +68,21 @@ impl UruDefinitions {
         error
     }
 
-    /// Reads files over those that are there.
+    /// Adds files, which replace earlier ones of the same name.
     pub(crate) fn add<'f>(
         &mut self,
         files: impl IntoIterator<Item = (&'f str, &'f [u8])>,
     ) -> Vec<Diagnostic> {
-        let (mut said, mut fresh) = (Vec::new(), Vec::new());
+        let (mut diagnostics, mut fresh) = (Vec::new(), Vec::new());
         for (path, bytes) in files {
             if Magic::detect(bytes).is_some() {
                 let error = Source::new(path, "").error(0..0, "the file is encrypted");
-                said.push(error.help("decrypt it: worldwire decode uru.secure-file FILE --json"));
+                diagnostics
+                    .push(error.help("decrypt it: worldwire decode uru.secure-file FILE --json"));
                 continue;
             }
             fresh.push(path);
-            // The words of the language are ASCII; comments of old files may be anything.
+            // Keywords are ASCII, but comments in old files can have any encoding.
             self.texts.insert(path.to_owned(), String::from_utf8_lossy(bytes).into());
         }
         self.descriptors = Descriptors::load(self.texts.iter().map(|(name, text)| (name, &**text)));
@@ -97,12 +100,18 @@ impl UruDefinitions {
             }
         }
         let problems = self.descriptors.problems().iter();
-        said.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
-        said
+        diagnostics.extend(problems.filter(|problem| fresh.contains(&problem.file())).cloned());
+        diagnostics
     }
 }
 
-/// Whether a file holds descriptors, by its name.
+/// Uru's part of the definitions.
+pub(super) fn states(definitions: &Definitions) -> &UruDefinitions {
+    static NONE: LazyLock<UruDefinitions> = LazyLock::new(UruDefinitions::default);
+    definitions.get_ref::<UruDefinitions>().unwrap_or_else(|| &NONE)
+}
+
+/// Whether a file holds descriptors, judging by its name.
 pub(crate) fn is_descriptors(path: &str) -> bool {
     let ending = path.rsplit_once('.').map(|(_, ending)| ending);
     ending.is_some_and(|ending| ending.eq_ignore_ascii_case("sdl"))
@@ -113,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_come_later_refer_to_those_that_are_there() {
+    fn later_files_refer_to_earlier_ones() {
         let mut uru = UruDefinitions::default();
         let one: (&str, &[u8]) = ("a/one.sdl", b"STATEDESC One { VERSION 1 VAR INT x[1] }");
         let two: (&str, &[u8]) =

@@ -1,4 +1,4 @@
-//! Net messages inside `PropagateBuffer`, and what stands in them.
+//! Decodes net messages inside `PropagateBuffer`, and object states inside those.
 
 use worldwire_core::json::{FieldsOf, Given, Json, bytes};
 use worldwire_core::opener::{Closer, Opener, Site};
@@ -8,17 +8,17 @@ use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::sdl::Blob;
 use worldwire_uru::types::ClassIndex;
 
-use super::UruDefinitions;
+use super::definitions::UruDefinitions;
 
-/// The name of what is read of a buffer.
+/// The name of the message decoded from a buffer.
 const MESSAGE: &str = "message";
-/// The name of what is read of SDL.
+/// The name of the state decoded from SDL.
 const STATE: &str = "state";
 
-/// Reads the net messages of game connections, `message` behind the bytes of a buffer, and the
-/// states of objects inside, `state` behind the bytes of SDL.
+/// Shows the net message `message` after the bytes of a buffer, and the object state `state` after
+/// the bytes of SDL.
 ///
-/// A Plasma message inside needs no opener, unless it cannot be read: then the opener tells why.
+/// Plasma messages are decoded without an opener. If one cannot be decoded, the opener reports why.
 impl<'n> Opener<'n> for UruDefinitions {
     fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
         let has_descriptors = || !self.descriptors().is_empty();
@@ -70,9 +70,9 @@ impl Closer for UruDefinitions {
 }
 
 impl UruDefinitions {
-    /// Whether `bytes` are what stood in a field before what is beside them was changed into `made`:
-    /// a message of the same class, a state by the same descriptor. Values inside may differ, since
-    /// the bytes do not count then.
+    /// Checks that edited JSON still belongs to `bytes`, the original content of the field: `made`
+    /// must be a message of the same class, or a state with the same descriptor. Values may differ,
+    /// because the edited JSON takes precedence.
     fn belongs(&self, site: Site<'_>, bytes: &[u8], made: &[u8]) -> Result<()> {
         if bytes == made {
             return Ok(());
@@ -93,7 +93,7 @@ impl UruDefinitions {
             reader.end().map(|()| what)
         };
         let wanted = what(made)?;
-        let found = what(bytes).unwrap_or_else(|error| format!("what cannot be read ({error})"));
+        let found = what(bytes).unwrap_or_else(|error| format!("undecodable bytes ({error})"));
         if found == wanted {
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl UruDefinitions {
     }
 }
 
-/// The class that stands in front of a buffer that is being opened.
+/// The class given before the buffer that is being opened.
 fn outer_class(trace: &TreeBuilder<'_>) -> Option<u32> {
     match trace.value_before()? {
         ("type", Value::Enum(class, _)) => u32::try_from(class).ok(),
@@ -118,12 +118,12 @@ fn is_buffer(site: Site<'_>) -> bool {
         && site.message.connection == "game"
 }
 
-/// Whether a field holds a Plasma message that could not be read.
+/// Whether a field holds a Plasma message that could not be decoded.
 fn is_payload(site: Site<'_>) -> bool {
     site.field == "payload" && site.message.connection == "NetMessage"
 }
 
-/// Whether a field holds the state of an object.
+/// Whether a field holds an object state.
 fn is_state(site: Site<'_>) -> bool {
     site.field == "sdl" && site.message.connection == "NetMessage"
 }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_of_another_class_than_its_type_stays_bytes() {
+    fn a_buffer_with_the_wrong_class_stays_bytes() {
         use crate::{Codec, CodecOptions, Definitions, Keys};
         let (keys, definitions, limits) = (Keys::none(), Definitions::built_in(), Limits::DEFAULT);
         let (keys, definitions, limits) = (&keys, &definitions, &limits);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_inside_a_net_message_is_read_and_changed() {
+    fn states_in_net_messages_are_decoded_and_changed() {
         let mut uru = UruDefinitions::default();
         assert_eq!(uru.add([("Fernhollow.sdl", DESCRIPTORS)]), []);
         let gate = json!({"hint": "", "flags": ["Dirty"], "value": true});
@@ -213,11 +213,11 @@ mod tests {
         let mut json: Json = serde_json::from_str(&written).unwrap();
         assert_eq!(encoded(&json, &uru).unwrap(), bytes);
 
-        // What was changed in the state is written; the bytes beside it do not count.
+        // A change to the state takes precedence over the bytes beside it.
         json["stream"]["sdl"]["state"]["variables"]["fhGateOpen"]["value"] = false.into();
         let changed = encoded(&json, &uru).unwrap();
         assert_eq!((changed.len(), changed == bytes), (bytes.len(), false));
-        // Bytes that were never beside that state are refused, whatever the state says.
+        // Bytes that never belonged to the state are refused.
         let came = json["stream"]["sdl"]["bytes"].clone();
         for wrong in [json!({"$hex": "00"}), json!("x")] {
             json["stream"]["sdl"]["bytes"] = wrong;
@@ -236,15 +236,15 @@ mod tests {
             "bytes: wanted a plNetMsgSDLState, as beside them, found a plNetMsgMembersListReq; \
              leave out `bytes`, or `message`"
         );
-        // Without the descriptors nobody can.
+        // Without the descriptors this cannot be done.
         let none = UruDefinitions::default();
         assert!(encoded(&json, &none).is_err());
         assert!(shown(&bytes, &none, &limits).find("message.stream.sdl.state").is_none());
-        // A state of an unknown descriptor stays bytes, and the tree says why.
+        // A state with an unknown descriptor is shown as bytes, with a remark.
         let mut other = UruDefinitions::default();
         assert_eq!(other.add([("a.sdl", &b"STATEDESC Other { VERSION 1 VAR INT x[1] }"[..])]), []);
         let tree = shown(&bytes, &other, &limits);
-        let said = tree.remarks().first().unwrap().to_string();
-        assert!(said.contains("Fernhollow"), "{said}");
+        let remark = tree.remarks().first().unwrap().to_string();
+        assert!(remark.contains("Fernhollow"), "{remark}");
     }
 }

@@ -1,4 +1,4 @@
-//! Uru: its codecs, its definitions, and how its conversations are recognised and read.
+//! Uru: codecs, definitions, and recognising and reading conversations.
 
 mod codecs;
 mod definitions;
@@ -7,7 +7,7 @@ mod names;
 mod players;
 mod session;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::{Diagnostic, Names, Result};
@@ -17,35 +17,32 @@ use worldwire_uru::connection::{
 use worldwire_uru::file::keys::KeyRing;
 
 use crate::codec::Codec;
-use crate::family::{
-    BEGINNING, ClassRow, Family, MessageNames, Opening, Prepared, Start, ValueNames, Verdict,
-};
+use crate::family::{BEGINNING, Family, Opening, Prepared, Start, Verdict};
 use crate::knowledge::{Definitions, Keys};
 use crate::line::{Blob, Line};
 use crate::session::{RelaySession, Session, Watched};
+use crate::vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
 pub use definitions::UruDefinitions;
-use definitions::is_descriptors;
-use session::Plain;
+use definitions::{is_descriptors, states};
+use session::Reading;
 
-/// Uru's part of definitions.
-fn states(definitions: &Definitions) -> &UruDefinitions {
-    static NONE: LazyLock<UruDefinitions> = LazyLock::new(UruDefinitions::default);
-    definitions.get_ref::<UruDefinitions>().unwrap_or_else(|| &NONE)
-}
-
-/// Myst Online: Uru Live. Its definitions are [`UruDefinitions`].
+/// Myst Online: Uru Live. Definitions are [`UruDefinitions`].
 ///
-/// Its keys are a [`KeyRing`]. A relay uses the same private keys on both of its sides, unless the
-/// keys hold [`RelayKeys`], which say otherwise.
+/// Keys are a [`KeyRing`]. A relay uses the same private keys on both sides, unless the keys
+/// include [`RelayKeys`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uru;
 
-/// The port that shards use unless told otherwise.
+/// The default port of a shard.
 const PORT: u16 = 14617;
 
 impl Family for Uru {
     fn name(&self) -> &'static str {
         "uru"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn recognize(&self, opening: &Opening<'_>) -> Verdict {
@@ -55,7 +52,7 @@ impl Family for Uru {
     fn missed(&self, opening: &Opening<'_>) -> Option<String> {
         let [_, server] = opening.ends?;
         (opening.midstream && !opening.datagrams && server.port() == PORT).then(|| {
-            "the beginning is missing, and an encrypted connection can be read only from its \
+            "the beginning is missing, and an encrypted connection can only be decrypted from its \
              first byte"
                 .to_owned()
         })
@@ -78,7 +75,7 @@ impl Family for Uru {
         if let Some(exchange) = exchange {
             connection.expect(exchange);
         }
-        Box::new(Watched::new(connection, Plain::new(start)))
+        Box::new(Watched::new(connection, Reading::new(start)))
     }
 
     fn relay(
@@ -94,7 +91,7 @@ impl Family for Uru {
         random(&mut fresh.seed);
         let config = Arc::new(RelayConfig::new(keys));
         let relay = Connection::relay(config, fresh, Duration::ZERO);
-        Ok(Box::new(Watched::new(relay, Plain::new(start)).injecting()))
+        Ok(Box::new(Watched::new(relay, Reading::new(start)).injecting()))
     }
 
     fn blob(&self, line: &Line<'_>) -> Result<Option<Blob>> {
@@ -103,30 +100,6 @@ impl Family for Uru {
 
     fn codecs(&self) -> &'static [Codec] {
         codecs::CODECS
-    }
-
-    fn classes(&self, codec: &str) -> Vec<ClassRow> {
-        names::classes(codec)
-    }
-
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        names::messages(states(definitions))
-    }
-
-    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
-        names::values()
-    }
-
-    fn numbers(&self) -> &'static [&'static str] {
-        players::FIELDS
-    }
-
-    fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
-        names::holders(states(definitions))
-    }
-
-    fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
-        names::NAMED
     }
 
     fn built_in(&self, definitions: &mut Definitions) {
@@ -156,9 +129,35 @@ impl Family for Uru {
         if let Some(known) = keys.get_ref::<KeyRing>()
             && let Some(what) = known.conflict(&ring)
         {
-            return Err(vec![format!("{what} differs from that in an earlier key file")]);
+            return Err(vec![format!("{what} differs from the one in an earlier key file")]);
         }
         keys.edit(|known: &mut KeyRing| known.merge(ring));
         Ok(found)
+    }
+}
+
+impl Vocabulary for Uru {
+    fn classes(&self, codec: &str) -> Vec<ClassRow> {
+        names::classes(codec)
+    }
+
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        names::messages(states(definitions))
+    }
+
+    fn values<'d>(&self, _: &'d Definitions) -> Vec<ValueNames<'d>> {
+        names::values()
+    }
+
+    fn numbers(&self) -> &'static [&'static str] {
+        players::FIELDS
+    }
+
+    fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
+        names::holders(states(definitions))
+    }
+
+    fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
+        names::NAMED
     }
 }

@@ -1,4 +1,4 @@
-//! The names of messages and fields.
+//! Uru's vocabulary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,10 +22,10 @@ use worldwire_uru::types::{
 };
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use super::UruDefinitions;
-use crate::family::{ClassRow, MessageNames, ValueNames};
+use super::definitions::UruDefinitions;
+use crate::vocabulary::{ClassRow, MessageNames, ValueNames};
 
-/// The names of what stands in front of all messages.
+/// The names of connect and setup packets, which precede all messages.
 const SETUP_NAMES: [&str; 9] = [
     "connect.CliToAuth",
     "connect.CliToGame",
@@ -59,7 +59,7 @@ const SETUP: &[&str] = &[
     "error",
 ];
 
-/// The types whose values have names, as layouts call them.
+/// The types whose values have names, by the name that layouts use.
 pub(super) const NAMED: &[(&str, &Names)] = &[
     ("NetError", NetError::NAMES),
     ("AccountFlags", AccountFlags::NAMES),
@@ -85,7 +85,7 @@ pub(super) const NAMED: &[(&str, &Names)] = &[
     ("VariableKind", VariableKind::NAMES),
     ("VoiceFlags", VoiceFlags::NAMES),
 ];
-/// Fields of net messages that no list of fields has, with the names of their values.
+/// Fields of net messages that no table lists and whose values have names.
 const NAMED_GAME: [(&str, &Names); 6] = [
     ("class", NetMessage::NAMES),
     ("class", PlasmaMessage::NAMES),
@@ -94,7 +94,7 @@ const NAMED_GAME: [(&str, &Names); 6] = [
     ("compression", Compression::NAMES),
     ("type", GenericType::NAMES),
 ];
-/// Fields of net messages that no list of fields has, and whose values have no names.
+/// Fields of net messages that no table lists and whose values have no names.
 const GAME: &[&str] = &[
     "message",
     "bytes",
@@ -125,7 +125,7 @@ const GAME: &[&str] = &[
     "extra",
     "inverted",
 ];
-/// What stands in the state of an object beside its variables.
+/// The parts of an object state other than its variables.
 const STATE: &[&str] = &[
     "state",
     "descriptor",
@@ -142,7 +142,7 @@ const STATE: &[&str] = &[
     "text",
     "deadMemory",
 ];
-/// The same for the fields of setup.
+/// Setup fields whose values have names.
 const NAMED_SETUP: [(&str, &Names); 4] = [
     ("connType", ConnectionType::NAMES),
     ("buildType", BuildType::NAMES),
@@ -150,7 +150,7 @@ const NAMED_SETUP: [(&str, &Names); 4] = [
     ("error", NetError::NAMES),
 ];
 
-/// Every message, and every packet of setup.
+/// Every message, connect packet and setup packet.
 pub(super) fn messages(states: &UruDefinitions) -> Vec<MessageNames<'_>> {
     let names = |fields: Vec<FieldInfo>| fields.into_iter().map(|field| field.name);
     let game = GAME.iter().copied().chain(NAMED_GAME.map(|(name, _)| name));
@@ -175,8 +175,7 @@ pub(super) fn messages(states: &UruDefinitions) -> Vec<MessageNames<'_>> {
     all
 }
 
-/// The variables of states: records with a `value`. One that is called like another field may be
-/// that field.
+/// State variables, which are records with a `value`. Excludes names that another field also has.
 pub(super) fn holders(states: &UruDefinitions) -> Vec<(&str, &'static str)> {
     let names = |fields: Vec<FieldInfo>| fields.into_iter().map(|field| field.name);
     let game = GAME.iter().copied().chain(NAMED_GAME.map(|(name, _)| name));
@@ -201,7 +200,7 @@ fn net_class(row: &NetClassInfo) -> ClassRow {
         (Layout::Known, None) => "both",
         _ => "",
     };
-    let state = match (row.layout, row.is_used) {
+    let status = match (row.layout, row.is_used) {
         (Layout::Abstract, _) => "abstract",
         (Layout::Unknown, _) => "layout unknown",
         (Layout::Known, false) => "unused",
@@ -212,26 +211,26 @@ fn net_class(row: &NetClassInfo) -> ClassRow {
         name: row.name,
         parent: row.parent,
         sender,
-        state,
+        status,
         doc: row.doc,
         fields: NetMessage::info(row.class.into()).and_then(|info| info.fields),
     }
 }
 
-/// Both sides send Plasma messages, and no source says which.
+/// Both sides send Plasma messages, and no source lists the sender of each.
 fn plasma_class(info: &ClassInfo) -> ClassRow {
     ClassRow {
         class: info.class,
         name: info.name,
         parent: info.parent,
         sender: "",
-        state: if info.fields.is_some() { "" } else { "layout unknown" },
+        status: if info.fields.is_some() { "" } else { "layout unknown" },
         doc: info.doc,
         fields: info.fields,
     }
 }
 
-/// The fields of what stands inside messages.
+/// The fields of structures inside messages.
 fn parts() -> Vec<Vec<FieldInfo>> {
     let mut parts = vec![
         VaultNode::fields(),
@@ -262,7 +261,7 @@ fn parts() -> Vec<Vec<FieldInfo>> {
     parts
 }
 
-/// The fields whose values have names.
+/// Fields whose values have names.
 pub(super) fn values() -> Vec<ValueNames<'static>> {
     let mut named: BTreeMap<&str, Vec<&'static Names>> = BTreeMap::new();
     let mut others: BTreeSet<&str> = BTreeSet::new();
@@ -281,7 +280,7 @@ pub(super) fn values() -> Vec<ValueNames<'static>> {
             }
         }
     }
-    // Their layout does not tell.
+    // The layout does not mention their type.
     named.entry("flags").or_default().push(ManifestFlags::NAMES);
     for (field, names) in NAMED_GAME {
         named.entry(field).or_default().push(names);

@@ -1,4 +1,4 @@
-//! The names of players, as a capture tells them.
+//! Learns player names from a capture.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,31 +14,32 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use crate::item::NumberNames;
 use crate::knowledge::{Fact, Facts};
 
-/// The names of players by their numbers (KI numbers).
+/// Player names by player ID.
 ///
-/// An auth connection tells those of an account (`AcctPlayerInfo`, `PlayerCreateReply`) and of all
-/// whose nodes it fetches (Player, PlayerInfo); a game connection those of all who are in the age.
-/// Both state them as facts. A game connection learns what is known when it begins.
+/// An auth connection reveals the players of an account (`AcctPlayerInfo`, `PlayerCreateReply`) and
+/// those whose vault nodes it fetches (Player, PlayerInfo). A game connection reveals the players
+/// in its age. Both state the names as facts. A game connection learns all known names when it
+/// begins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Players {
     names: BTreeMap<u32, Arc<str>>,
-    /// What was told since the last time that somebody asked for facts.
+    /// Players learned since facts were last requested.
     fresh: Vec<u32>,
 }
 
-/// The name of a player, as a fact.
+/// A player's name, as a fact.
 #[derive(Debug)]
 struct PlayerName {
     player_id: u32,
     name: Arc<str>,
 }
 
-/// The most names that are kept.
+/// How many names are kept.
 const MAX_NAMES: usize = 65_536;
-/// The most bytes of a name that are kept.
+/// Longer names are not kept.
 const MAX_NAME: usize = 255;
 
-/// The fields that hold the number of a player, or a list of such numbers.
+/// Fields that hold a player ID or a list of player IDs.
 pub(super) const FIELDS: &[&str] = &[
     "ccrPlayerId",
     "clonerId",
@@ -55,10 +56,10 @@ impl Players {
         self.names.is_empty()
     }
 
-    /// Takes what a message tells of players.
-    pub(super) fn told(&mut self, message: &Received<'_>) {
+    /// Learns the names in a message.
+    pub(super) fn learn_from(&mut self, message: &Received<'_>) {
         let Unit::Message(service @ (Service::Auth | Service::Game)) = message.unit else { return };
-        if message.side != Side::Server || !tells(message.name().1) {
+        if message.side != Side::Server || !reveals_players(message.name().1) {
             return;
         }
         let mut reader = Reader::new(message.bytes);
@@ -122,7 +123,7 @@ impl Players {
         self.fresh.push(player_id);
     }
 
-    /// What was told since the last call.
+    /// The names learned since the last call.
     pub(super) fn facts(&mut self) -> Vec<Fact> {
         let names = &self.names;
         let fact = |player_id: u32| {
@@ -133,7 +134,8 @@ impl Players {
         core::mem::take(&mut self.fresh).into_iter().filter_map(fact).collect()
     }
 
-    /// Takes what others stated; what this conversation was told itself counts more.
+    /// Learns names from other conversations. Names that this conversation revealed itself take
+    /// precedence.
     pub(super) fn learn(&mut self, facts: &Facts) {
         for PlayerName { player_id, name } in facts.all("uru") {
             if self.names.len() < MAX_NAMES {
@@ -143,8 +145,8 @@ impl Players {
     }
 }
 
-/// Whether a message may tell of players.
-fn tells(name: &str) -> bool {
+/// Whether a message of this name can reveal player names.
+fn reveals_players(name: &str) -> bool {
     let names = ["AcctPlayerInfo", "PlayerCreateReply", "VaultNodeFetched", "PropagateBuffer"];
     names.contains(&name)
 }

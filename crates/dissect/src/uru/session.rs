@@ -1,4 +1,4 @@
-//! A conversation of Uru.
+//! Recognises and reads Uru conversations.
 
 use core::ops::RangeInclusive;
 use std::borrow::Cow;
@@ -19,18 +19,18 @@ use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::sdl::Head;
 use worldwire_uru::types::ClassIndex;
 
-use super::UruDefinitions;
+use super::definitions::UruDefinitions;
 use super::players::Players;
 use crate::family::{HeldPiece, Opening, Start, Verdict};
 use crate::item::{Message, Note, NumberNames};
 use crate::knowledge::{Fact, Facts};
 use crate::session::{Emit, Interpreter};
 
-/// After how many pieces a conversation without its beginning is nobody's.
+/// How many pieces of a conversation are examined if its beginning is missing.
 const MAX_PIECES: usize = 16;
 
-/// Whether what either side sends first is a connect packet of Uru: the client's. Without it setup
-/// packets tell, or segments that file messages fill.
+/// Recognises the client's connect packet. If the beginning is missing, setup packets or complete
+/// file messages serve instead.
 pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
     if opening.midstream {
         let verdict = recognize_late(opening);
@@ -48,7 +48,7 @@ pub(super) fn recognize(opening: &Opening<'_>) -> Verdict {
 }
 
 fn recognize_late(opening: &Opening<'_>) -> Verdict {
-    // Setup packets have type and byte count in front. A short number of a client's is rare.
+    // A setup packet starts with its type and byte count. Only rarely is a client's number short.
     let is_setup = |piece: &HeldPiece, kind: u8, counts: RangeInclusive<u8>| {
         let (Some(first), Some(count)) = (piece.bytes.first(), piece.bytes.get(1)) else {
             return false;
@@ -68,13 +68,13 @@ fn recognize_late(opening: &Opening<'_>) -> Verdict {
     let of_files = |piece: &HeldPiece, side| fills(&piece.bytes, side);
     for piece in opening.pieces.iter().filter(|piece| piece.missing == 0) {
         match [piece.side, piece.side.other()].map(|side| of_files(piece, side)) {
-            // What both sides send alike tells no sides.
+            // Both directions fit, so the sides are left as they are.
             [true, _] => return Verdict::Yes,
             [false, true] => return Verdict::Swapped,
             [false, false] => {}
         }
     }
-    // A connect packet may still be among them: the client's first piece.
+    // The client's first piece may still be a connect packet.
     match Side::BOTH.map(|side| connects(&opening.first(side, 256))) {
         [Verdict::Yes, _] => Verdict::Yes,
         [_, Verdict::Yes] => Verdict::Swapped,
@@ -82,7 +82,7 @@ fn recognize_late(opening: &Opening<'_>) -> Verdict {
     }
 }
 
-/// Whether messages of a file connection fill these bytes: they say how long they are.
+/// Whether these bytes are exactly a sequence of file messages, which have length fields.
 fn fills(mut bytes: &[u8], side: Side) -> bool {
     let mut count = 0;
     while !bytes.is_empty() {
@@ -97,7 +97,7 @@ fn fills(mut bytes: &[u8], side: Side) -> bool {
 }
 
 fn connects(first: &[u8]) -> Verdict {
-    /// Header byte count and, in front of it, the connection type.
+    /// The connection type and the header's byte count.
     const HEAD: usize = 3;
     if first.len() < HEAD {
         return Verdict::NeedMore;
@@ -109,18 +109,18 @@ fn connects(first: &[u8]) -> Verdict {
     }
 }
 
-/// Emits pieces as they are.
+/// Emits pieces as messages.
 #[derive(Clone, Debug)]
-pub(super) struct Plain {
+pub(super) struct Reading {
     keys: Arc<KeyRing>,
-    /// What opens the states of objects in game messages.
+    /// Opens object states in game messages.
     states: Arc<UruDefinitions>,
     players: Players,
-    /// Whether it wants to learn who plays: a game connection that has just begun.
+    /// Whether it waits for player names, which a game connection does when it begins.
     waits: bool,
 }
 
-impl Plain {
+impl Reading {
     pub(super) fn new(start: &Start<'_>) -> Self {
         Self {
             keys: start.keys.part(),
@@ -131,7 +131,7 @@ impl Plain {
     }
 }
 
-/// A piece, with what its fields are opened by.
+/// A piece, with everything needed to open its fields.
 #[derive(Debug)]
 struct Opened<'m> {
     received: &'m Received<'m>,
@@ -139,12 +139,12 @@ struct Opened<'m> {
     players: &'m Players,
 }
 
-/// So many bytes of a state hold its head: flags, the longest name, version.
+/// Enough bytes for a state's head: flags, the longest name and the version.
 const MAX_HEAD: usize = 2 + 2 + 4095 + 2 + 4200;
-/// So much of the name of a descriptor is shown.
+/// How much of a descriptor's name is shown.
 const MAX_NAME: usize = 60;
 
-/// Which key decrypts a service.
+/// The kind of key that decrypts a service.
 fn kind(service: Service) -> ServerKind {
     match service {
         Service::Gatekeeper => ServerKind::Gatekeeper,
@@ -153,7 +153,7 @@ fn kind(service: Service) -> ServerKind {
     }
 }
 
-impl Interpreter<Connection> for Plain {
+impl Interpreter<Connection> for Reading {
     const FAMILY: &'static str = "uru";
 
     fn received(&mut self, received: Received<'_>, emit: &mut Emit<'_>) {
@@ -162,7 +162,7 @@ impl Interpreter<Connection> for Plain {
             Unit::Setup => {}
             Unit::Message(_) => self.waits = false,
         }
-        self.players.told(&received);
+        self.players.learn_from(&received);
         let Self { states, players, .. } = self;
         emit.message(&Opened { received: &received, states, players });
     }
@@ -190,26 +190,25 @@ impl Interpreter<Connection> for Plain {
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
         if let News::KeysNeeded { service } = news {
             let Some(service) = service else {
-                let text = "the connect packet is missing, the connection is encrypted, and no key \
-                            was given that may open it; give the shard's keys with --keys";
+                let text = "the connect packet is missing, the connection is encrypted, and none of \
+                            the given keys could decrypt it; give the shard's keys with --keys";
                 return emit.note(Note::problem(text.to_owned()));
             };
             let what = if self.keys.public(kind(service)).is_some() {
-                "only the public half of its key was given, which clients have; the server's \
-                 private key decrypts it"
+                "only the client's public key was given; give the shard's private keys with --keys"
             } else {
-                "no key for it was given; give the shard's keys with --keys"
+                "no key was given; give the shard's keys with --keys"
             };
             let name = service.name();
-            emit.note(Note::problem(format!("the {name} connection is encrypted and {what}")));
+            emit.note(Note::problem(format!("the {name} connection is encrypted, and {what}")));
         }
     }
 }
 
 impl<'m> Opened<'m> {
-    /// The net message, if it is a `PropagateBuffer`.
+    /// The net message of a `PropagateBuffer`.
     fn buffer(&self) -> Option<&'m [u8]> {
-        /// Number of the message, class, length.
+        /// Message number, class and length.
         const HEAD: usize = 10;
         let received: &'m Received<'m> = self.received;
         let is_game = received.unit == Unit::Message(Service::Game);
@@ -218,7 +217,7 @@ impl<'m> Opened<'m> {
     }
 }
 
-/// The name of the class that two bytes are the index of.
+/// The name of the class with this index.
 fn name_of(class: Option<&[u8; 2]>, names: &'static Names) -> Option<&'static str> {
     names.name(u16::from_le_bytes(*class?).into())
 }
@@ -227,7 +226,7 @@ fn class_name(buffer: &[u8]) -> Option<&'static str> {
     name_of(buffer.first_chunk(), NetMessage::NAMES)
 }
 
-/// The class of the Plasma message inside: it stands before what is deflated.
+/// The class of the Plasma message inside, which precedes the deflated part.
 fn payload_class(buffer: &[u8]) -> Option<&'static str> {
     /// Two lengths and the compression.
     const STREAM: usize = 9;
@@ -244,7 +243,7 @@ fn payload_class(buffer: &[u8]) -> Option<&'static str> {
     name_of(buffer.get(stream + STREAM..)?.first_chunk(), PlasmaMessage::NAMES)
 }
 
-/// The state of an object that a net message is.
+/// The object state in a net message.
 fn state(buffer: &[u8]) -> Option<SdlState<'_>> {
     let states = [ClassIndex::plNetMsgSDLState, ClassIndex::plNetMsgSDLStateBCast];
     let class = ClassIndex(u16::from_le_bytes(*buffer.first_chunk()?).into());
@@ -274,7 +273,7 @@ impl Message for Opened<'_> {
         connection::Piece::is_message(self.received)
     }
 
-    /// Where a message ends is known only from having read it.
+    /// Most messages have no length field, so a received one was already decoded to its end.
     fn is_whole(&self) -> bool {
         true
     }
@@ -304,8 +303,8 @@ impl Message for Opened<'_> {
     fn advice(&self) -> Option<Cow<'static, str>> {
         let state = self.buffer().and_then(state)?;
         if self.states.descriptors().is_empty() {
-            let advice = "with the state of an object (SDL) shown as bytes: give descriptors (.sdl \
-                          files) with --data";
+            let advice = "with an object state (SDL) shown as bytes: give descriptors (.sdl files) \
+                          with --data";
             return Some(Cow::Borrowed(advice));
         }
         let start = state.stream.beginning(MAX_HEAD).ok()?;

@@ -1,4 +1,4 @@
-//! What a wire and a capture do to packets, seen from the messages.
+//! Tests the samples of all families, also after damage that a network or a capture can do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,12 @@ use worldwire_ki::frame::Frame;
 use worldwire_ki::message::RawMessage;
 use worldwire_ki::schema::classes::TypeLists;
 
-/// A capture of this project's, and what opens it.
+/// One of worldwire's own captures, with keys and definitions.
 struct Sample {
     capture: &'static [u8],
     keys: &'static str,
     conversations: u64,
-    /// The client's port in a conversation with many messages, and how many packets of data it
-    /// takes to set it up.
+    /// The client's port in a conversation with many messages, and how many data packets set it up.
     busy: (u16, usize),
     /// Definitions and maps.
     data: &'static [(&'static str, &'static str)],
@@ -129,7 +128,7 @@ fn definitions(sample: &Sample) -> Definitions {
     definitions
 }
 
-/// A dissection with all packets, before it runs.
+/// A dissection that was given all packets, but did not run yet.
 fn taken_in(sample: &Sample, packets: &[Vec<u8>]) -> Dissection {
     let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -153,10 +152,10 @@ fn push_all(dissection: &mut Dissection, packets: &[Vec<u8>]) {
     dissection.end();
 }
 
-/// What is told of each side of each conversation: where it stands, and what it is.
-type Told = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
+/// The items of each side of each conversation: stream position and text.
+type Dissected = BTreeMap<(u64, &'static str), Vec<(u64, String)>>;
 
-fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
+fn dissected(sample: &Sample, packets: &[Vec<u8>]) -> (Dissected, Summary) {
     let mut dissection = taken_in(sample, packets);
     let limits = Limits::DEFAULT;
     let show = |item: &Item<'_>, scratch: &mut Scratch, out: &mut String| {
@@ -172,20 +171,20 @@ fn told(sample: &Sample, packets: &[Vec<u8>]) -> (Told, Summary) {
     };
     let mut out = String::new();
     dissection.run(&show, &mut out, |_| ());
-    let mut told = Told::new();
+    let mut dissected = Dissected::new();
     for line in out.lines() {
         let mut parts = line.split(' ');
         let stream = parts.next().unwrap().parse().unwrap();
         let from = if parts.next() == Some("client") { "client" } else { "server" };
         let start = parts.next().unwrap().parse().unwrap();
         let name = parts.next().unwrap().to_owned();
-        told.entry((stream, from)).or_default().push((start, name));
+        dissected.entry((stream, from)).or_default().push((start, name));
     }
-    (told, dissection.summary())
+    (dissected, dissection.summary())
 }
 
 #[test]
-fn no_filter_for_a_field_that_is_there_is_refused() {
+fn filters_for_existing_fields_are_accepted() {
     for sample in [&URU, &URU_AGE, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
         let limits = Limits::DEFAULT;
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<String>| {
@@ -218,7 +217,7 @@ fn no_filter_for_a_field_that_is_there_is_refused() {
         let has_map = sample.data.iter().any(|(name, _)| name.starts_with("sysmsg"));
         assert_eq!(has_system, has_map);
         let definitions = definitions(sample);
-        // Every one of them takes the tables anew: together they are one.
+        // Every check reads the tables again, so filters are checked in groups.
         for some in filters.chunks(100) {
             let filter = some.join(" or ");
             let unknown = Filter::parse(&filter).unwrap().unknown_fields(&definitions);
@@ -228,7 +227,7 @@ fn no_filter_for_a_field_that_is_there_is_refused() {
 }
 
 #[test]
-fn system_messages_are_no_unknown_fields_and_have_known_names() {
+fn system_messages_have_known_fields_and_names() {
     let definitions = definitions(&TERA);
     for scope in ["", "tera.S_SYSTEM_MESSAGE and "] {
         for filter in
@@ -246,7 +245,7 @@ fn system_messages_are_no_unknown_fields_and_have_known_names() {
     }
 }
 
-/// Which packets carry bytes of TCP, with the number of the segment among those of its conversation.
+/// The packets with TCP data, each with its port and its segment number within the conversation.
 fn segments(packets: &[Vec<u8>]) -> Vec<(usize, u16, usize)> {
     const TCP: u8 = 6;
     let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
@@ -264,21 +263,21 @@ fn segments(packets: &[Vec<u8>]) -> Vec<(usize, u16, usize)> {
     segments
 }
 
-/// One segment is lost, whichever it is: what lies in the others comes out, and nothing else. The
-/// first of a conversation set it up, and without them an encrypted one cannot be read.
+/// Losing any one segment loses only the messages in it. Excludes the segments that set up a
+/// connection, because an encrypted connection cannot be read without them.
 #[test]
-fn a_lost_segment_costs_what_it_holds() {
+fn a_lost_segment_loses_only_its_content() {
     for (sample, name) in [(&URU, "uru"), (&URU_AGE, "uru-age"), (&KI, "ki"), (&TERA, "tera")] {
         let packets = packets(sample);
-        let (all, _) = told(sample, &packets);
+        let (all, _) = dissected(sample, &packets);
         let (mut read, mut whole) = (0, 0);
         for (index, _, _) in segments(&packets).into_iter().filter(|it| it.2 > sample.busy.1) {
             let mut lossy = packets.clone();
             lossy.remove(index);
-            let (heard, summary) = told(sample, &lossy);
+            let (shown, summary) = dissected(sample, &lossy);
             assert_eq!(summary.gaps, 1, "{name} {index}");
             let is_note = |name: &str| ["gap", "resync", "problem", "warning"].contains(&name);
-            for (side, items) in &heard {
+            for (side, items) in &shown {
                 let all = &all[side];
                 for item in items.iter().filter(|(_, name)| !is_note(name)) {
                     assert!(all.contains(item), "{name} {index}: {item:?} was never sent");
@@ -286,7 +285,7 @@ fn a_lost_segment_costs_what_it_holds() {
                 whole += all.len();
                 read += items.iter().filter(|(_, name)| !is_note(name)).count();
             }
-            // What the segment itself held.
+            // The line of the segment itself.
             whole -= 1;
         }
         let share =
@@ -297,7 +296,7 @@ fn a_lost_segment_costs_what_it_holds() {
 }
 
 #[test]
-fn the_names_that_a_type_list_gives_to_values_are_known() {
+fn filters_know_the_value_names_of_a_type_list() {
     let mut definitions = definitions(&KI);
     let mut lists = TypeLists::new();
     lists.add("ki-types.json", include_bytes!("../../../../samples/ki-types.json")).unwrap();
@@ -315,19 +314,19 @@ fn the_names_that_a_type_list_gives_to_values_are_known() {
 }
 
 #[test]
-fn the_samples_are_read_to_their_last_byte() {
+fn the_samples_decode_completely() {
     for sample in [&URU, &URU_AGE, &KI, &KI_SERVER, &MXO, &MXO_CROWD, &TERA] {
-        let (told, summary) = told(sample, &packets(sample));
+        let (dissected, summary) = dissected(sample, &packets(sample));
         assert_eq!(summary.conversations, sample.conversations);
         assert_eq!(summary.recognised, sample.conversations);
         assert_eq!((summary.problems, summary.gaps), (0, 0));
-        assert_eq!(told.len() as u64, 2 * sample.conversations);
-        assert_eq!(told.values().map(Vec::len).sum::<usize>() as u64, summary.messages);
+        assert_eq!(dissected.len() as u64, 2 * sample.conversations);
+        assert_eq!(dissected.values().map(Vec::len).sum::<usize>() as u64, summary.messages);
     }
 }
 
-/// The game connection learns the name that the auth connection told, and tells those of others
-/// itself. No name takes the place of a number.
+/// A game connection uses the names that the auth connection revealed, and reveals others itself.
+/// Names never replace numbers.
 #[test]
 fn players_have_names() {
     let sample = &URU_AGE;
@@ -356,10 +355,10 @@ fn players_have_names() {
     assert!(lines.iter().any(|line| line == both), "{lines:?}");
 }
 
-/// A state whose descriptor is missing is named, also where others are known; and what messages
-/// carry is told without their trees.
+/// Missing descriptors are named, even if others are known. The contents of messages are counted
+/// without building trees.
 #[test]
-fn states_without_a_descriptor_are_named() {
+fn states_without_a_descriptor_are_reported() {
     let sample = &URU_AGE;
     let keys = Keys::parse(sample.keys).unwrap();
     let mut definitions = Definitions::built_in();
@@ -384,10 +383,10 @@ fn states_without_a_descriptor_are_named() {
 }
 
 #[test]
-fn messages_of_tera_have_names_and_fields() {
-    let (told, _) = told(&TERA, &packets(&TERA));
+fn tera_messages_have_names_and_fields() {
+    let (dissected, _) = dissected(&TERA, &packets(&TERA));
     let names = |side| -> Vec<&str> {
-        let items: &Vec<(u64, String)> = &told[&(0, side)];
+        let items: &Vec<(u64, String)> = &dissected[&(0, side)];
         items.iter().map(|item| item.1.as_str()).collect()
     };
     let expected = [
@@ -405,47 +404,47 @@ fn messages_of_tera_have_names_and_fields() {
     assert_eq!(names("server").last(), Some(&"tera.S_WEATHER_INFO"));
 }
 
-/// The names of what each side of the only conversation said.
-fn names(told: &Told, side: &'static str) -> Vec<String> {
-    told[&(0, side)].iter().map(|item| item.1.clone()).collect()
+/// The names of one side's messages in the only conversation.
+fn names(dissected: &Dissected, side: &'static str) -> Vec<String> {
+    dissected[&(0, side)].iter().map(|item| item.1.clone()).collect()
 }
 
 #[test]
-fn datagrams_of_mxo_have_names() {
-    let (told, _) = told(&MXO, &packets(&MXO));
-    let client = names(&told, "client");
+fn mxo_datagrams_have_names() {
+    let (dissected, _) = dissected(&MXO, &packets(&MXO));
+    let client = names(&dissected, "client");
     assert_eq!(client[0], "setup.Hello");
     assert_eq!(client.iter().filter(|name| *name == "game.Objects").count(), 4);
     assert!(["game.Rpc", "game.Ack", "setup.Ping"].iter().all(|it| client.iter().any(|n| n == it)));
-    let server = names(&told, "server");
+    let server = names(&dissected, "server");
     assert_eq!(server[..5], ["setup.Answer"; 5]);
     assert_eq!(server.iter().filter(|name| *name == "game.Objects").count(), 4);
 }
 
 #[test]
-fn a_datagram_of_mxo_that_comes_again_tells_nothing_new() {
-    let whole = told(&MXO, &packets(&MXO));
+fn repeated_mxo_datagrams_are_ignored() {
+    let whole = dissected(&MXO, &packets(&MXO));
     let twice: Vec<Vec<u8>> = packets(&MXO)
         .into_iter()
-        // Plain ones have no numbers: each counts.
+        // Plain datagrams have no numbers, so each is shown.
         .flat_map(
             |packet| if packet[42] == 1 { vec![packet.clone(), packet] } else { vec![packet] },
         )
         .collect();
-    assert_eq!(told(&MXO, &twice).0, whole.0);
+    assert_eq!(dissected(&MXO, &twice).0, whole.0);
 }
 
 #[test]
-fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
+fn mxo_is_recognised_despite_a_damaged_or_missing_beginning() {
     let all = packets(&MXO);
     let count = |packets: &[Vec<u8>]| {
-        let (told, summary) = told(&MXO, packets);
-        let packets = told.values().flatten().filter(|item| item.1.starts_with("game."));
+        let (dissected, summary) = dissected(&MXO, packets);
+        let packets = dissected.values().flatten().filter(|item| item.1.starts_with("game."));
         (packets.count(), summary.problems)
     };
     let whole = count(&all);
     assert!(whole.0 > 20 && whole.1 == 0);
-    // The same on another port.
+    // The same conversation on another port.
     let elsewhere = |packets: &[Vec<u8>]| -> Vec<Vec<u8>> {
         let mut packets = packets.to_vec();
         for packet in &mut packets {
@@ -459,7 +458,7 @@ fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
     };
     assert_eq!(count(&elsewhere(&all)), whole);
     for (byte, found) in [(0, 1), (6, 0), (20, 0), (40, 0)] {
-        // A first byte that is none is a problem; what else it says is not needed.
+        // A wrong first byte is a problem, whatever follows.
         let mut packets = all.clone();
         packets[0][42 + byte] ^= 0xff;
         assert_eq!(count(&packets), (whole.0, found), "byte {byte}");
@@ -474,7 +473,7 @@ fn a_damaged_or_missing_beginning_does_not_hide_a_conversation_of_mxo() {
 }
 
 #[test]
-fn overviews_name_the_server_wherever_a_capture_begins() {
+fn overviews_name_the_server_wherever_the_capture_starts() {
     let all = packets(&MXO);
     let overview = |packets: &[Vec<u8>]| {
         let mut dissection = taken_in(&MXO, packets);
@@ -484,7 +483,7 @@ fn overviews_name_the_server_wherever_a_capture_begins() {
         (one.client.port(), one.server.port(), one.bytes, one.midstream)
     };
     for from in 0..10 {
-        // Ethernet, IPv4 and UDP have 42 bytes; the ports stand at 34.
+        // Ethernet, IPv4 and UDP headers take 42 bytes; the ports are at 34.
         let (mut wanted, rest) = ([0; 2], &all[from..]);
         for packet in rest {
             let is_server = packet[34..36] == 10_000_u16.to_be_bytes();
@@ -496,7 +495,7 @@ fn overviews_name_the_server_wherever_a_capture_begins() {
 }
 
 #[test]
-fn packets_of_mxo_that_are_missing_are_told() {
+fn missing_mxo_packets_are_reported() {
     let all = packets(&MXO);
     let gaps = |missing: &[usize]| -> Vec<String> {
         let rest = (0..all.len()).filter(|index| !missing.contains(index));
@@ -509,19 +508,19 @@ fn packets_of_mxo_that_are_missing_are_told() {
         out
     };
     assert_eq!(gaps(&[]), [""; 0]);
-    // Both sides send in turn from here on.
-    let told = gaps(&[9, 10, 12]);
-    insta::assert_snapshot!(told.join("\n"), @r"
-    the client's packets with the numbers 2 to 3 are missing: 2 packets
-    the server's packet with the number 3 is missing
+    // From here on, both sides send in turn.
+    let dissected = gaps(&[9, 10, 12]);
+    insta::assert_snapshot!(dissected.join("\n"), @r"
+    packets 2 to 3 from the client are missing (2 packets)
+    packet 3 from the server is missing
     ");
 }
 
 #[test]
-fn mxo_without_its_key_or_a_create_says_so() {
+fn a_missing_mxo_key_or_create_is_reported() {
     let other =
         Sample { keys: "[[mxo.session]]\nkey = \"00112233445566778899aabbccddeeff\"\n", ..MXO };
-    let (told_blind, summary) = told(&other, &packets(&MXO));
+    let (told_blind, summary) = dissected(&other, &packets(&MXO));
     assert_eq!(summary.problems, 1);
     assert!(
         names(&told_blind, "client")
@@ -529,19 +528,19 @@ fn mxo_without_its_key_or_a_create_says_so() {
             .chain(&names(&told_blind, "server"))
             .all(|name| name.starts_with("setup.") || ["problem", "resync"].contains(&&**name))
     );
-    // Movements of the character are read without its create; updates of the door are not.
+    // The character's movements can be decoded without its create; updates of the door cannot.
     let packets = packets(&MXO);
     let problems = |missing: usize| {
         let mut packets = packets.clone();
         packets.remove(missing);
-        told(&MXO, &packets).1.problems
+        dissected(&MXO, &packets).1.problems
     };
     let missing: Vec<u64> = (0..packets.len()).map(problems).filter(|count| *count > 0).collect();
     assert_eq!(missing, [1]);
 }
 
 #[test]
-fn views_of_mxo_are_followed_through_a_capture() {
+fn mxo_views_are_tracked_through_a_capture() {
     let objects = Definitions::built_in().part::<MxoObjects>();
     let take = |packets: &[Vec<u8>]| -> Vec<(Side, Vec<u8>)> {
         let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(Side, Vec<u8>)>| {
@@ -569,7 +568,7 @@ fn views_of_mxo_are_followed_through_a_capture() {
     assert_eq!(own.movement().yaw, Some(67));
 }
 
-/// A session whose client encrypts after the accept, and says one message of service 5.
+/// A session in which the client encrypts after the accept, and sends one message of service 5.
 fn encrypted() -> Vec<Vec<u8>> {
     let (client, server) = ("192.0.2.10:50009", "192.0.2.1:12000");
     let mut wire = SyntheticTcp::new(client.parse().unwrap(), server.parse().unwrap());
@@ -598,25 +597,25 @@ fn encrypted() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn an_encrypted_session_of_ki_opens_with_its_key() {
+fn an_encrypted_ki_session_opens_with_its_key() {
     let packets = encrypted();
     let sample = |keys| Sample { capture: &[], keys, conversations: 1, busy: (0, 0), data: &[] };
     let names = |keys| -> (Vec<String>, Summary) {
-        let (told, summary) = told(&sample(keys), &packets);
-        (told[&(0, "client")].iter().map(|item| item.1.clone()).collect(), summary)
+        let (dissected, summary) = dissected(&sample(keys), &packets);
+        (dissected[&(0, "client")].iter().map(|item| item.1.clone()).collect(), summary)
     };
-    let (heard, summary) = names(
+    let (shown, summary) = names(
         "[[ki.stream]]\nsession = 77\nkey = \"03030303030303030303030303030303\"\n\
          nonce = \"04040404040404040404040404040404\"\n",
     );
-    assert_eq!(heard, ["control.SessionAccept", "GAME.MSG_CLIENT_DISCONNECT"]);
+    assert_eq!(shown, ["control.SessionAccept", "GAME.MSG_CLIENT_DISCONNECT"]);
     assert_eq!(summary.problems, 0);
-    let (heard, summary) = names("[[ki.login]]\nuser = \"Merle\"\npassword = \"hunter2\"\n");
-    assert_eq!(heard, ["control.SessionAccept", "problem"]);
+    let (shown, summary) = names("[[ki.login]]\nuser = \"Merle\"\npassword = \"hunter2\"\n");
+    assert_eq!(shown, ["control.SessionAccept", "problem"]);
     assert_eq!(summary.problems, 1);
 }
 
-/// The same frames, a datagram each.
+/// The same frames, one per datagram.
 fn datagrams(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let with_data = packets.iter().filter(|packet| packet.len() > 54);
     let datagram = |packet: &Vec<u8>| {
@@ -631,31 +630,32 @@ fn datagrams(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn frames_of_ki_are_read_from_datagrams_too() {
-    let names = |told: &Told| -> Vec<Vec<String>> {
-        told.values().map(|items| items.iter().map(|item| item.1.clone()).collect()).collect()
+fn ki_frames_are_also_read_from_datagrams() {
+    let names = |dissected: &Dissected| -> Vec<Vec<String>> {
+        dissected.values().map(|items| items.iter().map(|item| item.1.clone()).collect()).collect()
     };
-    let (stream, _) = told(&KI, &packets(&KI));
-    let (datagrams, summary) = told(&KI, &datagrams(&packets(&KI)));
+    let (stream, _) = dissected(&KI, &packets(&KI));
+    let (datagrams, summary) = dissected(&KI, &datagrams(&packets(&KI)));
     assert_eq!((summary.recognised, summary.problems), (3, 0));
-    // Whoever speaks first in a conversation of datagrams is the client; here it is the server,
-    // and its offer says so.
+    // In a UDP conversation the first sender is taken for the client. Here it is the server, as its
+    // offer shows.
     assert_eq!(names(&stream), names(&datagrams));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Packets of data that come late, early or twice tell the same messages.
+    /// Data packets that are late, early or repeated give the same messages.
     #[test]
-    fn reordered_and_repeated_packets_tell_the_same(seed: u64) {
+    fn reordered_and_repeated_packets_do_not_change_the_messages(seed: u64) {
         let sample = [&URU, &KI, &TERA][usize::try_from(seed % 3).unwrap()];
-        let whole = told(sample, &packets(sample));
+        let whole = dissected(sample, &packets(sample));
         let mut sampler = Sampler::new(seed);
         let mut packets = packets(sample);
         for _ in 0..12 {
             let at = usize::try_from(sampler.below(packets.len() as u64 - 1)).unwrap();
-            // Handshakes and ends stay where they are: what a SYN says has to come first.
+            // Handshake packets and FINs stay in place, because the numbers in a SYN are needed
+            // first.
             let plain = |packet: &Vec<u8>| packet[47] & 7 == 0;
             if sampler.below(2) == 0 && plain(&packets[at]) && plain(&packets[at + 1]) {
                 packets.swap(at, at + 1);
@@ -664,8 +664,8 @@ proptest! {
                 packets.insert(at + 1, again);
             }
         }
-        let mut again = told(sample, &packets);
-        // An acknowledgement that overtakes what it acknowledges is all that can open a gap.
+        let mut again = dissected(sample, &packets);
+        // A gap can open only if an acknowledgement overtakes the data that it acknowledges.
         if again.1.gaps == 0 {
             prop_assert_eq!(&again.0, &whole.0);
         } else {
@@ -678,15 +678,15 @@ proptest! {
         }
     }
 
-    /// A packet that was not captured is a named gap; the messages before are told, and those of
-    /// the segments behind it.
+    /// A packet missing from a capture is reported as a gap. The messages before the gap are read,
+    /// and so are those of the segments after it.
     #[test]
-    fn a_lost_packet_is_a_named_gap(pick in 0..200_usize, which in 0..3_usize) {
+    fn a_lost_packet_is_reported_as_a_gap(pick in 0..200_usize, which in 0..3_usize) {
         let sample = [&URU, &KI, &TERA][which];
-        let whole = told(sample, &packets(sample));
+        let whole = dissected(sample, &packets(sample));
         let mut packets = packets(sample);
         let (port, setup) = sample.busy;
-        // Data of a connection behind its setup.
+        // Data of a connection that is set up.
         let data: Vec<usize> = (0..packets.len())
             .filter(|at| {
                 let packet = &packets[*at];
@@ -697,14 +697,14 @@ proptest! {
             .collect();
         let lost = data[pick % (data.len() - 2)];
         packets.remove(lost);
-        let (after, summary) = told(sample, &packets);
+        let (after, summary) = dissected(sample, &packets);
         prop_assert_eq!((summary.gaps, summary.problems), (1, 0));
         for (side, items) in &whole.0 {
             let kept = &after[side];
-            let said = |item: &&(u64, String)| !["gap", "resync"].contains(&item.1.as_str());
+            let is_message = |item: &&(u64, String)| !["gap", "resync"].contains(&item.1.as_str());
             let missing = items.iter().filter(|item| !kept.contains(item)).count();
             prop_assert!(missing <= 2, "{missing} messages are missing");
-            prop_assert!(kept.iter().filter(said).all(|item| items.contains(item)));
+            prop_assert!(kept.iter().filter(is_message).all(|item| items.contains(item)));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Every line of JSON that a dissection writes encodes to the message it shows.
+//! Every JSON line that a dissection writes encodes to the message it shows.
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::json::{Style, parse};
@@ -7,7 +7,7 @@ use worldwire_dissect::{
     CodecOptions, Definitions, Dissection, Format, Item, Keys, Line, Options, Scratch,
 };
 
-/// A sample: its capture, its keys, its definitions, and the steps of setup that are no messages.
+/// A sample with its keys and definitions, and its setup steps that are not messages.
 struct Sample {
     capture: &'static [u8],
     keys: &'static str,
@@ -55,7 +55,7 @@ const SAMPLES: [Sample; 4] = [
     },
 ];
 
-/// A line, with the name, the bytes without the frame, and all bytes of what it shows.
+/// A JSON line, with the item's name, its body and all of its bytes.
 type Shown = (String, String, Vec<u8>, Vec<u8>);
 
 fn definitions(sample: &Sample) -> Definitions {
@@ -91,7 +91,7 @@ fn shown(sample: &Sample, style: Style) -> Vec<Shown> {
 }
 
 #[test]
-fn unchanged_lines_give_the_bytes_that_were_read() {
+fn unchanged_lines_encode_to_the_original_bytes() {
     for sample in &SAMPLES {
         let (keys, definitions) = (Keys::parse(sample.keys).unwrap(), definitions(sample));
         let limits = Limits::DEFAULT;
@@ -122,9 +122,9 @@ fn unchanged_lines_give_the_bytes_that_were_read() {
     }
 }
 
-/// A definition that no message fits: each line has the bytes.
+/// No message fits this definition, so each line has the bytes.
 #[test]
-fn what_could_not_be_read_gives_the_bytes_that_were_read() {
+fn undecodable_messages_encode_to_the_original_bytes() {
     let mut sample = SAMPLES.into_iter().next_back().unwrap();
     let long = (0..500).map(|number| format!("int64 a{number}\n")).collect::<String>();
     let long: &'static str = Box::leak(long.into_boxed_str());
@@ -148,7 +148,7 @@ fn what_could_not_be_read_gives_the_bytes_that_were_read() {
 }
 
 #[test]
-fn what_is_no_line_of_a_message_is_named() {
+fn lines_that_are_not_messages_are_refused() {
     let (keys, definitions, limits) = (Keys::none(), Definitions::built_in(), Limits::DEFAULT);
     let options = CodecOptions {
         from: Side::Client,
@@ -189,16 +189,16 @@ fn what_is_no_line_of_a_message_is_named() {
     family: wanted the name of a family, found none
     family: wanted the name of a family, found "urru"; did you mean "uru"?
     auth.PingRequest: fields.pingTimeMs: wanted a value, found none
-    auth.PingRequest: error: wanted a whole message, found one that could not be read
-    vault.Ping: wanted a message that can be encoded by itself, found `vault.Ping`
+    auth.PingRequest: error: wanted a complete message, found one with an error
+    vault.Ping: wanted a message that can be encoded, found `vault.Ping`
     ki.dml: order: wanted a message of the loaded definitions, found "LOGIN.MSG_NONE"; give message XML of this revision with --data
-    tera.packet: opcode: wanted a name of the map of opcodes, found "S_NONE"; give definitions (.def) and the map of opcodes with --data
+    tera.packet: opcode: wanted a name of the map of opcodes, found "S_NONE"; give definitions (.def) and the opcode map with --data
     mxo.packet: time: wanted a value, found none
     "#
     );
     let note = r#"{"name":"gap","from":"client","family":"uru","fields":{"what":"12 bytes"}}"#;
     assert_eq!(encode(note), Ok(None));
-    // Who edits a line may leave out where it stood.
+    // An edited line need not have a position.
     let ping = r#"{"family":"uru","from":"client","name":"gatekeeper.PingRequest",
         "fields":{"transId":3,"pingTimeMs":0,"payload":{"$hex":""}}}"#;
     assert_eq!(encode(ping).unwrap().unwrap().len(), 14);

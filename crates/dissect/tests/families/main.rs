@@ -1,6 +1,6 @@
-//! The families: captures, lines of JSON, and what each has of its own.
+//! Tests captures, JSON lines and features of each built-in family.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod captures;
 mod lines;

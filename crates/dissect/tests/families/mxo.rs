@@ -1,4 +1,4 @@
-//! MxO through codecs, filters and views: what people are told.
+//! MxO's codecs, filters and views, and what they report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use worldwire_mxo::frame::{
 use worldwire_mxo::message::{Context, Rules, Section, Viewed};
 use worldwire_mxo::schema::Objects;
 
-/// Bytes to JSON and back, as `decode` and `encode` do it.
+/// Decodes bytes to JSON and encodes them, as `decode` and `encode` do.
 fn through(name: &str, from: Side, bytes: &[u8]) -> Result<(), String> {
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let options = CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
@@ -26,37 +26,37 @@ fn through(name: &str, from: Side, bytes: &[u8]) -> Result<(), String> {
     let mut text = String::new();
     codec.write_json(&tree, from, Style::default(), &mut text);
     let json = json::parse(&text).map_err(|error| error.to_string())?;
-    // The JSON says who sent it.
+    // The JSON says who sent the bytes.
     let options = CodecOptions { from: Side::Client, ..options };
     let again = codec.encode(json.clone(), &options).map_err(|error| error.to_string())?;
     if again == bytes { Ok(()) } else { Err(format!("{name}: {text}: other bytes come back")) }
 }
 
-/// A packet around sections.
+/// A packet with these sections.
 fn packet(sections: Vec<PacketSection<'_>>) -> Vec<u8> {
     let packet = Packet { sections, ..Packet::new(1_248_965_312, SequenceWord::default()) };
     packet.to_bytes().unwrap()
 }
 
-/// A packet around sections as they are on the wire.
+/// A packet with these encoded sections.
 fn around(sections: &[u8]) -> Vec<u8> {
     let empty = packet(vec![]);
     let length = u16::try_from(5 + sections.len()).unwrap().to_le_bytes();
     let counted = [&length, &empty[6..], sections].concat();
-    // CRC-32 bit by bit, as zlib has it.
+    // zlib's CRC-32, bit by bit.
     let crc = counted.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1)))
     });
     [&(!crc).to_le_bytes()[..], &counted].concat()
 }
 
-/// An object section behind its id.
+/// An object section with its id.
 fn objects(bytes: &[u8]) -> PacketSection<'_> {
     PacketSection::Objects(bytes.into())
 }
 
 #[test]
-fn every_vector_comes_back_through_the_codecs() {
+fn every_vector_round_trips_through_the_codecs() {
     run_vectors("mxo", &["malformed", "scenarios", "bitvectors"], |case| {
         let file = case.file;
         let case: &Json = case.case;
@@ -90,7 +90,7 @@ fn transport(case: &Json) -> Result<(), String> {
     }
 }
 
-/// Every field of a tree, and every value that has a name, as filters.
+/// Adds filters for every field of a tree and for every named value.
 fn filters(above: &str, node: NodeRef<'_, '_>, all: &mut BTreeSet<String>) {
     let path = match node.name() {
         "" => format!("{above}[*]"),
@@ -107,7 +107,7 @@ fn filters(above: &str, node: NodeRef<'_, '_>, all: &mut BTreeSet<String>) {
     node.children().for_each(|child| filters(&path, child, all));
 }
 
-/// What filters can ask for in the object sections of the vectors.
+/// The filters that the object sections of the vectors allow.
 fn section_filters() -> Vec<String> {
     let known = Objects::built_in();
     let all = std::sync::Mutex::new(BTreeSet::new());
@@ -147,7 +147,7 @@ fn filters_know_every_field_and_value_of_the_vectors() {
         assert_eq!(filter.unknown_fields(&definitions), []);
         assert_eq!(filter.unknown_values(&definitions), []);
     }
-    // A field that stands inside is not at the top: the way to it is told.
+    // For a nested field that is used at the top level, the path is suggested.
     for (filter, way) in [
         ("class == player", "sections[*].objects.operations[*].create.class"),
         ("mxo and yaw == 3", "sections[*].objects.operations[*].update.movement.yaw"),
@@ -168,19 +168,19 @@ fn filters_know_every_field_and_value_of_the_vectors() {
 }
 
 #[test]
-fn the_fields_of_codecs_are_those_of_trees() {
+fn documented_fields_are_those_of_trees() {
     let all: Vec<String> = section_filters();
     let codec = |name: &str| Codec::named(name).unwrap().layout();
-    let told: BTreeSet<&str> = codec("mxo.objects").iter().map(|field| field.name).collect();
+    let report: BTreeSet<&str> = codec("mxo.objects").iter().map(|field| field.name).collect();
     for filter in &all {
         let Some(path) = filter.strip_prefix("exists(sections[*].objects.") else { continue };
         let path = path.trim_end_matches(')').trim_end_matches("[*]");
         let path = path.strip_prefix("operations[*].").unwrap_or(path);
-        // Properties are those of classes; an operation that cannot be read has the head of one.
+        // Properties depend on the class, and an undecodable operation has only the head of one.
         let is_inner = ["properties.", "position.", "pending_update.update.", "operations"];
         let head = path.replacen("unknown_create.", "create.", 1);
         if !is_inner.iter().any(|part| path.contains(part)) {
-            assert!(told.contains(path) || told.contains(&*head), "{path}");
+            assert!(report.contains(path) || report.contains(&*head), "{path}");
         }
     }
     let names = ["mxo.datagram", "mxo.packet", "mxo.rpc", "mxo.tcp-frame"];
@@ -189,7 +189,7 @@ fn the_fields_of_codecs_are_those_of_trees() {
 }
 
 #[test]
-fn filters_know_the_classes_of_tables_that_were_loaded() {
+fn filters_know_the_classes_of_loaded_tables() {
     let filter = Filter::parse("mxo and sections[*].objects.operations[*].create.class == lamp");
     let filter = filter.unwrap();
     let mut definitions = Definitions::built_in();
@@ -209,13 +209,13 @@ fn tables_in_json_are_read_as_definitions() {
     assert_eq!(definitions.add([("tables.json", text)]), Some(Vec::new()));
     let objects = definitions.part::<MxoObjects>();
     assert_eq!(objects.objects().class_of(7).unwrap().1.name(), "lamp");
-    // What is wrong with it is told.
-    let said = definitions.add([("tables.json", "{\"goobjects\": {\"x\": {}}}")]).unwrap();
-    assert_eq!(said.len(), 1);
+    // Errors in it are reported.
+    let notes = definitions.add([("tables.json", "{\"goobjects\": {\"x\": {}}}")]).unwrap();
+    assert_eq!(notes.len(), 1);
 }
 
 #[test]
-fn a_blob_of_a_client_is_about_its_own_view() {
+fn client_blobs_concern_the_own_view() {
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let read = |name: &str, from: Side, bytes: &[u8]| {
         let options =
@@ -240,16 +240,16 @@ fn a_blob_of_a_client_is_about_its_own_view() {
     through("mxo.objects", Side::Client, &moves).unwrap();
     let deletes = [3, 1, 0, 1, 1, 0, 0x69, 0, 0, 0];
     let hint =
-        "wanted a view id that can stand here, found 1 from a client; --from server reads it";
-    let told = |told: (bool, Vec<String>)| told.1.concat();
-    let section = told(read("mxo.objects", Side::Client, &deletes));
+        "wanted a view id that can stand here, found 1 from a client; --from server decodes it";
+    let report = |report: (bool, Vec<String>)| report.1.concat();
+    let section = report(read("mxo.objects", Side::Client, &deletes));
     assert_eq!(section, format!("mxo.objects: operations[0].view at byte 1: {hint}"));
     let packet = packet(vec![objects(&deletes[1..])]);
-    let section = told(read("mxo.packet", Side::Client, &packet));
+    let section = report(read("mxo.packet", Side::Client, &packet));
     assert_eq!(section, format!("objects: operations[0].view at byte 0: {hint}"));
     assert_eq!(read("mxo.packet", Side::Server, &packet), (false, vec![]));
-    // What a section leaves open is told.
-    let remarks = |from: Side, bytes: &[u8]| told(read("mxo.objects", from, bytes));
+    // The undecoded part of a section is reported.
+    let remarks = |from: Side, bytes: &[u8]| report(read("mxo.objects", from, bytes));
     let open = [
         remarks(Side::Server, &[3, 7, 0, 1, 0, 0, 0]),
         remarks(Side::Server, &[3, 1, 0, 3, 0, 0]),
@@ -258,19 +258,19 @@ fn a_blob_of_a_client_is_about_its_own_view() {
         remarks(Side::Server, &[3, 1, 0, 1, 0, 0]),
     ];
     insta::assert_snapshot!(open.join("\n"), @r"
-    view 7 is not known: its rest is kept as bytes
-    a relevance notice, which only servers send to each other: its rest is kept as bytes
+    view 7 is unknown: the rest is kept as bytes
+    this is a relevance notice, which only servers exchange: the rest is kept as bytes
     mxo.objects: operations[0].flags at byte 1: wanted a command that a server and a client share, found flags 0x03, a relevance notice
-    goobj 65278 has no known class: its rest is kept as bytes; give its table with --data
+    goobj 65278 has no known class: the rest is kept as bytes; give its table with --data
     a deletion of no viewsno view id 0 at the end of the section
     ");
-    // Where the other side would not do either, nothing is said of it.
-    let section = told(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
+    // The other side is suggested only if it can send this section.
+    let section = report(read("mxo.objects", Side::Client, &[3, 1, 0, 1, 1, 0, 0, 0, 0, 0]));
     assert!(section.contains("found 1 from a client") && !section.contains("--from"), "{section}");
 }
 
 #[test]
-fn a_class_that_is_only_a_guess_may_be_another_one() {
+fn a_guessed_class_can_be_replaced() {
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let options = CodecOptions {
         from: Side::Server,
@@ -286,27 +286,27 @@ fn a_class_that_is_only_a_guess_may_be_another_one() {
         );
         Codec::named("mxo.objects").unwrap().encode(json::parse(&json).unwrap(), &options)
     };
-    // A capture may know better what view 2 is; view 3 is created here.
+    // In a capture view 2 can be something else. View 3 is created here.
     assert!(encode(2).is_ok());
     let error = encode(3).unwrap_err().to_string();
     assert!(error.contains("class: wanted player"), "{error}");
 }
 
-/// Packets of both sides, and what is said of their views.
+/// The packets of both sides, with the reports about their views.
 struct Talk {
     views: MxoViews,
     sent: [u16; 2],
     packets: u64,
-    said: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl Talk {
     fn new() -> Self {
         let objects = Definitions::built_in().part::<MxoObjects>().objects().clone();
-        Self { views: MxoViews::new(objects), sent: [0; 2], packets: 0, said: Vec::new() }
+        Self { views: MxoViews::new(objects), sent: [0; 2], packets: 0, notes: Vec::new() }
     }
 
-    /// A packet with these operations; the client acknowledges `acked`.
+    /// Sends a packet with these operations. The client acknowledges `acked`.
     fn send(&mut self, from: Side, operations: &[&str], acked: Option<u16>) {
         self.packets += 1;
         self.sent[from.index()] += 1;
@@ -321,15 +321,15 @@ impl Talk {
         let packet = Packet { sections, ..Packet::new(1, sequence) };
         packet.encode(&mut writer).unwrap();
         match self.views.take(from, writer.as_bytes(), Some(self.packets)) {
-            Ok(notes) => self.said.extend(notes.into_iter().map(|note| {
+            Ok(notes) => self.notes.extend(notes.into_iter().map(|note| {
                 let kind = if note.kind == NoteKind::Problem { "problem" } else { "warning" };
                 format!("{kind}: {}", note.text)
             })),
-            Err(error) => self.said.push(format!("error: {error}")),
+            Err(error) => self.notes.push(format!("error: {error}")),
         }
     }
 
-    /// A packet of the server that has this number.
+    /// Receives the server's packet with this number.
     fn late(&mut self, number: u16, operations: &[&str]) {
         let next = core::mem::replace(&mut self.sent[Side::Server.index()], number - 1);
         self.server(operations);
@@ -341,11 +341,11 @@ impl Talk {
     }
 }
 
-/// Creates of a door as view 3: whole, with a tail, and with another magic number.
+/// Creates of a door as view 3: normal, with a tail, and with another magic number.
 const DOOR: &str = "01000c9f0101cdab01804034080000030000";
 const TAILED: &str = "01000c9f0102cdab01804034080000040077";
 const BROKEN: &str = "01000c9f0103cdbb01804034080000050000";
-/// A create of a goobj that nobody knows.
+/// A create of an unknown goobj.
 const STRANGE: &str = "01000cfefe04cdab0101ff0600";
 
 fn update(view: &str) -> String {
@@ -353,7 +353,7 @@ fn update(view: &str) -> String {
 }
 
 #[test]
-fn a_view_that_is_not_known_is_told_with_its_packet_and_why() {
+fn unknown_views_are_reported_with_packet_and_reason() {
     let mut talk = Talk::new();
     talk.server(&[&update("07")]);
     talk.server(&[&update("07")]);
@@ -362,22 +362,22 @@ fn a_view_that_is_not_known_is_told_with_its_packet_and_why() {
     talk.server(&[&update("05")]);
     talk.server(&[STRANGE]);
     talk.server(&[&update("06")]);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
-    problem: packet 1: view 7 is not known, so the rest of the packet is not read: it was created before the capture or in a packet that is missing
-    problem: packet 3: view 8 is not known, so the rest of the packet is not read: it was created before the capture, in a packet that is missing, or in the rest of packet 2
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
+    problem: packet 1: view 7 is unknown, so the rest of the packet is not decoded: it was created before the capture or in a missing packet
+    problem: packet 3: view 8 is unknown, so the rest of the packet is not decoded: it was created before the capture, in a missing packet, or in the rest of packet 2
     error: operations[0].create.magic at byte 6: wanted the magic number 0xabcd, found 0xbbcd
-    problem: packet 5: view 5 is not known, so the rest of the packet is not read: a create in packet 4 could not be read
-    problem: packet 6: goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data
-    problem: packet 7: view 6 is not known, so the rest of the packet is not read: the create of goobj 65278 in packet 6 could not be read
+    problem: packet 5: view 5 is unknown, so the rest of the packet is not decoded: a create in packet 4 could not be decoded
+    problem: packet 6: goobj 65278 has no known class, so the rest of the packet is not decoded; give its table with --data
+    problem: packet 7: view 6 is unknown, so the rest of the packet is not decoded: the create of goobj 65278 in packet 6 could not be decoded
     ");
 }
 
 #[test]
-fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
+fn odd_creates_and_server_only_operations_are_reported() {
     let mut talk = Talk::new();
     talk.server(&[TAILED]);
     talk.server(&[DOOR]);
-    // It may not have arrived: a repetition is right.
+    // The create may not have arrived, so it is repeated without a warning.
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(2));
     talk.server(&[DOOR]);
@@ -386,25 +386,25 @@ fn odd_creates_and_operations_of_servers_among_themselves_are_told() {
     talk.server(&["010003"]);
     talk.send(Side::Client, &["010003"], None);
     talk.send(Side::Client, &["01000101000300"], None);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
     warning: packet 1: a create that ends in 0x77 instead of 0
-    warning: packet 5: view 3 is created again though the client has acknowledged it
-    warning: packet 6: view 3 is created for another object without being deleted
-    problem: packet 7: a relevance notice, which only servers send to each other; the rest of the packet is not read
+    warning: packet 5: view 3 is created again, although the client has acknowledged it
+    warning: packet 6: view 3 is created for another object without being deleted first
+    problem: packet 7: this is a relevance notice, which only servers exchange; the rest of the packet is not decoded
     error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
     error: operations[0].view at byte 0: wanted a view id that can stand here, found 1 from a client
     ");
-    // After a deletion it is another view.
+    // After a deletion, the id means another view.
     let mut talk = Talk::new();
     talk.server(&[DOOR]);
     talk.send(Side::Client, &[], Some(1));
     talk.server(&["01000101000300"]);
     talk.server(&[DOOR]);
-    assert_eq!(talk.said, [""; 0]);
+    assert_eq!(talk.notes, [""; 0]);
 }
 
 #[test]
-fn what_comes_late_is_told_and_changes_nothing() {
+fn late_packets_are_reported_and_change_nothing() {
     let mut talk = Talk::new();
     talk.server(&[DOOR]);
     talk.server(&[&update("03")]);
@@ -416,7 +416,7 @@ fn what_comes_late_is_told_and_changes_nothing() {
         (view.spawn_seq(), format!("{:?}", view.value("CurrentState").unwrap()))
     };
     assert_eq!(state(&talk), (1, "Unsigned(2100)".to_owned()));
-    // The view goes, and its id goes to another object.
+    // The view is deleted, and its id is reused for another object.
     talk.server(&["01000101000300"]);
     talk.late(5, &[&update("03")]);
     talk.server(&[&DOOR.replacen("0101cdab", "0109cdab", 1)]);
@@ -424,16 +424,16 @@ fn what_comes_late_is_told_and_changes_nothing() {
     talk.late(6, &["010001020003000400"]);
     assert_eq!(state(&talk), (9, "Unsigned(2100)".to_owned()));
     talk.server(&[&update("03")]);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
-    warning: packet 4: stale: it came late; what is known of view 3 is newer and is kept
-    warning: packet 6: stale: it came late; what is known of view 3 is newer and is kept
-    warning: packet 8: stale: it came late; what is known of view 3 is newer and is kept
-    warning: packet 9: stale: it came late; what is known of view 3 is newer and is kept
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
+    warning: packet 4: stale: the packet was late; newer information about view 3 is kept
+    warning: packet 6: stale: the packet was late; newer information about view 3 is kept
+    warning: packet 8: stale: the packet was late; newer information about view 3 is kept
+    warning: packet 9: stale: the packet was late; newer information about view 3 is kept
     ");
 }
 
 #[test]
-fn sections_that_nobody_can_read_are_told_alike_by_all() {
+fn all_commands_report_undecodable_sections_alike() {
     let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let mut all = Vec::new();
@@ -446,7 +446,7 @@ fn sections_that_nobody_can_read_are_told_alike_by_all() {
         (Side::Client, &[&[5, 2, 12, 0, 0]]),
         (Side::Server, &[&[3, 7, 0, 1, 0, 0, 0]]),
         (Side::Server, &[&[3, 1, 0, 0x0c, 0xfe, 0xfe, 4, 0xcd, 0xab, 1, 1, 0xff, 6, 0]]),
-        // A mask that the class does not have.
+        // The class does not have this mask.
         (Side::Server, &[&door[..door.len() - 2], &[3, 0, 0x80, 0, 0, 0]]),
     ] {
         let bytes = around(&sections.concat());
@@ -454,45 +454,45 @@ fn sections_that_nobody_can_read_are_told_alike_by_all() {
             CodecOptions { from, keys: &keys, definitions: &definitions, limits: &limits };
         let remarks = Codec::named("mxo.packet").unwrap().remarks(&bytes, &options);
         let mut talk = Talk::new();
-        let said = talk.views.take(from, &bytes, None).unwrap();
-        let problems = said.iter().filter(|note| note.kind == NoteKind::Problem).count();
+        let notes = talk.views.take(from, &bytes, None).unwrap();
+        let problems = notes.iter().filter(|note| note.kind == NoteKind::Problem).count();
         assert_eq!(problems, remarks.iter().filter(|remark| remark.is_problem).count());
-        assert_eq!((said.len(), remarks.len()), (1, 1), "{said:?} {remarks:?}");
-        all.push(format!("{problems} {} | {}", said[0].text, remarks[0].text));
-        // Once is enough.
+        assert_eq!((notes.len(), remarks.len()), (1, 1), "{notes:?} {remarks:?}");
+        all.push(format!("{problems} {} | {}", notes[0].text, remarks[0].text));
+        // The same reason is reported once.
         assert_eq!(talk.views.take(from, &bytes, None).unwrap().len(), 0);
     }
     insta::assert_snapshot!(all.join("\n"), @r"
-    0 1 byte behind the last section, all zero | 1 byte behind the last section, all zero
-    1 3 bytes behind the last section are not read: they begin with 0, which is no MPM id that is known | 3 bytes behind the last section are not read: they begin with 0, which is no MPM id that is known
-    1 3 bytes behind the last section are not read: they begin with 9, which is no MPM id that is known | 3 bytes behind the last section are not read: they begin with 9, which is no MPM id that is known
-    1 MPM id 9 is not known, so the packet is not read: 3 bytes | MPM id 9 is not known, so the packet is not read: 3 bytes
-    1 MPM id 5 of a server is not known, so the packet is not read: 5 bytes | MPM id 5 of a server is not known, so the packet is not read: 5 bytes
-    0 a section 5, whose layout is not known, is kept as bytes: 5 bytes | a section 5, whose layout is not known, is kept as bytes: 5 bytes
-    1 view 7 is not known, so the rest of the packet is not read: it was created before the capture or in a packet that is missing | objects: view 7 is not known: its rest is kept as bytes
-    1 goobj 65278 has no known class, so the rest of the packet is not read; give its table with --data | objects: goobj 65278 has no known class: its rest is kept as bytes; give its table with --data
-    1 an update of view 3, read as class door364 (built in), has a block of unknown layout; the rest of the packet is not read | objects: an update of view 3 has a block of unknown layout: its rest is kept as bytes
+    0 1 byte after the last section, all zero | 1 byte after the last section, all zero
+    1 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM id | 3 bytes after the last section are not decoded: they start with 0, which is not a known MPM id
+    1 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM id | 3 bytes after the last section are not decoded: they start with 9, which is not a known MPM id
+    1 MPM id 9 is unknown, so the packet is not decoded: 3 bytes | MPM id 9 is unknown, so the packet is not decoded: 3 bytes
+    1 MPM id 5 of a server is unknown, so the packet is not decoded: 5 bytes | MPM id 5 of a server is unknown, so the packet is not decoded: 5 bytes
+    0 section 5 is kept as bytes, because its layout is unknown: 5 bytes | section 5 is kept as bytes, because its layout is unknown: 5 bytes
+    1 view 7 is unknown, so the rest of the packet is not decoded: it was created before the capture or in a missing packet | objects: view 7 is unknown: the rest is kept as bytes
+    1 goobj 65278 has no known class, so the rest of the packet is not decoded; give its table with --data | objects: goobj 65278 has no known class: the rest is kept as bytes; give its table with --data
+    1 an update of view 3, decoded as class door364 (built in), has a block of unknown layout, so the rest of the packet is not decoded | objects: an update of view 3 has a block of unknown layout: the rest is kept as bytes
     ");
 }
 
 #[test]
-fn damaged_rpc_lists_cost_nothing_in_front_of_them() {
+fn damaged_rpc_lists_leave_earlier_sections_intact() {
     let door = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let bytes = around(&[&door[..], &[4, 1, 0]].concat());
-    // It is told of every packet.
+    // Here it is reported for every packet.
     let mut talk = Talk::new();
     for _ in 0..2 {
-        let said = talk.views.take(Side::Server, &bytes, Some(7)).unwrap();
-        assert_eq!((said.len(), said[0].kind), (1, NoteKind::Problem));
-        insta::allow_duplicates! { insta::assert_snapshot!(said[0].text, @"packet 7: RPC lists that cannot be read are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
+        let notes = talk.views.take(Side::Server, &bytes, Some(7)).unwrap();
+        assert_eq!((notes.len(), notes[0].kind), (1, NoteKind::Problem));
+        insta::allow_duplicates! { insta::assert_snapshot!(notes[0].text, @"packet 7: undecodable RPC lists are kept as bytes, 3 bytes: lists[0].firstSeq at byte 1: wanted 2 bytes, found 1"); }
         assert!(talk.views.replica().view(3).is_some());
     }
-    // What is shown is what was there.
+    // The output shows the bytes as they were.
     through("mxo.packet", Side::Server, &bytes).unwrap();
 }
 
 #[test]
-fn a_class_that_does_not_fit_is_named_with_its_file() {
+fn a_class_that_does_not_fit_is_reported_with_its_file() {
     let table = "worldwire-mxo-objects 1\nclass lamp\n  create:\n    Lit bool\n  update plain:\n\
                  \x20   Lit\n\ngoobj 415 lamp\n";
     let mut definitions = Definitions::built_in();
@@ -502,15 +502,15 @@ fn a_class_that_does_not_fit_is_named_with_its_file() {
     talk.server(&[DOOR]);
     talk.server(&["01000c9f0101cdab010101030000", "0300020000"]);
     talk.server(&[&update("03")]);
-    insta::assert_snapshot!(talk.said.join("\n"), @r"
+    insta::assert_snapshot!(talk.notes.join("\n"), @r"
     error: operations[0].create.properties at byte 10: wanted presence bits of properties that the class has, found byte 2 of them; goobj 415 is read as class lamp (mine.objects)
-    problem: packet 2: an update of view 3, read as class lamp (mine.objects), has a block of unknown layout; the rest of the packet is not read
+    problem: packet 2: an update of view 3, decoded as class lamp (mine.objects), has a block of unknown layout, so the rest of the packet is not decoded
     error: operations[0].update.properties at byte 4: wanted presence bits of properties that the class has, found byte 2 of them; view 3 is read as class lamp (mine.objects)
     ");
 }
 
 #[test]
-fn a_section_has_one_shape_in_a_packet_and_by_itself() {
+fn a_section_looks_the_same_in_a_packet_and_alone() {
     let section = parse_hex(&format!("03{DOOR}0000")).unwrap();
     let (keys, definitions, limits) = (Keys::default(), Definitions::built_in(), Limits::DEFAULT);
     let from = Side::Server;
@@ -534,7 +534,7 @@ fn hex_of(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_filter_finds_every_packet_about_a_view() {
+fn filters_find_every_packet_about_a_view() {
     let definitions = Definitions::built_in();
     let filter = Filter::parse("view == 3").unwrap();
     assert!(filter.unknown_fields(&definitions).is_empty());

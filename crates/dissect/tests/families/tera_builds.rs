@@ -1,5 +1,5 @@
-//! The sample of TERA as another build would say it: shuffled opcodes, other layouts, counters that
-//! no list names.
+//! The TERA sample as another build would send it: with other opcodes and layouts, and with
+//! counters that no list names.
 
 use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::{Limits, Side, Tree};
@@ -18,7 +18,7 @@ use worldwire_tera::schema::{Definition, FileName, ParseOptions};
 const SAMPLE: &[u8] = include_bytes!("../../../../samples/tera-login.pcapng");
 const REVISION: u32 = 999_001;
 
-/// Everything in `samples/tera`.
+/// All files in `samples/tera`.
 fn library() -> Library {
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../samples/tera");
     let mut files = Vec::new();
@@ -63,7 +63,7 @@ fn opcode(message: &[u8]) -> u16 {
     Header::peek(message).unwrap().unwrap().opcode
 }
 
-/// Another opcode for each, but for the two that are the same in every build.
+/// Another opcode for each message, except the two that are the same in every build.
 fn shuffled(opcode: u16) -> u16 {
     match opcode {
         19_900 | 19_901 => opcode,
@@ -71,7 +71,7 @@ fn shuffled(opcode: u16) -> u16 {
     }
 }
 
-/// A message of the new build: three layouts have a field more.
+/// A message of the new build, in which three layouts have an additional field.
 fn renewed(packets: &Packets, message: &[u8]) -> Vec<u8> {
     const CHANGED: [(&str, &str); 3] = [
         ("C_CHAT", "uint32 added\nuint32 channel\nstring message\n"),
@@ -100,7 +100,7 @@ fn renewed(packets: &Packets, message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_map_of_a_new_build_is_carried_over() {
+fn maps_are_carried_over_to_a_new_build() {
     let library = library();
     let packets = packets(&library);
     let mut carry = Carry::new(&packets);
@@ -146,7 +146,7 @@ fn counters_are_found_without_a_list() {
     assert!(!findings.iter().any(misfit), "{findings:?}");
 }
 
-/// What a dissection says of the skills in the sample, without a list of counters.
+/// The items about skills when the sample is dissected without an integrity list.
 fn skills(revisions: &str) -> Vec<String> {
     let mut definitions = Definitions::built_in();
     let map = include_str!("../../../../samples/tera/map/protocol.999001.map");
@@ -169,7 +169,7 @@ fn skills(revisions: &str) -> Vec<String> {
         let mut name = String::new();
         item.push_name(&mut name);
         if let Some(note) = item.note().filter(|note| note.kind == NoteKind::Warning) {
-            out.push(note.text.split(':').next().unwrap().to_owned());
+            out.push(note.text.split([':', ';']).next().unwrap().to_owned());
         } else if name == "tera.C_START_SKILL" {
             let tree = item.tree(Tree::new(), &limits);
             let has = |path: &str| tree.find(path).is_some();
@@ -177,21 +177,21 @@ fn skills(revisions: &str) -> Vec<String> {
             out.push(format!("counter {counter}, trailing {rest}"));
         }
     };
-    let mut told = Vec::new();
-    dissection.run(&show, &mut told, |_| ());
-    told
+    let mut notes = Vec::new();
+    dissection.run(&show, &mut notes, |_| ());
+    notes
 }
 
 #[test]
-fn one_counter_is_no_evidence() {
+fn one_counter_is_not_evidence() {
     let plain = "counter false, trailing true";
     let sealed = "counter true, trailing false";
-    let told = skills(r#"{"999001": "98"}"#);
+    let notes = skills(r#"{"999001": "98"}"#);
     let hint = "C_START_SKILL is 8 bytes longer than its definition";
-    let found = "messages of the client have counter and checksum, and no list names them";
-    assert_eq!(told[..4], [hint, plain, found, sealed], "{told:?}");
-    assert!(told[4..].iter().all(|one| one == sealed), "{told:?}");
-    // A client of patch 91 has none.
-    let told = skills(r#"{"999001": "91"}"#);
-    assert!(told.len() > 1 && told.iter().all(|one| one == plain), "{told:?}");
+    let found = "client messages have counters and checksums that no integrity list names";
+    assert_eq!(notes[..4], [hint, plain, found, sealed], "{notes:?}");
+    assert!(notes[4..].iter().all(|one| one == sealed), "{notes:?}");
+    // A client of patch 91 sends no counters.
+    let notes = skills(r#"{"999001": "91"}"#);
+    assert!(notes.len() > 1 && notes.iter().all(|one| one == plain), "{notes:?}");
 }

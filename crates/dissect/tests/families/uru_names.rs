@@ -1,4 +1,4 @@
-//! Every name that a net message can show is one that filters know.
+//! Filters know every name that a net message can show.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use worldwire_dissect::filter::Filter;
 use worldwire_dissect::{Codec, CodecOptions, Definitions, Keys};
 use worldwire_uru::net_message::NetMessage;
 
-/// The names below a node, each quoted.
+/// Adds the names of a node's descendants, each in quotes.
 fn names(node: NodeRef<'_, '_>, all: &mut BTreeSet<String>) {
     for child in node.children() {
         if !child.name().is_empty() {

@@ -1,11 +1,12 @@
-//! The connection machine of the toy: the contract of `worldwire_core::connection` in four roles.
+//! The toy's connection machine, which fulfils the contract of `worldwire_core::connection` in four
+//! roles.
 //!
-//! Over TCP the server says hello with the number of the session; behind it come frames, a `u16`
-//! length and a message. Over UDP every datagram is a message behind a header: two letters, the
-//! session and a number. The message is "encrypted" with a key that was agreed upon over TCP.
+//! Over TCP, the server's hello names the session. Frames follow: a `u16` length and a message.
+//! Over UDP, every datagram has a header with two letters, the session and a number, followed by a
+//! message. The message is "encrypted" with a key that was agreed over TCP.
 //!
-//! What a relay leaves alone goes on as the same bytes. Over UDP that ends with the first message
-//! of its own: the numbers behind it are higher by one.
+//! A relay forwards unchanged messages as the same bytes. Over UDP this ends once the relay injects
+//! a message, because all later numbers are then higher.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -20,32 +21,32 @@ use worldwire_core::{Error, Reader, Result, Side, Writer};
 use crate::frame::{HEADER, LETTERS, MAGIC, Numbers, apply, frame, hello, key_in};
 use crate::message::{Channel, Message};
 
-/// How many datagrams wait for the key.
+/// How many datagrams can wait for the key.
 const MAX_WAITING: usize = 256;
 /// How long a client waits for the hello.
 const SETUP: Duration = Duration::from_secs(10);
 
-/// Who a connection is.
+/// The role of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Plays this side.
+    /// Is this side.
     Plays(Side),
-    /// Watches.
+    /// Watches both sides.
     Observer,
-    /// Stands between.
+    /// Stands between the two sides.
     Relay,
 }
 
-/// What only connections of the toy report.
+/// Events that only the toy's connections report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A datagram that came before, and is passed over.
+    /// A repeated datagram, which is ignored.
     Repeated(Side),
-    /// The key of a session's datagrams was said (over TCP).
+    /// The key for a session's datagrams, as sent over TCP.
     Key(u32, [u8; 4]),
 }
 
-/// What a piece is.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// The server's hello.
@@ -55,7 +56,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Bytes that stand in front of it.
+    /// How many bytes precede the message.
     fn head(self) -> usize {
         match self {
             Self::Hello => 0,
@@ -68,13 +69,13 @@ impl Unit {
 /// The hello, or a message.
 #[derive(Clone, Debug)]
 pub struct Received<'c> {
-    /// Who sent it.
+    /// The sender.
     pub side: Side,
-    /// What it is.
+    /// The kind of piece.
     pub unit: Unit,
     /// The message, decrypted.
     pub bytes: &'c [u8],
-    /// Where its first byte stands, what is in front of the message included.
+    /// The stream position of the piece, including the bytes that precede the message.
     pub offset: u64,
 }
 
@@ -96,7 +97,7 @@ impl<'c> Piece<'c> for Received<'c> {
     }
 }
 
-/// A piece that is not reported yet, or not decided about.
+/// A piece that was not reported or decided on yet.
 #[derive(Clone, Debug)]
 struct Unread {
     side: Side,
@@ -104,28 +105,28 @@ struct Unread {
     located: Located,
 }
 
-/// A connection of the toy.
+/// A connection in any role.
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
     streams: [Stream; 2],
-    /// Datagrams that are not read yet, or cannot be without the key.
+    /// Datagrams that are not read yet, perhaps because the key is missing.
     waiting: VecDeque<(Side, Vec<u8>)>,
     events: VecDeque<Event<Unread, News>>,
 }
 
-/// What a side sends, as far as it is read.
+/// One side's stream.
 #[derive(Debug, Default)]
 struct Stream {
     incoming: Incoming,
     seen: Numbers,
-    /// Where reading stopped at a gap.
+    /// Where a gap stopped reading, if it did.
     searching: Option<u64>,
     is_lost: bool,
     is_ended: bool,
 }
 
-/// The half that sends.
+/// The sending half.
 #[derive(Debug)]
 pub struct Sender {
     role: Role,
@@ -157,7 +158,7 @@ struct Passage {
 }
 
 impl Connection {
-    /// A TCP connection; a server's hello names this session.
+    /// A TCP connection. A server's hello names this session.
     pub fn stream(role: Role, session: u32, bounds: Bounds) -> Self {
         let mut connection = Self::new(role, Channel::Stream, bounds);
         let sender = &mut connection.sender;
@@ -173,7 +174,7 @@ impl Connection {
         connection
     }
 
-    /// Datagrams of a session; observers and relays may learn the key later.
+    /// The datagrams of a session. Observers and relays can be given the key later.
     pub fn datagrams(role: Role, session: Option<(u32, [u8; 4])>, bounds: Bounds) -> Self {
         let mut connection = Self::new(role, Channel::Steps, bounds);
         connection.sender.session = session.map(|(session, _)| session);
@@ -200,13 +201,13 @@ impl Connection {
         }
     }
 
-    /// The session whose key is needed.
+    /// The session whose key is missing.
     pub fn waits_for(&self) -> Option<u32> {
         let waits = !self.waiting.is_empty() && self.sender.key.is_none();
         self.sender.session.filter(|_| waits)
     }
 
-    /// Takes the key of the session.
+    /// Sets the key of the session.
     pub fn set_key(&mut self, key: [u8; 4]) {
         self.sender.key = Some(key);
     }
@@ -240,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// The rules were broken.
+    /// Reports a protocol violation.
     fn fault(&mut self, side: Side, error: Error) {
         let is_limit = matches!(error.kind(), worldwire_core::ErrorKind::Limit { .. });
         self.events.push_back(Event::Fault { side, error });
@@ -252,7 +253,7 @@ impl Connection {
         self.streams[side.index()].is_lost = self.sender.channel == Channel::Stream;
     }
 
-    /// Reads the next unit of a stream; false when nothing happened.
+    /// Reads the next piece of a stream. Returns false if there is none.
     fn advance(&mut self, side: Side) -> bool {
         let is_datagrams = self.sender.channel == Channel::Steps;
         if self.is_paused(side) && !is_datagrams {
@@ -310,7 +311,7 @@ impl Connection {
         true
     }
 
-    /// Reads a datagram that waits; false when there is none, or no key.
+    /// Reads a waiting datagram. Returns false if there is none, or no key.
     fn next_datagram(&mut self) -> bool {
         let Some(key) = self.sender.key else { return false };
         let next = self.waiting.iter().position(|(side, _)| !self.is_paused(*side));
@@ -330,7 +331,7 @@ impl Connection {
         true
     }
 
-    /// A datagram came.
+    /// Takes a datagram.
     fn datagram(&mut self, side: Side, datagram: &[u8]) {
         let stream = &mut self.streams[side.index()];
         let at = stream.incoming.end();
@@ -361,7 +362,7 @@ impl Connection {
         }
     }
 
-    /// Bytes are missing.
+    /// Handles missing bytes.
     fn gap(&mut self, side: Side, length: u64) {
         while self.advance(side) {}
         let stream = &mut self.streams[side.index()];
@@ -377,14 +378,14 @@ impl Connection {
         stream.incoming.skip(length);
         if self.sender.channel == Channel::Stream {
             stream.searching.get_or_insert(from);
-            // The hello may be what is missing.
+            // The missing bytes may include the hello.
             if side == Side::Server {
                 self.sender.session.get_or_insert(0);
             }
         }
     }
 
-    /// Streams that have ended are over.
+    /// Closes the connection once both streams have ended.
     fn finish(&mut self) {
         if self.sender.closing.is_closed() {
             return;
@@ -533,7 +534,7 @@ impl Sender {
         self.timers.stop_all();
     }
 
-    /// Queues what was sent before the hello.
+    /// Queues messages that were sent before the hello.
     fn release(&mut self) {
         for way in &mut self.ways {
             while let Some(message) = way.out.release() {

@@ -1,4 +1,5 @@
-//! Captures of the toy: text and JSON, whatever the threads and batches are; filters; codecs; keys.
+//! Dissects captures of the toy, with any number of threads and any batch size. Also tests its
+//! filters, codecs and keys.
 
 use worldwire_core::json::{Json, Style, json};
 use worldwire_core::text::TextStyle;
@@ -12,7 +13,7 @@ use crate::family::families;
 use crate::message::{Channel, Message};
 use crate::talk::{Order, packets, push};
 
-/// All that is shown of a capture: text and JSON lines.
+/// All output for a capture: text and JSON lines.
 fn shown(packets: &[Vec<u8>], batch: usize, threads: usize, keys: Keys) -> (String, Summary) {
     let definitions = Definitions::built_in_for(families());
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -39,7 +40,7 @@ fn shown(packets: &[Vec<u8>], batch: usize, threads: usize, keys: Keys) -> (Stri
 }
 
 #[test]
-fn both_connections_are_read_whatever_the_threads_and_batches_are() {
+fn threads_and_batches_do_not_change_the_output() {
     for order in [Order::StreamFirst, Order::DatagramsFirst] {
         let packets = packets(7, order);
         let (whole, summary) = shown(&packets, usize::MAX, 1, Keys::none());
@@ -60,7 +61,7 @@ fn many_sessions_learn_their_keys_in_the_order_of_the_capture() {
     let mut rest: Vec<_> = (0..60)
         .map(|session| packets(session, orders[usize::from(session) % 2]).into_iter())
         .collect();
-    // Packets of all sessions, mixed.
+    // Packets of all sessions, interleaved.
     let mut sampler = Sampler::new(5);
     let mut mixed = Vec::new();
     while !rest.is_empty() {
@@ -79,7 +80,7 @@ fn many_sessions_learn_their_keys_in_the_order_of_the_capture() {
 }
 
 #[test]
-fn without_a_key_it_is_said_and_a_key_file_helps() {
+fn a_missing_key_is_reported_and_a_key_file_helps() {
     let packets: Vec<Vec<u8>> = packets(7, Order::DatagramsFirst).drain(..3).collect();
     let (text, summary) = shown(&packets, usize::MAX, 1, Keys::none());
     assert_eq!((summary.messages, summary.problems), (0, 1));
@@ -110,12 +111,12 @@ fn items_can_be_collected_as_values() {
     let of_udp = items.iter().filter(|(stream, ..)| *stream == 0);
     let names: Vec<&str> = of_udp.map(|(_, _, name)| name.as_str()).collect();
     assert_eq!(names, ["opened", "step.Step", "step.Moved", "step.Step"]);
-    let door = items.iter().position(|(.., name)| name == "toy.SideDoor").unwrap();
-    assert_eq!(items[door + 1].2, "step.Step", "it is read right behind its key");
+    let door = items.iter().position(|(.., name)| name == "toy.DatagramKey").unwrap();
+    assert_eq!(items[door + 1].2, "step.Step", "it is read right after its key");
 }
 
 #[test]
-fn filters_know_its_names() {
+fn filters_know_the_names_of_the_toy() {
     let definitions = Definitions::built_in_for(families());
     for good in ["toy.Say and text == \"x\"", "Step and x < 0", "Parcel and content.label == \"b\""]
     {
@@ -134,8 +135,8 @@ fn filters_know_its_names() {
 #[test]
 fn codecs_decode_and_encode_by_name() {
     let mut definitions = Definitions::built_in_for(families());
-    let said = definitions.add([("more.toy", "flag 4 Heavy")]);
-    assert_eq!(said, Some(Vec::new()));
+    let diagnostics = definitions.add([("more.toy", "flag 4 Heavy")]);
+    assert_eq!(diagnostics, Some(Vec::new()));
     assert!(definitions.may_be_in("more.toy"));
     assert_eq!(definitions.add([("bad.toy", "flog")]).unwrap().len(), 1);
     let (keys, limits) = (Keys::none(), Limits::DEFAULT);

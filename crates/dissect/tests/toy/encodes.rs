@@ -1,4 +1,4 @@
-//! The JSON of every item encodes back to its bytes, whatever the family.
+//! The JSON of every item encodes to the item's bytes, in every family.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use worldwire_dissect::{Definitions, Dissection, Item, Keys, Options, Scratch};
 use crate::family::families;
 use crate::talk::{Order, packets, push};
 
-/// A capture, and what opens it.
+/// A capture with its keys and definitions.
 pub struct Sample {
     pub family: &'static str,
     pub capture: &'static [u8],
     pub keys: Option<&'static str>,
     pub data: &'static [(&'static str, &'static str)],
-    /// What cannot be encoded: steps of setup that follow from keys and random numbers.
+    /// Setup steps that cannot be encoded, because they follow from keys and random numbers.
     pub not_encoded: &'static [&'static str],
-    /// Its conversations are UDP, and its relay cannot send messages of its own.
+    /// Whether its conversations are UDP, and its relay cannot inject messages.
     pub is_udp: bool,
 }
 
@@ -134,7 +134,7 @@ impl Sample {
     }
 }
 
-/// The JSON that stands under `fields` of an item's line.
+/// The value of `fields` in an item's JSON line.
 pub fn fields(item: &Item<'_>, limits: &Limits) -> Json {
     let tree = item.message().unwrap().tree(Tree::new(), limits);
     assert!(tree.error().is_none(), "{:?}", tree.error());
@@ -154,8 +154,8 @@ pub fn fields(item: &Item<'_>, limits: &Limits) -> Json {
     serde_json::from_str(&json).unwrap()
 }
 
-/// Encodes every item of a capture again: how many were, and the names of those that cannot be,
-/// with the reason.
+/// Encodes every item of a capture. Returns how many were encoded, and the names of the others with
+/// the reason.
 fn encode_all(
     packets: &[Vec<u8>],
     keys: Keys,

@@ -1,4 +1,4 @@
-//! The toy as a family of dissection: what a family has in `crates/dissect/src/FAMILY`.
+//! The toy as a family of dissection, as in `crates/dissect/src/FAMILY`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use worldwire_core::{
 use worldwire_dissect::{
     Codec, CodecOptions, Definitions, Emit, Fact, Facts, Families, Family, Interpreter, Keys,
     Message as ItemMessage, MessageNames, Opening, RelaySession, Session, Shape, Start, Verdict,
-    Watched, no_remarks, read_opening,
+    Vocabulary, Watched, no_remarks, read_opening,
 };
 
 use crate::connection::{Connection, News, Received, Role, Unit};
@@ -19,17 +19,17 @@ use crate::message::{
     Channel, ClientMessage, ClientStep, Message, ParcelFlags, ServerMessage, ServerStep, names,
 };
 
-/// The toy: its keys are [`StepKeys`], its definitions [`ParcelFlags`].
+/// The toy. Keys are [`StepKeys`]; definitions are [`ParcelFlags`].
 #[derive(Clone, Copy, Debug)]
 pub struct Toy;
 
-/// The standard families and the toy: the one line of the registry.
+/// The built-in families and the toy, in place of a line in the registry.
 static ALL: std::sync::LazyLock<Vec<&'static dyn Family>> =
     std::sync::LazyLock::new(|| Families::standard().iter().chain([&Toy as &dyn Family]).collect());
 
-/// All families, the toy included.
+/// All families, including the toy.
 pub fn families() -> Families {
-    Families::of(&ALL)
+    Families::new(&ALL)
 }
 
 /// Keys of datagrams, by session.
@@ -39,6 +39,10 @@ pub struct StepKeys(pub Vec<(u32, [u8; 4])>);
 impl Family for Toy {
     fn name(&self) -> &'static str {
         "toy"
+    }
+
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
     }
 
     fn speaks_datagrams(&self) -> bool {
@@ -82,30 +86,6 @@ impl Family for Toy {
         CODECS
     }
 
-    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
-        let flags = definitions.get_ref::<ParcelFlags>();
-        let inner = ["bytes", "flags", "label", "class", "hand", "text"];
-        let inner = || inner.into_iter().filter(|_| flags.is_some()).collect::<Vec<_>>();
-        let tables = [Channel::Stream, Channel::Steps].into_iter().flat_map(|channel| {
-            Side::BOTH.into_iter().flat_map(move |side| {
-                let row = move |info: &MessageInfo| (name(channel), info.name, (info.fields)());
-                table(channel, side).iter().map(row)
-            })
-        });
-        let hello = ("setup", "Hello", vec!["session"]);
-        let rows = tables.map(|(channel, name, fields)| {
-            (channel, name, fields.into_iter().map(|field| field.name).collect())
-        });
-        rows.chain([hello])
-            .map(|(channel, name, fields)| MessageNames {
-                name: format!("{channel}.{name}"),
-                fields,
-                inner: inner(),
-                is_complete: true,
-            })
-            .collect()
-    }
-
     fn read_keys(&self, text: &str, keys: &mut Keys) -> Result<bool, Vec<String>> {
         let mut found = StepKeys::default();
         let mut faults = Vec::new();
@@ -142,7 +122,7 @@ impl Family for Toy {
     ) -> Option<Vec<Diagnostic>> {
         let mut own = files.iter().filter(|(name, _)| self.may_define(name)).peekable();
         own.peek()?;
-        let mut said = Vec::new();
+        let mut diagnostics = Vec::new();
         let mut names: Vec<(i64, Box<str>)> = Vec::new();
         for (file, bytes) in own {
             let text = String::from_utf8_lossy(bytes);
@@ -151,7 +131,7 @@ impl Family for Toy {
                 Some((bit, name)) if bit.parse::<u8>().is_ok() => {
                     names.push((bit.parse().unwrap_or(0), name.into()));
                 }
-                _ => said.push(source.error(0..text.len(), "wanted `flag NUMBER NAME`")),
+                _ => diagnostics.push(source.error(0..text.len(), "wanted `flag NUMBER NAME`")),
             }
         }
         definitions.edit(|flags: &mut ParcelFlags| {
@@ -159,7 +139,33 @@ impl Family for Toy {
             let all: Vec<(i64, Box<str>)> = known.chain(names).collect();
             flags.0 = Names::from_pairs(all);
         });
-        Some(said)
+        Some(diagnostics)
+    }
+}
+
+impl Vocabulary for Toy {
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>> {
+        let flags = definitions.get_ref::<ParcelFlags>();
+        let inner = ["bytes", "flags", "label", "class", "hand", "text"];
+        let inner = || inner.into_iter().filter(|_| flags.is_some()).collect::<Vec<_>>();
+        let tables = [Channel::Stream, Channel::Steps].into_iter().flat_map(|channel| {
+            Side::BOTH.into_iter().flat_map(move |side| {
+                let row = move |info: &MessageInfo| (name(channel), info.name, (info.fields)());
+                table(channel, side).iter().map(row)
+            })
+        });
+        let hello = ("setup", "Hello", vec!["session"]);
+        let rows = tables.map(|(channel, name, fields)| {
+            (channel, name, fields.into_iter().map(|field| field.name).collect())
+        });
+        rows.chain([hello])
+            .map(|(channel, name, fields)| MessageNames {
+                name: format!("{channel}.{name}"),
+                fields,
+                inner: inner(),
+                is_complete: true,
+            })
+            .collect()
     }
 
     fn advice(&self) -> Option<&'static str> {
@@ -175,7 +181,7 @@ fn key_line(line: &str) -> Option<(u32, [u8; 4])> {
 
 fn watched(role: Role, start: &Start<'_>) -> Watched<Connection, Reading> {
     let bounds = Bounds::default();
-    // A key that the user gave is enough where one session was captured.
+    // With a single session in the capture, a key from the user suffices.
     let given = start.keys.get_ref::<StepKeys>().and_then(|keys| keys.0.first().copied());
     let connection = match start.datagrams {
         true => Connection::datagrams(role, given, bounds),
@@ -223,7 +229,7 @@ impl Interpreter<Connection> for Reading {
     }
 }
 
-/// A piece, with what opens its parcels.
+/// A piece, with the flags that open its parcels.
 #[derive(Debug)]
 struct ToyMessage<'i> {
     received: Received<'i>,

@@ -1,21 +1,21 @@
-//! What stands around messages: the hello, frames over TCP, and datagrams.
+//! The bytes around messages: the hello, frames over TCP, and headers of datagrams.
 
 use worldwire_core::{Error, Reader, Result, Side};
 
 use crate::message::{Channel, Message, ServerMessage};
 
-/// What a server says first.
+/// The server's first bytes.
 pub const MAGIC: [u8; 4] = *b"TOY1";
-/// What every datagram begins with.
+/// The first bytes of every datagram.
 pub const LETTERS: [u8; 2] = *b"TU";
-/// Bytes in front of a message in a datagram.
+/// The length of a datagram's header.
 pub const HEADER: usize = 8;
-/// Numbers of datagrams that came: the highest, and which of the 64 below it.
+/// The numbers of received datagrams: the highest, and which of the 64 below it.
 #[derive(Debug, Default)]
 pub struct Numbers(Option<(u16, u64)>);
 
 impl Numbers {
-    /// Whether a datagram has not come before. One that is very late counts as repeated.
+    /// Whether this is the first datagram of that number. A very late one counts as repeated.
     pub fn is_new(&mut self, number: u16) -> bool {
         let (highest, window) = self.0.unwrap_or_else(|| (number.wrapping_sub(1), 0));
         let ahead = number.wrapping_sub(highest);
@@ -31,12 +31,12 @@ impl Numbers {
     }
 }
 
-/// Encrypts and decrypts: no more than a toy.
+/// Encrypts or decrypts. A toy cipher.
 pub fn apply(key: [u8; 4], bytes: &mut [u8]) {
     bytes.iter_mut().zip(key.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
 }
 
-/// Reads a hello: the session, and how many bytes it took.
+/// Reads a hello. Returns the session and the length.
 pub fn hello(bytes: &[u8]) -> Result<(u32, usize)> {
     let mut reader = Reader::new(bytes);
     if reader.take_array()? != MAGIC {
@@ -45,7 +45,7 @@ pub fn hello(bytes: &[u8]) -> Result<(u32, usize)> {
     Ok((reader.u32("session")?, reader.position()))
 }
 
-/// Reads a frame, of one byte at least.
+/// Reads a frame of at least one byte.
 pub fn frame(bytes: &[u8]) -> Result<((), usize)> {
     let mut reader = Reader::new(bytes);
     let length = reader.u16("length")?;
@@ -56,11 +56,11 @@ pub fn frame(bytes: &[u8]) -> Result<((), usize)> {
     Ok(((), reader.position()))
 }
 
-/// The session and the key that a frame of a server names.
+/// The session and key in a server's frame.
 pub fn key_in(side: Side, frame: &[u8]) -> Option<(u32, [u8; 4])> {
     let mut reader = Reader::new(frame.get(2..).filter(|_| side == Side::Server)?);
     match Message::decode(Channel::Stream, side, &mut reader).ok()? {
-        Message::Server(ServerMessage::SideDoor(door)) => Some((door.session.0, door.key)),
+        Message::Server(ServerMessage::DatagramKey(door)) => Some((door.session.0, door.key)),
         _ => None,
     }
 }

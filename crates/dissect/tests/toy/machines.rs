@@ -1,4 +1,5 @@
-//! The toy's machine in a box: four roles, bad wires, and any list of operations.
+//! The toy's connections over a simulated wire: four roles, bad networks, and any list of
+//! operations.
 
 use std::time::Duration;
 
@@ -25,19 +26,19 @@ fn machine(role: Role, channel: Channel) -> Connection {
     }
 }
 
-/// The messages that reached each member, from each side.
-type Heard = std::collections::BTreeMap<Member, [Vec<Vec<u8>>; 2]>;
+/// The messages that each member received, by sender.
+type Inboxes = std::collections::BTreeMap<Member, [Vec<Vec<u8>>; 2]>;
 
-/// Runs a talk over a wire with all four roles; returns what was heard, and the pair.
+/// Runs a conversation in all four roles. Returns what each received, and the pair.
 fn play(
     channel: Channel,
     conditions: Conditions,
     messages: &[(Side, Message<'static>)],
-) -> (Heard, Pair<Connection>) {
+) -> (Inboxes, Pair<Connection>) {
     let [client, server] = Side::BOTH.map(|side| machine(Role::Plays(side), channel));
     let mut pair = Pair::relayed(client, machine(Role::Relay, channel), server, conditions)
         .watched_by(machine(Role::Observer, channel));
-    let mut heard = Heard::new();
+    let mut inboxes = Inboxes::new();
     for (side, message) in messages {
         let member = if *side == Side::Client { Member::Client } else { Member::Server };
         pair.member(member).unwrap().send(message).unwrap();
@@ -45,13 +46,13 @@ fn play(
             if let Event::Received(received) = &event
                 && matches!(received.unit, crate::connection::Unit::Message(_))
             {
-                let sides = heard.entry(member).or_default();
+                let sides = inboxes.entry(member).or_default();
                 sides[received.side.index()].push(received.bytes.to_vec());
             }
             assert!(!matches!(event, Event::Fault { .. }), "{member:?}: {event:?}");
         });
     }
-    (heard, pair)
+    (inboxes, pair)
 }
 
 fn bytes(messages: &[(Side, Message<'static>)], of: Side) -> Vec<Vec<u8>> {
@@ -60,17 +61,17 @@ fn bytes(messages: &[(Side, Message<'static>)], of: Side) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn all_roles_hear_the_same_over_cut_streams() {
-    let messages = talk::said(SESSION, KEY);
+fn all_roles_read_the_same_whatever_the_segments() {
+    let messages = talk::stream_messages(SESSION, KEY);
     for segment in [0, 1, 7] {
         let latency = Duration::from_millis(40);
         let conditions = Conditions { latency, segment, seed: 3, ..Conditions::default() };
-        let (heard, mut pair) = play(Channel::Stream, conditions, &messages);
+        let (inboxes, mut pair) = play(Channel::Stream, conditions, &messages);
         for side in Side::BOTH {
             let own = bytes(&messages, side);
             let other = if side == Side::Client { Member::Server } else { Member::Client };
             for member in [other, Member::Relay, Member::Observer] {
-                assert_eq!(heard[&member][side.index()], own, "{member:?}");
+                assert_eq!(inboxes[&member][side.index()], own, "{member:?}");
             }
         }
         assert_eq!(pair.written, pair.arrived, "the relay changes nothing");
@@ -81,7 +82,7 @@ fn all_roles_hear_the_same_over_cut_streams() {
 }
 
 #[test]
-fn datagrams_may_be_lost_late_or_repeated() {
+fn datagrams_can_be_lost_late_or_repeated() {
     let mut sampler = Sampler::new(1);
     let messages: Vec<(Side, Message<'static>)> = (0..400)
         .map(|number| {
@@ -98,21 +99,21 @@ fn datagrams_may_be_lost_late_or_repeated() {
         seed: 9,
         ..Conditions::default()
     };
-    let (heard, pair) = play(Channel::Steps, conditions, &messages);
+    let (inboxes, pair) = play(Channel::Steps, conditions, &messages);
     let sent = bytes(&messages, Side::Client);
-    let arrived = &heard[&Member::Server][Side::Client.index()];
+    let arrived = &inboxes[&Member::Server][Side::Client.index()];
     assert!(arrived.len() > 250 && arrived.len() < 400, "{}", arrived.len());
     let mut once = arrived.clone();
     once.sort();
     once.dedup();
     assert_eq!(once.len(), arrived.len(), "none is reported twice");
     assert!(arrived.iter().all(|message| sent.contains(message)));
-    assert_eq!(heard[&Member::Observer][0], sent, "the observer stands where they are written");
+    assert_eq!(inboxes[&Member::Observer][0], sent, "the observer sees them as they are written");
     assert!(!pair.server.is_closed());
 }
 
 #[test]
-fn a_client_does_not_wait_for_ever_and_an_observer_survives_gaps() {
+fn clients_time_out_and_observers_survive_gaps() {
     let mut client = machine(Role::Plays(Side::Client), Channel::Stream);
     client.timeout(client.poll_timeout().unwrap());
     let closed = client.poll_event();
@@ -142,7 +143,7 @@ fn a_relay_changes_drops_and_injects() {
     let datagrams = Conditions { datagrams: true, ..Conditions::default() };
     let mut pair = Pair::relayed(client, relay, server, datagrams);
     let step = |x| Message::ClientStep(Step { x, y: 0, why: Text::new("") }.into());
-    let mut heard = Vec::new();
+    let mut inboxes = Vec::new();
     for x in 0..4 {
         pair.client.send(&step(x)).unwrap();
         pair.settle(|member, event, sender| {
@@ -157,18 +158,18 @@ fn a_relay_changes_drops_and_injects() {
                     sender.inject(Side::Server, &step(21).to_bytes().unwrap()).unwrap();
                     assert!(sender.inject(Side::Client, &[1, 2]).is_err());
                 }
-                (Member::Server, _) => heard.push(received.bytes.to_vec()),
+                (Member::Server, _) => inboxes.push(received.bytes.to_vec()),
                 _ => {}
             }
         });
     }
     let mut wanted = [0, 20, 21, 3].map(|x| step(x).to_bytes().unwrap()).to_vec();
-    heard.sort();
+    inboxes.sort();
     wanted.sort();
-    assert_eq!(heard, wanted);
+    assert_eq!(inboxes, wanted);
 }
 
-/// Drives a machine of this role and channel through the operations that the bytes encode.
+/// Runs a machine of this role and channel through the operations that the bytes encode.
 fn operate(role: Role, channel: Channel, data: &[u8]) -> Seen {
     let mut held = Held::default();
     let mut command = |sender: &mut Sender, command: Command<'_>| {

@@ -1,16 +1,16 @@
-//! A made-up family, to prove that a new one is added by the recipe in CONTRIBUTING.md, and to show
-//! how. It stands in a test instead of a crate; everything else is as it would be.
+//! An invented family, which proves that the recipe in CONTRIBUTING.md works and shows how to
+//! follow it. It is part of a test rather than a crate; everything else is as for a real family.
 //!
-//! | file | where a real family has it |
+//! | file | place in a real family |
 //! | --- | --- |
 //! | `message.rs` | `crates/FAMILY/src/types`, `crates/FAMILY/src/message` |
 //! | `frame.rs`, `connection.rs` | `crates/FAMILY/src/frame.rs`, `crates/FAMILY/src/connection` |
 //! | `family.rs` | `crates/dissect/src/FAMILY` and the line in `registry.rs` |
-//! | `talk.rs` | `crates/worldwire/examples/samples`: a made-up capture |
+//! | `talk.rs` | `crates/worldwire/examples/samples`: a synthetic capture |
 //! | `dissects.rs`, `machines.rs`, `relays.rs`, `encodes.rs` | tests, which the standard families share |
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(missing_docs, unreachable_pub, reason = "a test is no library")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
+#![allow(missing_docs, unreachable_pub, reason = "a test is not a library")]
 
 mod connection;
 mod dissects;

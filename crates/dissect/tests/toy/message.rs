@@ -1,4 +1,4 @@
-//! The messages of the toy: what a family crate has in `types` and `message`.
+//! The toy's messages, as in a family crate's `types` and `message`.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ scalar! {
 }
 
 wire_flags! {
-    /// How something is meant.
+    /// The tone of a message.
     pub struct Moods(u8) {
         /// Loudly.
         Loud = 1,
@@ -24,7 +24,7 @@ wire_flags! {
     }
 }
 
-/// UTF-8 behind a count of one byte.
+/// UTF-8 after a one-byte count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text<'d>(Cow<'d, [u8]>);
 
@@ -64,7 +64,7 @@ impl<'d> Field<'d> for Text<'d> {
 
     fn sample(sampler: &mut Sampler) -> Self {
         let text = sampler.text(40);
-        // A count of one byte holds no more, wherever a character ends.
+        // A one-byte count limits the length. Cut at a character boundary.
         let end = (0..=text.len().min(255)).rfind(|end| text.is_char_boundary(*end));
         Self(text.get(..end.unwrap_or(0)).unwrap_or("").as_bytes().to_vec().into())
     }
@@ -75,43 +75,43 @@ impl<'d> Field<'d> for Text<'d> {
 }
 
 record! {
-    /// What most messages begin with.
+    /// The first fields of most messages.
     pub struct Head {
         moods "moods": Moods,
-        /// Who is meant.
+        /// The recipient.
         target "target": u16 where moods.contains(Moods::Private),
     }
 }
 
 classes! {
-    /// What a player does.
+    /// A player's action.
     pub enum Action<'a>: u8;
     named { 9 "Fly" in "Action" }
 
     /// Waves.
     1 Wave "Wave" in "Action" {
-        /// 0 is the left one.
+        /// 0 is the left hand.
         hand "hand": u8,
     }
 
-    /// Calls somebody.
+    /// Calls a player.
     2 Call<'a> "Call" in "Action" {
         text "text": Text<'a>,
     }
 }
 
 messages! {
-    /// What a client says over TCP.
+    /// Messages from a client over TCP.
     pub enum ClientMessage<'a>: "toy", Client;
     reserved { 9 "Mystery" }
 
-    /// Says something.
+    /// Chat.
     1 Say<'a> {
         ..head: Head,
         text "text": Text<'a>,
     }
 
-    /// Does something.
+    /// An action.
     2 Act<'a> {
         ..head: Head,
         action "action": Action<'a>,
@@ -119,32 +119,32 @@ messages! {
 }
 
 messages! {
-    /// What a server says over TCP.
+    /// Messages from a server over TCP.
     pub enum ServerMessage<'a>: "toy", Server;
 
-    /// Somebody said something.
+    /// A player's chat.
     1 Heard<'a> {
         who "who": u16,
         text "text": Text<'a>,
     }
 
-    /// The key of the datagrams of a session.
-    2 SideDoor {
+    /// The key for the datagrams of a session.
+    2 DatagramKey {
         session "session": SessionId,
         key "key": [u8; 4],
     }
 
-    /// Something in another format: flags that a definition file names, and a text.
+    /// Data in another format: flags that a definition file names, and a text.
     3 Parcel<'a> {
         content "content": Bytes32<'a, 256>,
     }
 }
 
 messages! {
-    /// What a client says in datagrams.
+    /// Messages from a client in datagrams.
     pub enum ClientStep<'a>: "step", Client;
 
-    /// Goes somewhere.
+    /// A step by this player.
     1 Step<'a> {
         x "x": i16,
         y "y": i16,
@@ -153,10 +153,10 @@ messages! {
 }
 
 messages! {
-    /// What a server says in datagrams.
+    /// Messages from a server in datagrams.
     pub enum ServerStep: "step", Server;
 
-    /// Somebody went somewhere.
+    /// A step by another player.
     1 Moved {
         who "who": u16,
         x "x": i16,
@@ -167,19 +167,19 @@ messages! {
 /// A message of any of the four tables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message<'a> {
-    /// Of a client over TCP.
+    /// From a client over TCP.
     Client(ClientMessage<'a>),
-    /// Of a server over TCP.
+    /// From a server over TCP.
     Server(ServerMessage<'a>),
-    /// Of a client in a datagram.
+    /// From a client in a datagram.
     ClientStep(ClientStep<'a>),
-    /// Of a server in a datagram.
+    /// From a server in a datagram.
     ServerStep(ServerStep),
-    /// One that is in no table.
+    /// A message with an unknown number.
     Unknown(u8, Cow<'a, [u8]>),
 }
 
-/// Which connection a message belongs to: TCP, or datagrams.
+/// The kind of connection: TCP or UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
     /// TCP.
@@ -189,8 +189,8 @@ pub enum Channel {
 }
 
 impl<'a> Message<'a> {
-    /// Reads the number and the message behind it. The fields of every message are below
-    /// `fields`, where filters and JSON lines find them.
+    /// Reads the number and the message after it. The fields of every message are below `fields`,
+    /// where filters and JSON lines find them.
     pub fn decode<'n, T: Trace<'n>>(
         channel: Channel,
         side: Side,
@@ -219,7 +219,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// The number and the fields, as they are on the wire.
+    /// The number and the fields in wire format.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         let number = |number: u32| u8::try_from(number).unwrap_or(u8::MAX);
@@ -272,7 +272,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Makes one up that this side sends.
+    /// A random message that this side sends.
     pub fn sample(channel: Channel, side: Side, sampler: &mut Sampler) -> Self {
         let names = names(channel, side);
         let pick = usize::try_from(sampler.below(names.iter().count() as u64)).unwrap_or(0);
@@ -296,7 +296,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The names of the messages of a table.
+/// The names of a table's messages.
 pub fn names(channel: Channel, side: Side) -> &'static Names {
     match (channel, side) {
         (Channel::Stream, Side::Client) => ClientMessage::NAMES,
@@ -306,7 +306,7 @@ pub fn names(channel: Channel, side: Side) -> &'static Names {
     }
 }
 
-/// What users know of the flags in a parcel, and what opens one.
+/// The user's names for the flags in a parcel. Also opens parcels.
 #[derive(Clone, Debug)]
 pub struct ParcelFlags(pub Names);
 

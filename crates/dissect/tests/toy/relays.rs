@@ -1,5 +1,5 @@
-//! Relays of every family, driven as a proxy drives them: a whole recorded conversation goes
-//! through, unchanged or not.
+//! Drives relays of every family as a proxy would. A recorded conversation passes through,
+//! unchanged or not.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::encodes::{SAMPLES, fields};
 use crate::family::families;
 use crate::talk::{self, Order};
 
-/// What each side wrote in a conversation, segment by segment.
+/// What each side wrote, by segment.
 type Recorded = Vec<(Side, Vec<u8>)>;
 
 /// The conversations of a capture.
@@ -43,18 +43,18 @@ fn recorded(packets: &[Vec<u8>]) -> Vec<Recorded> {
     all.into_values().collect()
 }
 
-/// What came out on each side, what each message was called, and what notes said.
+/// The output on each side, the names of messages, and the texts of notes.
 #[derive(Debug, Default, PartialEq)]
 struct Relayed {
     written: [Vec<u8>; 2],
-    /// The same, as it was written behind each input.
+    /// The same output, by the input that caused it.
     writes: Vec<Vec<(Side, Vec<u8>)>>,
     names: Vec<String>,
     notes: Vec<String>,
 }
 
-/// Puts a recorded conversation through a relay. `decide` sees the number of the message among
-/// messages, and what it is.
+/// Passes a recorded conversation through a relay. `decide` is given the index of each message and
+/// the item.
 fn relay(
     session: &mut dyn RelaySession,
     recorded: &Recorded,
@@ -117,13 +117,13 @@ fn joined(recorded: &Recorded) -> [Vec<u8>; 2] {
     })
 }
 
-/// A relay of a family, and its conversations as a test puts them through.
+/// The relays of a family, and the conversations to pass through them.
 struct Relays {
     family: &'static str,
     keys: Keys,
     definitions: Definitions,
     conversations: Vec<(Recorded, bool)>,
-    /// Whether the relay can send messages of its own.
+    /// Whether the relay can inject messages.
     injects: bool,
 }
 
@@ -135,7 +135,7 @@ impl Relays {
         family.relay(&start, &mut |bytes| bytes.fill(7)).unwrap()
     }
 
-    /// Puts all conversations through.
+    /// Passes all conversations through relays.
     fn run(
         &self,
         mut decide: impl FnMut(usize, usize, &Item<'_>) -> Decision<'static>,
@@ -143,7 +143,7 @@ impl Relays {
         self.run_injecting(|conversation, number, item| (decide(conversation, number, item), None))
     }
 
-    /// The same; a message may be sent behind the input that brought one.
+    /// The same, with a chance to inject a message after each input that contained one.
     fn run_injecting(
         &self,
         mut decide: impl FnMut(usize, usize, &Item<'_>) -> (Decision<'static>, Option<(Side, Vec<u8>)>),
@@ -184,7 +184,7 @@ fn all() -> Vec<Relays> {
 }
 
 #[test]
-fn what_nobody_changes_goes_on_as_the_same_bytes() {
+fn unchanged_messages_are_forwarded_as_the_same_bytes() {
     for relays in all() {
         let relayed = relays.run(|_, _, _| Decision::AsIs);
         for (relayed, (recorded, _)) in relayed.iter().zip(&relays.conversations) {
@@ -196,7 +196,7 @@ fn what_nobody_changes_goes_on_as_the_same_bytes() {
     }
 }
 
-/// The messages that a side's end reads of what a relay wrote: the names of an observer's items.
+/// The messages that each end reads from a relay's output, as the names of an observer's items.
 fn read_by_ends(relays: &Relays, relayed: &[Relayed]) -> Vec<Vec<String>> {
     let family = families().named(relays.family).unwrap();
     let mut facts = Facts::default();
@@ -233,15 +233,15 @@ fn read_by_ends(relays: &Relays, relayed: &[Relayed]) -> Vec<Vec<String>> {
     read.collect()
 }
 
-/// The busiest conversation of a family, and four messages of it: one to change, one to drop, one
-/// in front of which another is injected.
+/// The busiest conversation of a family, and positions in it: a message to change, one to drop, and
+/// one before which another is injected.
 fn busiest(relayed: &[Relayed]) -> usize {
     let busiest = relayed.iter().enumerate().max_by_key(|(_, relayed)| relayed.names.len());
     busiest.map_or(0, |(index, _)| index)
 }
 
 #[test]
-fn a_message_is_changed_one_dropped_and_one_injected() {
+fn relays_change_drop_and_inject_messages() {
     for relays in all() {
         let before = relays.run(|_, _, _| Decision::AsIs);
         let busy = busiest(&before);
@@ -257,7 +257,7 @@ fn a_message_is_changed_one_dropped_and_one_injected() {
                 injected = Some(item.from);
                 return (Decision::Drop, None);
             }
-            // The first field that is a number gets another value.
+            // Changes the first field that is a number.
             let mut json = fields(item, &limits);
             let same = item.encode(&json).unwrap();
             assert_eq!(same, item.body());
@@ -277,7 +277,7 @@ fn a_message_is_changed_one_dropped_and_one_injected() {
             assert!(after[index].notes.is_empty(), "{:?}", after[index].notes);
             let mut wanted = before.names.clone();
             if index == busy {
-                // What was dropped is gone, and what stood before it comes twice.
+                // The dropped message is missing, and the injected one appears twice.
                 wanted.pop();
                 wanted.extend(wanted.last().cloned().filter(|_| relays.injects));
                 assert_ne!(after[index].written, before.written, "{}", relays.family);
@@ -292,7 +292,7 @@ fn a_message_is_changed_one_dropped_and_one_injected() {
     }
 }
 
-/// Changes a number somewhere in JSON, by one; false when there is none.
+/// Changes a number somewhere in JSON by one. Returns false if there is none.
 fn change(json: &mut Json) -> bool {
     match json {
         Json::Number(number) if number.as_u64().is_some_and(|it| (1..200).contains(&it)) => {
@@ -300,13 +300,13 @@ fn change(json: &mut Json) -> bool {
             true
         }
         Json::Object(fields) => {
-            // What says how the rest is laid out stays, and the numbers of datagrams.
+            // Keeps fields that determine the layout, and the numbers of datagrams.
             let structure = ["class", "count", "type", "opcode", "length", "sequence"];
             let own = fields.iter_mut().filter(|(name, _)| !structure.contains(name));
             if own.into_iter().any(|(_, value)| change(value)) {
                 return true;
             }
-            // Where all else is lists and bytes, the time is left.
+            // If everything else is lists and bytes, change the time.
             let time = fields.get_mut("time").filter(|time| time.as_u64().is_some());
             time.is_some_and(|time| {
                 *time = (time.as_u64().unwrap_or(0) ^ 1).into();

@@ -1,4 +1,4 @@
-//! A made-up conversation of the toy, as a capture has it.
+//! A synthetic conversation of the toy.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use worldwire_dissect::Dissection;
 
 use crate::connection::{Connection, Role};
 use crate::message::{
-    Act, Action, Call, Head, Heard, Message, Moods, Moved, Parcel, Say, SessionId, SideDoor, Step,
-    Text, Wave,
+    Act, Action, Call, DatagramKey, Head, Heard, Message, Moods, Moved, Parcel, Say, SessionId,
+    Step, Text, Wave,
 };
 
-/// What is said over TCP, in order; the key of the datagrams comes in between.
-pub fn said(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
+/// The messages over TCP, in order. The key for the datagrams comes in between.
+pub fn stream_messages(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
     let aloud = || Head { moods: Moods::Loud, target: None };
     let private = || Head { moods: Moods(0x42), target: Some(7) };
-    let door = SideDoor { session: SessionId(session), key };
+    let door = DatagramKey { session: SessionId(session), key };
     let parcel = Parcel { content: worldwire_core::Bytes32::new(b"\x05a box".to_vec()) };
     vec![
         (Side::Client, Message::Client(Say { head: aloud(), text: Text::new("hello") }.into())),
@@ -39,8 +39,8 @@ pub fn said(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
     ]
 }
 
-/// What is said in datagrams.
-pub fn stepped() -> Vec<(Side, Message<'static>)> {
+/// The messages in datagrams.
+pub fn datagram_messages() -> Vec<(Side, Message<'static>)> {
     let step = Step { x: -4, y: 9, why: Text::new("bored") };
     let moved = Moved { who: 3, x: -4, y: 9 };
     vec![
@@ -50,7 +50,7 @@ pub fn stepped() -> Vec<(Side, Message<'static>)> {
     ]
 }
 
-/// What both sides put on the wire: a write each.
+/// The bytes on the wire, one entry per write.
 pub fn wires(
     [mut client, mut server]: [Connection; 2],
     messages: &[(Side, Message<'static>)],
@@ -73,11 +73,11 @@ pub fn wires(
     wires
 }
 
-/// The writes of the TCP connection of a session.
+/// The writes of a session's TCP connection.
 pub fn stream(session: u32, key: [u8; 4]) -> Vec<(Side, Vec<u8>)> {
     let ends =
         Side::BOTH.map(|side| Connection::stream(Role::Plays(side), session, Bounds::default()));
-    wires(ends, &said(session, key))
+    wires(ends, &stream_messages(session, key))
 }
 
 /// The datagrams of a session.
@@ -85,19 +85,19 @@ pub fn datagrams(session: u32, key: [u8; 4]) -> Vec<(Side, Vec<u8>)> {
     let ends = Side::BOTH.map(|side| {
         Connection::datagrams(Role::Plays(side), Some((session, key)), Bounds::default())
     });
-    wires(ends, &stepped())
+    wires(ends, &datagram_messages())
 }
 
-/// In which order the two connections of a session are captured.
+/// The order in which a session's two connections are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The datagrams behind the key.
+    /// Datagrams after the key.
     StreamFirst,
-    /// The datagrams in front of the TCP connection.
+    /// Datagrams before the TCP connection.
     DatagramsFirst,
 }
 
-/// The packets of a session, whose number tells the ports.
+/// The packets of a session, whose number determines the ports.
 pub fn packets(session: u16, order: Order) -> Vec<Vec<u8>> {
     let key = [1, session.to_le_bytes()[0], 0xa5, 0x5a];
     let port = |base: u16| format!("192.0.2.10:{}", base + session).parse().unwrap();
@@ -116,7 +116,7 @@ pub fn packets(session: u16, order: Order) -> Vec<Vec<u8>> {
     }
 }
 
-/// Hands a packet to a dissection.
+/// Passes a packet to a dissection.
 pub fn push(dissection: &mut Dissection, number: u64, data: &[u8]) -> bool {
     let second = i64::try_from(number / 1000).unwrap();
     let nanos = i64::try_from(number % 1000).unwrap() * 1_000_000;

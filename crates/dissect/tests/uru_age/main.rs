@@ -1,14 +1,14 @@
-//! Game connections of real clients: what they sent, fed into an age of our own. Every client gets
-//! what the recorded server sent it; each difference has a reason.
+//! Replays game connections of real clients into worldwire's own age. Every client gets what the
+//! recorded server sent it; each difference has a documented reason.
 //!
-//! `WORLDWIRE_URU_AGES` names a directory with captures (`NAME.pcapng`), the age files and SDL files of
-//! the age (`ages/NAME.age`, `sdl/*.sdl`), and the shard's keys (`server-keys.ini`, or the file that
-//! `WORLDWIRE_URU_KEYS` names). All game connections of a capture are in the age that
-//! `WORLDWIRE_URU_AGE` names (Fernbrook, if it does not). Captures are taken in the order of their
-//! first packets, and what is to be stored after one is there in the next. Where what is expected of a
-//! capture lies beside it (`NAME.pcapng.expected.json`), it is compared field by field.
+//! `WORLDWIRE_URU_AGES` names a directory with captures (`NAME.pcapng`), the age files and SDL
+//! files of the age (`ages/NAME.age`, `sdl/*.sdl`), and the shard's keys (`server-keys.ini`, or the
+//! file that `WORLDWIRE_URU_KEYS` names). All game connections of a capture are in the age that
+//! `WORLDWIRE_URU_AGE` names, by default Fernbrook. Captures are replayed in the order of their
+//! first packets, and stored states carry over from one to the next. If a file with expectations
+//! exists (`NAME.pcapng.expected.json`), it is compared field by field.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod replay;
 
@@ -23,7 +23,7 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::types::{ClassIndex, Uoid};
 
 #[test]
-fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
+fn our_age_gives_recorded_clients_what_they_need() {
     let Some(recording) = Recording::of_environment() else { return };
     let (folder, name) = (&recording.folder, &recording.name);
     let text = std::fs::read_to_string(folder.join(format!("ages/{name}.age"))).unwrap();
@@ -40,7 +40,7 @@ fn an_age_of_our_own_gives_recorded_clients_what_they_need() {
     recording.play(&mut Virtual { name, file, descriptors, kept, age, players });
 }
 
-/// What a server stores.
+/// The states that a server stores.
 #[derive(Default)]
 struct Kept {
     age: Option<Vec<u8>>,
@@ -108,11 +108,11 @@ impl Stage for Virtual {
     }
 
     fn end(&mut self, now: Duration) -> Vec<(u32, Vec<u8>)> {
-        let heard = self.take();
+        let deliveries = self.take();
         let members: Vec<u32> = self.age.members().map(|member| member.player().id).collect();
         members.into_iter().for_each(|player| self.age.leave(now, player));
-        // Nobody is there any more to be told.
+        // Nobody is left to receive them.
         self.take();
-        heard
+        deliveries
     }
 }

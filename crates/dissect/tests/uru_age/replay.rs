@@ -1,5 +1,5 @@
-//! Captures of game connections, played into an age: what is said, what every client gets, and why
-//! it is not always what the recorded server sent, nor what is expected of that field by field.
+//! Replays captures of game connections into an age, compares what every client gets, and explains
+//! each difference from the recorded server or from the expectations.
 
 #[path = "../uru_game/expected.rs"]
 mod expected;
@@ -23,23 +23,23 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::Head;
 use worldwire_uru::types::{ClassIndex, Uoid};
 
-/// An age that captures are played into.
+/// An age that captures are replayed into.
 pub(crate) trait Stage {
-    /// It is started anew, with what was stored, at a time since 1970.
+    /// Restarts the age with its stored states, at a time since 1970.
     fn start(&mut self, unix: Duration);
     /// A player joins. Times count from the start.
     fn join(&mut self, now: Duration, player: u32);
     /// A player sends a message.
     fn receive(&mut self, now: Duration, player: u32, class: ClassIndex, buffer: &[u8]);
-    /// A player vanishes, if it is still there.
+    /// A player leaves, if still present.
     fn leave(&mut self, now: Duration, player: u32);
-    /// What players got that was not taken before.
+    /// What players received since the last call.
     fn take(&mut self) -> Vec<(u32, Vec<u8>)>;
-    /// Nothing more is said: what players got in the end.
+    /// Ends the replay. Returns what players received last.
     fn end(&mut self, now: Duration) -> Vec<(u32, Vec<u8>)>;
 }
 
-/// The captures of a folder, and the age that they are in.
+/// The captures in a directory, and their age.
 pub(crate) struct Recording {
     pub(crate) folder: PathBuf,
     /// The age's name in files.
@@ -49,14 +49,14 @@ pub(crate) struct Recording {
 }
 
 struct Capture {
-    said: Vec<Said>,
-    /// What lies beside the capture, if anything: by player, what the server should say.
+    captured: Vec<Captured>,
+    /// The expectations beside the capture, if any: the messages to send, by player.
     expected: BTreeMap<u32, Vec<Json>>,
     names: BTreeMap<u32, String>,
 }
 
 /// A message of a game connection.
-struct Said {
+struct Captured {
     stream: u64,
     from: Side,
     /// Nanoseconds since 1970.
@@ -64,19 +64,19 @@ struct Said {
     bytes: Vec<u8>,
 }
 
-/// A line of what a client got, and what of it has to agree to the last byte.
+/// A line describing a received message, and the part that must be equal byte for byte.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     text: String,
     body: Option<Vec<u8>>,
     /// The net message.
     bytes: Vec<u8>,
-    /// What is expected of it, field by field.
+    /// The expectations about it, by field.
     expected: Option<Json>,
 }
 
 impl Recording {
-    /// The recording that the environment names, if it does.
+    /// The recording that the environment names, if any.
     pub(crate) fn of_environment() -> Option<Self> {
         let Some(folder) = std::env::var_os("WORLDWIRE_URU_AGES").map(PathBuf::from) else {
             println!("WORLDWIRE_URU_AGES names no folder: nothing to replay");
@@ -91,12 +91,12 @@ impl Recording {
             .filter(|path| path.extension().is_some_and(|ending| ending == "pcapng"))
             .map(|path| Capture::read(path, &keys))
             .collect();
-        captures.sort_by_key(|capture| capture.said.first().map(|first| first.time));
+        captures.sort_by_key(|capture| capture.captured.first().map(|first| first.time));
         let descriptors = expected::descriptors(&folder);
         Some(Self { folder, name, captures, descriptors })
     }
 
-    /// Plays all captures, and compares. A difference without a reason fails.
+    /// Replays all captures and compares the results. A difference without a reason fails.
     pub(crate) fn play(&self, stage: &mut impl Stage) {
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         let (mut same, mut bytes_same, mut unexplained) = (0, 0, Vec::new());
@@ -132,13 +132,13 @@ impl Recording {
         assert_eq!(fields > 0, is_expected);
     }
 
-    /// All players: their numbers, and the names that are expected of them.
+    /// All players: their numbers and expected names.
     pub(crate) fn players(&self) -> BTreeMap<u32, String> {
         let mut players = BTreeMap::new();
         for capture in &self.captures {
-            for said in &capture.said {
-                let mut reader = Reader::new(&said.bytes);
-                let message = Message::decode(Service::Game, said.from, &mut reader).unwrap();
+            for captured in &capture.captured {
+                let mut reader = Reader::new(&captured.bytes);
+                let message = Message::decode(Service::Game, captured.from, &mut reader).unwrap();
                 if let Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) =
                     message
                 {
@@ -152,8 +152,8 @@ impl Recording {
     }
 }
 
-/// Why something is only in the recording (-), only with us (+), or not the same to the last byte (!),
-/// or why a field is another one than expected (=).
+/// Why a message is only in the recording (-), only in our output (+), not equal in every byte (!),
+/// or has an unexpected field (=).
 fn reason(sign: char, text: &str) -> Option<&'static str> {
     let is = |start: &str| text.starts_with(start);
     let has = |part: &str| text.contains(part);
@@ -171,7 +171,7 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
         '+' if has("[empty]") => "D-36: the recorded server cannot read an empty wide text",
         '!' if has("[beyond ASCII]") => "chapter 10: the recorded server garbles wide text",
         '!' if has("plAvPushBrainMsg") => {
-            "D-01: the recorded server writes the brain anew, and changes it"
+            "D-01: the recorded server rewrites the brain, and changes it"
         }
         '-' | '+' if is("LoadClone initial") && has("Hen") => {
             "D-14, D-42: no clones for a members request; the new owner's name after a crash"
@@ -183,12 +183,12 @@ fn reason(sign: char, text: &str) -> Option<&'static str> {
             "D-12: a holder gets its lock again; and a race, in which the order of the capture is not \
              the one in which the recorded server took two requests"
         }
-        '-' if is("GroupOwner true") => "D-19: who has been there longest becomes the owner",
+        '-' if is("GroupOwner true") => "D-19: the player present longest becomes the owner",
         _ => return None,
     })
 }
 
-/// Why a field of a message is not as the recorded server has it.
+/// Why a field of a message differs from the recorded server's.
 fn field_reason(line: &str, field: &str) -> Option<&'static str> {
     let (name, why) = field.split_once(": ")?;
     let class = line.split(' ').next()?;
@@ -217,16 +217,16 @@ fn field_reason(line: &str, field: &str) -> Option<&'static str> {
             "D-20: nested variables merge; the recorded server forgets what was not sent again"
         }
         ("SDLStateBCast", "flags" | "compression") => {
-            "D-24: the message as it was sent; the recorded server writes it anew"
+            "D-24: the message as it was sent; the recorded server rewrites it"
         }
         ("SDLStateBCast", "vars") if why.ends_with(": missing") => {
-            "D-24: what was changed goes on; the recorded server sends the whole state"
+            "D-24: only changes are forwarded; the recorded server sends the whole state"
         }
         _ => return None,
     })
 }
 
-/// Whether two sets of flags differ by the non-local bit alone.
+/// Whether two sets of flags differ only in the non-local bit.
 fn is_non_local(why: &str) -> bool {
     let numbers = why.strip_prefix("wanted ").and_then(|rest| rest.split_once(", found 0x"));
     numbers.is_some_and(|(wanted, found)| {
@@ -245,8 +245,8 @@ pub(crate) fn paths(folder: &Path) -> Vec<PathBuf> {
 
 impl Capture {
     fn read(path: &Path, keys: &str) -> Self {
-        let said = conversations(path, keys);
-        let mut capture = Self { said, expected: BTreeMap::new(), names: BTreeMap::new() };
+        let captured = conversations(path, keys);
+        let mut capture = Self { captured, expected: BTreeMap::new(), names: BTreeMap::new() };
         let expected = PathBuf::from(format!("{}.expected.json", path.display()));
         if let Ok(text) = std::fs::read_to_string(expected) {
             let expected: Json = serde_json::from_str(&text).unwrap();
@@ -262,8 +262,8 @@ impl Capture {
     }
 }
 
-/// The messages of all game connections of a capture, in order.
-fn conversations(capture: &Path, keys: &str) -> Vec<Said> {
+/// The messages of a capture's game connections, in order.
+fn conversations(capture: &Path, keys: &str) -> Vec<Captured> {
     let data = std::fs::read(capture).unwrap();
     let (keys, definitions) = (Keys::parse(keys).unwrap(), Definitions::built_in());
     let mut dissection = Dissection::new(Options { keys, definitions, ..Options::default() });
@@ -274,17 +274,17 @@ fn conversations(capture: &Path, keys: &str) -> Vec<Said> {
         }
     }
     dissection.end();
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Said>| {
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<Captured>| {
         let mut name = String::new();
         item.push_name(&mut name);
         if name.starts_with("game.") {
             let (stream, time) = (item.stamp.stream, item.stamp.time.0);
-            out.push(Said { stream, from: item.from, time, bytes: item.bytes().to_vec() });
+            out.push(Captured { stream, from: item.from, time, bytes: item.bytes().to_vec() });
         }
     };
     let mut found = Vec::new();
     dissection.run(&show, &mut found, |_| ());
-    found.sort_by_key(|said| said.time);
+    found.sort_by_key(|captured| captured.time);
     found
 }
 
@@ -295,46 +295,46 @@ struct Replay {
 }
 
 impl Replay {
-    fn hear(&mut self, heard: Vec<(u32, Vec<u8>)>) {
-        for (player, bytes) in heard {
+    fn deliver(&mut self, deliveries: Vec<(u32, Vec<u8>)>) {
+        for (player, bytes) in deliveries {
             self.ours.entry(player).or_default().push(line(&bytes));
         }
     }
 }
 
-fn replay(Capture { said, expected, .. }: &Capture, stage: &mut impl Stage) -> Replay {
-    let first = said.first().map_or(0, |said| said.time);
+fn replay(Capture { captured, expected, .. }: &Capture, stage: &mut impl Stage) -> Replay {
+    let first = captured.first().map_or(0, |captured| captured.time);
     let at = |time: i64| Duration::from_nanos(u64::try_from(time - first).unwrap());
     stage.start(Duration::from_nanos(u64::try_from(first).unwrap()));
     let mut players: BTreeMap<u64, u32> = BTreeMap::new();
     let mut replay = Replay::default();
-    for said in said {
-        let now = at(said.time);
-        let mut reader = Reader::new(&said.bytes);
-        let message = Message::decode(Service::Game, said.from, &mut reader).unwrap();
+    for captured in captured {
+        let now = at(captured.time);
+        let mut reader = Reader::new(&captured.bytes);
+        let message = Message::decode(Service::Game, captured.from, &mut reader).unwrap();
         match message {
             Message::GameClient(game::client::ClientMessage::JoinAgeRequest(join)) => {
-                players.insert(said.stream, join.player_id);
+                players.insert(captured.stream, join.player_id);
                 stage.join(now, join.player_id);
             }
             Message::GameClient(game::client::ClientMessage::PropagateBuffer(it)) => {
-                stage.receive(now, players[&said.stream], it.type_, &it.buffer);
+                stage.receive(now, players[&captured.stream], it.type_, &it.buffer);
             }
             Message::GameServer(game::server::ServerMessage::PropagateBuffer(it)) => {
-                // Somebody left: the recorded server says when.
+                // The recorded server reports that a player left.
                 if let Some(gone) = who_is_gone(it.type_, &it.buffer) {
                     stage.leave(now, gone);
                 }
-                let player = players[&said.stream];
+                let player = players[&captured.stream];
                 let lines = replay.recorded.entry(player).or_default();
                 let expected = expected.get(&player).map(|all| all[lines.len()].clone());
                 lines.push(Line { expected, ..line(&it.buffer) });
             }
             _ => {}
         }
-        replay.hear(stage.take());
+        replay.deliver(stage.take());
     }
-    replay.hear(stage.end(at(said.last().unwrap().time)));
+    replay.deliver(stage.end(at(captured.last().unwrap().time)));
     replay
 }
 
@@ -352,7 +352,7 @@ fn who_is_gone(class: ClassIndex, buffer: &[u8]) -> Option<u32> {
     }
 }
 
-/// What of a message counts.
+/// The parts of a message that are compared.
 fn line(bytes: &[u8]) -> Line {
     let limits = &Limits::DEFAULT;
     let mut inflater = Inflater::new();
@@ -435,7 +435,7 @@ fn payload_text(payload: &[u8]) -> String {
     match message {
         PlasmaMessage::ServerReplyMsg(reply) => format!("{name} {}", reply.reply_type),
         PlasmaMessage::KiMsg(chat) => {
-            // The recorded server writes the name anew, and damages it on the way.
+            // The recorded server rewrites the name, and damages it.
             let is_ascii = chat.user.stored().iter().all(|byte| byte & 0x80 != 0);
             let text = chat.text.to_text();
             let mark = match text.chars().next() {
@@ -451,7 +451,7 @@ fn payload_text(payload: &[u8]) -> String {
     }
 }
 
-/// The payload without the bit that the recorded server sets (D-09), however it is compressed.
+/// The payload, uncompressed and without the bit that the recorded server sets (D-09).
 fn plain_payload(bytes: &[u8]) -> Vec<u8> {
     let limits = &Limits::DEFAULT;
     let mut inflater = Inflater::new();
@@ -471,21 +471,21 @@ fn plain_payload(bytes: &[u8]) -> Vec<u8> {
 struct Comparison {
     same: usize,
     bytes_same: usize,
-    /// Messages of which something is expected, and the fields that are as expected.
+    /// How many messages have expectations, and how many fields meet them.
     expected: usize,
     fields: usize,
     different: Vec<(char, String)>,
 }
 
-/// Compares what was recorded with what we sent. Initial messages have no order among themselves
-/// but that clones come before states, and what different players send has none either: so lines
-/// are compared as a multiset, and those of one sender in their order.
+/// Compares the recording with our output. Initial messages have no fixed order, except that clones
+/// precede states. Messages from different players have no fixed order either. So lines are
+/// compared as a multiset, and those from one sender also in order.
 fn compare(wanted: &[Line], got: &[Line], descriptors: &Descriptors) -> Comparison {
     let mut left: Vec<&Line> = got.iter().collect();
     let mut comparison =
         Comparison { same: 0, bytes_same: 0, expected: 0, fields: 0, different: Vec::new() };
     for line in wanted {
-        // The first one with the same text: messages of one sender keep their order.
+        // The first line with the same text, because messages from one sender keep their order.
         match left.iter().position(|other| other.text == line.text) {
             Some(index) => {
                 let other = left.remove(index);
@@ -516,7 +516,7 @@ fn compare(wanted: &[Line], got: &[Line], descriptors: &Descriptors) -> Comparis
     comparison
 }
 
-/// How a message of ours agrees with what is expected of the recorded one.
+/// How our message compares with what is expected of the recorded one.
 fn agreement(bytes: &[u8], expected: &Json, descriptors: &Descriptors) -> Agreement {
     let mut reader = Reader::traced("message", bytes, Tree::new());
     let outcome = NetMessage::decode(&mut reader, "message");

@@ -1,4 +1,4 @@
-//! What is expected of the net messages of a recording, as `NAME.expected.json` says it.
+//! Compares net messages with the expectations in `NAME.expected.json`.
 
 use std::path::Path;
 
@@ -17,16 +17,16 @@ pub(crate) fn ensure(good: bool, what: impl Into<String>) -> Outcome {
     if good { Ok(()) } else { Err(what.into()) }
 }
 
-/// How a message agrees with what is expected of it.
+/// The result of comparing a message with its expectations.
 #[derive(Debug, Default)]
 pub(crate) struct Agreement {
-    /// How many fields are as they should be.
+    /// How many fields are as expected.
     pub(crate) compared: usize,
-    /// The others: which one, what was wanted, what was found.
+    /// The other fields, each with the expected and the actual value.
     pub(crate) different: Vec<String>,
 }
 
-/// The descriptors beside captures.
+/// The descriptors beside the captures.
 pub(crate) fn descriptors(folder: &Path) -> Descriptors {
     let files = std::fs::read_dir(folder.join("sdl")).unwrap();
     let texts = files.map(|file| {
@@ -39,7 +39,7 @@ pub(crate) fn descriptors(folder: &Path) -> Descriptors {
 }
 
 impl Agreement {
-    /// Compares a message, of which `root` is the trace, with what is expected of it.
+    /// Compares a message, whose traced node is `root`, with its expectations.
     pub(crate) fn of(
         root: NodeRef<'_, '_>,
         message: &NetMessage<'_>,
@@ -64,7 +64,7 @@ impl Agreement {
     }
 }
 
-/// Compares a field, if it is one; how many that is.
+/// Compares a field if the message has one. Returns how many fields were compared.
 fn field_agrees(
     root: NodeRef<'_, '_>,
     key: &str,
@@ -127,7 +127,7 @@ fn field_agrees(
         "voice_flags" => &["voiceFlags"],
         "frames" => &["frameCount"],
         "warp_flags" => &["stream.payload.warpFlags"],
-        // What is no field of its own, or belongs to the state inside.
+        // Not a separate field, or part of the state inside.
         _ => &[],
     };
     if places.is_empty() {
@@ -195,14 +195,14 @@ fn other_agrees(
             let length = voice.ok_or("no voice")?.raw().len() - 2;
             ensure(value == length, "another length")
         }
-        // The descriptor of a state stands behind two bytes of flags.
+        // The state's descriptor comes after two bytes of flags.
         "sdl" if wanted.get("sdl_unreadable").is_none() => {
             let blob = find(root, "stream.sdl").ok_or("no state")?.raw();
             let mut reader = Reader::new(&blob[2..]);
             let name = worldwire_uru::types::SafeString::decode(&mut reader, "name");
             ensure(name.is_ok_and(|name| *value == *name.to_text()), "another descriptor")
         }
-        // What only the bytes of the recording have, and what stands in the state.
+        // Known only from the recording's bytes, or part of the state.
         "len" | "sha256_16" | "sdl" | "sdl_version" | "sdl_record_flags" | "sdl_unreadable"
         | "client_throws" | "note" => return Ok(0),
         _ => Err("nothing is known of it".to_owned()),
@@ -236,7 +236,7 @@ fn list_agrees(
     })
 }
 
-/// A node below another one: names, and places in lists.
+/// A descendant, by names and list indices.
 fn find<'t, 'n>(node: NodeRef<'t, 'n>, path: &str) -> Option<NodeRef<'t, 'n>> {
     path.split('.').try_fold(node, |node, name| match name.strip_suffix("[0]") {
         Some(list) => node.child(list)?.children().next(),
@@ -258,11 +258,11 @@ fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
         (Value::Enum(number, _), Json::Number(wanted)) => wanted.as_i64() == Some(number),
         (Value::Enum(number, names), Json::String(wanted)) => names.name(number) == Some(wanted),
         (Value::Signed(found), Json::Number(wanted)) => wanted.as_i64() == Some(found),
-        // An object, or a message inside.
+        // An object or a nested message.
         (Value::Record, Json::String(wanted)) => match node.child("class") {
             Some(class) => return agrees(class, &Json::String(wanted.clone())),
             None if node.child("location").is_some() => uoid_text(node).as_deref() == Some(wanted),
-            // A text that has something to it beside its characters.
+            // A text with attributes besides its characters.
             None => return agrees(node.child("text").ok_or(found)?, &Json::String(wanted.clone())),
         },
         (Value::Span(_), Json::String(wanted)) => match node.content() {
@@ -308,7 +308,7 @@ fn uoid_text(node: NodeRef<'_, '_>) -> Option<String> {
     Some(text)
 }
 
-/// Compares the variables of a state: how many elements are as they should be, or what is not.
+/// Compares the variables of a state. Returns how many elements are as expected, or the difference.
 fn variables_agree(
     message: &NetMessage<'_>,
     wanted: &Json,
@@ -353,7 +353,7 @@ fn compare(path: &str, wanted: &Json, found: &Json, compared: &mut usize, out: &
     }
 }
 
-/// The variables that a record sets, as clients print them; nested ones have a `$` in front.
+/// The variables that a record sets, as clients print them. Nested ones start with `$`.
 fn variables(shape: Shape<'_>, record: &Record<'_>) -> Json {
     let mut all = Json::Object(Default::default());
     for entry in &record.simple {

@@ -1,11 +1,11 @@
-//! Game connections of real clients and a real server: every net message is read to its last byte,
-//! and says what the programs that made it said of it.
+//! Checks game connections of real clients with a real server. Every net message is decoded to its
+//! last byte, and means what the programs that wrote it recorded.
 //!
-//! `WORLDWIRE_URU_GAME` names a directory with captures (`NAME.pcapng`), what is expected of each
+//! `WORLDWIRE_URU_GAME` names a directory with captures (`NAME.pcapng`), expectations
 //! (`NAME.pcapng.expected.json`), and the shard's keys (`server-keys.ini`, or the file that
 //! `WORLDWIRE_URU_KEYS` names).
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod expected;
 
@@ -51,7 +51,7 @@ fn real_game_connections() {
     println!("all: {total:?}");
 }
 
-/// What was met.
+/// Totals over all captures.
 #[derive(Debug, Default)]
 struct Sums {
     connections: usize,
@@ -60,7 +60,7 @@ struct Sums {
     payloads: usize,
     fields: usize,
     deflated: usize,
-    /// States that were read, and those that dirtsand damaged.
+    /// States that were decoded, and those that dirtsand damaged.
     states: usize,
     damaged: usize,
     refused_of_players: BTreeMap<String, usize>,
@@ -83,15 +83,15 @@ impl Sums {
 }
 
 /// A net message on a game connection.
-struct Said {
+struct Captured {
     class: ClassIndex,
     bytes: Vec<u8>,
-    /// Whether the state of an object could be read, if it holds one.
+    /// Whether the object state in it could be decoded; `None` if it has none.
     state: Option<bool>,
 }
 
 /// The net messages of each conversation, by side, in order.
-type Conversations = BTreeMap<u64, [Vec<Said>; 2]>;
+type Conversations = BTreeMap<u64, [Vec<Captured>; 2]>;
 
 fn conversations(capture: &Path, keys: &str) -> Conversations {
     let data = std::fs::read(capture).unwrap();
@@ -113,13 +113,13 @@ fn conversations(capture: &Path, keys: &str) -> Conversations {
     }
     dissection.end();
     let limits = Limits::DEFAULT;
-    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, Side, Said)>| {
+    let show = |item: &Item<'_>, _: &mut Scratch, out: &mut Vec<(u64, Side, Captured)>| {
         let mut name = String::new();
         item.push_name(&mut name);
         if name != "game.PropagateBuffer" {
             return;
         }
-        // The field is opened, and encodes to the same bytes again.
+        // The field is opened, and encodes to the same bytes.
         let tree = item.tree(Tree::new(), &limits);
         assert_eq!(tree.error(), None);
         let sdl = tree.find("fields.buffer.message.stream.sdl");
@@ -135,23 +135,23 @@ fn conversations(capture: &Path, keys: &str) -> Conversations {
         assert_eq!(item.encode(&json).unwrap(), item.body());
         let message =
             Message::decode(Service::Game, item.from, &mut Reader::new(item.bytes())).unwrap();
-        let said = match message {
+        let captured = match message {
             Message::GameClient(game::client::ClientMessage::PropagateBuffer(it)) => {
-                Said { class: it.type_, bytes: it.buffer.to_vec(), state }
+                Captured { class: it.type_, bytes: it.buffer.to_vec(), state }
             }
             Message::GameServer(game::server::ServerMessage::PropagateBuffer(it)) => {
-                Said { class: it.type_, bytes: it.buffer.to_vec(), state }
+                Captured { class: it.type_, bytes: it.buffer.to_vec(), state }
             }
             _ => panic!("{}: another message", item.stamp.stream),
         };
-        out.push((item.stamp.stream, item.from, said));
+        out.push((item.stamp.stream, item.from, captured));
     };
     let mut found = Vec::new();
     dissection.run(&show, &mut found, |_| ());
     let mut conversations = Conversations::new();
-    for (stream, from, said) in found {
+    for (stream, from, captured) in found {
         let [client, server] = conversations.entry(stream).or_default();
-        if from == Side::Client { client } else { server }.push(said);
+        if from == Side::Client { client } else { server }.push(captured);
     }
     conversations
 }
@@ -163,12 +163,12 @@ fn capture_agrees(capture: &Path, expected: &Path, keys: &str) -> Sums {
     let descriptors = expected::descriptors(capture.parent().unwrap());
     assert_eq!(conversations.len(), connections.len(), "connections with net messages");
     let mut sums = Sums { connections: connections.len(), ..Sums::default() };
-    for (said, wanted) in conversations.values().zip(connections) {
-        for (side, said) in [Side::Client, Side::Server].into_iter().zip(said) {
+    for (captured, wanted) in conversations.values().zip(connections) {
+        for (side, captured) in [Side::Client, Side::Server].into_iter().zip(captured) {
             let wanted = wanted[side.name()].as_array().unwrap();
-            assert_eq!(said.len(), wanted.len(), "messages of the {side}");
-            for (index, (said, wanted)) in said.iter().zip(wanted).enumerate() {
-                message_agrees(side, said, wanted, &descriptors, &mut sums)
+            assert_eq!(captured.len(), wanted.len(), "messages of the {side}");
+            for (index, (captured, wanted)) in captured.iter().zip(wanted).enumerate() {
+                message_agrees(side, captured, wanted, &descriptors, &mut sums)
                     .unwrap_or_else(|why| panic!("{side}[{index}]: {why}\n{wanted}"));
             }
         }
@@ -178,24 +178,27 @@ fn capture_agrees(capture: &Path, expected: &Path, keys: &str) -> Sums {
 
 fn message_agrees(
     side: Side,
-    said: &Said,
+    captured: &Captured,
     wanted: &Json,
     descriptors: &Descriptors,
     sums: &mut Sums,
 ) -> Outcome {
     let state = wanted.get("sdl").map(|_| wanted.get("sdl_unreadable").is_none());
-    ensure(said.state == state, format!("state: wanted {state:?}, found {:?}", said.state))?;
+    ensure(
+        captured.state == state,
+        format!("state: wanted {state:?}, found {:?}", captured.state),
+    )?;
     sums.states += usize::from(state == Some(true));
     sums.damaged += usize::from(state == Some(false));
     let limits = Limits::DEFAULT;
-    let bytes = &said.bytes[..];
+    let bytes = &captured.bytes[..];
     sums.messages += 1;
     sums.bytes += bytes.len();
     ensure(wanted["len"] == bytes.len(), "another length")?;
     let digest: String =
         Sha256::digest(bytes).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     ensure(wanted["sha256_16"] == *digest, "other bytes")?;
-    let message = received(said.class, bytes, &limits).map_err(|error| error.to_string())?;
+    let message = received(captured.class, bytes, &limits).map_err(|error| error.to_string())?;
     let mut writer = Writer::new();
     message.encode(&mut writer).map_err(|error| error.to_string())?;
     ensure(writer.as_bytes() == bytes, "encodes to other bytes")?;
@@ -233,7 +236,7 @@ fn message_agrees(
         let what = wanted["payload"].as_str().unwrap_or_default().to_owned();
         *sums.refused_of_players.entry(format!("{what} {:?}", refusal.reason)).or_default() += 1;
     }
-    for remark in lint::lint(said.class, bytes, side, &limits) {
+    for remark in lint::lint(captured.class, bytes, side, &limits) {
         *sums.remarks.entry(format!("{side}: {remark}")).or_default() += 1;
     }
     Ok(())

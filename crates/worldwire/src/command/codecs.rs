@@ -92,7 +92,7 @@ fn list(classes: &[ClassRow], out: &mut String) {
     for row in classes {
         let line = format!(
             "0x{:04x}  {:<28} {:<24} {:<8} {}",
-            row.class, row.name, row.parent, row.sender, row.state
+            row.class, row.name, row.parent, row.sender, row.status
         );
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -100,7 +100,7 @@ fn list(classes: &[ClassRow], out: &mut String) {
 
 fn describe_class(class: &ClassRow, out: &mut String) {
     let _ = write!(out, "\n0x{:04x} {} in {}", class.class, class.name, class.parent);
-    let said = [class.sender, class.state];
+    let said = [class.sender, class.status];
     let said: Vec<&str> = said.into_iter().filter(|word| !word.is_empty()).collect();
     let _ = match said.is_empty() {
         true => writeln!(out),

@@ -373,7 +373,7 @@ fn check_filter(
 ) -> Result<(), Failure> {
     if let Some((name, near)) = filter.unknown_names(definitions).into_iter().next() {
         let mut families = definitions.families().iter();
-        let advice = families.find_map(|family| family.advice_on(name, definitions));
+        let advice = families.find_map(|family| family.vocabulary().advice_on(name, definitions));
         let hint = match near {
             _ if Filter::is_field(name, definitions) => {
                 let problem = format!(

@@ -63,7 +63,7 @@ fn definitions_that_are_missing_are_named() {
             "S_NOTHING",
             "samples/tera",
             "tera.packet",
-            "give definitions (.def) and the map of opcodes with --data",
+            "give definitions (.def) and the opcode map with --data",
         ),
         (
             "samples/ki-login.pcapng",
@@ -172,7 +172,7 @@ fn a_message_that_cannot_be_read_is_a_problem_and_keeps_its_bytes() {
         };
         let (brief, said, code) = dissect(&["--brief"]);
         let lines = brief.lines().filter(|line| line.contains(name) && !line.contains("! warning"));
-        let marked = |line: &str| line.ends_with("! cannot be read to its end");
+        let marked = |line: &str| line.ends_with("! cannot be decoded completely");
         let lines: Vec<&str> = lines.collect();
         assert!(!lines.is_empty() && lines.iter().all(|line| marked(line)), "{brief}");
         assert_eq!(brief.lines().filter(|line| marked(line)).count(), lines.len(), "{brief}");

@@ -1,10 +1,10 @@
-//! What is known of a message beside its fields, and columns of tables.
+//! Metadata, and columns of tables.
 
 use super::super::{Column, Filter};
 use super::{check, with_subject};
 
 #[test]
-fn ends_and_moments_are_known() {
+fn addresses_and_dates_are_metadata() {
     check(
         &[
             "src == \"2001:db8::1\" and dst == 192.0.2.10",
@@ -28,7 +28,7 @@ fn ends_and_moments_are_known() {
         ("src == server", "`src` is an address, such as `192.0.2.1`, never `server`"),
         (
             "date > yesterday",
-            "`date` is a moment, such as `\"2026-01-01 00:00:00\"`, never `yesterday`",
+            "`date` is a date, such as `\"2026-01-01 00:00:00\"`, never `yesterday`",
         ),
         ("port == http", "`port` is a number, never `http`"),
     ] {
@@ -43,7 +43,7 @@ fn ends_and_moments_are_known() {
 }
 
 #[test]
-fn columns_are_fields_or_what_is_known() {
+fn columns_are_fields_or_metadata() {
     let definitions = crate::Definitions::built_in();
     let column = |text: &str| Column::parse(text, &definitions);
     with_subject(|subject| {
@@ -81,7 +81,7 @@ fn columns_are_fields_or_what_is_known() {
 }
 
 #[test]
-fn the_names_in_a_filter_are_told() {
+fn the_names_in_a_filter_are_listed() {
     let filter =
         "class.A and (fields.m_list[3].m_id == 1 or not m_b > 2) and exists(m_c) and time < 1";
     let filter = Filter::parse(filter).expect("it is right");

@@ -1,4 +1,4 @@
-//! What is wrong with a filter, and what bounds it has.
+//! Errors in filters, and their bounds.
 
 use worldwire_core::{Reader, Tree};
 
@@ -11,35 +11,35 @@ fn wrong(text: &str) -> FilterError {
 }
 
 #[test]
-fn mistakes_are_shown_in_place() {
+fn errors_point_at_the_mistake() {
     assert_eq!(
         wrong("accountName == \"x").to_string(),
         "filter, column 16: wanted text in double quotes, found no closing quote\n  \
          accountName == \"x\n                 ^"
     );
     for (text, column, message) in [
-        ("", 1, "wanted a field or the name of a message, found the end"),
-        ("a and", 6, "wanted a field or the name of a message, found the end"),
+        ("", 1, "wanted a field or a message name, found the end"),
+        ("a and", 6, "wanted a field or a message name, found the end"),
         ("a and and b", 7, "wanted a test, found `and`"),
-        ("a and && b", 7, "found `&&`; there is one operator too many"),
+        ("a and && b", 7, "found `&&`; there is an extra operator"),
         ("a = 1", 3, "wanted a comparison, found `=`; did you mean `==`?"),
         ("a === 1", 3, "found `===`; did you mean `==`?"),
         ("a <> 1", 3, "found `<>`; did you mean `!=`?"),
         ("a => 1", 3, "did you mean `>=`?"),
         ("a & b", 3, "did you mean `and`"),
         ("a | b", 3, "did you mean `or`?"),
-        ("a !~ b", 3, "write `not` in front"),
+        ("a !~ b", 3, "write `not` before"),
         ("a AND b", 3, "wanted `and`, `or` or the end, found `AND`; write `and`"),
         ("a b", 3, "wanted `and`, `or` or the end, found `b`"),
-        ("a not in {1}", 3, "write `not` in front"),
+        ("a not in {1}", 3, "write `not` before"),
         ("(a", 3, "wanted `and`, `or` or `)`, found the end"),
-        ("a)", 2, "found `)`; no `(` is open"),
+        ("a)", 2, "found `)`; there is no open `(`"),
         ("a == 'x'", 6, "put text in double quotes"),
         ("a == ", 6, "wanted a value, found the end"),
-        ("a == auth.*", 11, "`*` works only in names of messages"),
+        ("a == auth.*", 11, "`*` works only in message names"),
         ("a* == 1", 1, "any element is `[*]`"),
         ("5 == a", 1, "put the field on the left"),
-        ("\"x\" == a", 1, "values stand right of the operator"),
+        ("\"x\" == a", 1, "put values on the right of the operator"),
         ("a == fields.b", 6, "fields can only be compared with values"),
         ("a == 12x", 6, "wanted a number, found `12x`"),
         ("a == 1.2.3", 6, "wanted a number"),
@@ -49,11 +49,11 @@ fn mistakes_are_shown_in_place() {
         ("a == 0:ff", 6, "wanted bytes such as `00:ff:1a`, found `0:ff`"),
         ("a == hex\"\n\u{202e}\"", 6, "found `\\n\\u{202e}`"),
         ("a == hex\"0\"", 6, "an even number of hexadecimal digits"),
-        ("a == \"\\d\"", 7, "found `\\d`; backslashes are literal in text that begins with"),
+        ("a == \"\\d\"", 7, "found `\\d`; backslashes are literal in text that starts with"),
         ("a ~ \"(\"", 5, "wanted a regular expression, found open group"),
         ("a ~ 00:ff", 5, "wanted a regular expression, found bytes"),
         ("a < true", 3, "wanted `==` or `!=`, found `<` with true"),
-        ("a has 0", 7, "wanted the name of a flag or a number with bits in it"),
+        ("a has 0", 7, "wanted a flag name or a positive number"),
         ("a in 5", 6, "wanted `{` and values, found `5`"),
         ("a in {}", 7, "wanted a value, found `}`"),
         ("a in {1 2}", 9, "wanted `,` or `}`, found `2`"),
@@ -76,7 +76,7 @@ fn mistakes_are_shown_in_place() {
 }
 
 #[test]
-fn bounds_are_named() {
+fn errors_name_the_exceeded_bound() {
     let limit = |text: &str| match wrong(text).kind() {
         FilterErrorKind::Limit { name, .. } => name,
         other => panic!("{other:?}"),
@@ -99,7 +99,7 @@ fn errors_stay_short() {
 }
 
 #[test]
-fn a_hostile_search_takes_no_time() {
+fn a_hostile_search_is_fast() {
     let data = vec![b'a'; 1 << 20];
     let mut r = Reader::traced("message", &data, Tree::new());
     r.bytes("buffer", data.len()).unwrap();
@@ -124,7 +124,7 @@ fn a_hostile_search_takes_no_time() {
 }
 
 #[test]
-fn misspelled_messages_are_noticed() {
+fn misspelled_messages_are_reported() {
     let filter = Filter::parse("AcctLoginReqest or auth.* and not (uru or gap)").unwrap();
     let definitions = crate::Definitions::built_in();
     let near = Some("AcctLoginRequest".to_owned());
@@ -134,7 +134,7 @@ fn misspelled_messages_are_noticed() {
 }
 
 #[test]
-fn patterns_that_nothing_fits_are_noticed() {
+fn patterns_without_a_match_are_reported() {
     let definitions = crate::Definitions::built_in();
     for (filter, pattern, near) in [
         ("auht.*", "auht.*", Some("auth.*")),
@@ -156,7 +156,7 @@ fn patterns_that_nothing_fits_are_noticed() {
 }
 
 #[test]
-fn fields_alone_are_told_from_messages() {
+fn lone_fields_are_distinguished_from_messages() {
     let definitions = crate::Definitions::built_in();
     for field in ["result", "node.NodeType", "accountName", "from"] {
         assert!(Filter::is_field(field, &definitions), "{field}");
@@ -167,8 +167,8 @@ fn fields_alone_are_told_from_messages() {
 }
 
 #[test]
-fn a_filter_of_very_many_values_is_read() {
-    // To look through the rest of the text for every value would take minutes.
+fn a_filter_with_very_many_values_parses() {
+    // Scanning the rest of the text for every value would take minutes.
     let values = "1,".repeat(30_000);
     assert!(Filter::parse(&format!("a in {{{values}1}}")).is_ok());
     let ranges = Filter::parse("a in {1..3, 0.5..2, 7}").map(|filter| filter.to_string());

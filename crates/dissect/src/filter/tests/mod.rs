@@ -1,4 +1,4 @@
-//! The language as a whole: every rule on a tree that has a field of every kind.
+//! Tests every rule of the language on a tree with a field of every kind.
 
 mod metadata;
 mod mistakes;
@@ -15,7 +15,7 @@ static RESULTS: Names =
 static FLAGS: Names = Names::fixed(&[(1, "Admin"), (8, "User"), (16, "Banned"), (0, "Nobody")]);
 static MESSAGES: Names = Names::fixed(&[(4, "AcctLoginReply")]);
 
-/// Shows a made-up message to somebody.
+/// Calls `show` with a sample message.
 fn with_subject(show: impl FnOnce(&Subject<'_>)) {
     let mut data = Vec::new();
     data.extend(b"Guild");

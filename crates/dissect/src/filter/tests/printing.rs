@@ -1,4 +1,4 @@
-//! Filters are printed as what they were read from.
+//! A filter prints as what it was parsed from.
 
 use proptest::prelude::*;
 use regex_lite::Regex;
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn no_row_of_words_makes_the_parser_panic(
+    fn no_sequence_of_words_makes_the_parser_panic(
         words in prop::collection::vec(prop::sample::select(vec![
             "a", "and", "or", "not", "(", ")", "{", "}", "[", "]", "*", ".", "..", ",", "==", "!=",
             "<", "~", "&", "in", "has", "contains", "\"", "\\", "r\"", "hex\"", "0x", "1", "-", "e",

@@ -1,10 +1,10 @@
-//! Values of every kind, and how tests are joined.
+//! Values of every kind, and combinations of tests.
 
 use super::super::Filter;
 use super::check;
 
 #[test]
-fn messages_are_named() {
+fn messages_match_by_name() {
     check(
         &["auth.AcctLoginReply", "AcctLoginReply", "*Reply", "auth.*", "uru", "*", "exists or uru"],
         &["auth.AcctLoginRequest", "acctloginreply", "game.*", "ki", "auth", "name", "stream"],
@@ -112,14 +112,14 @@ fn text_of_every_form_compares_as_text() {
 }
 
 #[test]
-fn bytes_are_held_against_what_stands_in_the_message() {
+fn bytes_compare_with_stored_bytes() {
     check(
         &[
             "buffer == 98:53:f1:64:65:ff",
             "buffer == hex\"9853 F1 6465ff\"",
             "buffer contains 53:f1 and buffer startswith hex\"98\" and buffer endswith 65:ff",
             "buffer contains \"de\"",
-            // Without quotes as they are shown.
+            // Without quotes, in the form that output shows.
             "buffer == 9853f16465ff and buffer == 9853F16465FF and guid != 9853f16465ff",
             "buffer contains f164 and buffer startswith 9853 and buffer endswith 65ff",
             "buffer in {abcd, 9853f16465ff}",
@@ -145,7 +145,7 @@ fn bytes_are_held_against_what_stands_in_the_message() {
 }
 
 #[test]
-fn lists_stand_for_their_elements() {
+fn lists_match_by_element() {
     check(
         &[
             "refs[1].parentId == 6",
@@ -173,7 +173,7 @@ fn lists_stand_for_their_elements() {
 }
 
 #[test]
-fn lists_of_values_hold_ranges_and_everything_else() {
+fn value_lists_hold_ranges_and_other_values() {
     check(
         &[
             "transId in {1, 5..9}",
@@ -200,7 +200,7 @@ fn lists_of_values_hold_ranges_and_everything_else() {
 }
 
 #[test]
-fn what_is_missing_fails_every_test() {
+fn missing_fields_fail_every_test() {
     check(
         &[
             "not missing == 1",
@@ -223,7 +223,7 @@ fn what_is_missing_fails_every_test() {
 }
 
 #[test]
-fn the_first_place_that_has_a_field_counts() {
+fn fields_take_precedence_over_metadata() {
     check(
         &[
             "stream == 70 and fields.stream == 70 and message.stream == 3",

@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         };
         for (name, [client, server]) in overview.messages.iter() {
             if family.name() != "tera" && has_no_name(name) {
-                let advice = family.advice();
+                let advice = family.vocabulary().advice();
                 *unknown.entry((family.name(), advice, name)).or_default() += client + server;
             }
             if family.name() == "ki" && objects.classes().is_none() {

@@ -83,7 +83,7 @@ mod tests {
         let (stamp, message) = (Stamp::default(), Game(bytes));
         let body = ItemBody::Message(&message);
         let range = 0..bytes.len() as u64;
-        remarks(&Item { stamp, family: "uru", from, ends: None, range, body }, &Limits::DEFAULT)
+        remarks(&Item::new(stamp, "uru", from, range, body), &Limits::DEFAULT)
     }
 
     #[test]

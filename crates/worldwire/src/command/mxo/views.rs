@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
             let Conversation { views, hello, last } = all.entry(*stream).or_insert_with(new);
             match part {
                 Part::Hello(bytes) if hello != bytes => {
-                    views.begin_anew();
+                    views.reset();
                     hello.clone_from(bytes);
                 }
                 Part::Hello(_) => {}

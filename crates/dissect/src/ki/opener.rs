@@ -1,4 +1,4 @@
-//! What stands inside the fields of a conversation's messages.
+//! Shows what the fields of a conversation's messages contain.
 
 use worldwire_core::json::Json;
 use worldwire_core::opener::{Closer, Opener, Site};
@@ -7,14 +7,14 @@ use worldwire_core::{Reader, Result, TreeBuilder};
 use super::objects::KiObjects;
 use super::secrets::Secrets;
 
-/// Reads what stands in the fields of a conversation: its opened secrets, and objects.
+/// Opens fields with login secrets and game objects.
 #[derive(Clone, Debug)]
-pub(crate) struct Fillings<'k> {
+pub(crate) struct FieldOpener<'k> {
     pub(crate) secrets: Secrets<'k>,
     pub(crate) objects: &'k KiObjects,
 }
 
-impl<'n, 'k: 'n> Opener<'n> for Fillings<'k> {
+impl<'n, 'k: 'n> Opener<'n> for FieldOpener<'k> {
     fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
         self.secrets.opens(site, bytes) || self.objects.opens(site, bytes)
     }
@@ -27,7 +27,7 @@ impl<'n, 'k: 'n> Opener<'n> for Fillings<'k> {
     }
 }
 
-impl Closer for Fillings<'_> {
+impl Closer for FieldOpener<'_> {
     fn close(&self, site: Site<'_>, json: &Json) -> Result<Option<Vec<u8>>> {
         self.objects.close(site, json)
     }

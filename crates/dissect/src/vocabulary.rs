@@ -1,0 +1,114 @@
+//! The names that a family uses, for filters, completion and help.
+
+use core::fmt;
+
+use worldwire_core::{FieldInfo, Names};
+
+use crate::knowledge::Definitions;
+
+/// The names of a family's messages, fields, values and types, and advice on missing ones.
+///
+/// Reading a conversation needs none of this. Filters are checked against it, shells complete from
+/// it, and `worldwire codecs` prints it.
+pub trait Vocabulary: fmt::Debug + Sync {
+    /// Every message with the names of its fields.
+    fn messages<'d>(&self, definitions: &'d Definitions) -> Vec<MessageNames<'d>>;
+
+    /// The fields whose values have names.
+    fn values<'d>(&self, definitions: &'d Definitions) -> Vec<ValueNames<'d>> {
+        let _ = definitions;
+        Vec::new()
+    }
+
+    /// The path to a nested field, for users who look for it at the top level. If several fields
+    /// have that name, any one of their paths.
+    fn path_to(&self, field: &str, definitions: &Definitions) -> Option<String> {
+        let _ = (field, definitions);
+        None
+    }
+
+    /// Fields that are always numbers, although output shows names beside them. Comparing one with
+    /// a text can never match.
+    fn numbers(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Fields that are records with their value in an inner field, each with the name of the inner
+    /// field.
+    fn holders<'d>(&self, definitions: &'d Definitions) -> Vec<(&'d str, &'static str)> {
+        let _ = definitions;
+        Vec::new()
+    }
+
+    /// The types whose values have names, by the name that layouts use.
+    fn named_types(&self) -> &'static [(&'static str, &'static Names)] {
+        &[]
+    }
+
+    /// The fields of a codec that has no table of messages.
+    fn layout(&self, codec: &str) -> Vec<FieldInfo> {
+        let _ = codec;
+        Vec::new()
+    }
+
+    /// The classes of objects that one of the family's codecs reads. Most codecs have none.
+    fn classes(&self, codec: &str) -> Vec<ClassRow> {
+        let _ = codec;
+        Vec::new()
+    }
+
+    /// How to define a message that is unknown, such as `give ... with --data`. `None` unless the
+    /// name looks like one of the family's and the user gave no definitions.
+    fn advice_on(&self, name: &str, definitions: &Definitions) -> Option<&'static str> {
+        let _ = (name, definitions);
+        None
+    }
+
+    /// How to get names for nameless messages, as `doctor` prints it: `give ... with --data`.
+    fn advice(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// The names of a message and of its fields.
+#[derive(Clone, Debug)]
+pub struct MessageNames<'d> {
+    /// The dotted name.
+    pub name: String,
+    /// The message's own fields.
+    pub fields: Vec<&'d str>,
+    /// Fields that can be nested in them.
+    pub inner: Vec<&'d str>,
+    /// Whether the message can have no other fields.
+    pub is_complete: bool,
+}
+
+/// The names that the values of a field have: those of an enumeration or of flags.
+#[derive(Clone, Debug)]
+pub struct ValueNames<'d> {
+    /// The field, with its parent if that distinguishes it: `system.name`.
+    pub field: &'d str,
+    /// The names.
+    pub names: Vec<&'d str>,
+    /// Whether every field of that name, in any message, has values of this kind.
+    pub is_only: bool,
+}
+
+/// A class of objects that a codec reads, as `worldwire codecs` describes it.
+#[derive(Clone, Debug)]
+pub struct ClassRow {
+    /// The index on the wire.
+    pub class: u32,
+    /// The name in the protocol's own spelling.
+    pub name: &'static str,
+    /// The class it derives from.
+    pub parent: &'static str,
+    /// The sender: `client`, `server` or `both`; empty if unknown or never sent.
+    pub sender: &'static str,
+    /// A qualification: `abstract`, `unused` or `layout unknown`; usually empty.
+    pub status: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+    /// Its fields; `None` if the layout is unknown.
+    pub fields: Option<fn() -> Vec<FieldInfo>>,
+}
