@@ -54,13 +54,13 @@ impl Town {
             // The town is 4,000 wide; what is far away begins at 40,000.
             let from = if index < visible { 0 } else { 40_000 };
             let range = if index < visible { 4_000 } else { 100_000 };
-            let place = [part(from, range), 0.0, part(from, range)];
+            let position = [part(from, range), 0.0, part(from, range)];
             if walking && index % 2 == 0 {
-                let id = server.spawn(Spawn { place, ..Spawn::new(NPC) }).unwrap();
+                let id = server.spawn(Spawn { position, ..Spawn::new(NPC) }).unwrap();
                 #[expect(clippy::cast_possible_truncation, reason = "whole numbers")]
-                walkers.push((id, place.map(|part| part as f32)));
+                walkers.push((id, position.map(|part| part as f32)));
             } else {
-                doors.push(server.spawn(Spawn { place, ..Spawn::new(DOOR) }).unwrap());
+                doors.push(server.spawn(Spawn { position, ..Spawn::new(DOOR) }).unwrap());
             }
         }
         let join = |_| {
@@ -103,10 +103,11 @@ impl Town {
         }
         for _ in 0..self.walkers.len() * CHANGING / 100 {
             let picked = usize::try_from(self.sampler.below(self.walkers.len() as u64)).unwrap();
-            let (id, place) = &mut self.walkers[picked];
+            let (id, position) = &mut self.walkers[picked];
             // One step to and fro: nobody leaves the town.
-            place[0] = if place[0].to_bits() & 1 == 0 { place[0] + 1.5 } else { place[0] - 1.5 };
-            let movement = Movement { position: Some(*place), ..Movement::default() };
+            position[0] =
+                if position[0].to_bits() & 1 == 0 { position[0] + 1.5 } else { position[0] - 1.5 };
+            let movement = Movement { position: Some(*position), ..Movement::default() };
             self.server.set_movement(*id, &movement).unwrap();
         }
     }

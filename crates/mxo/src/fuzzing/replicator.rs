@@ -90,8 +90,11 @@ impl World {
             (0, _) => {
                 let goid = GOIDS[usize::from(which) % GOIDS.len()];
                 let world_id = (what & 16 != 0).then(|| which.into());
-                let spawned =
-                    self.server.spawn(Spawn { world_id, place: [x, 0.0, z], ..Spawn::new(goid) });
+                let spawned = self.server.spawn(Spawn {
+                    world_id,
+                    position: [x, 0.0, z],
+                    ..Spawn::new(goid)
+                });
                 match spawned {
                     Ok(id) => self.objects.push((id, goid)),
                     Err(error) => assert_eq!(self.objects.len(), MAX_OBJECTS, "{error}"),
@@ -102,7 +105,7 @@ impl World {
                 self.objects.swap_remove(picked);
             }
             (2..=5, Some((id, goid))) => self.set(id, goid, what >> 4, which),
-            (6, Some((id, _))) => self.server.place(id, [x, 0.0, z]).expect("a place"),
+            (6, Some((id, _))) => self.server.move_to(id, [x, 0.0, z]).expect("a position"),
             (7, Some((id, goid))) => {
                 let movement = Movement {
                     yaw: Some(which),

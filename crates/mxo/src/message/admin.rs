@@ -123,9 +123,6 @@ const HEAD: usize = 4;
 
 impl<'d> PendingUpdate<'d> {
     /// Wraps an update.
-    ///
-    /// # Errors
-    /// Those of [`Update::encode_body`].
     pub fn wrap(update: &Update<'_>, objects: &Objects) -> Result<PendingUpdate<'static>> {
         let mut writer = Writer::new();
         update.encode_body(objects, Side::Server, &mut writer)?;

@@ -44,9 +44,6 @@ impl<'d> Section<'d> {
     }
 
     /// Reads a section whose id has been read.
-    ///
-    /// # Errors
-    /// Those of [`decode`](Self::decode).
     pub fn decode_behind_id<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,

@@ -137,9 +137,6 @@ impl<'d> Update<'d> {
     }
 
     /// Writes mask and blocks.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
     pub fn encode_body(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         writer.u8(self.mask(objects)?);
         if let Some(movement) = &self.movement {

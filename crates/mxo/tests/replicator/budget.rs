@@ -16,7 +16,7 @@ fn objects_on_the_edge_do_not_come_and_go() {
         Desk::new(Config { enter: 100.0, leave: 120.0, late: None, ..Config::default() });
     let door = desk.door_at([101.0, 0.0, 0.0]);
     let mut at = |x: f64| {
-        desk.server.place(door, [x, 0.0, 0.0]).unwrap();
+        desk.server.move_to(door, [x, 0.0, 0.0]).unwrap();
         desk.exchange()
     };
     assert_eq!(at(100.5), "");
@@ -158,11 +158,11 @@ proptest! {
             for _ in 0..60 {
                 let mut part = || u32::try_from(sampler.below(30_000)).unwrap();
                 let parts = [part(), part(), part()];
-                let place = parts.map(f64::from);
-                doors.push(desk.door_at(place));
+                let position = parts.map(f64::from);
+                doors.push(desk.door_at(position));
                 let picked = doors[usize::try_from(sampler.below(doors.len() as u64)).unwrap()];
                 match sampler.below(4) {
-                    0 => desk.server.place(picked, place).unwrap(),
+                    0 => desk.server.move_to(picked, position).unwrap(),
                     _ => desk.set(picked, parts[0]),
                 }
                 let (number, section) = desk.flush();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::message::{Context, Operation, Section};
 use worldwire_mxo::replica::Replica;
-use worldwire_mxo::replicator::{ClientId, Config, ObjectId, Place, Replicator, Spawn};
+use worldwire_mxo::replicator::{ClientId, Config, ObjectId, Point, Replicator, Spawn};
 use worldwire_mxo::schema::Objects;
 use worldwire_mxo::types::Value;
 
@@ -34,8 +34,8 @@ impl Desk {
         Self { server, client, replica, now: Duration::ZERO, number: 0 }
     }
 
-    pub(crate) fn door_at(&mut self, place: Place) -> ObjectId {
-        let door = self.server.spawn(Spawn { place, ..Spawn::new(DOOR) }).unwrap();
+    pub(crate) fn door_at(&mut self, position: Point) -> ObjectId {
+        let door = self.server.spawn(Spawn { position, ..Spawn::new(DOOR) }).unwrap();
         self.set(door, 0);
         door
     }

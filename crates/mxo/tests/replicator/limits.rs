@@ -70,10 +70,10 @@ fn what_is_gone_or_does_not_fit_is_refused() {
     let told = |error: Error| error.to_string();
     let error = desk.server.spawn(Spawn::new(9)).unwrap_err();
     assert_eq!(fault(&error), Some("unknown_goid"));
-    let place = [f64::NAN, 0.0, 0.0];
-    let error = desk.server.spawn(Spawn { place, ..Spawn::new(DOOR) }).unwrap_err();
+    let position = [f64::NAN, 0.0, 0.0];
+    let error = desk.server.spawn(Spawn { position, ..Spawn::new(DOOR) }).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"place: wanted a place with finite coordinates, found [NaN, 0.0, 0.0]"
+        told(error), @"position: wanted a position with finite coordinates, found [NaN, 0.0, 0.0]"
     );
     let mut properties = Properties::new();
     properties.set(13, vec![1, 2]);
@@ -116,15 +116,15 @@ fn what_is_gone_or_does_not_fit_is_refused() {
     let nowhere = Movement { position: Some([0.0, f32::INFINITY, 0.0]), ..moves };
     let error = desk.server.set_movement(npc, &nowhere).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"position: wanted a place with finite coordinates, found [0.0, inf, 0.0]"
+        told(error), @"position: wanted a position with finite coordinates, found [0.0, inf, 0.0]"
     );
 
     desk.server.despawn(door).unwrap();
     let error = desk.server.despawn(door).unwrap_err();
     assert!(told(error).starts_with("wanted an object that is there, found ObjectId"));
-    // Its place in the list is used again, its id is not.
+    // Its position in the list is used again, its id is not.
     let other = desk.door_at([1.0; 3]);
-    assert!(desk.server.place(door, [0.0; 3]).is_err() && other != door);
+    assert!(desk.server.move_to(door, [0.0; 3]).is_err() && other != door);
     let error = desk.server.sent(desk.client, 1).unwrap_err();
     insta::assert_snapshot!(
         told(error), @"wanted a section that was polled and not sent, found none"

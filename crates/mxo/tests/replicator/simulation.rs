@@ -128,20 +128,20 @@ impl Sim {
             stale: 0,
         };
         for index in 0..CLIENTS {
-            let place = sim.place();
-            sim.server.look_from(sim.peers[index].id, place).unwrap();
+            let position = sim.position();
+            sim.server.look_from(sim.peers[index].id, position).unwrap();
         }
         sim
     }
 
-    fn place(&mut self) -> [f64; 3] {
+    fn position(&mut self) -> [f64; 3] {
         let mut part = || f64::from(u32::try_from(self.sampler.below(400)).unwrap());
         [part(), part() / 10.0, part()]
     }
 
     fn movement(&mut self) -> Movement {
         let bits = self.sampler.bits().to_le_bytes();
-        let position = self.place().map(|part| {
+        let position = self.position().map(|part| {
             #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
             let part = part as f32;
             part
@@ -177,10 +177,10 @@ impl Sim {
             }
             (18..60, Some((id, goid, _))) => self.set(id, goid),
             (60..85, Some((id, goid, _))) => {
-                let place = self.place();
+                let position = self.position();
                 if goid == 415 {
-                    self.server.place(id, place).unwrap();
-                    self.objects[picked].2 = place;
+                    self.server.move_to(id, position).unwrap();
+                    self.objects[picked].2 = position;
                     return;
                 }
                 let movement = self.movement();
@@ -190,9 +190,9 @@ impl Sim {
                 }
             }
             (85..94, _) => {
-                let place = self.place();
+                let position = self.position();
                 let peer = self.peer();
-                self.server.look_from(self.peers[peer].id, place).unwrap();
+                self.server.look_from(self.peers[peer].id, position).unwrap();
             }
             (94..97, Some((id, goid, _))) => {
                 let peer = self.peer();
@@ -217,10 +217,10 @@ impl Sim {
 
     fn spawn(&mut self) {
         let goid = GOIDS[usize::try_from(self.sampler.below(3)).unwrap()];
-        let place = self.place();
+        let position = self.position();
         let world_id = (goid == 415).then(|| u32::try_from(self.objects.len()).unwrap());
-        let id = self.server.spawn(Spawn { world_id, place, ..Spawn::new(goid) }).unwrap();
-        self.objects.push((id, goid, place));
+        let id = self.server.spawn(Spawn { world_id, position, ..Spawn::new(goid) }).unwrap();
+        self.objects.push((id, goid, position));
         for _ in 0..self.sampler.below(6) {
             self.set(id, goid);
         }
@@ -412,8 +412,8 @@ impl Sim {
             }
             let eye = peer.own.and_then(|own| self.objects.iter().find(|one| one.0 == own));
             let Some((_, _, eye)) = eye else { continue };
-            for (id, _, place) in &self.objects {
-                let far = (0..3).map(|k| (place[k] - eye[k]).powi(2)).sum::<f64>().sqrt();
+            for (id, _, position) in &self.objects {
+                let far = (0..3).map(|k| (position[k] - eye[k]).powi(2)).sum::<f64>().sqrt();
                 let seen = views.iter().any(|view| view.object == Some(*id));
                 assert!(seen || far > 100.0, "{id:?} is not seen from {far}");
                 assert!(!seen || far <= 120.0, "{id:?} is seen from {far}");
