@@ -29,7 +29,7 @@ pub(super) struct Link {
 
 #[derive(Debug)]
 enum Command {
-    Say(RawMessage<'static>),
+    Send(RawMessage<'static>),
     Close,
 }
 
@@ -73,13 +73,13 @@ impl Link {
         config.common.keep_alive_every = settings.keep_alive;
         let connection = Connection::client(Arc::new(config), now);
         let (commands, receiver) = mpsc::channel(QUEUE);
-        let (tell, messages) = mpsc::channel(QUEUE);
+        let (received, messages) = mpsc::channel(QUEUE);
         let (set_up, is_set_up) = oneshot::channel();
         let shared = Arc::<Mutex<LinkState>>::default();
         let protocols = built_in();
         let messenger = Messenger {
             commands: receiver,
-            tell,
+            received,
             set_up: Some(set_up),
             shared: Arc::clone(&shared),
             protocols: Arc::clone(&protocols),
@@ -114,7 +114,7 @@ impl Link {
         let message = self.protocols.compose(service, request, fields);
         let wrong = |error| ClientError::NotSent { request, error: Box::new(error) };
         let message = message.map_err(wrong)?;
-        let sent = self.commands.send(Command::Say(message)).await;
+        let sent = self.commands.send(Command::Send(message)).await;
         sent.map_err(|_| self.closed(request))
     }
 
@@ -140,7 +140,7 @@ impl Link {
 /// The application that drives the connection.
 struct Messenger {
     commands: mpsc::Receiver<Command>,
-    tell: mpsc::Sender<ServerMessage>,
+    received: mpsc::Sender<ServerMessage>,
     set_up: Option<oneshot::Sender<()>>,
     shared: Arc<Mutex<LinkState>>,
     protocols: Arc<Protocols>,
@@ -165,7 +165,7 @@ impl Application<Connection> for Messenger {
                 let message =
                     ServerMessage::read(&self.protocols, service, order, received.payload());
                 // Full or closed: nobody is reading the messages.
-                if self.tell.try_send(message).is_err() {
+                if self.received.try_send(message).is_err() {
                     return Flow::Break(());
                 }
             }
@@ -181,7 +181,7 @@ impl Application<Connection> for Messenger {
 
     async fn notice(&mut self, command: Command, sender: &mut Sender) -> Flow {
         match command {
-            Command::Say(message) => match sender.send(&message) {
+            Command::Send(message) => match sender.send(&message) {
                 Ok(()) => Flow::Continue(()),
                 Err(_) => Flow::Break(()),
             },

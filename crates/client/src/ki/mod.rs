@@ -10,7 +10,7 @@
 //! let mut login = Client::connect("127.0.0.1:12000", &settings).await?;
 //! let token = login.log_in("merle", &password_hash("secret")).await?;
 //!
-//! The game's own client also opens a second connection with the token of the first.
+//! // The game's own client also opens a second connection with the token of the first.
 //! let mut game = Client::connect("127.0.0.1:12000", &settings).await?;
 //! game.validate(&token).await?;
 //! game.wait_until_admitted().await?;

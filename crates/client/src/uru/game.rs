@@ -131,21 +131,21 @@ impl Game {
         self.send(MembersListReq { header: self.header(system) }).await?;
         let header = self.header(system | NetFlags::InitialAgeStateRequest);
         self.send(GameStateRequest { header, rooms: Vec::new().into() }).await?;
-        let mut seen = Vec::new();
-        let told = async {
+        let mut events = Vec::new();
+        let receive_all = async {
             while let Some(notification) = notifications.next().await {
                 let news = scene.apply(&notification)?;
-                let is_all = news.contains(&SceneEvent::AllThere);
-                seen.extend(news);
+                let is_all = news.contains(&SceneEvent::StateComplete);
+                events.extend(news);
                 if is_all {
                     return Ok(());
                 }
             }
             Err(self.link.failure(request))
         };
-        let told = tokio::time::timeout(self.link.patience(), told).await;
-        told.unwrap_or(Err(ClientError::Timeout { request }))?;
-        Ok(seen)
+        let received = tokio::time::timeout(self.link.patience(), receive_all).await;
+        received.unwrap_or(Err(ClientError::Timeout { request }))?;
+        Ok(events)
     }
 
     /// The message that shows the avatar to the other players.

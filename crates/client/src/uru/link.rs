@@ -51,7 +51,7 @@ type Reply = core::result::Result<Message<'static>, Box<Error>>;
 /// A command to the task that drives the connection.
 #[derive(Debug)]
 enum Command {
-    Say(Box<Message<'static>>, Option<Key>),
+    Send(Box<Message<'static>>, Option<Key>),
     Close,
 }
 
@@ -136,7 +136,7 @@ impl Link {
         let shared = Arc::<Shared>::default();
         let messenger = Messenger {
             commands: receiver,
-            kept: VecDeque::new(),
+            deferred: VecDeque::new(),
             notify,
             set_up: Some(set_up),
             shared: Arc::clone(&shared),
@@ -167,7 +167,7 @@ impl Link {
         message
             .to_bytes()
             .map_err(|error| ClientError::NotSent { request, error: error.into() })?;
-        self.tell(message, None).await
+        self.submit(message, None).await
     }
 
     /// Sends a request with a new transaction.
@@ -212,7 +212,7 @@ impl Link {
             }
         }
         let transaction = Transaction { link: self.clone(), key, request, replies };
-        self.tell(message, Some(key)).await?;
+        self.submit(message, Some(key)).await?;
         Ok(transaction)
     }
 
@@ -264,10 +264,10 @@ impl Link {
         self.shared.failure(request)
     }
 
-    async fn tell(&self, message: Message<'static>, key: Option<Key>) -> Result<()> {
+    async fn submit(&self, message: Message<'static>, key: Option<Key>) -> Result<()> {
         let request = message.name();
-        let told = self.commands.send(Command::Say(Box::new(message), key)).await;
-        told.map_err(|_| self.shared.failure(request))
+        let sent = self.commands.send(Command::Send(Box::new(message), key)).await;
+        sent.map_err(|_| self.shared.failure(request))
     }
 
     /// A new transaction: not 0, which means "no transaction", and without the bit for pings.
@@ -350,7 +350,7 @@ impl Drop for Transaction {
 struct Messenger {
     commands: mpsc::Receiver<Command>,
     /// Commands received while a reply was waiting for room.
-    kept: VecDeque<Command>,
+    deferred: VecDeque<Command>,
     notify: mpsc::Sender<Notification>,
     set_up: Option<oneshot::Sender<()>>,
     shared: Arc<Shared>,
@@ -371,7 +371,7 @@ impl Messenger {
                     // Otherwise the transaction was dropped, and the reply with it.
                     return;
                 }
-                Some(command) = self.commands.recv() => self.kept.push_back(command),
+                Some(command) = self.commands.recv() => self.deferred.push_back(command),
             }
         }
     }
@@ -416,14 +416,14 @@ impl Application<Connection> for Messenger {
     }
 
     async fn notified(&mut self) -> Self::Notice {
-        if let Some(command) = self.kept.pop_front() {
+        if let Some(command) = self.deferred.pop_front() {
             return Some(command);
         }
         self.commands.recv().await
     }
 
     async fn notice(&mut self, notice: Self::Notice, sender: &mut Sender) -> Flow {
-        let Some(Command::Say(message, key)) = notice else { return Flow::Break(()) };
+        let Some(Command::Send(message, key)) = notice else { return Flow::Break(()) };
         if let Err(error) = sender.send(&message)
             && let Some(waiting) =
                 key.and_then(|key| self.shared.state().pending.get(&key).cloned())

@@ -93,7 +93,7 @@ pub enum SceneEvent {
     /// Whether this client is now the group owner, which answers for objects without an owner.
     Owner(bool),
     /// The server has sent the state from before this player's arrival.
-    AllThere,
+    StateComplete,
     /// Any other message.
     Other {
         /// The sender; `None` for the server.
@@ -199,7 +199,7 @@ impl Scene {
                 self.is_owner = owner.groups.first().is_some_and(|group| group.owned.is_true());
                 vec![SceneEvent::Owner(self.is_owner)]
             }
-            NetMessage::InitialAgeStateSent(_) => vec![SceneEvent::AllThere],
+            NetMessage::InitialAgeStateSent(_) => vec![SceneEvent::StateComplete],
             NetMessage::LoadClone(load) => {
                 let object = load.uoid.clone().into_owned();
                 let (is_avatar, loaded) = (load.is_player.is_true(), load.is_loading.is_true());

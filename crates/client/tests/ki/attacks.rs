@@ -38,7 +38,7 @@ async fn a_token_is_valid_only_for_its_account_and_machine() {
     let stolen = LoginToken { user: others.user, ck2: pass.ck2.clone() };
     assert_eq!(refused(stage.client().await.validate(&stolen).await), "ValidateFailed");
     let invented = LoginToken { user: pass.user, ck2: Secret::new("") };
-    assert_eq!(refused(stage.client().await.validate(&made_up).await), "ValidateFailed");
+    assert_eq!(refused(stage.client().await.validate(&invented).await), "ValidateFailed");
     let nobody = LoginToken { user: 999, ck2: pass.ck2.clone() };
     assert_eq!(refused(stage.client().await.validate(&nobody).await), "ValidateFailed");
     let mut elsewhere = settings();

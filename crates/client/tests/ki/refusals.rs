@@ -100,7 +100,7 @@ async fn provoke(refusal: Refusal) -> (&'static str, Client, Stage) {
         }
         Refusal::ValidateFailed => {
             let invented = LoginToken { user: 1, ck2: Secret::new("made up") };
-            refused(client.validate(&made_up).await)
+            refused(client.validate(&invented).await)
         }
         Refusal::InvalidName => {
             let character = Character::plain("", "Fire", MAX_NAME_INDICES + 1);

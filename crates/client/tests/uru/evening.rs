@@ -184,7 +184,7 @@ async fn an_evening() {
     // They see each other arrive.
     let (mut ann, seen) = Visitor::come(shard, 0, "Yeesha").await;
     assert_eq!(seen[0], SceneEvent::Owner(true));
-    assert_eq!(seen.last(), Some(&SceneEvent::AllThere));
+    assert_eq!(seen.last(), Some(&SceneEvent::StateComplete));
     assert_eq!(ann.scene.members().len(), 0);
     let (mut bob, seen) = Visitor::come(shard, 1, "Atrus").await;
     let came = SceneEvent::Joined { player: ann.player, name: "Yeesha".to_owned() };

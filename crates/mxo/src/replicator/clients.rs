@@ -193,7 +193,7 @@ impl Replicator {
         })
     }
 
-    /// Content a client was sent so far.
+    /// What a client was sent so far.
     ///
     /// # Errors
     /// A value error if the client has left.

@@ -51,18 +51,18 @@
 //! let client = server.join()?;
 //! server.look_from(client, [500.0, 0.0, 0.0])?;
 //!
-//! Two ticks of the server. The client is called directly, so no packet is lost.
+//! // Two ticks of the server. The client is called directly, so no packet is lost.
 //! let mut neo = Replica::new(objects);
 //! for (tick, state) in [(1, 0x834), (2, 0x838)] {
 //!     server.set_value(door, "CurrentState", &Value::Unsigned(state))?;
 //!     server.tick(Duration::from_millis(50) * tick);
 //!     let mut section = Vec::new();
 //!     while server.poll(client, &mut section)? {
-//! A connection would send it, and return the packet's number.
+//!         // A connection would send it, and return the packet's number.
 //!         let packet = u64::from(tick);
 //!         server.sent(client, packet)?;
 //!         neo.receive(&section, Side::Server, Rules::STRICT)?;
-//! The client acknowledges the packet.
+//!         // The client acknowledges the packet.
 //!         server.delivered(client, packet)?;
 //!         section.clear();
 //!     }

@@ -125,7 +125,7 @@ impl Replicator {
         let field = usize::from(property.field);
         if object.class != property.class {
             let wanted = "a property of the object's class";
-            return Err(Error::value(wanted, "one of another class").inside("property"));
+            return Err(Error::value(wanted, "a property of another class").inside("property"));
         }
         layout.check_value(field, bytes)?;
         self.world.set(index, field, bytes);
@@ -170,7 +170,7 @@ impl Replicator {
         Ok(())
     }
 
-    /// Content is known of an object's movement.
+    /// What is known of an object's movement.
     #[must_use]
     pub fn movement(&self, object: ObjectId) -> Option<&Movement> {
         let index = self.object_index(object).ok()?;

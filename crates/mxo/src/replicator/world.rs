@@ -37,11 +37,11 @@ pub(super) struct Object {
     changed: Box<[u64]>,
     /// Grows with every change.
     version: u64,
-    /// Content changed since the last tick, for each audience.
+    /// What changed since the last tick, for each audience.
     pub(super) fresh: [Mask; 2],
     /// The views of it that are not being deleted.
     pub(super) viewers: Vec<Viewer>,
-    /// Content was last encoded of it.
+    /// What was last encoded of it.
     forms: [Form; 3],
 }
 
@@ -79,7 +79,7 @@ pub(super) struct World {
     pub(super) stamp: u64,
     /// Objects with fresh changes.
     pub(super) changed: Vec<u32>,
-    /// Content was encoded in this tick.
+    /// What was encoded in this tick.
     arena: Vec<u8>,
 }
 
@@ -174,7 +174,7 @@ impl World {
         self.freshen(index, bits);
     }
 
-    /// Sets the fields of a movement that are present. `said` is whether the object's own client
+    /// Sets the fields of a movement that are present. `by_owner` is whether the object's own client
     /// reported them.
     pub(super) fn set_movement(&mut self, index: u32, new: &Movement, by_owner: bool) {
         let object = &mut self.objects[index as usize];
@@ -235,13 +235,13 @@ impl World {
         object.values.get(self.layout(object).fields.get(field)?.range())
     }
 
-    /// Content a client must be sent besides the create.
+    /// What a client must be sent besides the create.
     pub(super) fn beyond_create(&self, index: u32, audience: Audience) -> Mask {
         let object = &self.objects[index as usize];
         let layout = self.layout(object);
-        let behind = layout.fields.iter().enumerate().skip(layout.created);
+        let rest = layout.fields.iter().enumerate().skip(layout.created);
         let mut mask = movement_fields(&object.movement) & layout.movement(audience);
-        for (field, one) in behind {
+        for (field, one) in rest {
             if object.has(field) {
                 mask |= one.bits[audience.index()];
             }
