@@ -59,7 +59,7 @@ fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
             let unread = unread(index, section, options.from);
             return unread.map(|why| why.remark(section, options.from)).into_iter().collect();
         };
-        let mut said = match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())
+        let mut said = match Section::decode_after_id(&mut Reader::new(bytes), &sections.context())
         {
             Ok(section) => remarks_of(&section),
             Err(error) if sections.fits_other_side(bytes) => {

@@ -179,7 +179,7 @@ impl MxoViews {
         said: &mut Vec<Note>,
     ) -> Result<()> {
         let sections = self.sections(from);
-        let section = Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())?;
+        let section = Section::decode_after_id(&mut Reader::new(bytes), &sections.context())?;
         for (_, oddity) in section.oddities() {
             if self.told.insert(Told::Odd(kind(&oddity))) {
                 said.push(Note::warning(format!("{}{oddity}", at(place))));
