@@ -165,7 +165,7 @@ pub(super) fn seen(seen: &SceneEvent) -> Json {
             json!({"seen": "Lock", "object": object_shown(object), "granted": granted})
         }
         SceneEvent::Owner(owner) => json!({"seen": "Owner", "owner": owner}),
-        SceneEvent::AllThere => json!({"seen": "AllThere"}),
+        SceneEvent::StateComplete => json!({"seen": "AllThere"}),
         SceneEvent::Other { player, class, .. } => {
             json!({"seen": class_name(*class), "player": player})
         }
