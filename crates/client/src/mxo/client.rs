@@ -156,7 +156,7 @@ impl Client {
             is_in: watch::Sender::new(false),
             leaves: watch::Sender::new(false),
         });
-        let application = Walker::new(Arc::clone(&state), config.step);
+        let application = ClientApplication::new(Arc::clone(&state), config.step);
         let driving = tokio::spawn(async move {
             udp::drive(&Driver::client(clock), socket, connection, application).await
         });
@@ -213,7 +213,7 @@ impl Drop for Client {
 }
 
 /// The application that drives the client's connection.
-struct Walker {
+struct ClientApplication {
     state: Arc<Shared>,
     steps: tokio::time::Interval,
     leaves: watch::Receiver<bool>,
@@ -240,7 +240,7 @@ enum Wake {
     Leave,
 }
 
-impl Walker {
+impl ClientApplication {
     fn new(state: Arc<Shared>, step: Duration) -> Self {
         let mut steps = interval(step);
         steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -265,7 +265,7 @@ impl Walker {
     }
 }
 
-impl Application<Connection> for Walker {
+impl Application<Connection> for ClientApplication {
     type Notice = Wake;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {

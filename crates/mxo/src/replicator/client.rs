@@ -86,12 +86,12 @@ impl Client {
         }
     }
 
-    pub(super) fn has_seen(&self, object: u32) -> bool {
+    pub(super) fn has_view(&self, object: u32) -> bool {
         let word = self.viewed.get(object as usize / 64);
         word.is_some_and(|bits| bits & (1 << (object % 64)) != 0)
     }
 
-    fn see(&mut self, object: u32, sees: bool) {
+    fn set_viewed(&mut self, object: u32, sees: bool) {
         let word = object as usize / 64;
         if self.viewed.len() <= word {
             self.viewed.resize(word + 1, 0);
@@ -131,8 +131,8 @@ impl Client {
     }
 
     /// An object came into range.
-    pub(super) fn want(&mut self, object: u32, world: &mut World, config: &Config) {
-        if self.has_seen(object) {
+    pub(super) fn request_view(&mut self, object: u32, world: &mut World, config: &Config) {
+        if self.has_view(object) {
             return;
         }
         let is_own = self.own == Some(object);
@@ -142,7 +142,7 @@ impl Client {
             return;
         }
         let slot = self.views.add(object, Audience::of(is_own), world.tick);
-        self.see(object, true);
+        self.set_viewed(object, true);
         world.objects[object as usize].viewers.push(Viewer { client: self.index, slot });
         let generation = self.views.at(slot).generation;
         self.creates.push(Listed { key: 0, slot, generation });
@@ -164,7 +164,7 @@ impl Client {
             viewers.swap_remove(at);
         }
         if state == Some(ViewState::Wanted) {
-            self.see(object, false);
+            self.set_viewed(object, false);
             self.views.remove(slot);
             return;
         }
@@ -173,7 +173,7 @@ impl Client {
         if is_gone {
             // Another object may reuse the index immediately.
             view.object = NO_OBJECT;
-            self.see(object, false);
+            self.set_viewed(object, false);
         }
         self.advance(slot, world, config);
     }
@@ -206,14 +206,14 @@ impl Client {
         }
         self.views.remove(slot);
         if object != NO_OBJECT {
-            self.see(object, false);
+            self.set_viewed(object, false);
         }
         if self.reaches(object, world, config.enter) {
-            self.want(object, world, config);
+            self.request_view(object, world, config);
         }
         // A character that is waiting for the own view can have it now.
         if let Some(own) = self.own {
-            self.want(own, world, config);
+            self.request_view(own, world, config);
         }
     }
 
@@ -451,7 +451,7 @@ impl Client {
     }
 
     /// Handles sections whose time is up.
-    pub(super) fn pass(&mut self, now: Duration, world: &mut World, config: &Config) {
+    pub(super) fn handle_timeouts(&mut self, now: Duration, world: &mut World, config: &Config) {
         self.now = now;
         while let Some((until, id)) = self.parked.first().copied()
             && until <= now

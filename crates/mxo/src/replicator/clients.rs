@@ -1,4 +1,4 @@
-//! Clients: joining, content they see, and what they send.
+//! Clients: joining, what they see, and what they send.
 
 use worldwire_core::{Error, Reader, Result};
 
@@ -44,9 +44,6 @@ impl Replicator {
     }
 
     /// Removes a client. Its character stays.
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn leave(&mut self, client: ClientId) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
@@ -104,9 +101,6 @@ impl Replicator {
 
     /// Forgets all views of a client, because its connection was reset or it changed worlds. View
     /// ids and spawn sequences start again; packet numbers continue.
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn reset(&mut self, client: ClientId) -> Result<()> {
         let index = self.client_index(client)?;
         self.clients[index as usize].reset(&mut self.world);
@@ -194,17 +188,11 @@ impl Replicator {
     }
 
     /// What a client was sent so far.
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         Ok(self.clients[self.client_index(client)? as usize].traffic)
     }
 
     /// How many of a client's sections are neither acknowledged nor lost.
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn unacknowledged(&self, client: ClientId) -> Result<usize> {
         Ok(self.clients[self.client_index(client)? as usize].log.open())
     }
@@ -212,9 +200,6 @@ impl Replicator {
     /// Whether a client has certainly received everything as of the last tick: it has every view in
     /// range, nothing is waiting to be sent, and nothing sent can still arrive and change it,
     /// within the time of [`Config::later`](super::Config::later).
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn is_settled(&self, client: ClientId) -> Result<bool> {
         let client = &self.clients[self.client_index(client)? as usize];
         let is_quiet = |view: &View| view.state == Some(ViewState::Live) && view.dirty == 0;

@@ -176,10 +176,10 @@ impl Interest {
             self.viewpoints.put(client, viewpoint.as_ref());
         }
         for object in list.iter().copied() {
-            self.meet(object, clients, world, config, &mut found);
+            self.update_viewers(object, clients, world, config, &mut found);
         }
         for client in moved.iter().copied() {
-            self.look(&mut clients[client as usize], world, config, &mut found);
+            self.update_views(&mut clients[client as usize], world, config, &mut found);
         }
         self.moved_clients.list = core::mem::take(&mut moved);
         self.moved_clients.take(&mut list);
@@ -188,7 +188,7 @@ impl Interest {
     }
 
     /// Finds who sees an object that moved.
-    fn meet(
+    fn update_viewers(
         &self,
         object: u32,
         clients: &mut [Client],
@@ -213,13 +213,19 @@ impl Interest {
         for client in found.iter() {
             let client = &mut clients[*client as usize];
             if client.reaches(object, world, config.enter) {
-                client.want(object, world, config);
+                client.request_view(object, world, config);
             }
         }
     }
 
     /// Finds what a client that moved sees.
-    fn look(&self, client: &mut Client, world: &mut World, config: &Config, found: &mut Vec<u32>) {
+    fn update_views(
+        &self,
+        client: &mut Client,
+        world: &mut World,
+        config: &Config,
+        found: &mut Vec<u32>,
+    ) {
         if !client.is_alive {
             return;
         }
@@ -237,13 +243,13 @@ impl Interest {
         }
         client.left_out = 0;
         if let Some(own) = client.own {
-            client.want(own, world, config);
+            client.request_view(own, world, config);
         }
         let Some(viewpoint) = client.viewpoint(world) else { return };
         found.clear();
         self.objects.near(&viewpoint, found);
         found.retain(|object| {
-            !client.has_seen(*object) && client.reaches(*object, world, config.enter)
+            !client.has_view(*object) && client.reaches(*object, world, config.enter)
         });
         let room = config.views.saturating_sub(client.views.len());
         if found.len() > room {
@@ -253,7 +259,7 @@ impl Interest {
             found.sort_unstable_by_key(key);
         }
         for object in found.iter() {
-            client.want(*object, world, config);
+            client.request_view(*object, world, config);
         }
     }
 }

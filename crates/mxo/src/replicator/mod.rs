@@ -116,7 +116,9 @@ pub struct ClientId {
     generation: u32,
 }
 
-/// The views of many clients of one world; see the [module](self).
+/// A world, and the views that many clients have of it; see the [module](self).
+///
+/// Fallible methods return a value error for a client that has left, and for an object that is gone.
 #[derive(Debug)]
 pub struct Replicator {
     config: Config,
@@ -160,7 +162,7 @@ impl Replicator {
         self.world.clear_forms();
         for (index, client) in (0..).zip(&mut self.clients) {
             if client.is_alive {
-                client.pass(self.now, &mut self.world, &self.config);
+                client.handle_timeouts(self.now, &mut self.world, &self.config);
                 if client.left_out > 0 && client.views.len() < self.config.views {
                     self.interest.client_moved(index);
                 }
@@ -184,9 +186,6 @@ impl Replicator {
     /// without appending when nothing is waiting, the tick's budget is used up, or 1,024 sections
     /// may still arrive. Call [`sent`](Self::sent) afterwards; otherwise the section is treated as
     /// never sent.
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn poll(&mut self, client: ClientId, out: &mut Vec<u8>) -> Result<bool> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
@@ -225,9 +224,6 @@ impl Replicator {
 
     /// Reports that a packet has arrived, perhaps late, after it was reported [`lost`](Self::lost).
     /// Ignores the numbers of other packets, and repetitions.
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn delivered(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
@@ -238,9 +234,6 @@ impl Replicator {
     /// Reports that a packet has probably not arrived: later ones were acknowledged, or none was
     /// for too long. Ignores other numbers, like [`delivered`](Self::delivered), which may still
     /// follow at any time.
-    ///
-    /// # Errors
-    /// A value error if the client has left.
     pub fn lost(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];

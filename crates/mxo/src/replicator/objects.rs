@@ -83,9 +83,6 @@ impl Replicator {
     }
 
     /// Removes an object from the world, and deletes its views.
-    ///
-    /// # Errors
-    /// A value error if the object is gone.
     pub fn despawn(&mut self, object: ObjectId) -> Result<()> {
         let index = self.object_index(object)?;
         if let Some(owner) = self.world.objects[index as usize].owner {

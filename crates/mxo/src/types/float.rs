@@ -1,4 +1,4 @@
-//! Numbers with a fraction from JSON, to the last bit.
+//! Reads floating-point numbers from JSON exactly.
 
 use worldwire_core::Result;
 use worldwire_core::json::{self, Json};
@@ -8,7 +8,7 @@ macro_rules! floats {
         $(#[doc = $doc])*
         ///
         /// # Errors
-        /// Value, when it is none or too large.
+        /// A value error for other JSON, and numbers that are too large.
         pub(super) fn $name(json: &Json) -> Result<$float> {
             let number = match json {
                 // Parse the text: going through a wider type could round twice.
