@@ -1,4 +1,4 @@
-//! Conversations: packets sorted by their two ends, and their data in order.
+//! Sorts packets into conversations and reassembles their streams.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{Hash, Hasher};
@@ -15,75 +15,73 @@ use crate::stream::{Delivery, Room, Stream};
 use crate::time::Timestamp;
 use crate::unusable::Unusable;
 
-/// Sorts the packets of a capture into conversations and puts their streams together again.
+/// Sorts a capture's packets into conversations and reassembles their streams.
 ///
-/// Packets go in in capture order; events come out at once. An event of a packet is reported before
-/// the next packet goes in, so it can borrow the packet's bytes: nothing is copied as long as
-/// segments come in order.
+/// Push packets in capture order. Events are reported immediately, before the next packet is
+/// pushed, so they can borrow the packet's bytes: segments in order are never copied.
 ///
-/// TCP: segments that were sent twice or overlap are reported once (what came first counts); segments
-/// that came early wait, within [`Limits::stream_bytes`], [`Limits::stream_pieces`] and
-/// [`Limits::streams_bytes`]; bytes the capture lost are reported as a gap as soon as something waits
-/// behind them and the other side acknowledges them, a bound is hit, or the conversation ends. Two
-/// gaps may follow each other. Checksums are not verified, since captures made on the sending
-/// machine rarely have them.
+/// TCP: repeated and overlapping bytes are reported once (the first copy wins). Early segments are
+/// held back, within [`Limits::stream_bytes`], [`Limits::stream_pieces`] and
+/// [`Limits::streams_bytes`]. Bytes that the capture lost are reported as a gap once data after
+/// them is held back and the other side acknowledges them, a limit is reached, or the conversation
+/// ends. Two gaps may be adjacent. Checksums are not verified, because captures made on the sending
+/// machine rarely contain them.
 ///
-/// A segment whose sequence number is more than 2^30 away is a stray and is ignored; when another
-/// follows right on it, the stream goes on there, behind a gap. A reset counts when it is within
-/// 4 MiB of what is expected. A SYN with another number begins another conversation when the old
-/// one has ended or was never answered, or when it is farther away than that. What comes late for
-/// a conversation that has ended is ignored.
+/// A segment whose sequence number is more than 2^30 away is a stray and is ignored; if another
+/// segment continues it, the stream resumes there, after a gap. A reset is valid within 4 MiB of
+/// the expected sequence number. A SYN with another number starts a new conversation if the old one
+/// has ended, was never answered, or is farther away than that. Late packets of an ended
+/// conversation are ignored.
 ///
-/// The client is the end that sent the SYN, or got the answer to it. Where both are missing it is
-/// the end with the higher port; with equal ports, the end heard of first. Of UDP, the client is
-/// the end heard of first.
+/// The client is the end that sent the SYN, or received the answer to it. If the capture has
+/// neither, it is the end with the higher port or, with equal ports, the end that is seen first.
+/// With UDP, the client is the end that is seen first.
 ///
-/// Memory: a piece that waits counts with its bytes and 128 more for its keeping, so that many
-/// small pieces cannot take more than the limits allow. The bound over all streams may be passed
-/// by one packet while it is put in place; then the conversations that have waited for longest
-/// give up their gaps.
+/// Memory: each held-back piece counts with its bytes and 128 more for overhead, so that many small
+/// pieces cannot exceed the limits. One packet may exceed the limit over all streams while it is
+/// inserted; the conversations that have waited longest then give up their gaps.
 #[derive(Debug)]
 pub struct Conversations {
-    talks: Talks,
+    table: Table,
     fragments: Fragments,
     unusable: HashMap<Unusable, u64, RandomState>,
     cut: u64,
-    last: Last,
+    last: LastPacket,
 }
 
-/// What is said, packet by packet.
+/// The state of all conversations.
 #[derive(Debug)]
-struct Talks {
+struct Table {
     limits: Limits,
-    open: HashMap<Key, Talk, RandomState>,
-    /// Least recently heard of first.
+    open: HashMap<Key, Conversation, RandomState>,
+    /// Ordered by their last packet, the oldest first.
     quiet: BTreeSet<(u64, Key)>,
-    /// Those that hold bytes back, the one that began with it first in front.
+    /// Those that hold back bytes, the longest waiting first.
     waiting: BTreeSet<(u64, Key)>,
     count: u64,
-    heard: u64,
+    touched: u64,
     held: u64,
 }
 
-/// What the packet was that was taken in last.
+/// What the last packet belonged to.
 #[derive(Clone, Copy, Debug)]
-enum Last {
-    /// Of no use.
-    Nobody,
-    /// A part of a packet that is not complete.
+enum LastPacket {
+    /// To no conversation.
+    Unowned,
+    /// An incomplete IP packet.
     Fragment,
-    /// Sent from one of these ends to the other.
+    /// A conversation.
     Between(Key),
 }
 
-/// Two ends and how they talk; the lower end first, so that both directions have the same key.
+/// Both ends and the transport. The lower end is first, so both directions have the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     ends: [(IpAddr, u16); 2],
     datagrams: bool,
 }
 
-/// In as few words as there are: every packet is looked up by its key.
+/// Hashes few words: every packet is looked up by its key.
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let [(one, one_port), (other, other_port)] = self.ends;
@@ -106,34 +104,35 @@ impl Hash for Key {
 }
 
 #[derive(Debug)]
-struct Talk {
+struct Conversation {
     number: u64,
-    /// Which of the key's ends is the client.
+    /// The index of the client's end.
     client: usize,
     /// By [`Side::index`].
     streams: [Stream; 2],
-    heard: u64,
-    /// Since when it holds bytes back.
+    touched: u64,
+    /// When it began to hold back bytes.
     waiting: Option<u64>,
     last: (Timestamp, u64),
-    /// Its end was reported; late packets of it are not a new conversation.
+    /// Its end was reported; late packets do not start a new conversation.
     over: bool,
-    /// An end that asked for another conversation, which may be a late packet, and its number.
-    calls: Option<(usize, u32)>,
+    /// The end that sent a SYN for a new conversation, and its sequence number. It may be a late
+    /// packet.
+    syn: Option<(usize, u32)>,
 }
 
-/// What becomes of a segment on the ends of a conversation.
+/// How a segment relates to the conversation between its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It belongs to it.
+enum Relation {
+    /// Belongs to it.
     Taken,
-    /// It belongs to nothing.
+    /// Belongs to no conversation.
     Ignored,
-    /// It begins another one.
+    /// Starts a new one.
     Another,
 }
 
-impl Talk {
+impl Conversation {
     fn side(&self, end: usize) -> Side {
         if end == self.client { Side::Client } else { Side::Server }
     }
@@ -142,40 +141,40 @@ impl Talk {
         self.streams.iter().map(Stream::held).sum()
     }
 
-    fn fate(&self, sender: usize, segment: &Segment<'_>, head: &Head) -> Fate {
+    fn relation(&self, sender: usize, segment: &Segment<'_>, head: &Head) -> Relation {
         let side = self.side(sender);
         let [own, other] = [&self.streams[side.index()], &self.streams[side.other().index()]];
         if !head.syn || head.rst {
-            // Behind the end: late, or, far away, of a connection whose SYN was not captured.
+            // After the end: late or, if far away, from a connection whose SYN was not captured.
             let new = !head.rst && !segment.payload.is_empty() && !own.is_plausible(head.sequence);
             return match self.over {
-                false => Fate::Taken,
-                true if new && own.has_begun() => Fate::Another,
-                true => Fate::Ignored,
+                false => Relation::Taken,
+                true if new && own.has_begun() => Relation::Another,
+                true => Relation::Ignored,
             };
         }
         let first = head.sequence.wrapping_add(1);
         if own.began_with(first) && (!self.over || own.is_fresh()) {
-            // Sent again; after a refusal, too.
-            return if self.over { Fate::Ignored } else { Fate::Taken };
+            // Retransmitted, possibly after a refusal.
+            return if self.over { Relation::Ignored } else { Relation::Taken };
         }
-        // The other end agrees to another conversation.
+        // The other end accepts the new conversation.
         let asked = head.acknowledged.map(|number| (1 - sender, number.wrapping_sub(1)));
-        let agrees = self.calls.is_some() && self.calls == asked;
+        let agrees = self.syn.is_some() && self.syn == asked;
         let ended = agrees || self.over || own.has_end() || other.has_end();
         let both = other.has_begun() && other.is_fresh();
         match own.has_begun() {
-            _ if ended => Fate::Another,
-            // The answer, or both ends call at once.
-            false if head.acknowledged.is_some() || both => Fate::Taken,
-            false => Fate::Another,
-            true if own.is_fresh() && !other.has_begun() => Fate::Another,
-            true if own.is_plausible(first) => Fate::Ignored,
-            true => Fate::Another,
+            _ if ended => Relation::Another,
+            // The answer, or both ends connect at the same time.
+            false if head.acknowledged.is_some() || both => Relation::Taken,
+            false => Relation::Another,
+            true if own.is_fresh() && !other.has_begun() => Relation::Another,
+            true if own.is_plausible(first) => Relation::Ignored,
+            true => Relation::Another,
         }
     }
 
-    /// Whether a reset from this side can be meant. An end that has said nothing yet gives no
+    /// Whether a reset from this side is plausible. An end that has sent nothing has no sequence
     /// number to compare, but acknowledges what it refuses.
     fn could_reset(&self, side: Side, head: &Head) -> bool {
         let [own, other] = [&self.streams[side.index()], &self.streams[side.other().index()]];
@@ -185,7 +184,7 @@ impl Talk {
     }
 }
 
-/// What decides about a segment in its TCP header.
+/// The fields of a TCP header that decide what happens to a segment.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     sequence: u32,
@@ -196,48 +195,49 @@ struct Head {
 }
 
 impl Conversations {
-    /// Starts with no conversation.
+    /// Starts without conversations.
     #[must_use]
     pub fn new(limits: &Limits) -> Self {
-        let talks = Talks {
+        let table = Table {
             limits: limits.clone(),
             open: HashMap::default(),
             quiet: BTreeSet::new(),
             waiting: BTreeSet::new(),
             count: 0,
-            heard: 0,
+            touched: 0,
             held: 0,
         };
         Self {
-            talks,
+            table,
             fragments: Fragments::new(limits.fragments, limits.streams_bytes),
             unusable: HashMap::default(),
             cut: 0,
-            last: Last::Nobody,
+            last: LastPacket::Unowned,
         }
     }
 
-    /// Whose the packet is that was taken in last. A packet without data has an owner too.
+    /// What the last packet belongs to. A packet without data has an owner, too.
     #[must_use]
     pub fn owner(&self) -> Owner {
         match self.last {
-            Last::Nobody => Owner::Nobody,
-            Last::Fragment => Owner::Fragment,
-            Last::Between(key) => {
-                let talk = self.talks.open.get(&key);
-                talk.map_or(Owner::Nobody, |talk| Owner::Conversation(talk.number))
+            LastPacket::Unowned => Owner::Nobody,
+            LastPacket::Fragment => Owner::Fragment,
+            LastPacket::Between(key) => {
+                let conversation = self.table.open.get(&key);
+                conversation
+                    .map_or(Owner::Nobody, |conversation| Owner::Conversation(conversation.number))
             }
         }
     }
 
-    /// Takes in the next packet and tells what happened.
+    /// Handles the next packet, and reports its events.
     pub fn push(&mut self, packet: &Packet<'_>, out: &mut dyn FnMut(Event<'_>)) {
         if let Some(why) = packet.unusable {
-            self.last = Last::Nobody;
+            self.last = LastPacket::Unowned;
             *self.unusable.entry(why).or_default() += 1;
             return;
         }
-        let Self { talks, fragments, .. } = self;
+        let Self { table, fragments, .. } = self;
         let stamp = (packet.time, packet.number);
         let outcome = segment(
             packet.link,
@@ -245,12 +245,12 @@ impl Conversations {
             packet.original_length,
             packet.time,
             fragments,
-            |segment| talks.segment(segment, stamp, out),
+            |segment| table.segment(segment, stamp, out),
         );
         self.last = match outcome {
-            Ok(key) => Last::Between(key),
-            Err(Unusable::Fragment) => Last::Fragment,
-            Err(_) => Last::Nobody,
+            Ok(key) => LastPacket::Between(key),
+            Err(Unusable::Fragment) => LastPacket::Fragment,
+            Err(_) => LastPacket::Unowned,
         };
         if let Err(why) = outcome {
             *self.unusable.entry(why).or_default() += 1;
@@ -258,17 +258,17 @@ impl Conversations {
         self.cut += u64::from(packet.data.len() < packet.original_length as usize);
     }
 
-    /// The capture is over: tells what was held back, and the end of every conversation.
+    /// Ends the capture: reports what is held back, and the end of every conversation.
     pub fn finish(&mut self, out: &mut dyn FnMut(Event<'_>)) {
         let mut rest: Vec<(u64, Key)> =
-            self.talks.open.iter().map(|(key, talk)| (talk.number, *key)).collect();
+            self.table.open.iter().map(|(key, conversation)| (conversation.number, *key)).collect();
         rest.sort_unstable();
         for (_, key) in rest {
-            self.talks.close(key, Closed::EndOfCapture, None, out);
+            self.table.close(key, Closed::EndOfCapture, None, out);
         }
     }
 
-    /// Why packets were of no use, and how many there were of each kind.
+    /// The reasons why packets were unusable, and the number of packets for each.
     #[must_use]
     pub fn unusable(&self) -> Vec<(Unusable, u64)> {
         let counted = |(why, count): (&Unusable, &u64)| match why {
@@ -281,21 +281,21 @@ impl Conversations {
         all
     }
 
-    /// How many packets the capture holds the beginning of only.
+    /// How many packets were captured only in part.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// Bytes held back over all conversations, with 128 for the keeping of each piece.
+    /// The bytes held back over all conversations, with 128 for the overhead of each piece.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        self.talks.held
+        self.table.held
     }
 }
 
-impl Talks {
-    /// Takes in a segment and returns whose it is.
+impl Table {
+    /// Handles a segment, and returns its owner.
     fn segment(
         &mut self,
         segment: &Segment<'_>,
@@ -326,10 +326,10 @@ impl Talks {
             Transport::Udp => {
                 let key = Key { ends, datagrams: true };
                 self.open(key, sender, false, stamp, out);
-                if let Some(talk) = self.hear(key, stamp) {
-                    let (number, side) = (talk.number, talk.side(sender));
+                if let Some(conversation) = self.touch(key, stamp) {
+                    let (number, side) = (conversation.number, conversation.side(sender));
                     let bytes = segment.payload;
-                    tell(out, number, stamp, EventKind::Datagram { side, bytes });
+                    report(out, number, stamp, EventKind::Datagram { side, bytes });
                 }
             }
             Transport::Tcp { sequence, acknowledged, flags } => {
@@ -356,21 +356,22 @@ impl Talks {
         out: &mut dyn FnMut(Event<'_>),
     ) {
         let worth = !segment.payload.is_empty() || segment.missing > 0;
-        let fate = self.open.get(&key).map(|talk| talk.fate(sender, segment, head));
-        match fate {
-            Some(Fate::Ignored) => {
-                let calls = head.syn && head.acknowledged.is_none();
-                if let Some(talk) = self.open.get_mut(&key).filter(|_| calls) {
-                    talk.calls = Some((sender, head.sequence));
+        let relation =
+            self.open.get(&key).map(|conversation| conversation.relation(sender, segment, head));
+        match relation {
+            Some(Relation::Ignored) => {
+                let syn = head.syn && head.acknowledged.is_none();
+                if let Some(conversation) = self.open.get_mut(&key).filter(|_| syn) {
+                    conversation.syn = Some((sender, head.sequence));
                 }
                 return;
             }
-            Some(Fate::Another) => self.close(key, Closed::Reused, Some(stamp), out),
-            Some(Fate::Taken) | None => {}
+            Some(Relation::Another) => self.close(key, Closed::Reused, Some(stamp), out),
+            Some(Relation::Taken) | None => {}
         }
-        if fate != Some(Fate::Taken) {
+        if relation != Some(Relation::Taken) {
             if head.rst || !(head.syn || worth) {
-                // Nothing to follow.
+                // There is no conversation to follow.
                 return;
             }
             let ports = key.ends.map(|(_, port)| port);
@@ -378,36 +379,36 @@ impl Talks {
                 (true, None) => sender,
                 (true, Some(_)) => 1 - sender,
                 _ if ports[0] == ports[1] => sender,
-                // The higher port is more likely the client's.
+                // The higher port is more likely to be the client's.
                 _ => usize::from(ports[1] > ports[0]),
             };
             self.open(key, client, !head.syn, stamp, out);
         }
         let room = Room { bytes: self.limits.stream_bytes, pieces: self.limits.stream_pieces };
-        let Some(talk) = self.hear(key, stamp) else {
+        let Some(conversation) = self.touch(key, stamp) else {
             return;
         };
-        let (number, side) = (talk.number, talk.side(sender));
-        let before = talk.held();
+        let (number, side) = (conversation.number, conversation.side(sender));
+        let before = conversation.held();
         if head.rst {
-            if talk.could_reset(side, head) {
-                talk.streams[side.index()].sent(head.sequence);
+            if conversation.could_reset(side, head) {
+                conversation.streams[side.index()].sent(head.sequence);
                 if let Some(acknowledged) = head.acknowledged {
-                    talk.streams[side.other().index()].sent(acknowledged);
+                    conversation.streams[side.other().index()].sent(acknowledged);
                 }
-                talk.end(Closed::Reset, stamp, out);
+                conversation.end(Closed::Reset, stamp, out);
             }
         } else {
-            let stream = &mut talk.streams[side.other().index()];
+            let stream = &mut conversation.streams[side.other().index()];
             if let Some(acknowledged) = head.acknowledged {
                 if !stream.has_begun() {
                     stream.begin(acknowledged);
                 }
                 stream.acknowledge(acknowledged, &mut |delivery| {
-                    tell(out, number, stamp, kind(side.other(), delivery));
+                    report(out, number, stamp, kind(side.other(), delivery));
                 });
             }
-            let stream = &mut talk.streams[side.index()];
+            let stream = &mut conversation.streams[side.index()];
             let first = head.sequence.wrapping_add(u32::from(head.syn));
             if head.syn && !stream.has_begun() {
                 stream.begin(first);
@@ -415,58 +416,58 @@ impl Talks {
             if worth || head.fin {
                 let (payload, missing) = (segment.payload, segment.missing);
                 stream.segment(first, payload, missing, head.fin, room, &mut |delivery| {
-                    tell(out, number, stamp, kind(side, delivery));
+                    report(out, number, stamp, kind(side, delivery));
                 });
             }
-            talk.end_if_finished(stamp, out);
+            conversation.end_if_finished(stamp, out);
         }
-        if before == 0 && talk.held() == 0 {
+        if before == 0 && conversation.held() == 0 {
             return;
         }
         self.recount(key, before);
         self.relieve(stamp, out);
     }
 
-    /// Notes what a conversation holds back now that it has changed.
+    /// Updates the accounting after a conversation's held-back bytes have changed.
     fn recount(&mut self, key: Key, before: u64) {
-        let Some(talk) = self.open.get_mut(&key) else {
+        let Some(conversation) = self.open.get_mut(&key) else {
             return;
         };
-        let held = talk.held();
+        let held = conversation.held();
         self.held = (self.held + held).saturating_sub(before);
-        match talk.waiting {
+        match conversation.waiting {
             None if held > 0 => {
-                talk.waiting = Some(self.heard);
-                self.waiting.insert((self.heard, key));
+                conversation.waiting = Some(self.touched);
+                self.waiting.insert((self.touched, key));
             }
             Some(since) if held == 0 => {
-                talk.waiting = None;
+                conversation.waiting = None;
                 self.waiting.remove(&(since, key));
             }
             _ => {}
         }
     }
 
-    /// Lets the conversations that have held back bytes for longest give up their gaps while there
-    /// are too many bytes over all.
+    /// While too many bytes are held back over all, lets the conversations that have waited longest
+    /// give up their gaps.
     fn relieve(&mut self, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
         while self.held > self.limits.streams_bytes
             && let Some((_, key)) = self.waiting.first().copied()
-            && let Some(talk) = self.open.get_mut(&key)
+            && let Some(conversation) = self.open.get_mut(&key)
         {
-            let (number, before) = (talk.number, talk.held());
+            let (number, before) = (conversation.number, conversation.held());
             for side in Side::BOTH {
-                talk.streams[side.index()].release(&mut |delivery| {
-                    tell(out, number, stamp, kind(side, delivery));
+                conversation.streams[side.index()].release(&mut |delivery| {
+                    report(out, number, stamp, kind(side, delivery));
                 });
             }
-            talk.end_if_finished(stamp, out);
+            conversation.end_if_finished(stamp, out);
             self.recount(key, before);
         }
     }
 
-    /// Opens a conversation unless it is open; when there is no room, the one that was quiet for
-    /// longest is closed.
+    /// Opens a conversation unless it is open. If the table is full, closes the one that was quiet
+    /// longest.
     fn open(
         &mut self,
         key: Key,
@@ -485,18 +486,18 @@ impl Talks {
         }
         let number = self.count;
         self.count += 1;
-        let talk = Talk {
+        let conversation = Conversation {
             number,
             client,
             streams: Default::default(),
-            heard: self.heard,
+            touched: self.touched,
             waiting: None,
             last: stamp,
             over: false,
-            calls: None,
+            syn: None,
         };
-        self.quiet.insert((talk.heard, key));
-        self.open.insert(key, talk);
+        self.quiet.insert((conversation.touched, key));
+        self.open.insert(key, conversation);
         let [client, server] = [key.ends[client], key.ends[1 - client]];
         let opened = Opened {
             client: client.into(),
@@ -504,23 +505,23 @@ impl Talks {
             datagrams: key.datagrams,
             midstream,
         };
-        tell(out, number, stamp, EventKind::Opened(opened));
+        report(out, number, stamp, EventKind::Opened(opened));
     }
 
-    /// Marks a conversation as heard of just now.
-    fn hear(&mut self, key: Key, stamp: (Timestamp, u64)) -> Option<&mut Talk> {
-        self.heard += 1;
-        let heard = self.heard;
+    /// Marks a conversation as active now.
+    fn touch(&mut self, key: Key, stamp: (Timestamp, u64)) -> Option<&mut Conversation> {
+        self.touched += 1;
+        let touched = self.touched;
         let crowded = self.open.len() as u64 * 2 >= u64::from(self.limits.conversations);
-        let talk = self.open.get_mut(&key)?;
-        // The order matters only when somebody may have to go.
-        if crowded || heard - talk.heard > 4096 {
-            self.quiet.remove(&(talk.heard, key));
-            talk.heard = heard;
-            self.quiet.insert((heard, key));
+        let conversation = self.open.get_mut(&key)?;
+        // The order matters only when a conversation may have to be closed.
+        if crowded || touched - conversation.touched > 4096 {
+            self.quiet.remove(&(conversation.touched, key));
+            conversation.touched = touched;
+            self.quiet.insert((touched, key));
         }
-        talk.last = stamp;
-        Some(talk)
+        conversation.last = stamp;
+        Some(conversation)
     }
 
     fn close(
@@ -530,21 +531,21 @@ impl Talks {
         stamp: Option<(Timestamp, u64)>,
         out: &mut dyn FnMut(Event<'_>),
     ) {
-        let Some(mut talk) = self.open.remove(&key) else {
+        let Some(mut conversation) = self.open.remove(&key) else {
             return;
         };
-        self.quiet.remove(&(talk.heard, key));
-        if let Some(since) = talk.waiting {
+        self.quiet.remove(&(conversation.touched, key));
+        if let Some(since) = conversation.waiting {
             self.waiting.remove(&(since, key));
         }
-        self.held = self.held.saturating_sub(talk.held());
-        let stamp = stamp.unwrap_or(talk.last);
-        talk.end(why, stamp, out);
+        self.held = self.held.saturating_sub(conversation.held());
+        let stamp = stamp.unwrap_or(conversation.last);
+        conversation.end(why, stamp, out);
     }
 }
 
-impl Talk {
-    /// Reports what is held back and the end, unless that was reported before.
+impl Conversation {
+    /// Reports what is held back and the end, unless already reported.
     fn end(&mut self, why: Closed, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
         if self.over {
             return;
@@ -553,10 +554,10 @@ impl Talk {
         let number = self.number;
         for side in Side::BOTH {
             self.streams[side.index()].flush(&mut |delivery| {
-                tell(out, number, stamp, kind(side, delivery));
+                report(out, number, stamp, kind(side, delivery));
             });
         }
-        tell(out, number, stamp, EventKind::Closed(why));
+        report(out, number, stamp, EventKind::Closed(why));
     }
 
     fn end_if_finished(&mut self, stamp: (Timestamp, u64), out: &mut dyn FnMut(Event<'_>)) {
@@ -573,7 +574,7 @@ fn kind(side: Side, delivery: Delivery<'_>) -> EventKind<'_> {
     }
 }
 
-fn tell(
+fn report(
     out: &mut dyn FnMut(Event<'_>),
     conversation: u64,
     (time, packet): (Timestamp, u64),

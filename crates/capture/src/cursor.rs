@@ -1,6 +1,6 @@
-//! Numbers out of bytes, in either order, never past the end.
+//! Reads integers in either byte order, with bounds checks.
 
-/// Which end of a number comes first.
+/// The byte order of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Little,
@@ -23,7 +23,7 @@ impl Order {
     }
 }
 
-/// The bytes not yet read. Every step says `None` when too few are left, and reads nothing then.
+/// The unread bytes. Every method returns `None`, and reads nothing, if too few are left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -35,7 +35,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, order }
     }
 
-    /// In network byte order.
+    /// A cursor over integers in network byte order.
     pub(crate) const fn network(bytes: &'a [u8]) -> Self {
         Self::new(bytes, Order::Big)
     }

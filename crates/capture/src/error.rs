@@ -1,92 +1,92 @@
-//! What can be wrong with a capture file.
+//! The errors of capture files.
 
 use core::fmt;
 use std::io;
 
-/// Why a capture cannot be read on, or not be written.
+/// Why a capture cannot be read further, or cannot be written.
 ///
-/// Each shows as one line that says what and where. Offsets count in the capture itself: in what a
-/// compressed file unpacks to.
+/// Each error is one line that says what is wrong, and where. Offsets refer to the capture itself:
+/// for a compressed file, to the unpacked bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The file: there is not one byte.
+    /// The file is empty.
     #[error("the input is empty")]
     Empty,
-    /// The file: it is something else.
+    /// The file has another format.
     #[error("not a pcap or pcapng capture: it starts with {first}, {looks_like}")]
     NotACapture {
-        /// The bytes it starts with.
+        /// Its first bytes.
         first: FirstBytes,
-        /// What these bytes usually mean.
+        /// The likely format.
         looks_like: &'static str,
     },
-    /// The file: it ends in the middle. Everything before was delivered.
-    #[error("truncated at offset {offset}: {what} wants {wanted} bytes, only {found} are left")]
+    /// The file ends inside a record. Everything before it was delivered.
+    #[error("truncated at offset {offset}: {what} needs {wanted} bytes, only {found} are left")]
     Truncated {
-        /// Where the part that is cut begins.
+        /// Where the truncated part begins.
         offset: u64,
-        /// The part that is cut.
+        /// The truncated part.
         what: &'static str,
-        /// Bytes it should have.
+        /// Its full length in bytes.
         wanted: u64,
-        /// Bytes that are there.
+        /// The bytes that are left.
         found: u64,
     },
-    /// The file: a block's own numbers contradict each other.
+    /// The fields of a block contradict each other.
     #[error("bad {what} at offset {offset}: {problem} ({value})")]
     BadBlock {
         /// Where the block begins.
         offset: u64,
-        /// The kind of block.
+        /// The type of block.
         what: &'static str,
         /// What is wrong with it.
         problem: &'static str,
-        /// The number that is wrong.
+        /// The wrong value.
         value: u64,
     },
-    /// The file asks for more than the caller's [`Limits`](worldwire_core::Limits) allow.
-    #[error("limit {limit} at offset {offset}: {asked} wanted, {allowed} allowed")]
+    /// The file exceeds the caller's [`Limits`](worldwire_core::Limits).
+    #[error("limit {limit} at offset {offset}: {asked} requested, {allowed} allowed")]
     Limit {
-        /// The field of the limits that was hit.
+        /// The name of the limit.
         limit: &'static str,
-        /// Where it was hit.
+        /// Where it was exceeded.
         offset: u64,
-        /// What the file asks for.
+        /// The value in the file.
         asked: u64,
-        /// What is allowed.
+        /// The limit's value.
         allowed: u64,
     },
-    /// The file: its compressed form is damaged. Everything before was delivered.
+    /// The compressed data is damaged. Everything before it was delivered.
     #[error("the gzip data is damaged after {offset} unpacked bytes: {source}")]
     Gzip {
-        /// Bytes that could be unpacked.
+        /// The number of bytes that were unpacked.
         offset: u64,
-        /// What the unpacker says.
+        /// The decompressor's error.
         source: io::Error,
     },
-    /// The system: the input cannot be read.
+    /// The input cannot be read.
     #[error("cannot read the capture at offset {offset}: {source}")]
     Read {
-        /// Bytes that could be read.
+        /// The number of bytes that were read.
         offset: u64,
-        /// What the system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The system: the output cannot be written.
+    /// The output cannot be written.
     #[error("cannot write the capture: {0}")]
     Write(#[source] io::Error),
-    /// The caller: the format has no place for this.
+    /// The caller asked for something that the format cannot represent.
     #[error("a capture file cannot hold {what} ({value})")]
     Unwritable {
-        /// What was to be written.
+        /// What cannot be represented.
         what: &'static str,
         /// The number that does not fit.
         value: i64,
     },
 }
 
-/// Up to eight bytes a file starts with, shown as hex.
+/// Up to eight bytes from the start of a file, shown as hex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstBytes {
     bytes: [u8; 8],
@@ -119,11 +119,11 @@ impl fmt::Display for FirstBytes {
     }
 }
 
-/// The error for a file that starts with `start` and is no capture.
+/// The error for a file that starts with `start` and is not a capture.
 pub(crate) fn not_a_capture(start: &[u8], gzip: bool) -> CaptureError {
     let text = start.iter().all(|&byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'));
     let looks_like = match (start, gzip) {
-        ([0x1F, 0x8B, ..], true) => "which looks like gzip inside of gzip; unpack it once first",
+        ([0x1F, 0x8B, ..], true) => "which looks like gzip inside gzip; unpack it once first",
         ([b'P', b'K', 3, 4, ..], _) => "which looks like a zip archive; unpack it first",
         ([0x28, 0xB5, 0x2F, 0xFD, ..], _) => "which looks like zstd; unpack it first",
         ([0xFD, b'7', b'z', b'X', b'Z', ..], _) => "which looks like xz; unpack it first",
@@ -132,7 +132,7 @@ pub(crate) fn not_a_capture(start: &[u8], gzip: bool) -> CaptureError {
         (_, true) if text => "which looks like text compressed with gzip",
         (_, false) if text => "which looks like text",
         (_, true) => "unpacked from gzip",
-        (_, false) => "which begins no known capture format",
+        (_, false) => "which matches no known capture format",
     };
     CaptureError::NotACapture { first: FirstBytes::new(start), looks_like }
 }

@@ -1,4 +1,4 @@
-//! What happens on conversations.
+//! Events of conversations.
 
 use std::net::SocketAddr;
 
@@ -6,76 +6,76 @@ use worldwire_core::Side;
 
 use crate::time::Timestamp;
 
-/// Whose the last packet is.
+/// What the last packet belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody's: it was of no use, or followed on nothing.
+    /// No conversation: the packet was unusable or ignored.
     #[default]
     Nobody,
-    /// A part of an IP packet, which does not tell whose it is.
+    /// An incomplete IP packet, whose conversation is not known yet.
     Fragment,
-    /// That of the conversation with this number.
+    /// The conversation with this number.
     Conversation(u64),
 }
 
-/// Something that happened on a conversation.
+/// An event of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Which conversation, counted from 0 in the order of first packets.
+    /// The conversation's number, from 0 in the order of first packets.
     pub conversation: u64,
-    /// When the packet was captured that brought it about.
+    /// When the packet that caused the event was captured.
     pub time: Timestamp,
-    /// That packet's number.
+    /// The number of that packet.
     pub packet: u64,
     /// What happened.
     pub kind: EventKind<'a>,
 }
 
-/// What happened on a conversation.
+/// What happened in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
-    /// It began; always the first event.
+    /// It started. Always the first event.
     Opened(Opened),
-    /// A side said something: the next bytes of its TCP stream, each told exactly once.
+    /// The next bytes of one side's TCP stream. Each byte is reported once.
     Data {
-        /// Who.
+        /// The sender.
         side: Side,
-        /// Where in the side's stream.
+        /// The position in the sender's stream.
         offset: u64,
-        /// What.
+        /// The bytes.
         bytes: &'a [u8],
     },
-    /// Bytes of a side's TCP stream that the capture lost.
+    /// Bytes of one side's TCP stream that the capture lost.
     Gap {
-        /// Whose.
+        /// The sender.
         side: Side,
-        /// Where in the side's stream.
+        /// The position in the sender's stream.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         length: u64,
     },
-    /// A side sent a UDP datagram.
+    /// One side sent a UDP datagram.
     Datagram {
-        /// Who.
+        /// The sender.
         side: Side,
-        /// What was captured of it.
+        /// The captured bytes.
         bytes: &'a [u8],
     },
-    /// It ended; always the last event.
+    /// It ended. Always the last event.
     Closed(Closed),
 }
 
-/// Who talks to whom.
+/// The two ends of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The end that began.
+    /// The end that opened it.
     pub client: SocketAddr,
     /// The other end.
     pub server: SocketAddr,
-    /// Whether it is UDP; otherwise it is TCP.
+    /// Whether it uses UDP rather than TCP.
     pub datagrams: bool,
-    /// Whether its beginning is missing in the capture (TCP only).
+    /// Whether the capture lacks its beginning (TCP only).
     pub midstream: bool,
 }
 
@@ -83,14 +83,14 @@ pub struct Opened {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Closed {
-    /// Both sides said that they were done.
+    /// Both sides sent a FIN.
     Finished,
-    /// One side broke it off.
+    /// One side sent a reset.
     Reset,
-    /// The same two ends began another one.
+    /// The same ends started a new conversation.
     Reused,
-    /// It was quiet for longest when there was no room for another one.
+    /// It was quiet longest when the table was full.
     Evicted,
-    /// The capture is over.
+    /// The capture ended.
     EndOfCapture,
 }

@@ -1,4 +1,4 @@
-//! IP packets put together from fragments.
+//! Reassembles fragmented IP packets.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 
 use crate::time::Timestamp;
 
-/// What the fragments of one packet have in common.
+/// What all fragments of a packet have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PieceKey {
     pub(crate) source: IpAddr,
@@ -17,38 +17,38 @@ pub(crate) struct PieceKey {
     pub(crate) identification: u32,
 }
 
-/// One fragment.
+/// A fragment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) offset: usize,
     pub(crate) last: bool,
     pub(crate) bytes: &'a [u8],
-    /// Bytes behind `bytes` that were not captured.
+    /// Bytes after `bytes` that were not captured.
     pub(crate) missing: usize,
 }
 
-/// A packet that all fragments are there of.
+/// A fully reassembled packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Whole {
-    /// Its payload up to the first byte that was not captured.
+    /// Its payload, up to the first byte that was not captured.
     pub(crate) bytes: Vec<u8>,
-    /// How much is behind that.
+    /// The number of bytes after that.
     pub(crate) missing: u32,
 }
 
-/// Fragments that wait for the others of their packet: at most so many and so many bytes in all,
-/// each for at most a minute of the capture's own time.
+/// Fragments of incomplete packets. Their number and size are limited, and they expire after a
+/// minute of capture time.
 #[derive(Debug)]
 pub(crate) struct Fragments {
     waiting: HashMap<PieceKey, Waiting, RandomState>,
-    /// Oldest packet first.
+    /// The oldest packet first.
     order: BTreeMap<u64, PieceKey>,
     serial: u64,
     pieces: usize,
     bytes: u64,
     max_pieces: usize,
     max_bytes: u64,
-    /// Fragments that waited for the last one of their packet, and did not wait in vain.
+    /// How many earlier fragments were used to complete a packet.
     pub(crate) used: u64,
 }
 
@@ -56,18 +56,18 @@ pub(crate) struct Fragments {
 struct Waiting {
     began: Timestamp,
     serial: u64,
-    /// By offset, without overlaps: what was captured, and the length it stands for.
+    /// By offset, without overlaps: the captured bytes, and the fragment's full length.
     pieces: BTreeMap<usize, (Vec<u8>, usize)>,
-    /// Length of the whole, once the last fragment is there.
+    /// The packet's length, once the last fragment has arrived.
     length: Option<usize>,
     have: usize,
     bytes: u64,
-    /// How many fragments came, also twice.
+    /// The number of fragments, including duplicates.
     count: u64,
 }
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// No IP packet is longer.
+/// The maximum size of an IP packet.
 const LONGEST: usize = 65_535;
 
 impl Fragments {
@@ -84,8 +84,8 @@ impl Fragments {
         }
     }
 
-    /// Adds a fragment; the whole payload when it was the last one missing. Of bytes that come
-    /// twice the first ones count.
+    /// Adds a fragment. Returns the payload when it completes the packet. If bytes arrive twice,
+    /// the first copy wins.
     pub(crate) fn add(&mut self, key: PieceKey, piece: Piece<'_>, now: Timestamp) -> Option<Whole> {
         let length = piece.bytes.len() + piece.missing;
         let end = piece.offset + length;
@@ -121,7 +121,7 @@ impl Fragments {
         None
     }
 
-    /// Lets go of what has waited too long.
+    /// Drops expired fragments.
     fn forget_old(&mut self, now: Timestamp) {
         while let Some((_, key)) = self.order.first_key_value() {
             let key = *key;
@@ -144,7 +144,7 @@ impl Fragments {
 }
 
 impl Waiting {
-    /// Puts in those bytes that are not there yet.
+    /// Inserts the bytes that are still missing.
     fn insert(&mut self, offset: usize, length: usize, bytes: &[u8]) {
         let end = offset + length;
         let mut at = self
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_in_any_order_and_twice() {
+    fn fragments_may_be_reordered_and_duplicated() {
         let mut fragments = Fragments::new(100, 1000);
         let now = Timestamp::default();
         assert_eq!(fragments.add(KEY, piece(16, b"cc", true), now), None);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn many_fragments_are_let_go() {
+    fn excess_fragments_are_dropped() {
         for mut fragments in [Fragments::new(2, 1000), Fragments::new(100, 16)] {
             let key = |identification| PieceKey { identification, ..KEY };
             for id in 0..10 {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn old_fragments_are_let_go() {
+    fn old_fragments_are_dropped() {
         let mut fragments = Fragments::new(100, 1000);
         let key = |identification| PieceKey { identification, ..KEY };
         fragments.add(key(1), piece(0, b"aaaaaaaa", false), Timestamp::default());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_captured_ends_what_is_there() {
+    fn bytes_that_were_not_captured_end_the_payload() {
         let mut fragments = Fragments::new(100, 1000);
         let now = Timestamp::default();
         let cut = Piece { missing: 6, ..piece(0, b"aa", false) };

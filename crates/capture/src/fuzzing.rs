@@ -1,4 +1,4 @@
-//! What the fuzz targets of captures call: every kind of input, with the promises that must hold.
+//! The fuzz targets of captures.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::{
     Record, SyntheticTcp, Timestamp,
 };
 
-/// Bounds small enough for a fuzzer to hit.
+/// Limits small enough for a fuzzer to reach.
 pub const SMALL: Limits = Limits {
     stream_bytes: 4096,
     streams_bytes: 8192,
@@ -21,10 +21,10 @@ pub const SMALL: Limits = Limits {
     ..Limits::DEFAULT
 };
 
-/// Any bytes as a capture file, and what comes out as packets.
+/// Reads arbitrary bytes as a capture file, and follows its packets.
 ///
 /// # Panics
-/// When what is reported about the streams contradicts itself.
+/// When the reported events are inconsistent.
 pub fn reader(data: &[u8]) {
     let Ok(mut capture) = CaptureReader::new(data, &SMALL) else {
         return;
@@ -42,8 +42,8 @@ pub fn reader(data: &[u8]) {
             Ok(Some(_)) => {}
             Ok(None) => break,
             Err(error) => {
-                assert!(!error.to_string().contains('\n'), "one line: {error}");
-                assert!(matches!(capture.next(), Ok(None)), "at its end after an error");
+                assert!(!error.to_string().contains('\n'), "more than one line: {error}");
+                assert!(matches!(capture.next(), Ok(None)), "not at its end after an error");
                 break;
             }
         }
@@ -52,11 +52,11 @@ pub fn reader(data: &[u8]) {
     watch.end(&conversations);
 }
 
-/// Any bytes as a list of TCP segments between two ends: eight bytes each (who, flags, sequence,
-/// length), then payload.
+/// Reads arbitrary bytes as TCP segments between two ends: eight bytes each (ends, flags, sequence
+/// number, length), then payload.
 ///
 /// # Panics
-/// When what is reported about the streams contradicts itself, or more is held than allowed.
+/// When the reported events are inconsistent, or more bytes are held back than allowed.
 pub fn reassembly(data: &[u8]) {
     let mut watch = Watch::default();
     let mut conversations = Conversations::new(&SMALL);
@@ -77,13 +77,13 @@ pub fn reassembly(data: &[u8]) {
             offset: 0,
         };
         conversations.push(&packet, &mut |event| watch.event(event));
-        assert!(conversations.held_bytes() <= SMALL.streams_bytes, "too much is held");
+        assert!(conversations.held_bytes() <= SMALL.streams_bytes, "too much is held back");
     }
     conversations.finish(&mut |event| watch.event(event));
     watch.end(&conversations);
 }
 
-/// An IPv4 packet with a TCP segment; who talks to whom comes from a few bits.
+/// An IPv4 packet with a TCP segment; a few bits select the two ends.
 fn raw_tcp(who: u8, flags: u8, sequence: [u8; 4], acknowledge: u8, payload: &[u8]) -> Vec<u8> {
     let mut ends = [(10, 1000 + u16::from(who >> 1 & 7)), (1, 80)];
     if who & 1 != 0 {
@@ -103,7 +103,7 @@ fn raw_tcp(who: u8, flags: u8, sequence: [u8; 4], acknowledge: u8, payload: &[u8
     packet
 }
 
-/// Follows what is reported: streams have no holes but named ones, and nothing is reported twice.
+/// Checks the events: streams have no gaps but reported ones, and nothing is reported twice.
 #[derive(Debug, Default)]
 struct Watch {
     open: HashMap<u64, [u64; 2]>,
@@ -117,13 +117,13 @@ impl Watch {
             let Some(streams) = self.open.get_mut(&event.conversation) else {
                 panic!("conversation {} is not open", event.conversation);
             };
-            assert_eq!(streams[side.index()], offset, "a hole, or told twice");
-            assert!(length > 0, "nothing is told");
+            assert_eq!(streams[side.index()], offset, "a gap, or reported twice");
+            assert!(length > 0, "an empty event");
             streams[side.index()] += length;
         };
         match event.kind {
             EventKind::Opened(_) => {
-                assert_eq!(event.conversation, self.opened, "numbers go up");
+                assert_eq!(event.conversation, self.opened, "numbers are not consecutive");
                 self.opened += 1;
                 assert!(self.open.insert(event.conversation, [0; 2]).is_none());
             }
@@ -140,12 +140,12 @@ impl Watch {
     }
 
     fn end(&self, conversations: &Conversations) {
-        assert_eq!(self.opened, self.closed, "every conversation ends");
-        assert_eq!(conversations.held_bytes(), 0, "everything was told");
+        assert_eq!(self.opened, self.closed, "a conversation did not end");
+        assert_eq!(conversations.held_bytes(), 0, "bytes are still held back");
     }
 }
 
-/// Small captures of every kind.
+/// Small captures of each format.
 fn captures() -> Vec<Vec<u8>> {
     let ends = ("192.0.2.1:49152".parse(), "192.0.2.2:14617".parse());
     let (Ok(client), Ok(server)) = ends else {
@@ -184,7 +184,7 @@ fn length(frame: &[u8]) -> u32 {
     u32::try_from(frame.len()).unwrap_or(0)
 }
 
-/// The same packet on another kind of link.
+/// The same packet with another link type.
 fn relink(ethernet: &[u8], link: LinkType) -> Vec<u8> {
     let ip = ethernet.get(14..).unwrap_or(&[]);
     match link {
@@ -195,7 +195,7 @@ fn relink(ethernet: &[u8], link: LinkType) -> Vec<u8> {
     }
 }
 
-/// Segments in order, late, twice, and with everything that TCP has.
+/// Segments in order, late and repeated, with all flags.
 fn segments() -> Vec<Vec<u8>> {
     let segment = |who: u8, flags: u8, sequence: u32, payload: &[u8]| {
         let mut bytes = vec![who, flags];

@@ -7,25 +7,25 @@
 //! # fn read(file: &[u8]) -> Result<usize, worldwire_capture::CaptureError> {
 //! let mut capture = CaptureReader::new(file, &Limits::DEFAULT)?;
 //! let mut conversations = Conversations::new(&Limits::DEFAULT);
-//! let mut bytes_said = 0;
+//! let mut total = 0;
 //! while let Some(record) = capture.next()? {
 //!     if let Record::Packet(packet) = record {
 //!         conversations.push(&packet, &mut |event| {
 //!             if let EventKind::Data { bytes, .. } = event.kind {
-//!                 bytes_said += bytes.len();
+//!                 total += bytes.len();
 //!             }
 //!         });
 //!     }
 //! }
-//! # Ok(bytes_said) }
+//! # Ok(total) }
 //! ```
 //!
 //! | type | what it is |
 //! | --- | --- |
-//! | [`CaptureReader`] | reads pcap and pcapng, plain or compressed with gzip, record by record |
+//! | [`CaptureReader`] | reads pcap and pcapng, plain or gzipped, record by record |
 //! | [`CaptureWriter`], [`ClassicWriter`] | write pcapng and pcap |
-//! | [`Conversations`] | packets in; streams and datagrams out, in order |
-//! | [`SyntheticTcp`], [`SyntheticUdp`] | made-up packets, for samples and tests |
+//! | [`Conversations`] | turns packets into ordered streams and datagrams |
+//! | [`SyntheticTcp`], [`SyntheticUdp`] | generate packets for samples and tests |
 //!
 //! The crate does no IO except through the [`Read`](std::io::Read) and [`Write`](std::io::Write)
 //! that the caller passes in. It uses no threads and no clock: time comes from the capture.

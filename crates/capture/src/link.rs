@@ -1,23 +1,23 @@
-//! What the bytes of a captured packet start with.
+//! Link types.
 
 use core::fmt;
 
-/// The number a capture gives to its kind of link: what the first byte of every packet is.
+/// A capture's link type: the format of the start of every packet.
 ///
-/// Any number may stand in a file; the named ones are those whose packets can be followed to IP.
+/// A file may contain any number. The constants name the types that can be followed to IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// BSD loopback: four bytes of address family in the byte order of the machine that captured.
+    /// BSD loopback: four bytes of address family, in the byte order of the capturing machine.
     pub const NULL: Self = Self(0);
-    /// Ethernet, from the destination address on.
+    /// Ethernet, starting with the destination address.
     pub const ETHERNET: Self = Self(1);
-    /// Bare IP as some BSDs number it.
+    /// Bare IP, with the number of some BSDs.
     pub const RAW_BSD: Self = Self(12);
-    /// Bare IP as OpenBSD numbers it.
+    /// Bare IP, with OpenBSD's number.
     pub const RAW_OPENBSD: Self = Self(14);
-    /// Bare IP of either version.
+    /// Bare IP, version 4 or 6.
     pub const RAW: Self = Self(101);
     /// OpenBSD loopback: four bytes of address family, most significant first.
     pub const LOOP: Self = Self(108);
@@ -30,8 +30,8 @@ impl LinkType {
     /// Linux "cooked" capture on any interface, version 2.
     pub const LINUX_SLL2: Self = Self(276);
 
-    /// What people call it, or nothing for a number that cannot be followed here. A few common
-    /// ones that cannot be followed have a name too, so that a report says more than a number.
+    /// The type's usual name. Also names some common types that cannot be followed, to make reports
+    /// more readable.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_its_number_always() {
+    fn always_shows_the_number() {
         assert_eq!(LinkType::ETHERNET.to_string(), "link type 1 (Ethernet)");
         assert_eq!(LinkType(147).to_string(), "link type 147");
     }

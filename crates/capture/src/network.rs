@@ -1,4 +1,4 @@
-//! From a captured packet down to what TCP or UDP carries.
+//! Extracts TCP and UDP segments from captured packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,29 +9,29 @@ use crate::time::Timestamp;
 use crate::tunnel;
 use crate::unusable::Unusable;
 
-/// A TCP segment or UDP datagram of a packet.
+/// A TCP segment or UDP datagram in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Who sent it.
+    /// The sender.
     pub source: (IpAddr, u16),
-    /// Who is to get it.
+    /// The receiver.
     pub target: (IpAddr, u16),
     /// TCP or UDP.
     pub transport: Transport,
-    /// What was captured of its payload.
+    /// The captured part of its payload.
     pub payload: &'a [u8],
-    /// Bytes of payload it had on the wire beyond that: a capture can cut long packets.
+    /// The number of payload bytes that were sent but not captured.
     pub missing: u32,
 }
 
-/// What kind of segment it is.
+/// The transport protocol of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
     Tcp {
-        /// The sequence number of the first byte of payload (of SYN or FIN, if it has that).
+        /// The sequence number of the first byte of payload, or of the SYN or FIN.
         sequence: u32,
-        /// The byte that its sender waits for, if ACK is set.
+        /// The next byte that the sender expects, if ACK is set.
         acknowledged: Option<u32>,
         /// The flags.
         flags: TcpFlags,
@@ -45,13 +45,13 @@ pub enum Transport {
 pub struct TcpFlags(pub u8);
 
 impl TcpFlags {
-    /// No more data from the sender.
+    /// The sender has no more data.
     pub const FIN: u8 = 1;
-    /// The beginning.
+    /// Opens a connection.
     pub const SYN: u8 = 2;
-    /// The end, at once.
+    /// Aborts the connection.
     pub const RST: u8 = 4;
-    /// The acknowledgement counts.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 16;
 
     /// Whether a flag is set.
@@ -61,18 +61,18 @@ impl TcpFlags {
     }
 }
 
-/// The most IPv6 extension headers in a row.
+/// The maximum number of consecutive IPv6 extension headers.
 const MAX_HEADERS: usize = 16;
-/// The most IP packets inside of each other.
+/// The maximum nesting of IP packets.
 const MAX_TUNNELS: usize = 4;
-/// The most bytes that are given to a network card to be cut into packets, and more.
+/// A generous bound on the bytes that a network card is given to split into packets.
 const MAX_OFFLOADED: usize = 1 << 20;
 
-/// Follows a packet down to its TCP or UDP payload. Fragments wait in `fragments`; the payload of a
-/// packet that was put together from them is handed to `then` like any other.
+/// Finds a packet's TCP or UDP payload, and passes it to `then`. Fragments wait in `fragments`; the
+/// last one passes the payload of the reassembled packet.
 ///
 /// # Errors
-/// Why there is no payload.
+/// The reason why there is no payload.
 pub(crate) fn segment<R>(
     link: LinkType,
     data: &[u8],
@@ -81,7 +81,7 @@ pub(crate) fn segment<R>(
     fragments: &mut Fragments,
     then: impl FnOnce(&Segment<'_>) -> R,
 ) -> Result<R, Unusable> {
-    // It only counts where IP itself tells no length, which is up to what cards can cut up.
+    // Only used where IP states no length, which happens up to what network cards can split.
     let cut = (original_length as usize).saturating_sub(data.len()).min(MAX_OFFLOADED);
     let found = network(link, data).and_then(|packet| {
         let mut inside = Inside { time, fragments, tunnels: 0 };
@@ -93,7 +93,7 @@ pub(crate) fn segment<R>(
     })
 }
 
-/// On the way through IP packets inside of each other.
+/// The state while following nested IP packets.
 struct Inside<'f> {
     time: Timestamp,
     fragments: &'f mut Fragments,
@@ -101,7 +101,7 @@ struct Inside<'f> {
 }
 
 impl Inside<'_> {
-    /// `cut` bytes behind the packet were not captured.
+    /// `cut` bytes after the packet were not captured.
     fn segment<R>(
         &mut self,
         packet: &[u8],
@@ -121,7 +121,7 @@ impl Inside<'_> {
             identification: place.identification,
         };
         let whole = self.fragments.add(key, piece, self.time).ok_or(Unusable::Fragment)?;
-        // In version 6, more headers may be behind that of the fragment.
+        // In IPv6, more headers may follow the fragment header.
         let chain = match ip.source {
             IpAddr::V4(_) => Chain { next: ip.protocol, rest: &whole.bytes, fragment: None },
             IpAddr::V6(_) => extensions(ip.protocol, &whole.bytes)?,
@@ -133,7 +133,7 @@ impl Inside<'_> {
         self.payload(&ip, chain.rest, whole.missing, then)
     }
 
-    /// What IP carries: a segment, or a tunnel.
+    /// Handles what IP carries: a segment, or a tunnel.
     fn payload<R>(
         &mut self,
         ip: &Internet<'_>,
@@ -165,7 +165,7 @@ impl Inside<'_> {
     }
 }
 
-/// The IP packet inside a link frame.
+/// The IP packet in a link frame.
 fn network(link: LinkType, data: &[u8]) -> Result<&[u8], Unusable> {
     let broken = Unusable::Broken;
     let mut cursor = Cursor::network(data);
@@ -181,8 +181,8 @@ fn network(link: LinkType, data: &[u8]) -> Result<&[u8], Unusable> {
             tunnel::behind(ether_type, cursor)
         }
         LinkType::NULL | LinkType::LOOP => {
-            // The family is in the byte order of the machine that captured; its values differ by
-            // system, but the version of the IP packet behind it does not.
+            // The family is in the byte order of the capturing machine, and its values differ by
+            // system. The IP packet after it states its own version.
             let family: [u8; 4] = cursor.array().ok_or(broken)?;
             let families = [Order::Little.u32(family), Order::Big.u32(family)];
             if !families.iter().any(|family| matches!(family, 2 | 10 | 23 | 24 | 28 | 30)) {
@@ -199,20 +199,20 @@ fn network(link: LinkType, data: &[u8]) -> Result<&[u8], Unusable> {
     }
 }
 
-/// What an IP header says.
+/// The fields of an IP header.
 struct Internet<'a> {
     source: IpAddr,
     target: IpAddr,
     protocol: u8,
     payload: &'a [u8],
-    /// Bytes of payload that were not captured.
+    /// The number of payload bytes that were not captured.
     missing: u32,
-    fragment: Option<FragmentPlace>,
+    fragment: Option<FragmentPosition>,
 }
 
-/// Where a fragment belongs.
+/// Where a fragment belongs in its packet.
 #[derive(Clone, Copy)]
-struct FragmentPlace {
+struct FragmentPosition {
     identification: u32,
     offset: usize,
     more: bool,
@@ -238,7 +238,7 @@ fn internet4(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
     let header: &[u8; 20] = packet.first_chunk().ok_or(broken)?;
     let header_length = usize::from(header[0] & 15) * 4;
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    // Offloading leaves the length to the network card: then everything captured counts.
+    // With offloading, the network card fills in the length; use everything captured.
     let total = if total == 0 { packet.len() + cut } else { total };
     if header_length < 20 || total < header_length {
         return Err(broken);
@@ -257,7 +257,7 @@ fn internet4(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
         protocol: header[9],
         payload,
         missing,
-        fragment: (more || offset > 0).then_some(FragmentPlace { identification, offset, more }),
+        fragment: (more || offset > 0).then_some(FragmentPosition { identification, offset, more }),
     })
 }
 
@@ -276,11 +276,11 @@ fn internet6(packet: &[u8], cut: usize) -> Result<Internet<'_>, Unusable> {
     Ok(Internet { source, target, protocol: next, payload: rest, missing, fragment })
 }
 
-/// What is behind the extension headers of an IPv6 packet, or behind that of a fragment.
+/// What follows the extension headers of an IPv6 packet, or its fragment header.
 struct Chain<'a> {
     next: u8,
     rest: &'a [u8],
-    fragment: Option<FragmentPlace>,
+    fragment: Option<FragmentPosition>,
 }
 
 fn extensions(first: u8, payload: &[u8]) -> Result<Chain<'_>, Unusable> {
@@ -288,13 +288,13 @@ fn extensions(first: u8, payload: &[u8]) -> Result<Chain<'_>, Unusable> {
     let (mut next, mut cursor) = (first, Cursor::network(payload));
     for _ in 0..MAX_HEADERS {
         match next {
-            // Hop-by-hop options, routing, destination options: length in units of 8 bytes.
+            // Hop-by-hop options, routing, destination options: the length counts 8 bytes.
             0 | 43 | 60 => {
                 next = cursor.u8().ok_or(broken)?;
                 let more = usize::from(cursor.u8().ok_or(broken)?);
                 cursor.take(more * 8 + 6).ok_or(broken)?;
             }
-            // Authentication: length in units of 4 bytes, less two.
+            // Authentication: the length counts 4 bytes, minus two.
             51 => {
                 next = cursor.u8().ok_or(broken)?;
                 let more = usize::from(cursor.u8().ok_or(broken)?);
@@ -306,9 +306,9 @@ fn extensions(first: u8, payload: &[u8]) -> Result<Chain<'_>, Unusable> {
                 let place = cursor.u16().ok_or(broken)?;
                 let identification = cursor.u32().ok_or(broken)?;
                 let (more, offset) = (place & 1 != 0, usize::from(place & 0xfff8));
-                // A fragment that is alone is no fragment.
+                // A single fragment is the whole packet.
                 if more || offset > 0 {
-                    let fragment = Some(FragmentPlace { identification, offset, more });
+                    let fragment = Some(FragmentPosition { identification, offset, more });
                     return Ok(Chain { next, rest: cursor.rest(), fragment });
                 }
             }
@@ -318,10 +318,10 @@ fn extensions(first: u8, payload: &[u8]) -> Result<Chain<'_>, Unusable> {
     Ok(Chain { next, rest: cursor.rest(), fragment: None })
 }
 
-/// The first `length` bytes of what was captured, and how many of them were not.
+/// The first `length` captured bytes, and the number of bytes that were not captured.
 fn bounded(body: &[u8], length: usize) -> (&[u8], u32) {
     match body.get(..length) {
-        // What follows is padding of the link.
+        // Padding of the link follows.
         Some(payload) => (payload, 0),
         None => (body, u32::try_from(length - body.len()).unwrap_or(u32::MAX)),
     }
@@ -344,7 +344,7 @@ fn transport<'a>(
                 u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
             };
             let flags = TcpFlags(header[13]);
-            // Of options that are cut, the missing bytes are not payload.
+            // Missing bytes of truncated options are not payload.
             let cut = u32::try_from(length.saturating_sub(payload.len())).unwrap_or(u32::MAX);
             let missing = missing.checked_sub(cut).ok_or(broken)?;
             Ok(Segment {

@@ -1,4 +1,4 @@
-//! Bytes of the file through one buffer, decompressed if necessary.
+//! Reads the file through one buffer, decompressing if necessary.
 
 use std::io::{self, Cursor, Read};
 
@@ -6,8 +6,8 @@ use flate2::read::MultiGzDecoder;
 
 use crate::error::CaptureError;
 
-/// A window that moves over the input. It grows only when the bytes to fill it have come, so a
-/// file that promises much and holds little costs little.
+/// A window that moves over the input. It grows only as bytes arrive, so a file with a large stated
+/// length and little content costs little.
 #[derive(Debug)]
 pub(crate) struct Source<R> {
     input: Input<R>,
@@ -17,21 +17,21 @@ pub(crate) struct Source<R> {
     /// Where `start` is in the unpacked file.
     offset: u64,
     ended: bool,
-    /// The packed form ended before its own end mark.
+    /// The compressed data ended before its end marker.
     cut: bool,
 }
 
-/// The input as it is or through the unpacker.
+/// The input, plain or through the decompressor.
 #[derive(Debug)]
 enum Input<R> {
     Plain(R),
     Gzip(Box<MultiGzDecoder<io::Chain<Cursor<Vec<u8>>, R>>>),
-    /// Only while one form is being exchanged for the other.
+    /// A placeholder while the variant is replaced.
     Nothing,
 }
 
 impl<R: Read> Source<R> {
-    /// Looks at the first two bytes to tell a packed file.
+    /// Detects gzip from the first two bytes.
     pub(crate) fn new(input: R) -> Result<Self, CaptureError> {
         let mut source = Self {
             input: Input::Plain(input),
@@ -49,7 +49,7 @@ impl<R: Read> Source<R> {
         Ok(source)
     }
 
-    /// Tries to have `wanted` bytes in the window and tells how many there are: fewer only at the
+    /// Tries to fill the window with `wanted` bytes, and returns how many it has: fewer only at the
     /// end of the input.
     pub(crate) fn fill(&mut self, wanted: usize) -> Result<usize, CaptureError> {
         if self.end - self.start >= wanted {
@@ -58,14 +58,14 @@ impl<R: Read> Source<R> {
         self.refill(wanted)
     }
 
-    /// Moves past `count` bytes of the window.
+    /// Consumes `count` bytes of the window.
     pub(crate) fn consume(&mut self, count: usize) {
         let count = count.min(self.end - self.start);
         self.start += count;
         self.offset += count as u64;
     }
 
-    /// Moves past `count` bytes without keeping them and tells how many were there.
+    /// Skips `count` bytes, and returns how many there were.
     pub(crate) fn skip(&mut self, count: u64) -> Result<u64, CaptureError> {
         let mut left = count;
         while left > 0 {
@@ -80,7 +80,7 @@ impl<R: Read> Source<R> {
         Ok(count - left)
     }
 
-    /// The window.
+    /// The bytes in the window.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.buffer.get(self.start..self.end).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ impl<R: Read> Source<R> {
         matches!(self.input, Input::Gzip(_))
     }
 
-    /// Whether the packed form ended too early. Known once the window has run empty.
+    /// Whether the compressed data ended too early. Known once the window is empty.
     pub(crate) const fn is_cut(&self) -> bool {
         self.cut
     }
@@ -162,5 +162,5 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-/// Large enough that a read is worth its price, small enough for the second level cache.
+/// Large enough to amortise reads, small enough for the second-level cache.
 const BUFFER: usize = 128 << 10;

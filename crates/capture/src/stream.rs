@@ -1,11 +1,11 @@
-//! One direction of a TCP connection, reassembled.
+//! Reassembles one direction of a TCP connection.
 //!
-//! Sequence numbers are turned into stream offsets by their distance from the next byte expected,
-//! so streams may be longer than the 32 bits of a sequence number.
+//! Sequence numbers become stream offsets by their distance from the next expected byte, so a
+//! stream can be longer than 32-bit sequence numbers allow.
 
 use std::collections::BTreeMap;
 
-/// Bytes of one direction: what is next, and what came too early.
+/// One direction: the position of the next byte, and the early pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// The sequence number of stream offset 0, once it is known.
@@ -14,58 +14,58 @@ pub(crate) struct Stream {
     expected: u32,
     /// The stream offset of the next byte to deliver.
     next: u64,
-    /// Pieces that came too early, by stream offset; they do not overlap.
+    /// Early pieces, by stream offset, without overlaps.
     early: BTreeMap<u64, Piece>,
-    /// What `early` costs.
+    /// The accounted size of `early`.
     held: u64,
     /// Up to where the other side has acknowledged.
     acknowledged: u64,
-    /// Where the stream ends, when its FIN was seen. Never before `next`.
+    /// Where the stream ends, once its FIN was seen. Never before `next`.
     end: Option<u64>,
     finished: bool,
-    /// The sequence number that would follow on the last stray segment.
+    /// The sequence number that would continue the last stray segment.
     stray: Option<u32>,
 }
 
-/// A piece that waits: `length` bytes of the stream, of which fewer may have been captured.
+/// An early piece: `length` bytes of the stream, which may not all have been captured.
 #[derive(Debug)]
 struct Piece {
     bytes: Vec<u8>,
     length: u64,
 }
 
-/// What a stream may hold back.
+/// How much a stream may hold back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Room {
     pub(crate) bytes: u64,
     pub(crate) pieces: u32,
 }
 
-/// What a stream has to tell.
+/// What a stream reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery<'a> {
     Data { offset: u64, bytes: &'a [u8] },
     Gap { offset: u64, length: u64 },
 }
 
-/// Farther away than this a sequence number is no part of the stream.
+/// A sequence number farther away than this is not part of the stream.
 const STRAY: u32 = 1 << 30;
 
-/// A reset or a new SYN this near to the byte expected belongs to the connection as it is.
+/// A reset or new SYN within this distance of the expected byte belongs to the current connection.
 const WINDOW: u32 = 1 << 22;
 
-/// What a piece costs beside its bytes: a bound on bytes alone would let pieces of one byte take
-/// a hundred times as much memory as allowed.
+/// The overhead accounted for each piece. Without it, one-byte pieces could take a hundred times
+/// the allowed memory.
 const PIECE_COST: u64 = 128;
 
 impl Stream {
-    /// The stream begins with the byte of this sequence number.
+    /// Starts the stream at this sequence number.
     pub(crate) fn begin(&mut self, sequence: u32) {
         self.origin = Some(sequence);
         self.expected = sequence;
     }
 
-    /// Takes in a segment, then delivers what is in order. `missing` bytes behind the payload were
+    /// Handles a segment, then delivers what is in order. `missing` bytes after the payload were
     /// not captured.
     pub(crate) fn segment(
         &mut self,
@@ -84,7 +84,7 @@ impl Stream {
             return;
         }
         let ahead = self.ahead(sequence);
-        // How many bytes at the start were delivered already.
+        // The number of leading bytes that were already delivered.
         let late = u64::from(if ahead < 0 { ahead.unsigned_abs() } else { 0 });
         let start = self.next + u64::from(ahead.max(0).unsigned_abs());
         if fin && late <= total {
@@ -97,24 +97,24 @@ impl Stream {
         self.deliver(out);
     }
 
-    /// The other side has all bytes before this one. A hole before them was lost by the capture:
-    /// nobody will send it again. A hole with nothing behind it is left until something comes,
-    /// since the capture may have seen the acknowledgment before the data.
+    /// The other side has received all bytes before this one, so missing bytes before it were lost
+    /// by the capture and will not be retransmitted. A gap with nothing after it is left open,
+    /// because the capture may have recorded the acknowledgement before the data.
     pub(crate) fn acknowledge(&mut self, sequence: u32, out: &mut dyn FnMut(Delivery<'_>)) {
         let ahead = self.ahead(sequence);
         if ahead <= 0 || ahead.unsigned_abs() > STRAY {
             return;
         }
         self.acknowledged = self.acknowledged.max(self.next + u64::from(ahead.unsigned_abs()));
-        while let Some(hole_end) = self.hole_end()
-            && hole_end <= self.acknowledged
+        while let Some(gap_end) = self.gap_end()
+            && gap_end <= self.acknowledged
         {
-            self.give_up(hole_end, out);
+            self.give_up(gap_end, out);
         }
     }
 
-    /// The side says that it has sent all bytes before this one: what is missing of them is named at
-    /// the end.
+    /// This side claims to have sent all bytes before this one. Missing ones are reported at the
+    /// end.
     pub(crate) fn sent(&mut self, sequence: u32) {
         let ahead = self.ahead(sequence);
         if ahead > 0 && ahead.unsigned_abs() <= WINDOW {
@@ -123,40 +123,40 @@ impl Stream {
         }
     }
 
-    /// Delivers all that is held, with gaps. The stream goes on behind it.
+    /// Delivers everything held back, with gaps. The stream continues after it.
     pub(crate) fn release(&mut self, out: &mut dyn FnMut(Delivery<'_>)) {
         while let Some((first, _)) = self.early.first_key_value() {
             self.give_up(*first, out);
         }
     }
 
-    /// Nothing more will come: delivers what is held, and names what is known to be missing.
+    /// The end of the stream: delivers what is held back, and reports what is known to be missing.
     pub(crate) fn flush(&mut self, out: &mut dyn FnMut(Delivery<'_>)) {
-        while let Some(hole_end) = self.hole_end() {
-            self.give_up(hole_end, out);
+        while let Some(gap_end) = self.gap_end() {
+            self.give_up(gap_end, out);
         }
-        // One byte alone may be the number of a FIN that was not captured.
+        // A single missing byte may be the sequence number of a FIN that was not captured.
         if !self.finished && self.acknowledged > self.next + 1 {
             self.give_up(self.acknowledged, out);
         }
     }
 
-    /// Whether the beginning is known.
+    /// Whether the start of the stream is known.
     pub(crate) const fn has_begun(&self) -> bool {
         self.origin.is_some()
     }
 
-    /// Whether the first byte had this sequence number.
+    /// Whether the stream started with this sequence number.
     pub(crate) fn began_with(&self, sequence: u32) -> bool {
         self.origin == Some(sequence)
     }
 
-    /// Whether nothing of it was seen but its beginning.
+    /// Whether nothing but the start of the stream was seen.
     pub(crate) fn is_fresh(&self) -> bool {
         self.next == 0 && self.early.is_empty() && self.end.is_none()
     }
 
-    /// Whether its FIN was seen, with or without all that is before it.
+    /// Whether a FIN was seen, even if bytes before it are missing.
     pub(crate) const fn has_end(&self) -> bool {
         self.finished || self.end.is_some()
     }
@@ -166,12 +166,12 @@ impl Stream {
         self.finished
     }
 
-    /// Whether a sequence number is within any window that the sender may have in use.
+    /// Whether a sequence number lies within any window that the sender may be using.
     pub(crate) fn is_plausible(&self, sequence: u32) -> bool {
         self.ahead(sequence).unsigned_abs() <= WINDOW
     }
 
-    /// What the pieces held back cost: their bytes and their keeping.
+    /// The accounted size of the pieces held back.
     pub(crate) const fn held(&self) -> u64 {
         self.held
     }
@@ -181,9 +181,9 @@ impl Stream {
         sequence.wrapping_sub(self.expected).cast_signed()
     }
 
-    /// Whether a segment belongs to the stream. One that is too far away does not, unless it
-    /// follows on another such segment: then the capture has lost more than it can tell, and the
-    /// stream goes on there behind a gap whose length is only right within 4 GiB.
+    /// Whether a segment belongs to the stream. A far away segment does not, unless it continues
+    /// another such segment: then the capture has lost a large part, and the stream resumes there
+    /// after a gap whose length is only right modulo 4 GiB.
     fn near(&mut self, sequence: u32, total: u64, out: &mut dyn FnMut(Delivery<'_>)) -> bool {
         if self.ahead(sequence).unsigned_abs() <= STRAY {
             self.stray = None;
@@ -204,8 +204,8 @@ impl Stream {
         true
     }
 
-    /// Takes in `total` bytes at `start`, of which `payload` was captured. Of bytes that come
-    /// twice those count that were delivered or held first.
+    /// Inserts `total` bytes at `start`, of which `payload` was captured. If bytes arrive twice,
+    /// the first copy wins.
     fn take(
         &mut self,
         start: u64,
@@ -216,7 +216,7 @@ impl Stream {
     ) {
         let (end, captured) = (start + total, start + payload.len() as u64);
         let mut at = start;
-        // What was given up or delivered on the way may reach behind `at`.
+        // Giving up and delivering may have moved past `at`.
         loop {
             at = at.max(self.next);
             if at >= end || self.finished {
@@ -225,12 +225,12 @@ impl Stream {
             let fresh = payload.get(position(at - start)..).unwrap_or_default();
             if at == self.next {
                 let until = self.first_early().min(end);
-                self.say(fresh.get(..position(until - at)).unwrap_or(fresh), out);
-                // What was not captured of it: no use to wait for that.
+                self.report(fresh.get(..position(until - at)).unwrap_or(fresh), out);
+                // Waiting for the rest is no use: it was not captured.
                 self.give_up(until, out);
                 continue;
             }
-            // Inside of a piece that is held?
+            // Inside a piece that is held back?
             let covered = self.early.range(..=at).next_back().map(|(at, piece)| at + piece.length);
             if let Some(covered) = covered.filter(|covered| *covered > at) {
                 if at >= captured {
@@ -240,16 +240,16 @@ impl Stream {
                 continue;
             }
             let following = self.early.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
-            // A tail that was not captured reaches to the next piece at most: so the work for a
-            // segment follows the bytes that are there.
+            // A tail that was not captured ends at the next piece, so the work for a segment is
+            // bounded by the bytes it contains.
             let until = following.min(end);
             let fresh = fresh.get(..position(until - at)).unwrap_or(fresh);
             let cost = fresh.len() as u64 + PIECE_COST;
-            let hole_end = self.first_early().min(at);
+            let gap_end = self.first_early().min(at);
             let full =
                 self.held + cost > room.bytes || self.early.len() as u64 >= u64::from(room.pieces);
-            if full || hole_end <= self.acknowledged {
-                self.give_up(hole_end, out);
+            if full || gap_end <= self.acknowledged {
+                self.give_up(gap_end, out);
                 continue;
             }
             self.early.insert(at, Piece { bytes: fresh.to_vec(), length: until - at });
@@ -271,7 +271,7 @@ impl Stream {
                     self.held = 0;
                     return;
                 }
-                // Data behind the FIN: it was none.
+                // Data after the FIN: it was not the end.
                 Some(end) if end < self.next => self.end = None,
                 _ => {}
             }
@@ -282,25 +282,25 @@ impl Stream {
             let (start, piece) = first.remove_entry();
             self.held -= piece.bytes.len() as u64 + PIECE_COST;
             let late = self.next - start;
-            self.say(piece.bytes.get(position(late)..).unwrap_or_default(), out);
-            self.lose((start + piece.length).saturating_sub(self.next), out);
+            self.report(piece.bytes.get(position(late)..).unwrap_or_default(), out);
+            self.report_gap((start + piece.length).saturating_sub(self.next), out);
         }
     }
 
-    /// Gives up the bytes up to `until` and delivers what follows.
+    /// Gives up the bytes before `until`, and delivers what follows.
     fn give_up(&mut self, until: u64, out: &mut dyn FnMut(Delivery<'_>)) {
-        self.lose(until.saturating_sub(self.next), out);
+        self.report_gap(until.saturating_sub(self.next), out);
         self.deliver(out);
     }
 
-    fn say(&mut self, bytes: &[u8], out: &mut dyn FnMut(Delivery<'_>)) {
+    fn report(&mut self, bytes: &[u8], out: &mut dyn FnMut(Delivery<'_>)) {
         if !bytes.is_empty() {
             out(Delivery::Data { offset: self.next, bytes });
             self.advance(bytes.len() as u64);
         }
     }
 
-    fn lose(&mut self, length: u64, out: &mut dyn FnMut(Delivery<'_>)) {
+    fn report_gap(&mut self, length: u64, out: &mut dyn FnMut(Delivery<'_>)) {
         if length > 0 {
             out(Delivery::Gap { offset: self.next, length });
             self.advance(length);
@@ -316,8 +316,8 @@ impl Stream {
         self.early.first_key_value().map_or(u64::MAX, |(first, _)| *first)
     }
 
-    /// Where the hole ends that holds the stream up, if there is one.
-    fn hole_end(&self) -> Option<u64> {
+    /// The end of the gap that blocks the stream, if there is one.
+    fn gap_end(&self) -> Option<u64> {
         if self.finished {
             return None;
         }
@@ -348,14 +348,14 @@ mod tests {
     const ISN: u32 = 0xffff_fffe;
 
     /// A stream whose deliveries are checked to be in order and without overlap.
-    struct Told {
+    struct Recorder {
         stream: Stream,
         next: u64,
         bytes: Vec<u8>,
         gaps: Vec<(u64, u64)>,
     }
 
-    impl Told {
+    impl Recorder {
         fn new() -> Self {
             let mut stream = Stream::default();
             stream.begin(ISN);
@@ -406,16 +406,16 @@ mod tests {
     }
 
     fn run(segments: &[(u32, &[u8])], room: Room) -> (Vec<u8>, Vec<(u64, u64)>) {
-        let mut told = Told::new();
+        let mut recorder = Recorder::new();
         for (at, data) in segments {
-            told.segment(*at, data, 0, false, room);
+            recorder.segment(*at, data, 0, false, room);
         }
-        told.flush();
-        (told.bytes, told.gaps)
+        recorder.flush();
+        (recorder.bytes, recorder.gaps)
     }
 
     #[test]
-    fn reordered_repeated_and_overlapping_segments_give_the_stream() {
+    fn reordered_repeated_and_overlapping_segments_are_reassembled() {
         assert_eq!(run(&[(0, b"ab"), (4, b"ef"), (2, b"cd")], ROOM), (b"abcdef".to_vec(), vec![]));
         assert_eq!(run(&[(0, b"ab"), (0, b"xy"), (1, b"xcd")], ROOM), (b"abcd".to_vec(), vec![]));
         let overlapping: &[(u32, &[u8])] = &[(3, b"d"), (5, b"f"), (1, b"bxcxexg"), (0, b"a")];
@@ -423,137 +423,137 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_named() {
+    fn gaps_are_reported() {
         let (bytes, gaps) = run(&[(0, b"ab"), (4, b"ef")], ROOM);
         assert_eq!((bytes, gaps), (b"abef".to_vec(), vec![(2, 2)]));
     }
 
     #[test]
-    fn a_full_stream_gives_up_its_first_hole() {
+    fn a_full_stream_gives_up_its_first_gap() {
         for room in [Room { bytes: 2 * PIECE_COST + 5, ..ROOM }, Room { pieces: 2, ..ROOM }] {
-            let told = run(&[(2, b"cd"), (6, b"gh"), (9, b"j"), (4, b"ef"), (8, b"i")], room);
-            assert_eq!(told, (b"cdefghij".to_vec(), vec![(0, 2)]));
+            let recorder = run(&[(2, b"cd"), (6, b"gh"), (9, b"j"), (4, b"ef"), (8, b"i")], room);
+            assert_eq!(recorder, (b"cdefghij".to_vec(), vec![(0, 2)]));
         }
-        // No room at all: nothing is held.
-        let told = run(&[(2, b"cd"), (6, b"gh"), (4, b"ef")], Room { bytes: 0, pieces: 0 });
-        assert_eq!(told, (b"cdgh".to_vec(), vec![(0, 2), (4, 2)]));
+        // Without any room, nothing is held back.
+        let recorder = run(&[(2, b"cd"), (6, b"gh"), (4, b"ef")], Room { bytes: 0, pieces: 0 });
+        assert_eq!(recorder, (b"cdgh".to_vec(), vec![(0, 2), (4, 2)]));
     }
 
     #[test]
-    fn small_pieces_cost_what_they_cost() {
-        let mut told = Told::new();
+    fn small_pieces_are_accounted_with_their_overhead() {
+        let mut recorder = Recorder::new();
         let room = Room { bytes: 1000, pieces: u32::MAX };
         for at in 0..10_000 {
-            told.segment(1 + at * 2, b"x", 0, false, room);
+            recorder.segment(1 + at * 2, b"x", 0, false, room);
         }
-        assert!(told.stream.early.len() < 8);
+        assert!(recorder.stream.early.len() < 8);
     }
 
     #[test]
-    fn acknowledged_holes_are_not_waited_for() {
-        let mut told = Told::new();
-        told.data(4, b"ef");
-        told.data(8, b"ij");
-        told.acknowledge(3);
-        assert_eq!(told.next, 0);
-        told.acknowledge(4);
-        assert_eq!((told.next, &told.gaps[..]), (6, &[(0, 4)][..]));
-        // The acknowledgment may come first, and then what it proves to be a hole.
-        told.acknowledge(20);
-        told.data(20, b"u");
-        assert_eq!((told.next, told.gaps.len()), (21, 3));
+    fn acknowledged_gaps_are_reported_immediately() {
+        let mut recorder = Recorder::new();
+        recorder.data(4, b"ef");
+        recorder.data(8, b"ij");
+        recorder.acknowledge(3);
+        assert_eq!(recorder.next, 0);
+        recorder.acknowledge(4);
+        assert_eq!((recorder.next, &recorder.gaps[..]), (6, &[(0, 4)][..]));
+        // The acknowledgement may come first, before the segment that reveals the gap.
+        recorder.acknowledge(20);
+        recorder.data(20, b"u");
+        assert_eq!((recorder.next, recorder.gaps.len()), (21, 3));
     }
 
     #[test]
-    fn data_that_is_captured_behind_its_acknowledgment_is_not_lost() {
-        let mut told = Told::new();
-        told.acknowledge(4);
-        told.data(0, b"ab");
-        told.data(2, b"cd");
-        told.flush();
-        assert_eq!((told.bytes, told.gaps), (b"abcd".to_vec(), vec![]));
+    fn data_captured_after_its_acknowledgement_is_not_lost() {
+        let mut recorder = Recorder::new();
+        recorder.acknowledge(4);
+        recorder.data(0, b"ab");
+        recorder.data(2, b"cd");
+        recorder.flush();
+        assert_eq!((recorder.bytes, recorder.gaps), (b"abcd".to_vec(), vec![]));
     }
 
     #[test]
-    fn what_was_acknowledged_and_never_came_is_named_at_the_end() {
-        let mut told = Told::new();
-        told.acknowledge(9);
-        told.flush();
-        assert_eq!(told.gaps, [(0, 9)]);
-        // One byte may be a FIN.
-        let mut told = Told::new();
-        told.data(0, b"ab");
-        told.acknowledge(3);
-        told.flush();
-        assert_eq!(told.gaps, []);
+    fn acknowledged_but_missing_bytes_are_reported_at_the_end() {
+        let mut recorder = Recorder::new();
+        recorder.acknowledge(9);
+        recorder.flush();
+        assert_eq!(recorder.gaps, [(0, 9)]);
+        // A single byte may be a FIN.
+        let mut recorder = Recorder::new();
+        recorder.data(0, b"ab");
+        recorder.acknowledge(3);
+        recorder.flush();
+        assert_eq!(recorder.gaps, []);
     }
 
     #[test]
-    fn a_fin_counts_when_it_is_reached() {
-        let mut told = Told::new();
-        told.segment(2, b"cd", 0, true, ROOM);
-        assert!(told.stream.has_end() && !told.stream.is_finished());
-        told.data(0, b"ab");
-        assert!(told.stream.is_finished());
-        told.data(4, b"ef");
-        told.segment(0, b"abcdef", 0, true, ROOM);
-        told.flush();
-        assert_eq!((told.bytes, told.gaps), (b"abcd".to_vec(), vec![]));
+    fn a_fin_takes_effect_when_it_is_reached() {
+        let mut recorder = Recorder::new();
+        recorder.segment(2, b"cd", 0, true, ROOM);
+        assert!(recorder.stream.has_end() && !recorder.stream.is_finished());
+        recorder.data(0, b"ab");
+        assert!(recorder.stream.is_finished());
+        recorder.data(4, b"ef");
+        recorder.segment(0, b"abcdef", 0, true, ROOM);
+        recorder.flush();
+        assert_eq!((recorder.bytes, recorder.gaps), (b"abcd".to_vec(), vec![]));
     }
 
     #[test]
-    fn a_fin_of_the_past_counts_nothing() {
-        let mut told = Told::new();
-        told.data(0, b"abcd");
-        told.segment(0, b"ab", 0, true, ROOM);
-        assert!(!told.stream.has_end());
-        // One in the future that data runs over was none either.
-        told.segment(6, b"", 0, true, ROOM);
-        told.data(4, b"efgh");
-        assert!(!told.stream.has_end());
-        told.segment(4, b"efgh", 0, true, ROOM);
-        assert!(told.stream.is_finished());
-        assert_eq!(told.bytes, b"abcdefgh");
+    fn a_fin_in_the_past_is_ignored() {
+        let mut recorder = Recorder::new();
+        recorder.data(0, b"abcd");
+        recorder.segment(0, b"ab", 0, true, ROOM);
+        assert!(!recorder.stream.has_end());
+        // Nor is one in the future that data overruns.
+        recorder.segment(6, b"", 0, true, ROOM);
+        recorder.data(4, b"efgh");
+        assert!(!recorder.stream.has_end());
+        recorder.segment(4, b"efgh", 0, true, ROOM);
+        assert!(recorder.stream.is_finished());
+        assert_eq!(recorder.bytes, b"abcdefgh");
     }
 
     #[test]
     fn a_lost_tail_before_a_fin_is_a_gap() {
-        let mut told = Told::new();
-        told.segment(4, b"", 0, true, ROOM);
-        told.acknowledge(5);
-        assert_eq!(told.gaps, [(0, 4)]);
-        assert!(told.stream.is_finished());
+        let mut recorder = Recorder::new();
+        recorder.segment(4, b"", 0, true, ROOM);
+        recorder.acknowledge(5);
+        assert_eq!(recorder.gaps, [(0, 4)]);
+        assert!(recorder.stream.is_finished());
     }
 
     #[test]
-    fn what_was_not_captured_is_a_gap() {
-        let mut told = Told::new();
-        told.segment(0, b"ab", 3, false, ROOM);
-        assert_eq!((told.next, &told.gaps[..]), (5, &[(2, 3)][..]));
-        // Out of order as well, up to the next piece.
-        told.data(12, b"m");
-        told.segment(8, b"i", 6, false, ROOM);
-        told.data(5, b"fgh");
-        told.flush();
-        assert_eq!(told.bytes, b"abfghim");
-        assert_eq!(told.gaps, [(2, 3), (9, 3)]);
-        // Retransmitted, the tail of the tail.
-        let mut told = Told::new();
-        told.data(0, b"abc");
-        told.segment(0, b"a", 4, true, ROOM);
-        assert_eq!(told.gaps, [(3, 2)]);
-        assert!(told.stream.is_finished());
+    fn bytes_that_were_not_captured_are_a_gap() {
+        let mut recorder = Recorder::new();
+        recorder.segment(0, b"ab", 3, false, ROOM);
+        assert_eq!((recorder.next, &recorder.gaps[..]), (5, &[(2, 3)][..]));
+        // Also out of order, up to the next piece.
+        recorder.data(12, b"m");
+        recorder.segment(8, b"i", 6, false, ROOM);
+        recorder.data(5, b"fgh");
+        recorder.flush();
+        assert_eq!(recorder.bytes, b"abfghim");
+        assert_eq!(recorder.gaps, [(2, 3), (9, 3)]);
+        // Retransmitted: the last part of the missing tail.
+        let mut recorder = Recorder::new();
+        recorder.data(0, b"abc");
+        recorder.segment(0, b"a", 4, true, ROOM);
+        assert_eq!(recorder.gaps, [(3, 2)]);
+        assert!(recorder.stream.is_finished());
     }
 
     #[test]
     fn keep_alive_and_window_probes_change_nothing() {
-        let mut told = Told::new();
-        told.data(0, b"ab");
-        told.data(1, b"\0");
-        told.data(1, b"");
-        told.data(2, b"c");
-        told.data(2, b"cd");
-        assert_eq!((told.bytes, told.gaps), (b"abcd".to_vec(), vec![]));
+        let mut recorder = Recorder::new();
+        recorder.data(0, b"ab");
+        recorder.data(1, b"\0");
+        recorder.data(1, b"");
+        recorder.data(2, b"c");
+        recorder.data(2, b"cd");
+        assert_eq!((recorder.bytes, recorder.gaps), (b"abcd".to_vec(), vec![]));
     }
 
     #[test]
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn two_strays_in_a_row_are_the_stream() {
+    fn two_consecutive_strays_resume_the_stream() {
         let far = 1 << 31;
         let (bytes, gaps) = run(&[(0, b"ab"), (far, b"xx"), (far + 2, b"yy"), (2, b"c")], ROOM);
         assert_eq!((bytes, gaps), (b"abyy".to_vec(), vec![(2, u64::from(far))]));
@@ -572,8 +572,8 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_longer_than_sequence_numbers() {
-        let mut told = Told::new();
+    fn streams_can_be_longer_than_sequence_numbers_allow() {
+        let mut recorder = Recorder::new();
         let block = vec![0; 1 << 16];
         let room = ROOM;
         let mut count = 0_u64;
@@ -583,6 +583,6 @@ mod tests {
             stream.segment(sequence, &block, 0, false, room, &mut |_| count += 1);
         }
         assert_eq!((stream.next, count), (1 << 33, 1 << 17));
-        told.flush();
+        recorder.flush();
     }
 }

@@ -1,11 +1,11 @@
-//! Made-up packets, for samples, tests and benchmarks.
+//! Generates packets for samples, tests and benchmarks.
 
 use std::net::SocketAddrV4;
 
 use worldwire_core::Side;
 
-/// A TCP conversation over IPv4 and Ethernet that makes up its packets as it goes: handshake,
-/// segments with proper sequence numbers and checksums, and the end.
+/// Generates the packets of a TCP conversation over IPv4 and Ethernet: the handshake, segments with
+/// valid sequence numbers and checksums, and the end.
 ///
 /// ```
 /// use worldwire_capture::SyntheticTcp;
@@ -33,11 +33,11 @@ const SYN: u8 = 2;
 const PSH: u8 = 8;
 const ACK: u8 = 16;
 
-/// The most payload of a segment.
+/// The maximum payload of a segment.
 const SEGMENT: usize = 1460;
 
 impl SyntheticTcp {
-    /// A conversation between two ends. The first sequence numbers follow from the ports.
+    /// A conversation between two ends. The initial sequence numbers are derived from the ports.
     #[must_use]
     pub fn new(client: SocketAddrV4, server: SocketAddrV4) -> Self {
         let first = |end: &SocketAddrV4| u32::from(end.port()).wrapping_mul(0x9e37_79b1);
@@ -54,7 +54,7 @@ impl SyntheticTcp {
         ]
     }
 
-    /// Payload in segments of at most 1460 bytes, and the other side's acknowledgement.
+    /// Segments with the payload, at most 1460 bytes each, and the other side's acknowledgement.
     pub fn data(&mut self, side: Side, payload: &[u8]) -> Vec<Vec<u8>> {
         let mut packets: Vec<Vec<u8>> =
             payload.chunks(SEGMENT).map(|segment| self.packet(side, PSH | ACK, segment)).collect();
@@ -62,7 +62,7 @@ impl SyntheticTcp {
         packets
     }
 
-    /// The end, begun by the client.
+    /// The packets of the end, initiated by the client.
     pub fn close(&mut self) -> Vec<Vec<u8>> {
         vec![
             self.packet(Side::Client, FIN | ACK, &[]),
@@ -71,7 +71,7 @@ impl SyntheticTcp {
         ]
     }
 
-    /// One packet, from its Ethernet header on.
+    /// A packet, starting with its Ethernet header.
     fn packet(&mut self, side: Side, flags: u8, payload: &[u8]) -> Vec<u8> {
         let (own, other) = (side.index(), side.other().index());
         let [source, target] = [self.ends[own], self.ends[other]];
@@ -105,7 +105,7 @@ impl SyntheticTcp {
     }
 }
 
-/// A conversation of datagrams over IPv4 and Ethernet that makes up its packets as it goes.
+/// Generates the packets of a UDP conversation over IPv4 and Ethernet.
 ///
 /// ```
 /// use worldwire_capture::SyntheticUdp;
@@ -127,7 +127,7 @@ impl SyntheticUdp {
         Self { ends: [client, server], packets: 0 }
     }
 
-    /// One packet with this payload, of at most 65,507 bytes. It has no checksum, as IPv4 allows.
+    /// A packet with this payload of at most 65,507 bytes. It has no checksum, which IPv4 allows.
     pub fn datagram(&mut self, side: Side, payload: &[u8]) -> Vec<u8> {
         let [source, target] = [self.ends[side.index()], self.ends[side.other().index()]];
         self.packets = self.packets.wrapping_add(1);
@@ -142,11 +142,11 @@ impl SyntheticUdp {
     }
 }
 
-/// The numbers of the protocols above IPv4.
+/// Protocol numbers of IPv4.
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A packet of a side, from its Ethernet header on.
+/// A side's packet, starting with its Ethernet header.
 fn frame(
     ends: &[SocketAddrV4; 2],
     side: Side,
@@ -167,7 +167,7 @@ fn frame(
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
 
     let mut packet = Vec::with_capacity(14 + ip.len() + content.len());
-    // Locally administered addresses, one for each side.
+    // Locally administered addresses, one per side.
     packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 2 } else { 1 }]);
     packet.extend([2, 0, 0, 0, 0, if side == Side::Client { 1 } else { 2 }]);
     packet.extend([8, 0]);
@@ -176,7 +176,7 @@ fn frame(
     packet
 }
 
-/// The Internet checksum over parts, each of which but the last has an even length.
+/// The Internet checksum over the parts; all but the last must have an even length.
 fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0_u32;
     for part in parts {

@@ -1,23 +1,23 @@
-//! The clock of a capture.
+//! The time of a capture.
 
 use core::fmt;
 use core::time::Duration;
 
-/// A moment as a capture tells it: nanoseconds since 1970-01-01 00:00 UTC.
+/// A capture's time: nanoseconds since 1970-01-01 00:00 UTC.
 ///
-/// Reaches from 1677 to 2262; a moment outside is held at the nearer end. Nothing in worldwire
-/// looks at a clock of its own: every time-out is measured between two of these.
+/// Ranges from 1677 to 2262; times outside are clamped. worldwire's protocol code uses no clock:
+/// every time-out is measured between two of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The moment this many nanoseconds after 1970, before it when negative.
+    /// The time this many nanoseconds after 1970, or before it if negative.
     #[must_use]
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// The moment `seconds` plus `nanos` after 1970. `nanos` may be more than one second.
+    /// The time `seconds` plus `nanos` after 1970. `nanos` may exceed one second.
     #[must_use]
     pub const fn from_parts(seconds: i64, nanos: i64) -> Self {
         Self(seconds.saturating_mul(NANOS).saturating_add(nanos))
@@ -29,15 +29,14 @@ impl Timestamp {
         self.0
     }
 
-    /// How long after `earlier` this is; nothing when it is before. Packets of a capture may go
-    /// back in time.
+    /// The time since `earlier`; zero if this is earlier. Packets of a capture may go back in time.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         let nanos = i128::from(self.0) - i128::from(earlier.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))
     }
 
-    /// From a count too wide for the type, held at the ends.
+    /// A time from a wider integer, clamped.
     pub(crate) fn from_wide(nanos: i128) -> Self {
         let end = if nanos < 0 { i64::MIN } else { i64::MAX };
         Self(i64::try_from(nanos).unwrap_or(end))
@@ -54,7 +53,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Nanoseconds of one second.
+/// Nanoseconds per second.
 pub(crate) const NANOS: i64 = 1_000_000_000;
 
 #[cfg(test)]
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn stays_at_the_ends() {
+    fn is_clamped() {
         assert_eq!(Timestamp::from_parts(i64::MAX, 1).nanos(), i64::MAX);
         assert_eq!(Timestamp::from_wide(-(1 << 100)).nanos(), i64::MIN);
         let (early, late) = (Timestamp::from_nanos(i64::MIN), Timestamp::from_nanos(i64::MAX));

@@ -1,4 +1,4 @@
-//! Networks inside of others: what stands between a frame, or an IP packet, and an IP packet inside.
+//! Finds the IP packet inside link-layer and IP tunnels.
 
 use crate::cursor::Cursor;
 use crate::unusable::Unusable;
@@ -7,11 +7,11 @@ use crate::unusable::Unusable;
 pub(crate) const IPV4: u16 = 0x0800;
 /// The EtherType of IPv6.
 pub(crate) const IPV6: u16 = 0x86dd;
-/// The EtherType of a whole Ethernet frame, in GRE.
+/// The EtherType of a whole Ethernet frame in GRE.
 const ETHERNET: u16 = 0x6558;
 /// The port of VXLAN.
 const VXLAN: u16 = 4789;
-/// The most VLAN tags and MPLS labels in a row.
+/// The maximum number of consecutive VLAN tags and MPLS labels.
 const MAX_TAGS: usize = 16;
 
 /// The IP packet in an Ethernet frame.
@@ -22,7 +22,7 @@ pub(crate) fn ethernet(frame: &[u8]) -> Result<&[u8], Unusable> {
     behind(ether_type, cursor)
 }
 
-/// The IP packet behind an EtherType: at once, or behind VLAN tags, a PPPoE session, MPLS labels.
+/// The IP packet after an EtherType: directly, or after VLAN tags, a PPPoE session or MPLS labels.
 pub(crate) fn behind<'a>(
     mut ether_type: u16,
     mut cursor: Cursor<'a>,
@@ -43,7 +43,7 @@ pub(crate) fn behind<'a>(
     Err(broken)
 }
 
-/// RFC 2516: version and type, code, session, length; then the protocol of PPP.
+/// RFC 2516: version and type, code, session and length, then PPP's protocol number.
 fn pppoe(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
     const SESSION: u16 = 0x8864;
     let broken = Unusable::Broken;
@@ -55,7 +55,7 @@ fn pppoe(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
     }
     let protocol = cursor.u16().ok_or(broken)?;
     let packet = cursor.rest();
-    // What follows is padding of the link.
+    // Padding of the link follows.
     let packet = packet.get(..usize::from(length.saturating_sub(2))).unwrap_or(packet);
     match protocol {
         0x0021 | 0x0057 => Ok(packet),
@@ -63,7 +63,7 @@ fn pppoe(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
     }
 }
 
-/// RFC 3032: labels of four bytes, the last of them with a bit set. What follows is not named.
+/// RFC 3032: labels of four bytes; a bit marks the last one. The payload's type is not stated.
 fn mpls(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
     for _ in 0..MAX_TAGS {
         let [_, _, bottom, _] = cursor.array::<4>().ok_or(Unusable::Broken)?;
@@ -77,7 +77,7 @@ fn mpls(mut cursor: Cursor<'_>) -> Result<&[u8], Unusable> {
     Err(Unusable::Broken)
 }
 
-/// The IP packet in a GRE packet (RFC 2784 and 2890), of version 0.
+/// The IP packet in a GRE packet of version 0 (RFC 2784 and 2890).
 pub(crate) fn gre(payload: &[u8]) -> Result<&[u8], Unusable> {
     let broken = Unusable::Broken;
     let mut cursor = Cursor::network(payload);
@@ -99,10 +99,10 @@ pub(crate) fn gre(payload: &[u8]) -> Result<&[u8], Unusable> {
     }
 }
 
-/// The IP packet in a datagram of VXLAN (RFC 7348); `None` when it is none.
+/// The IP packet in a VXLAN datagram (RFC 7348); `None` if it is not VXLAN.
 pub(crate) fn vxlan(port: u16, payload: &[u8]) -> Option<Result<&[u8], Unusable>> {
     let (head, frame) = payload.split_first_chunk::<8>()?;
-    // Of the flags one is set, and the rest of the header is reserved but for the network's number.
+    // One flag is set, and the rest of the header except the network's number is reserved.
     let is_vxlan = port == VXLAN && head[..4] == [8, 0, 0, 0] && head[7] == 0;
     is_vxlan.then(|| ethernet(frame))
 }
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_off_or_of_another_kind_is_told() {
+    fn truncated_and_other_payloads_are_reported() {
         let session = [0x11, 0, 0, 1, 0, 6, 0, 0x21, 0x45, 1, 2, 3, 0, 0];
         assert_eq!(pppoe(Cursor::network(&session)), Ok(&[0x45, 1, 2, 3][..]));
         assert_eq!(pppoe(Cursor::network(&session[..7])), Err(Unusable::Broken));

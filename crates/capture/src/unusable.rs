@@ -1,39 +1,39 @@
-//! Why packets are of no use.
+//! Why packets are unusable.
 
 use crate::link::LinkType;
 
-/// Why a packet carries nothing for us.
+/// Why a packet carries nothing usable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
-    /// The link type is none that leads to IP here.
+    /// The link type is not one that can be followed to IP.
     #[error("{0} is not supported")]
     Link(LinkType),
-    /// The frame holds no IP; the EtherType, or the length of an older frame.
+    /// The frame does not contain IP; the EtherType, or the length in an older frame.
     #[error("not IP but {}", ether_type(*.0))]
     NotIp(u16),
-    /// IP carries neither TCP nor UDP; the number of the protocol.
+    /// IP carries neither TCP nor UDP; the protocol number.
     #[error("neither TCP nor UDP but {}", protocol(*.0))]
     Protocol(u8),
-    /// It is encrypted by IPsec.
+    /// The packet is encrypted with IPsec.
     #[error("encrypted (IPsec)")]
     Encrypted,
-    /// More tunnels are inside of each other than are followed.
-    #[error("a tunnel in a tunnel, too deep")]
+    /// Too many nested tunnels.
+    #[error("tunnels nested too deeply")]
     Tunnels,
-    /// Its block names an interface that the capture does not describe.
-    #[error("of an interface that the capture does not describe")]
+    /// Its block refers to an interface that the capture does not describe.
+    #[error("on an interface that the capture does not describe")]
     Interface,
-    /// Its block is shorter than the packet that it promises, or than its own fields.
+    /// Its block is shorter than the packet, or than its own fields.
     #[error("longer than its block")]
     Block,
-    /// A header contradicts itself.
-    #[error("with a broken header")]
+    /// A header is inconsistent.
+    #[error("with an invalid header")]
     Broken,
-    /// A header is not whole, since the capture cuts packets.
-    #[error("cut by the capture within a header")]
+    /// The capture truncated the packet inside a header.
+    #[error("truncated inside a header by the capture")]
     Cut,
-    /// It is a fragment whose other pieces are not there yet.
+    /// A fragment of an incomplete packet.
     #[error("a fragment whose other parts are missing")]
     Fragment,
 }
@@ -41,8 +41,8 @@ pub enum Unusable {
 fn ether_type(number: u16) -> String {
     let name = match number {
         0x0806 => "ARP",
-        0x8863 | 0x8864 => "PPPoE that carries none",
-        0x8847 => "MPLS that carries none",
+        0x8863 | 0x8864 => "PPPoE without IP",
+        0x8847 => "MPLS without IP",
         0x888e => "802.1X",
         0x88cc => "LLDP",
         0x88e5 => "MACsec",
@@ -56,7 +56,7 @@ fn protocol(number: u8) -> String {
     let name = match number {
         1 => "ICMP",
         2 => "IGMP",
-        47 => "GRE that is not followed",
+        47 => "GRE of another kind",
         58 => "ICMPv6",
         89 => "OSPF",
         132 => "SCTP",

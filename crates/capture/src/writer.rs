@@ -1,4 +1,4 @@
-//! Capture files written record by record.
+//! Writes capture files record by record.
 
 use std::io::Write;
 
@@ -9,14 +9,15 @@ use crate::time::Timestamp;
 
 /// Writes a pcapng capture: little-endian, one section, times in nanoseconds.
 ///
-/// The same calls give the same bytes. Every record is handed to the output at once in one piece,
-/// so a file that is cut by a crash holds everything before; wrap a slow output in a buffer.
+/// The same calls produce the same bytes. Every record is written immediately and with one call, so
+/// a file that is cut short by a crash contains all earlier records. Wrap a slow output in a
+/// buffer.
 ///
 /// ```
 /// use worldwire_capture::{CaptureWriter, LinkType, Timestamp};
 ///
 /// let mut file = Vec::new();
-/// let mut writer = CaptureWriter::new(&mut file, &["made by hand"])?;
+/// let mut writer = CaptureWriter::new(&mut file, &["an example"])?;
 /// let interface = writer.interface(LinkType::ETHERNET, &[])?;
 /// writer.packet(interface, Timestamp::from_parts(12, 0), b"frame", 5, None)?;
 /// # Ok::<(), worldwire_capture::CaptureError>(())
@@ -25,29 +26,29 @@ use crate::time::Timestamp;
 pub struct CaptureWriter<W> {
     output: W,
     interfaces: u32,
-    /// The block being made, kept for its memory.
+    /// The current block; its memory is reused.
     block: Vec<u8>,
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Begins a file with comments about the whole of it.
+    /// Starts a file with comments about it.
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Unwritable`] for a comment over 65,535 bytes, or what the output says.
+    /// [`CaptureError::Unwritable`] for a comment over 65,535 bytes, or an IO error.
     pub fn new(output: W, comments: &[&str]) -> Result<Self, CaptureError> {
         let mut writer = Self { output, interfaces: 0, block: Vec::new() };
         writer.begin(0x0A0D_0D0A);
         writer.block.extend_from_slice(&0x1A2B_3C4D_u32.to_le_bytes());
         writer.block.extend_from_slice(&[1, 0, 0, 0]);
-        // The length of the section is not known yet.
+        // The section's length is not known yet.
         writer.block.extend_from_slice(&[0xFF; 8]);
         writer.options(comments)?;
         writer.end()?;
         Ok(writer)
     }
 
-    /// Describes the next interface and gives its number.
+    /// Describes the next interface, and returns its number.
     ///
     /// # Errors
     ///
@@ -55,12 +56,12 @@ impl<W: Write> CaptureWriter<W> {
     pub fn interface(&mut self, link: LinkType, comments: &[&str]) -> Result<u32, CaptureError> {
         self.begin(1);
         self.block.extend_from_slice(&link.0.to_le_bytes());
-        // Two bytes reserved, four for the longest packet: 0 is any.
+        // Two reserved bytes, and four for the maximum packet size: 0 is unlimited.
         self.block.extend_from_slice(&[0; 6]);
         for comment in comments {
             self.option(1, comment.as_bytes())?;
         }
-        // Nanoseconds: ten to the power of minus nine.
+        // Nanoseconds: ten to the power of -9.
         self.option(9, &[9])?;
         self.option(0, &[])?;
         self.end()?;
@@ -69,12 +70,12 @@ impl<W: Write> CaptureWriter<W> {
         Ok(number)
     }
 
-    /// Writes a packet with at most one comment. `original_length` is what it had on the wire.
+    /// Writes a packet with at most one comment. `original_length` is its length on the wire.
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Unwritable`] for an interface that was not described, a time before 1970, a
-    /// packet or comment that is too long; or what the output says.
+    /// [`CaptureError::Unwritable`] for an undescribed interface, a time before 1970, or a packet
+    /// or comment that is too long; or an IO error.
     pub fn packet(
         &mut self,
         interface: u32,
@@ -84,7 +85,7 @@ impl<W: Write> CaptureWriter<W> {
         comment: Option<&str>,
     ) -> Result<(), CaptureError> {
         if interface >= self.interfaces {
-            let what = "a packet of an interface that was not described";
+            let what = "a packet on an interface that was not described";
             return Err(CaptureError::Unwritable { what, value: interface.into() });
         }
         let ticks = u64::try_from(time.nanos()).map_err(|_| too_early(time))?.to_le_bytes();
@@ -100,11 +101,11 @@ impl<W: Write> CaptureWriter<W> {
         self.end()
     }
 
-    /// Writes keys. They should stand before the packets they decrypt.
+    /// Writes keys. They should precede the packets that they decrypt.
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Unwritable`] for keys of 4 GiB, or what the output says.
+    /// [`CaptureError::Unwritable`] for keys of 4 GiB, or an IO error.
     pub fn secrets(&mut self, kind: SecretsKind, data: &[u8]) -> Result<(), CaptureError> {
         let count = length(data)?;
         self.begin(10);
@@ -114,16 +115,12 @@ impl<W: Write> CaptureWriter<W> {
         self.end()
     }
 
-    /// Hands on what the output holds back.
-    ///
-    /// # Errors
-    ///
-    /// What the output says.
+    /// Flushes the output.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         self.output.flush().map_err(CaptureError::Write)
     }
 
-    /// Gives the output back.
+    /// Returns the output.
     #[must_use]
     pub fn into_inner(self) -> W {
         self.output
@@ -182,11 +179,7 @@ pub struct ClassicWriter<W> {
 }
 
 impl<W: Write> ClassicWriter<W> {
-    /// Begins a file whose packets all have this link type.
-    ///
-    /// # Errors
-    ///
-    /// What the output says.
+    /// Starts a file whose packets all have this link type.
     pub fn new(mut output: W, link: LinkType) -> Result<Self, CaptureError> {
         let mut header = Vec::with_capacity(24);
         header.extend_from_slice(&0xA1B2_3C4D_u32.to_le_bytes());
@@ -198,12 +191,12 @@ impl<W: Write> ClassicWriter<W> {
         Ok(Self { output, record: Vec::new() })
     }
 
-    /// Writes a packet. `original_length` is what it had on the wire.
+    /// Writes a packet. `original_length` is its length on the wire.
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Unwritable`] for a time before 1970 or after 2106 or a packet that is too
-    /// long; or what the output says.
+    /// [`CaptureError::Unwritable`] for a time before 1970 or after 2106, or a packet that is too
+    /// long; or an IO error.
     pub fn packet(
         &mut self,
         time: Timestamp,
@@ -222,16 +215,12 @@ impl<W: Write> ClassicWriter<W> {
         self.output.write_all(&self.record).map_err(CaptureError::Write)
     }
 
-    /// Hands on what the output holds back.
-    ///
-    /// # Errors
-    ///
-    /// What the output says.
+    /// Flushes the output.
     pub fn flush(&mut self) -> Result<(), CaptureError> {
         self.output.flush().map_err(CaptureError::Write)
     }
 
-    /// Gives the output back.
+    /// Returns the output.
     #[must_use]
     pub fn into_inner(self) -> W {
         self.output
@@ -254,5 +243,5 @@ fn too_early(time: Timestamp) -> CaptureError {
     CaptureError::Unwritable { what, value: time.nanos() }
 }
 
-/// What the header gives as the longest packet: what Wireshark takes for any.
+/// The maximum packet size in the header, which Wireshark treats as unlimited.
 const LONGEST: u32 = 262_144;

@@ -1,12 +1,12 @@
-//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` says how many.
+//! Runs every fuzz target over its seeds and some thousand mutations, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number of runs.
 
 use std::alloc::System;
 
 use worldwire_capture::fuzzing::TARGETS;
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 
-/// More memory than this and the program ends: inputs and limits are far smaller.
+/// The program aborts above this; inputs and limits are far smaller.
 const MAX_BYTES: usize = 64 << 20;
 
 #[global_allocator]

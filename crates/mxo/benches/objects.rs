@@ -1,7 +1,7 @@
-//! How fast sections are read and written: creates, updates of properties, and movements, as values
-//! and as a tree. Items are operations.
+//! Decoding and encoding sections: creates, updates of properties, and movements, as values and as
+//! trees. Items are operations.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -17,11 +17,11 @@ use worldwire_mxo::message::{
 use worldwire_mxo::replica::Replica;
 use worldwire_mxo::schema::{Objects, Order, Tables};
 
-/// Operations of a section: as many as fit a datagram of 1,300 bytes, more or less.
+/// The operations per section, which roughly fill a datagram of 1,300 bytes.
 const OPERATIONS: u16 = 24;
-/// Sections that are read one after the other.
+/// The number of different sections to decode.
 const SECTIONS: u64 = 64;
-/// What is measured: doors, the players of others with many properties, and movements of NPCs.
+/// Doors, other players with many properties, and NPC movements.
 const KINDS: [&str; 5] =
     ["create_door", "create_player", "update_door", "update_player", "movement"];
 
@@ -80,7 +80,7 @@ fn operation(
     let seq = sampler.bits().to_le_bytes()[0];
     let order = class.updates().order(view).unwrap();
     match kind {
-        // The position, the orientation and the state; of a player a third of all.
+        // Position, orientation and state; for players, a third of all properties.
         "create_door" => {
             Operation::Create(Create::of_world(415, 7, viewed.class, seq, view).with(some(
                 class.create(),
@@ -165,7 +165,7 @@ fn encode(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// All views are created first; then the sections are read and applied.
+/// Creates all views, then decodes and applies the sections.
 #[divan::bench(name = "mxo/replica", args = ["update_door", "update_player"])]
 fn replica(bencher: Bencher<'_, '_>, kind: &str) {
     let work = Work::of(kind);
@@ -181,7 +181,7 @@ fn replica(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// The tables that are built in, from text to lookup.
+/// Parses and compiles the built-in tables.
 #[divan::bench(name = "mxo/tables")]
 fn tables(bencher: Bencher<'_, '_>) {
     let text = Tables::built_in().print();

@@ -1,7 +1,7 @@
-//! How long a server's tick takes: changes, interest, sections for all clients, and what becomes
-//! of their packets.
+//! The duration of a server's tick: changes, interest management, sections for all clients, and the
+//! outcome of their packets.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use worldwire_mxo::schema::Objects;
 
 const CLIENTS: usize = 200;
 const VISIBLE: usize = 500;
-/// Of a hundred objects, so many change in a tick.
+/// The percentage of objects that change in a tick.
 const CHANGING: usize = 10;
 const DOOR: u16 = 415;
 const NPC: u16 = 599;
@@ -24,8 +24,8 @@ fn main() {
     divan::main();
 }
 
-/// A world in which all clients see the same objects: doors that open and close, and NPCs that
-/// walk about. Others are out of reach.
+/// A world in which all clients see the same doors and walking NPCs. Other objects are out of
+/// range.
 struct Town {
     server: Replicator,
     clients: Vec<ClientId>,
@@ -51,16 +51,16 @@ impl Town {
         };
         let (mut doors, mut walkers) = (Vec::new(), Vec::new());
         for index in 0..visible + far {
-            // The town is 4,000 wide; what is far away begins at 40,000.
+            // The town is 4,000 wide; far objects start at 40,000.
             let from = if index < visible { 0 } else { 40_000 };
             let range = if index < visible { 4_000 } else { 100_000 };
-            let place = [part(from, range), 0.0, part(from, range)];
+            let position = [part(from, range), 0.0, part(from, range)];
             if walking && index % 2 == 0 {
-                let id = server.spawn(Spawn { place, ..Spawn::new(NPC) }).unwrap();
-                #[expect(clippy::cast_possible_truncation, reason = "whole numbers")]
-                walkers.push((id, place.map(|part| part as f32)));
+                let id = server.spawn(Spawn { position, ..Spawn::new(NPC) }).unwrap();
+                #[expect(clippy::cast_possible_truncation, reason = "they are integers")]
+                walkers.push((id, position.map(|part| part as f32)));
             } else {
-                doors.push(server.spawn(Spawn { place, ..Spawn::new(DOOR) }).unwrap());
+                doors.push(server.spawn(Spawn { position, ..Spawn::new(DOOR) }).unwrap());
             }
         }
         let join = |_| {
@@ -82,7 +82,7 @@ impl Town {
             section: Vec::new(),
             sections: 0,
         };
-        // Until everybody sees everything.
+        // Run until every client sees everything.
         town.tick();
         while town.clients.iter().any(|client| !town.server.is_settled(*client).unwrap()) {
             town.tick();
@@ -93,7 +93,7 @@ impl Town {
         town
     }
 
-    /// A tenth of the objects changes.
+    /// Changes a tenth of the objects.
     fn change(&mut self) {
         for _ in 0..self.doors.len() * CHANGING / 100 {
             let bits = self.sampler.bits().to_le_bytes();
@@ -103,10 +103,11 @@ impl Town {
         }
         for _ in 0..self.walkers.len() * CHANGING / 100 {
             let picked = usize::try_from(self.sampler.below(self.walkers.len() as u64)).unwrap();
-            let (id, place) = &mut self.walkers[picked];
-            // One step to and fro: nobody leaves the town.
-            place[0] = if place[0].to_bits() & 1 == 0 { place[0] + 1.5 } else { place[0] - 1.5 };
-            let movement = Movement { position: Some(*place), ..Movement::default() };
+            let (id, position) = &mut self.walkers[picked];
+            // One step to and fro, so that nobody leaves the town.
+            position[0] =
+                if position[0].to_bits() & 1 == 0 { position[0] + 1.5 } else { position[0] - 1.5 };
+            let movement = Movement { position: Some(*position), ..Movement::default() };
             self.server.set_movement(*id, &movement).unwrap();
         }
     }
@@ -139,14 +140,13 @@ impl Town {
     }
 }
 
-/// 200 clients and 500 objects that all of them see; a tenth of them changes in each tick. Items
-/// are views that change.
+/// 200 clients that all see 500 objects, a tenth of which change per tick. Items are changed views.
 #[divan::bench(name = "mxo/replicator_tick", args = ["doors", "doors_and_walkers"])]
 fn tick(bencher: Bencher<'_, '_>, what: &str) {
     Town::new(CLIENTS, VISIBLE, 0, what != "doors").measure(bencher);
 }
 
-/// The same, and every client walks about.
+/// The same, with every client walking.
 #[divan::bench(name = "mxo/replicator_walk")]
 fn walk(bencher: Bencher<'_, '_>) {
     let mut town = Town::new(CLIENTS, VISIBLE, 0, true);
@@ -162,8 +162,8 @@ fn walk(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// The same with objects that nobody sees: as many as are seen, and ten times as many. They change
-/// as well.
+/// The same, plus objects that nobody sees: as many as are visible, or ten times as many. They
+/// change as well.
 #[divan::bench(name = "mxo/replicator_far", args = [500, 5_000])]
 fn far(bencher: Bencher<'_, '_>, far: usize) {
     Town::new(CLIENTS, VISIBLE, far, true).measure(bencher);

@@ -11,30 +11,33 @@
 //!     sections: vec![Section::Rpc(vec![RpcList { first: 0, messages: vec![chat] }])],
 //!     ..Packet::new(1_248_965_312, SequenceWord::default())
 //! };
-//! // A server draws the initial vector at random for every datagram.
+//! // A server chooses a random initial vector for every datagram.
 //! let wire = key.seal_datagram(&[1; 16], &packet.to_bytes()?);
 //!
 //! let datagram = Datagram::decode(&mut Reader::new(&wire))?;
-//! let Datagram::Sealed(sealed) = datagram else { panic!("it is encrypted") };
+//! let Datagram::Sealed(sealed) = datagram else { panic!("not encrypted") };
 //! let plain = key.open(&sealed.iv, &sealed.cipher)?;
 //! let opened = Packet::decode(&mut Reader::new(&plain), Some(Side::Client))?;
 //! assert_eq!(opened, packet);
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | [`types`] | types of properties |
-//! | [`schema`] | tables of game objects: which properties they have |
-//! | [`message`] | sections of objects: creates, deletes and updates of views |
-//! | [`replica`] | the views of a client as sections change them |
+//! | [`types`] | the types of properties |
+//! | [`schema`] | tables of game objects and their properties |
+//! | [`message`] | object sections: creates, deletes and updates of views |
+//! | [`replica`] | a client's views, as sections change them |
 //! | [`replicator`] | a server's world, and the views that many clients have of it |
 //! | [`frame`](mod@frame) | datagrams of the game channel, and the framing of auth and margin |
-//! | [`login`] | messages of auth and margin |
-//! | [`crypt`] | Twofish: datagrams, margin messages, the hello; the key file |
+//! | [`login`] | the messages of auth and margin |
+//! | [`crypt`] | Twofish for datagrams, margin messages and the hello; the key file |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //!
-//! The facts come from recorded packets of the live service and from emulators that the client
+//! The example `world` joins a [`connection`] with a [`replicator`] and serves a world to one client:
+//! `cargo run -p worldwire-mxo --example world`.
+//!
+//! The facts come from recorded packets of the live service, and from emulators that the client
 //! accepts. Guesses are marked `Unverified:`.
 
 pub mod connection;

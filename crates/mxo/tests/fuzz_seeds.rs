@@ -1,16 +1,16 @@
-//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` says how many.
+//! Runs every fuzz target over its seeds and some thousand mutations, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number of runs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::alloc::System;
 
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_mxo::fuzzing::targets;
 
-/// What one call may take beyond what is there already; its input has at most 64 KiB.
+/// The maximum additional memory per call; inputs are at most 64 KiB.
 const MAX_BYTES: usize = 64 << 20;
-/// What the seeds of a target and the mutations of them may take.
+/// The maximum memory for a target's seeds and their mutations.
 const MAX_SEED_BYTES: usize = 4 << 20;
 
 #[global_allocator]
@@ -20,7 +20,7 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 fn every_target_keeps_its_promises() {
     each_alone("every_target_keeps_its_promises", targets(), |target| {
         let before = MEMORY.allocated();
-        // More than this and the program ends.
+        // Beyond this limit the program aborts.
         MEMORY.set_limit(before + MAX_BYTES + MAX_SEED_BYTES).unwrap();
         fuzz(target, fuzz_runs());
         let left = MEMORY.allocated().saturating_sub(before);

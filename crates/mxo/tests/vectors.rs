@@ -1,6 +1,6 @@
-//! Every case of every conformance vector of the family that is about objects.
+//! Runs every conformance vector about objects.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod objects;
 
@@ -8,7 +8,7 @@ use worldwire_core::testing::run_vectors;
 
 #[test]
 fn every_case_of_every_file() {
-    // Datagrams and replication have tests of their own.
+    // Datagrams and replication have their own tests.
     run_vectors("mxo", &["transport", "scenarios"], |case| match (case.file, case.section) {
         ("bitvectors", _) => objects::vector(case.case),
         ("malformed", _) => objects::malformed(case.case),

@@ -1,4 +1,4 @@
-//! Capture files read record by record.
+//! Reads capture files record by record.
 
 mod pcap;
 mod pcapng;
@@ -15,13 +15,13 @@ use crate::source::Source;
 use crate::time::Timestamp;
 use crate::unusable::Unusable;
 
-/// Reads a pcap or pcapng capture, plain or packed with gzip, from anything that can be read.
+/// Reads a pcap or pcapng capture, plain or gzipped.
 ///
-/// The format is told by the content. Memory is one buffer that holds the record in hand; it does
-/// not grow with the file and never past [`Limits::capture_block_bytes`] (rounded up to the next
+/// Detects the format from the content. Memory use is one buffer for the current record; it does
+/// not grow with the file, and never beyond [`Limits::capture_block_bytes`] (rounded up to the next
 /// power of two).
 ///
-/// After an error the reader is at its end: everything before was delivered.
+/// After an error the reader is at its end; everything before the error was delivered.
 ///
 /// ```
 /// use worldwire_capture::{CaptureReader, ClassicWriter, LinkType, Record, Timestamp};
@@ -42,71 +42,71 @@ use crate::unusable::Unusable;
 #[derive(Debug)]
 pub struct CaptureReader<R> {
     source: Source<R>,
-    form: Form,
+    state: FormatState,
     largest: u64,
     packets: u64,
     done: bool,
 }
 
-/// One thing a capture tells.
+/// A record of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Record<'a> {
     /// A captured packet.
     Packet(Packet<'a>),
-    /// Keys that somebody put into the capture to decrypt what is in it.
+    /// Keys that were added to the capture to decrypt its packets.
     Secrets {
-        /// In which form the keys are.
+        /// The format of the keys.
         kind: SecretsKind,
         /// The keys.
         data: &'a [u8],
         /// Where the block begins in the unpacked file.
         offset: u64,
     },
-    /// What somebody wrote about the capture or a part of it. Follows the record it is about.
+    /// A comment about the capture or a part of it. It follows the record that it is about.
     Comment {
         /// What it is about.
         subject: Subject,
-        /// The text; bytes that are no UTF-8 are replaced.
+        /// The text; invalid UTF-8 is replaced.
         text: Cow<'a, str>,
-        /// Where the block that holds it begins in the unpacked file.
+        /// Where the block that contains it begins in the unpacked file.
         offset: u64,
     },
 }
 
-/// A captured packet, from the first byte of its link header on.
+/// A captured packet, starting with its link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Which packet of the file it is, counted from 1 over all sections as Wireshark counts.
+    /// Its number in the file, from 1 over all sections, as in Wireshark.
     pub number: u64,
-    /// When it was captured. A simple packet block tells no time and has that of the packet before.
+    /// When it was captured. Simple packet blocks have no time; they get the time of the previous
+    /// packet.
     pub time: Timestamp,
-    /// The interface it was captured on, counted from 0 over all sections of the file.
+    /// The interface it was captured on, from 0 over all sections of the file.
     pub interface: u32,
-    /// What its first byte is.
+    /// The format of its first bytes.
     pub link: LinkType,
-    /// The bytes that were captured.
+    /// The captured bytes.
     pub data: &'a [u8],
-    /// Bytes it had on the wire; more than `data` when the capture cuts long packets.
+    /// Its length on the wire; more than that of `data` if the capture truncated it.
     pub original_length: u32,
-    /// Why its block is of no use: [`Unusable::Interface`] or [`Unusable::Block`]. Nothing but its
-    /// number and offset is known then, and `data` is empty.
+    /// Why its block is unusable: [`Unusable::Interface`] or [`Unusable::Block`]. Then only its
+    /// number and offset are known, and `data` is empty.
     pub unusable: Option<Unusable>,
     /// Where its record begins in the unpacked file.
     pub offset: u64,
 }
 
-/// The form of the keys in a secrets block.
+/// The format of the keys in a secrets block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SecretsKind(pub u32);
 
 impl SecretsKind {
-    /// Text lines as browsers write them with `SSLKEYLOGFILE`.
+    /// Lines of text as browsers write them with `SSLKEYLOGFILE`.
     pub const TLS_KEY_LOG: Self = Self(0x544C_534B);
-    /// Text lines with SSH keys.
+    /// Lines of text with SSH keys.
     pub const SSH_KEY_LOG: Self = Self(0x5353_484B);
-    /// A key file of worldwire: tables with the keys of sessions. The number is not registered with
-    /// anybody.
+    /// A worldwire key file: tables with session keys. The number is not registered.
     pub const WORLDWIRE: Self = Self(0x5757_4B46);
     /// A WireGuard key log.
     pub const WIREGUARD_KEY_LOG: Self = Self(0x5747_4B4C);
@@ -122,26 +122,26 @@ pub enum Subject {
     Interface(u32),
     /// The packet of this number.
     Packet(u64),
-    /// The secrets block before.
+    /// The previous secrets block.
     Secrets,
 }
 
-/// The two families of capture files.
+/// The two capture file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// The classic format: one link type, packets and nothing else.
+    /// The classic format: packets of one link type, and nothing else.
     Pcap,
     /// The block format: several interfaces, comments, secrets.
     Pcapng,
 }
 
 impl<R: Read> CaptureReader<R> {
-    /// Reads as much as it needs to tell the format.
+    /// Reads just enough to detect the format.
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Empty`], [`CaptureError::NotACapture`], a classic header that is cut, or
-    /// what the input says.
+    /// [`CaptureError::Empty`], [`CaptureError::NotACapture`], a truncated classic header, or an IO
+    /// error.
     pub fn new(input: R, limits: &Limits) -> Result<Self, CaptureError> {
         let mut source = Source::new(input)?;
         let found = source.fill(8)?;
@@ -149,10 +149,10 @@ impl<R: Read> CaptureReader<R> {
             return Err(CaptureError::Empty);
         }
         check_cut(&source)?;
-        let form = if let Some(variant) = pcap::Variant::of(source.bytes()) {
-            Form::Pcap(pcap::Pcap::open(&mut source, variant)?)
+        let state = if let Some(variant) = pcap::Variant::of(source.bytes()) {
+            FormatState::Pcap(pcap::Pcap::open(&mut source, variant)?)
         } else if source.bytes().starts_with(&pcapng::SECTION) {
-            Form::Pcapng(pcapng::Pcapng::new())
+            FormatState::Pcapng(pcapng::Pcapng::new())
         } else {
             source.fill(64)?;
             let bytes = source.bytes();
@@ -161,25 +161,27 @@ impl<R: Read> CaptureReader<R> {
         };
         // Positions in the buffer are `usize`; a block that fits no memory is refused as well.
         let largest = limits.capture_block_bytes.min(u64::from(u32::MAX >> 1));
-        Ok(Self { source, form, largest, packets: 0, done: false })
+        Ok(Self { source, state, largest, packets: 0, done: false })
     }
 
     /// The next record, or `None` at the end.
     ///
     /// # Errors
     ///
-    /// [`CaptureError::Truncated`] when the file ends inside of a record, [`CaptureError::BadBlock`]
-    /// when its numbers contradict each other, [`CaptureError::Limit`], or what the input says. A
-    /// packet block whose own fields are wrong is no error: see [`Packet::unusable`].
-    /// After an error there is only `None`.
+    /// [`CaptureError::Truncated`] if the file ends inside a record, [`CaptureError::BadBlock`] if
+    /// its fields contradict each other, [`CaptureError::Limit`], or an IO error. A packet block
+    /// with wrong fields of its own is not an error: see [`Packet::unusable`]. After an error, only
+    /// `None` is returned.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Record<'_>>, CaptureError> {
         if self.done {
             return Ok(None);
         }
-        let found = match &mut self.form {
-            Form::Pcap(pcap) => pcap.advance(&mut self.source, self.largest),
-            Form::Pcapng(pcapng) => pcapng.advance(&mut self.source, self.largest, self.packets),
+        let found = match &mut self.state {
+            FormatState::Pcap(pcap) => pcap.advance(&mut self.source, self.largest),
+            FormatState::Pcapng(pcapng) => {
+                pcapng.advance(&mut self.source, self.largest, self.packets)
+            }
         };
         match found {
             Ok(Some(found)) => Ok(Some(self.show(found))),
@@ -194,7 +196,7 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// Packets delivered so far.
+    /// The number of packets delivered so far.
     #[must_use]
     pub const fn packets(&self) -> u64 {
         self.packets
@@ -203,13 +205,13 @@ impl<R: Read> CaptureReader<R> {
     /// The format of the file.
     #[must_use]
     pub const fn format(&self) -> Format {
-        match self.form {
-            Form::Pcap(_) => Format::Pcap,
-            Form::Pcapng(_) => Format::Pcapng,
+        match self.state {
+            FormatState::Pcap(_) => Format::Pcap,
+            FormatState::Pcapng(_) => Format::Pcapng,
         }
     }
 
-    /// Whether the file is packed with gzip.
+    /// Whether the file is gzipped.
     #[must_use]
     pub const fn is_gzip(&self) -> bool {
         self.source.is_gzip()
@@ -260,12 +262,12 @@ impl<R: Read> CaptureReader<R> {
 
 /// The state of either format.
 #[derive(Debug)]
-enum Form {
+enum FormatState {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),
 }
 
-/// A record as places in the window, so that it can be found and then borrowed.
+/// A record as positions in the window, to find it first and borrow it afterwards.
 #[derive(Debug)]
 enum Found {
     Packet {
@@ -275,7 +277,7 @@ enum Found {
         link: LinkType,
         original_length: u32,
     },
-    /// A packet whose block contradicts itself.
+    /// A packet whose block is inconsistent.
     Unusable {
         why: Unusable,
         time: Timestamp,
@@ -290,7 +292,7 @@ enum Found {
     },
 }
 
-/// Fills the window with a whole part of the file; `None` when the file properly ends before it.
+/// Fills the window with one whole part of the file; `None` if the file properly ends before it.
 #[inline]
 fn whole<R: Read>(
     source: &mut Source<R>,
@@ -313,7 +315,7 @@ fn truncated(offset: u64, what: &'static str, wanted: u64, found: u64) -> Captur
     CaptureError::Truncated { offset, what, wanted, found }
 }
 
-/// A packed file that ends early may end just between two records.
+/// A truncated gzip file may end exactly between two records.
 fn check_cut<R: Read>(source: &Source<R>) -> Result<(), CaptureError> {
     if source.is_cut() && source.bytes().is_empty() {
         return Err(truncated(source.offset(), "the gzip stream", 1, 0));

@@ -1,4 +1,4 @@
-//! The classic format: a header of 24 bytes, then packets with a header of 16 bytes each.
+//! The classic format: a 24-byte file header, then packets with 16-byte headers.
 //!
 //! | Offset | Size | Field            |
 //! |-------:|-----:|------------------|
@@ -17,27 +17,27 @@ use crate::link::LinkType;
 use crate::source::Source;
 use crate::time::Timestamp;
 
-/// What the file's header says about every packet.
+/// What the file header states about every packet.
 #[derive(Debug)]
 pub(super) struct Pcap {
     variant: Variant,
     link: LinkType,
-    /// Bytes of the packet in hand, consumed when the next is asked for.
+    /// The size of the current packet, consumed when the next one is requested.
     pending: usize,
 }
 
-/// What the magic tells.
+/// The variants that the magic number distinguishes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     order: Order,
-    /// Nanoseconds of one unit of the fraction.
+    /// Nanoseconds per unit of the fraction.
     unit: i64,
-    /// Bytes of a packet's header: the patch by Kuznetzov added eight.
+    /// The size of a packet header. Kuznetzov's patch added eight bytes.
     header: usize,
 }
 
 impl Variant {
-    /// The variant whose magic the file starts with.
+    /// The variant of a file, by its magic number.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         let magic = *start.first_chunk::<4>()?;
         for order in [Order::Little, Order::Big] {
@@ -62,7 +62,7 @@ impl Pcap {
             return Err(CaptureError::Empty);
         };
         let link = source.bytes().get(20..24).and_then(|bytes| bytes.first_chunk());
-        // The upper half tells of check sequences behind each frame; IP's own length drops them.
+        // The upper half describes frame check sequences; IP's own length excludes them.
         let link = (link.map_or(0, |bytes| variant.order.u32(*bytes)) & 0xFFFF).to_le_bytes();
         let link = LinkType(u16::from_le_bytes([link[0], link[1]]));
         Ok(Self { variant, link, pending: HEADER })
@@ -93,7 +93,7 @@ impl Pcap {
                 allowed: largest,
             });
         }
-        // Below the limit, which is below half of the address space.
+        // Below the limit, which is less than half of the address space.
         let wanted = header + captured as usize;
         let found = source.fill(wanted)?;
         if found < wanted {
@@ -110,5 +110,5 @@ impl Pcap {
     }
 }
 
-/// Bytes of the file's header.
+/// The size of the file header.
 const HEADER: usize = 24;

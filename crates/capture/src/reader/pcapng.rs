@@ -1,7 +1,8 @@
-//! The block format: every block tells its kind and length, and its length again at its end.
+//! The block format: every block starts with its type and length, and repeats its length at the
+//! end.
 //!
-//! Kinds that are read: section header, interface description, enhanced, simple and obsolete
-//! packets, decryption secrets. All others are passed over, whatever their length.
+//! Reads section headers, interface descriptions, enhanced, simple and obsolete packets, and
+//! decryption secrets. Skips all other blocks, whatever their length.
 
 use core::ops::Range;
 use std::io::Read;
@@ -14,27 +15,27 @@ use crate::source::Source;
 use crate::time::{NANOS, Timestamp};
 use crate::unusable::Unusable;
 
-/// The bytes every pcapng file and every section begins with.
+/// The first bytes of every pcapng file and of every section.
 pub(super) const SECTION: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 
-/// Where in the blocks the reader is.
+/// The reader's state.
 #[derive(Debug)]
 pub(super) struct Pcapng {
     order: Order,
-    /// Interfaces of the section.
+    /// The interfaces of the current section.
     interfaces: Vec<Interface>,
-    /// Interfaces of the sections before.
+    /// The number of interfaces in earlier sections.
     interfaces_before: u32,
-    /// The time of the last packet that told one.
+    /// The time of the last packet that had one.
     time: Timestamp,
-    /// Bytes of the block in hand, consumed once its comments are delivered.
+    /// The size of the current block, consumed once its comments are delivered.
     pending: usize,
-    /// The options of the block in hand that were not looked at, and what they are about.
+    /// The unread options of the current block, and what they are about.
     options: Range<usize>,
     subject: Subject,
 }
 
-/// What an interface description says about its packets.
+/// What an interface description states about its packets.
 #[derive(Clone, Copy, Debug)]
 struct Interface {
     link: LinkType,
@@ -44,14 +45,14 @@ struct Interface {
     shift: i64,
 }
 
-/// How long one tick of an interface's clock is.
+/// The resolution of an interface's clock.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// This many nanoseconds.
+    /// A tick of this many nanoseconds.
     Nanos(u64),
-    /// This many to the nanosecond.
+    /// This many ticks per nanosecond.
     PerNano(u64),
-    /// Two to this power of them to the second.
+    /// Two to this power of ticks per second.
     Binary(u8),
 }
 
@@ -68,7 +69,7 @@ impl Pcapng {
         }
     }
 
-    /// Goes to the next thing worth telling. `packets` is the number of packets told so far.
+    /// Advances to the next record. `packets` is the number of packets delivered so far.
     pub(super) fn advance<R: Read>(
         &mut self,
         source: &mut Source<R>,
@@ -93,7 +94,7 @@ impl Pcapng {
         }
     }
 
-    /// Takes the next block of a kind that is read whole into the window.
+    /// Reads the next block of a supported type into the window.
     fn next_block<R: Read>(
         &mut self,
         source: &mut Source<R>,
@@ -105,7 +106,7 @@ impl Pcapng {
             self.order = section_order(start).ok_or_else(|| CaptureError::BadBlock {
                 offset,
                 what: "section header",
-                problem: "its magic gives no byte order",
+                problem: "its byte-order magic is invalid",
                 value: Cursor::network(start.get(8..).unwrap_or_default())
                     .u32()
                     .map_or(0, u64::from),
@@ -137,7 +138,7 @@ impl Pcapng {
                 return Err(truncated(offset, "a block", length.into(), found));
             }
             if Cursor::new(source.bytes(), self.order).u32() != Some(length) {
-                return Err(bad("its length differs at its end", length));
+                return Err(bad("its two lengths differ", length));
             }
             source.consume(4);
             return Ok(None);
@@ -158,13 +159,14 @@ impl Pcapng {
         let again = source.bytes().get(ending..length).unwrap_or_default();
         if Cursor::new(again, self.order).u32() != u32::try_from(length).ok() {
             let again = Cursor::new(again, self.order).u32().unwrap_or(0);
-            return Err(bad("its length differs at its end", again));
+            return Err(bad("its two lengths differ", again));
         }
         self.pending = length;
         Ok(Some(Block { kind, ending, offset }))
     }
 
-    /// Reads the block in the window. Its comments are left to [`next_comment`](Self::next_comment).
+    /// Decodes the block in the window. [`next_comment`](Self::next_comment) reads its comments
+    /// later.
     fn open<R: Read>(
         &mut self,
         source: &Source<R>,
@@ -188,7 +190,7 @@ impl Pcapng {
             Kind::Secrets => {
                 self.subject = Subject::Secrets;
                 let kind =
-                    cursor.u32().ok_or_else(|| block.bad("it is too short for its kind", 0))?;
+                    cursor.u32().ok_or_else(|| block.bad("it is too short for its type", 0))?;
                 let data = taken(&mut cursor, body)
                     .map_err(|asked| block.bad("its secrets are longer than the block", asked))?;
                 Some(Found::Secrets { kind: SecretsKind(kind), data })
@@ -259,8 +261,8 @@ impl Pcapng {
         Ok(None)
     }
 
-    /// A packet of a block whose fields are wrong costs itself: the next block follows all the same.
-    /// Where its options begin is not known.
+    /// An invalid packet block affects only itself: reading continues with the next block. The
+    /// start of its options is unknown.
     fn or_unusable(&self, found: Result<Found, Unusable>, cursor: &mut Cursor<'_>) -> Found {
         found.unwrap_or_else(|why| {
             *cursor = Cursor::new(&[], self.order);
@@ -284,7 +286,7 @@ impl Pcapng {
         let start = block.ending - cursor.rest().len();
         let length = usize::try_from(captured).map_err(|_| Unusable::Block)?;
         cursor.take(length).ok_or(Unusable::Block)?;
-        // Data ends on a multiple of four; a packet without options may lack the padding.
+        // Data is padded to a multiple of four; the padding may be missing if there are no options.
         let _ = cursor.take(length.wrapping_neg() & 3);
         self.time = interface.time(u64::from(high) << 32 | u64::from(low));
         Ok(Found::Packet {
@@ -299,7 +301,7 @@ impl Pcapng {
     fn open_simple(&self, cursor: &mut Cursor<'_>, block: &Block) -> Result<Found, Unusable> {
         let original_length = cursor.u32().ok_or(Unusable::Block)?;
         let interface = self.interface(0)?;
-        // The captured length is not told: it is what the interface lets through.
+        // The captured length is not stated: it is bounded by the interface's limit.
         let longest = if interface.longest == 0 { u32::MAX } else { interface.longest };
         let length = original_length.min(longest);
         let start = block.ending - cursor.rest().len();
@@ -319,8 +321,8 @@ impl Pcapng {
         found.copied().ok_or(Unusable::Interface)
     }
 
-    /// The next comment of the block in hand. Options that make no sense end the search: nothing
-    /// that is needed stands behind them.
+    /// The next comment in the current block. Invalid options end the search: nothing important
+    /// follows them.
     fn next_comment(&mut self, window: &[u8]) -> Option<Range<usize>> {
         while !self.options.is_empty() {
             let rest = window.get(self.options.clone()).unwrap_or_default();
@@ -352,14 +354,14 @@ impl Interface {
 }
 
 impl Unit {
-    /// From the option: a power of ten, or of two when the highest bit is set.
+    /// From the option's value: a power of ten, or of two if the highest bit is set.
     fn of(resolution: u8) -> Self {
         if resolution & 0x80 != 0 {
             return Self::Binary(resolution & 0x7F);
         }
         match u32::from(resolution) {
             digits @ 0..=9 => Self::Nanos(10_u64.pow(9 - digits)),
-            // Ticks too short to fill a nanosecond with 64 bits are all at its beginning.
+            // Ticks too short to fill a nanosecond within 64 bits all round down to its start.
             digits => Self::PerNano(10_u64.checked_pow(digits - 9).unwrap_or(u64::MAX)),
         }
     }
@@ -369,7 +371,7 @@ impl Unit {
 #[derive(Debug)]
 struct Block {
     kind: Kind,
-    /// Where its second length stands.
+    /// The position of its second length.
     ending: usize,
     offset: u64,
 }
@@ -381,7 +383,7 @@ impl Block {
     }
 }
 
-/// The kinds that are read.
+/// The supported block types.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Section,
@@ -417,7 +419,7 @@ impl Kind {
     }
 }
 
-/// Options: code, length, value, padding to four.
+/// Options: code, length, value, padding to a multiple of four.
 struct Options<'a>(Cursor<'a>);
 
 impl<'a> Options<'a> {
@@ -434,7 +436,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Takes bytes with their length before them, and padding; says where they are in `body`.
+/// Takes length-prefixed bytes and their padding. Returns their position in `body`.
 fn taken(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Range<usize>, u64> {
     let asked = cursor.u32().ok_or(0_u64)?;
     let start = body.len() - cursor.rest().len();
@@ -444,19 +446,19 @@ fn taken(cursor: &mut Cursor<'_>, body: &[u8]) -> Result<Range<usize>, u64> {
     Ok(start..start + length)
 }
 
-/// The byte order of a section, from the magic behind its length.
+/// The byte order of a section, from the magic number after its length.
 fn section_order(start: &[u8]) -> Option<Order> {
     let magic = start.get(8..)?.first_chunk::<4>()?;
     [Order::Little, Order::Big].into_iter().find(|order| order.u32(*magic) == 0x1A2B_3C4D)
 }
 
-/// Bytes of a block without a body.
+/// The size of a block without a body.
 const SMALLEST: usize = 12;
 
-/// Interfaces that one section may describe; real captures have a handful.
+/// The maximum number of interfaces per section; real captures have a handful.
 const INTERFACES: usize = 65_536;
 
-/// The option that holds a comment, in every block.
+/// The code of comments, in every block.
 const COMMENT: u16 = 1;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;

@@ -1,4 +1,4 @@
-//! What a wire does to packets, and what must come out all the same.
+//! Reordering, loss and fragmentation, and the streams that must come out.
 
 use std::net::SocketAddrV4;
 
@@ -13,31 +13,33 @@ fn ends() -> (SocketAddrV4, SocketAddrV4) {
     ("192.0.2.1:49152".parse().unwrap(), "192.0.2.2:14617".parse().unwrap())
 }
 
-/// What came out of a capture.
+/// The events of a capture.
 #[derive(Debug, Default, PartialEq)]
-struct Told {
-    /// By side: bytes, with holes left out.
+struct Recorder {
+    /// By side: the bytes, without gaps.
     bytes: [Vec<u8>; 2],
-    /// By side: where holes are.
+    /// By side: the gaps.
     gaps: [Vec<(u64, u64)>; 2],
     opened: Vec<(bool, bool)>,
     closed: Vec<Closed>,
     client_port: Vec<u16>,
 }
 
-fn run(packets: &[(LinkType, Vec<u8>)], limits: &Limits) -> Told {
-    let mut told = Told::default();
+fn run(packets: &[(LinkType, Vec<u8>)], limits: &Limits) -> Recorder {
+    let mut recorder = Recorder::default();
     let mut conversations = Conversations::new(limits);
     let mut take = |kind: EventKind<'_>| match kind {
         EventKind::Opened(opened) => {
-            told.opened.push((opened.datagrams, opened.midstream));
-            told.client_port.push(opened.client.port());
+            recorder.opened.push((opened.datagrams, opened.midstream));
+            recorder.client_port.push(opened.client.port());
         }
         EventKind::Data { side, bytes, .. } | EventKind::Datagram { side, bytes } => {
-            told.bytes[side.index()].extend_from_slice(bytes);
+            recorder.bytes[side.index()].extend_from_slice(bytes);
         }
-        EventKind::Gap { side, offset, length } => told.gaps[side.index()].push((offset, length)),
-        EventKind::Closed(why) => told.closed.push(why),
+        EventKind::Gap { side, offset, length } => {
+            recorder.gaps[side.index()].push((offset, length))
+        }
+        EventKind::Closed(why) => recorder.closed.push(why),
         _ => {}
     };
     for (number, (link, data)) in (1..).zip(packets) {
@@ -55,7 +57,7 @@ fn run(packets: &[(LinkType, Vec<u8>)], limits: &Limits) -> Told {
         assert!(conversations.held_bytes() <= limits.streams_bytes);
     }
     conversations.finish(&mut |event| take(event.kind));
-    told
+    recorder
 }
 
 fn ethernet(packets: Vec<Vec<u8>>) -> Vec<(LinkType, Vec<u8>)> {
@@ -68,21 +70,21 @@ fn segments(talk: &mut SyntheticTcp, side: Side, payload: &[u8], size: usize) ->
 }
 
 #[test]
-fn a_conversation_from_beginning_to_end() {
+fn a_whole_conversation() {
     let (client, server) = ends();
     let mut talk = SyntheticTcp::new(client, server);
     let mut packets = talk.open();
     packets.extend(talk.data(Side::Client, b"question"));
     packets.extend(talk.data(Side::Server, &[9; 4000]));
     packets.extend(talk.close());
-    let told = run(&ethernet(packets), &Limits::DEFAULT);
-    assert_eq!(told.bytes, [b"question".to_vec(), vec![9; 4000]]);
-    assert_eq!((told.opened, told.closed), (vec![(false, false)], vec![Closed::Finished]));
-    assert_eq!(told.gaps, [vec![], vec![]]);
+    let recorder = run(&ethernet(packets), &Limits::DEFAULT);
+    assert_eq!(recorder.bytes, [b"question".to_vec(), vec![9; 4000]]);
+    assert_eq!((recorder.opened, recorder.closed), (vec![(false, false)], vec![Closed::Finished]));
+    assert_eq!(recorder.gaps, [vec![], vec![]]);
 }
 
 #[test]
-fn every_link_leads_to_the_same_bytes() {
+fn every_link_type_yields_the_same_bytes() {
     let (client, server) = ends();
     let mut talk = SyntheticTcp::new(client, server);
     let mut packets = talk.open();
@@ -108,7 +110,7 @@ fn every_link_leads_to_the_same_bytes() {
     }
 }
 
-/// The same segment over IPv6, behind extension headers, whole or in fragments.
+/// The same segment over IPv6, after extension headers, whole or in fragments.
 fn over_ipv6(ethernet: &[u8], fragment_size: Option<usize>) -> Vec<Vec<u8>> {
     let tcp = &ethernet[34..];
     let header = |next: u8, length: usize| {
@@ -160,13 +162,13 @@ fn ipv6_with_extension_headers_and_fragments() {
             .flat_map(|packet| over_ipv6(packet, size))
             .map(|packet| (LinkType::RAW, packet))
             .collect();
-        let told = run(&packets, &Limits::DEFAULT);
-        assert_eq!(told.bytes[0], b"a longer question than before", "{size:?}");
+        let recorder = run(&packets, &Limits::DEFAULT);
+        assert_eq!(recorder.bytes[0], b"a longer question than before", "{size:?}");
     }
 }
 
 #[test]
-fn udp_datagrams_are_told_one_by_one() {
+fn udp_datagrams_are_reported_one_by_one() {
     let datagram = |from: u8, payload: &[u8]| {
         let mut packet = vec![0x45, 0];
         packet.extend(u16::try_from(28 + payload.len()).unwrap().to_be_bytes());
@@ -182,39 +184,42 @@ fn udp_datagrams_are_told_one_by_one() {
         packet.extend_from_slice(payload);
         (LinkType::RAW, packet)
     };
-    let told = run(&[datagram(1, b"ask"), datagram(2, b"tell")], &Limits::DEFAULT);
-    assert_eq!(told.bytes, [b"ask".to_vec(), b"tell".to_vec()]);
-    assert_eq!((told.opened, told.closed), (vec![(true, false)], vec![Closed::EndOfCapture]));
+    let recorder = run(&[datagram(1, b"ask"), datagram(2, b"tell")], &Limits::DEFAULT);
+    assert_eq!(recorder.bytes, [b"ask".to_vec(), b"tell".to_vec()]);
+    assert_eq!(
+        (recorder.opened, recorder.closed),
+        (vec![(true, false)], vec![Closed::EndOfCapture])
+    );
 }
 
 #[test]
-fn a_capture_that_begins_in_the_middle_says_so() {
+fn a_capture_that_starts_midstream_is_marked() {
     let (client, server) = ends();
     let mut talk = SyntheticTcp::new(client, server);
     talk.open();
     talk.data(Side::Client, b"lost");
     let mut packets = talk.data(Side::Server, b"answer");
     packets.extend(talk.data(Side::Client, b"question"));
-    let told = run(&ethernet(packets), &Limits::DEFAULT);
-    assert_eq!(told.bytes, [b"question".to_vec(), b"answer".to_vec()]);
-    assert_eq!((told.opened, told.client_port), (vec![(false, true)], vec![49_152]));
+    let recorder = run(&ethernet(packets), &Limits::DEFAULT);
+    assert_eq!(recorder.bytes, [b"question".to_vec(), b"answer".to_vec()]);
+    assert_eq!((recorder.opened, recorder.client_port), (vec![(false, true)], vec![49_152]));
 }
 
 #[test]
-fn what_the_other_side_acknowledged_is_not_waited_for() {
+fn acknowledged_bytes_are_not_waited_for() {
     let (client, server) = ends();
     let mut talk = SyntheticTcp::new(client, server);
     let mut packets = talk.open();
     talk.data(Side::Client, b"lost");
     packets.extend(talk.data(Side::Server, b"heard you"));
     packets.extend(talk.data(Side::Client, b"next"));
-    let told = run(&ethernet(packets), &Limits::DEFAULT);
-    assert_eq!(told.bytes[0], b"next");
-    assert_eq!(told.gaps[0], [(0, 4)]);
+    let recorder = run(&ethernet(packets), &Limits::DEFAULT);
+    assert_eq!(recorder.bytes[0], b"next");
+    assert_eq!(recorder.gaps[0], [(0, 4)]);
 }
 
 #[test]
-fn resets_and_reused_ports_begin_anew() {
+fn resets_and_reused_ports_start_new_conversations() {
     let (client, server) = ends();
     let mut first = SyntheticTcp::new(client, server);
     let mut packets = first.open();
@@ -227,14 +232,14 @@ fn resets_and_reused_ports_begin_anew() {
     let mut second = SyntheticTcp::new(client, server);
     packets.extend(second.open());
     packets.extend(second.data(Side::Client, b"two"));
-    let told = run(&ethernet(packets), &Limits::DEFAULT);
-    assert_eq!(told.bytes[0], b"onetwo");
-    assert_eq!(told.closed, [Closed::Reset, Closed::EndOfCapture]);
-    assert_eq!(told.opened, [(false, false), (false, false)]);
+    let recorder = run(&ethernet(packets), &Limits::DEFAULT);
+    assert_eq!(recorder.bytes[0], b"onetwo");
+    assert_eq!(recorder.closed, [Closed::Reset, Closed::EndOfCapture]);
+    assert_eq!(recorder.opened, [(false, false), (false, false)]);
 }
 
 #[test]
-fn the_quietest_conversation_makes_room() {
+fn the_quietest_conversation_is_evicted() {
     let limits = Limits { conversations: 4, ..Limits::DEFAULT };
     let mut packets = Vec::new();
     for port in 0..10 {
@@ -242,15 +247,15 @@ fn the_quietest_conversation_makes_room() {
         client.set_port(50_000 + port);
         packets.extend(SyntheticTcp::new(client, server).open());
     }
-    let told = run(&ethernet(packets), &limits);
-    assert_eq!(told.opened.len(), 10);
-    assert_eq!(told.closed.iter().filter(|why| **why == Closed::Evicted).count(), 6);
+    let recorder = run(&ethernet(packets), &limits);
+    assert_eq!(recorder.opened.len(), 10);
+    assert_eq!(recorder.closed.iter().filter(|why| **why == Closed::Evicted).count(), 6);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Segments in any order, several times, and with neighbours glued to them.
+    /// Segments in any order, repeated, and merged with their neighbours.
     #[test]
     fn reordering_and_repeating_change_nothing(
         payload in proptest::collection::vec(any::<u8>(), 1..3000),
@@ -262,7 +267,7 @@ proptest! {
         let opening = talk.open();
         let mut again = talk.clone();
         let mut data = segments(&mut talk, Side::Client, &payload, size);
-        // Other borders: overlaps that carry the same bytes.
+        // Other segment boundaries: overlaps with the same bytes.
         data.extend(segments(&mut again, Side::Client, &payload, size + 7));
         let mut sampler = Sampler::new(seed);
         for at in (1..data.len()).rev() {
@@ -271,14 +276,14 @@ proptest! {
         }
         let mut packets = opening;
         packets.extend(data);
-        let told = run(&ethernet(packets), &Limits::DEFAULT);
-        prop_assert_eq!(&told.bytes[0], &payload);
-        prop_assert_eq!(&told.gaps[0], &vec![]);
+        let recorder = run(&ethernet(packets), &Limits::DEFAULT);
+        prop_assert_eq!(&recorder.bytes[0], &payload);
+        prop_assert_eq!(&recorder.gaps[0], &vec![]);
     }
 
-    /// Whatever is dropped is a named gap, and everything else is there.
+    /// Every dropped segment is a reported gap, and all other bytes are delivered.
     #[test]
-    fn dropped_segments_are_named(
+    fn dropped_segments_are_reported_as_gaps(
         pieces in 2..60_usize,
         drops in proptest::collection::vec(any::<bool>(), 60),
     ) {
@@ -297,15 +302,15 @@ proptest! {
                 packets.push(segment);
             }
         }
-        let told = run(&ethernet(packets), &Limits::DEFAULT);
-        prop_assert_eq!(&told.bytes[0], &kept);
-        let named: u64 = told.gaps[0].iter().map(|gap| gap.1).sum();
+        let recorder = run(&ethernet(packets), &Limits::DEFAULT);
+        prop_assert_eq!(&recorder.bytes[0], &kept);
+        let named: u64 = recorder.gaps[0].iter().map(|gap| gap.1).sum();
         prop_assert_eq!(named, lost);
     }
 
-    /// A reader that gets a byte at a time reads the same file.
+    /// Reading byte by byte yields the same records.
     #[test]
-    fn files_read_the_same_in_any_pieces(seed: u64, classic: bool, length in 0..300_usize) {
+    fn chunking_does_not_affect_reading(seed: u64, classic: bool, length in 0..300_usize) {
         let mut sampler = Sampler::new(seed);
         let frames: Vec<Vec<u8>> = (0..5).map(|_| sampler.bytes(length)).collect();
         let mut file = Vec::new();
@@ -347,7 +352,7 @@ proptest! {
     }
 }
 
-/// Gives a byte at a time.
+/// Yields one byte at a time.
 struct Slowly<'f>(&'f [u8]);
 
 impl std::io::Read for Slowly<'_> {

@@ -1,11 +1,11 @@
-//! Capture files of every form, and those that are none.
+//! Capture files of every format, and files that are not captures.
 
 use std::io::Write;
 
 use worldwire_capture::{CaptureReader, CaptureWriter, LinkType, Record, SecretsKind, Timestamp};
 use worldwire_core::Limits;
 
-/// Numbers in either byte order.
+/// Integers in either byte order.
 #[derive(Clone, Copy)]
 struct Order(bool);
 
@@ -77,16 +77,16 @@ fn enhanced(order: Order, interface: u32, ticks: u64, data: &[u8], options: &[u8
     block(order, 6, &body)
 }
 
-/// What a file tells, in short; and the error it ends with.
+/// The records of a file, abbreviated, and the error at its end.
 fn read(file: &[u8]) -> (Vec<String>, Option<String>) {
-    let mut told = Vec::new();
+    let mut records = Vec::new();
     let mut reader = match CaptureReader::new(file, &Limits::DEFAULT) {
         Ok(reader) => reader,
-        Err(error) => return (told, Some(error.to_string())),
+        Err(error) => return (records, Some(error.to_string())),
     };
     loop {
         match reader.next() {
-            Ok(Some(Record::Packet(packet))) => told.push(format!(
+            Ok(Some(Record::Packet(packet))) => records.push(format!(
                 "{} {} if{} {} {} of {}",
                 packet.number,
                 packet.time,
@@ -95,21 +95,21 @@ fn read(file: &[u8]) -> (Vec<String>, Option<String>) {
                 String::from_utf8_lossy(packet.data),
                 packet.original_length,
             )),
-            Ok(Some(Record::Comment { text, .. })) => told.push(format!("comment {text}")),
+            Ok(Some(Record::Comment { text, .. })) => records.push(format!("comment {text}")),
             Ok(Some(Record::Secrets { kind, data, .. })) => {
-                told.push(format!("secrets {:x} {}", kind.0, String::from_utf8_lossy(data)));
+                records.push(format!("secrets {:x} {}", kind.0, String::from_utf8_lossy(data)));
             }
             Ok(Some(other)) => panic!("{other:?}"),
-            Ok(None) => return (told, None),
-            Err(error) => return (told, Some(error.to_string())),
+            Ok(None) => return (records, None),
+            Err(error) => return (records, Some(error.to_string())),
         }
     }
 }
 
 fn good(file: &[u8]) -> Vec<String> {
-    let (told, error) = read(file);
+    let (records, error) = read(file);
     assert_eq!(error, None);
-    told
+    records
 }
 
 #[test]
@@ -124,12 +124,12 @@ fn classic_files_of_both_orders_and_resolutions() {
 }
 
 #[test]
-fn sections_and_interfaces_each_have_their_own_ways() {
+fn sections_and_interfaces_have_their_own_parameters() {
     let (little, big) = (Order(false), Order(true));
     let mut file = section(little);
     file.extend(interface(little, 101, &[]));
     file.extend(interface(little, 1, &option(little, 9, &[9])));
-    // Ticks of 2^-10 seconds, and a day added.
+    // Ticks of 2^-10 seconds, shifted by a day.
     let shifted = [option(little, 9, &[0x8a]), option(little, 14, &86_400_i64.to_le_bytes())];
     file.extend(interface(little, 228, &shifted.concat()));
     file.extend(enhanced(little, 0, 1_500_000, b"one", &[]));
@@ -139,9 +139,9 @@ fn sections_and_interfaces_each_have_their_own_ways() {
     file.extend(section(big));
     file.extend(interface(big, 113, &[]));
     file.extend(enhanced(big, 0, 2_000_001, b"four", &[]));
-    let told = good(&file);
+    let records = good(&file);
     assert_eq!(
-        told,
+        records,
         [
             "1 1.500000000 if0 101 one of 8",
             "2 1.500000000 if1 1 two of 8",
@@ -153,17 +153,17 @@ fn sections_and_interfaces_each_have_their_own_ways() {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_files_can_be_read() {
     let mut file = Vec::new();
-    let mut writer = CaptureWriter::new(&mut file, &["made here"]).unwrap();
+    let mut writer = CaptureWriter::new(&mut file, &["an example"]).unwrap();
     let interface = writer.interface(LinkType::RAW, &["a wire"]).unwrap();
     writer.secrets(SecretsKind::TLS_KEY_LOG, b"key").unwrap();
     writer.packet(interface, Timestamp::from_parts(3, 14), b"abcde", 9, Some("pi")).unwrap();
-    let told = good(&file);
+    let records = good(&file);
     assert_eq!(
-        told,
+        records,
         [
-            "comment made here",
+            "comment an example",
             "comment a wire",
             "secrets 544c534b key",
             "1 3.000000014 if0 101 abcde of 9",
@@ -173,7 +173,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn gzip_is_recognised_also_in_several_members() {
+fn gzip_with_several_members_is_recognised() {
     let file = classic(Order(false), 0xa1b2_c3d4, 5);
     let pack = |bytes: &[u8]| {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -190,7 +190,7 @@ fn gzip_is_recognised_also_in_several_members() {
 }
 
 #[test]
-fn what_is_no_capture_says_what_it_is() {
+fn other_file_formats_are_named() {
     let cases: [(&[u8], &str); 6] = [
         (b"", "the input is empty"),
         (b"hello there", "which looks like text"),
@@ -200,15 +200,15 @@ fn what_is_no_capture_says_what_it_is() {
         (&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0], "truncated at offset 0"),
     ];
     for (file, wanted) in cases {
-        let (told, error) = read(file);
+        let (records, error) = read(file);
         let error = error.unwrap_or_default();
-        assert!(told.is_empty() && error.contains(wanted), "{wanted}: {error}");
+        assert!(records.is_empty() && error.contains(wanted), "{wanted}: {error}");
         assert!(!error.contains('\n'));
     }
 }
 
 #[test]
-fn a_truncated_file_gives_what_is_there_first() {
+fn a_truncated_file_yields_what_precedes_the_cut() {
     let order = Order(false);
     let mut file = section(order);
     file.extend(interface(order, 101, &[]));
@@ -216,8 +216,8 @@ fn a_truncated_file_gives_what_is_there_first() {
     let whole = file.len();
     file.extend(enhanced(order, 0, 2, b"two", &[]));
     for end in whole + 1..file.len() {
-        let (told, error) = read(&file[..end]);
-        assert_eq!(told.len(), 1, "cut at {end}");
+        let (records, error) = read(&file[..end]);
+        assert_eq!(records.len(), 1, "cut at {end}");
         let error = error.expect("an error");
         assert!(error.contains(&format!("truncated at offset {whole}")), "{error}");
     }
@@ -225,7 +225,7 @@ fn a_truncated_file_gives_what_is_there_first() {
 }
 
 #[test]
-fn impossible_lengths_are_refused_before_memory_is_taken() {
+fn impossible_lengths_are_refused_before_allocating() {
     let order = Order(false);
     let mut huge = section(order);
     huge.extend([order.u32(6), order.u32(0xffff_fff0)].concat());
@@ -241,19 +241,19 @@ fn impossible_lengths_are_refused_before_memory_is_taken() {
     assert!(read(&classic).1.is_some());
 }
 
-/// Other people's captures: every file of the folder has to be read to its end.
+/// Reads every capture in a given folder to its end.
 #[test]
-fn captures_of_a_folder() {
+fn captures_in_a_folder() {
     let Some(folder) = std::env::var_os("WORLDWIRE_CAPTURES") else {
-        println!("WORLDWIRE_CAPTURES names no folder: nothing to read");
+        println!("WORLDWIRE_CAPTURES is not set, nothing to read");
         return;
     };
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.to_string_lossy().into_owned();
         if [".pcap", ".pcapng", ".gz", ".cap"].iter().any(|ending| name.ends_with(ending)) {
-            let told = good(&std::fs::read(&path).unwrap());
-            println!("{name}: {} records", told.len());
+            let records = good(&std::fs::read(&path).unwrap());
+            println!("{name}: {} records", records.len());
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Capture files and the streams in them.
+//! Tests of capture files and their streams.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod conversations;
 mod files;

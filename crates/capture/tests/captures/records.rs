@@ -1,4 +1,4 @@
-//! Records of capture files that are cut, packed, damaged, or come in small pieces.
+//! Records of truncated, compressed, damaged and chunked capture files.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
@@ -12,7 +12,7 @@ use worldwire_capture::{
 };
 use worldwire_core::Limits;
 
-/// Every record as a line, and the error that ended it.
+/// Every record as a line, and the error at the end.
 fn lines(input: impl Read) -> (String, Option<CaptureError>) {
     lines_within(input, &Limits::DEFAULT)
 }
@@ -51,7 +51,7 @@ fn line(record: &Record<'_>) -> String {
             format!("secrets {:#x} {:?} @{offset}", kind.0, String::from_utf8_lossy(data))
         }
         Record::Comment { subject, text, offset } => format!("{subject:?} {text:?} @{offset}"),
-        _ => "something new".to_owned(),
+        _ => "unknown".to_owned(),
     }
 }
 
@@ -59,7 +59,7 @@ fn error(input: impl Read) -> String {
     lines(input).1.map_or_else(String::new, |error| error.to_string())
 }
 
-/// A file made from numbers of 32 bits in one byte order.
+/// A file of 32-bit words in one byte order.
 fn words(big: bool, words: &[u32]) -> Vec<u8> {
     words
         .iter()
@@ -67,7 +67,7 @@ fn words(big: bool, words: &[u32]) -> Vec<u8> {
         .collect()
 }
 
-/// A block with its lengths.
+/// A block with both lengths.
 fn block(big: bool, kind: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 12).expect("a small block");
     [words(big, &[kind, length]), body.to_vec(), words(big, &[length])].concat()
@@ -78,7 +78,7 @@ fn section(big: bool) -> Vec<u8> {
     block(big, 0x0A0D_0D0A, &words(big, &[0x1A2B_3C4D, version, u32::MAX, u32::MAX]))
 }
 
-/// An interface with an option of eight bytes.
+/// An interface with one option of eight bytes.
 fn interface(big: bool, link: u16, code: u16, value: &[u8]) -> Vec<u8> {
     let half = |number: u16| if big { number.to_be_bytes() } else { number.to_le_bytes() };
     let length = u16::try_from(value.len()).expect("a small option");
@@ -101,7 +101,7 @@ fn gzip(data: &[u8]) -> Vec<u8> {
     encoder.finish().expect("memory")
 }
 
-/// A file of either format with a bit of everything.
+/// A file of either format with every kind of record.
 fn sample(format: Format) -> Vec<u8> {
     let mut file = Vec::new();
     match format {
@@ -134,7 +134,7 @@ fn every_classic_magic_in_both_orders() {
         (0xA1B2_CD34, 6, "12.000005000"),
     ] {
         for big in [false, true] {
-            // The check sequence length in the upper half is no part of the link type.
+            // The upper half describes the frame check sequence, not the link type.
             let version = if big { 0x0002_0004 } else { 0x0004_0002 };
             let mut file = words(big, &[magic, version, 0, 0, 65_535, 0x1400_0065]);
             let record = words(big, &[12, 5, 3, 9, 0, 0]);
@@ -154,7 +154,7 @@ fn sections_interfaces_and_clocks() {
         file.extend(section(big));
         file.extend(interface(big, 1, 1, b"eth"));
         file.extend(interface(big, 101, 9, &[9]));
-        // Two to the power of minus ten, and ten to minus twelve.
+        // Two to the power of -10, and ten to the power of -12.
         file.extend(interface(big, 101, 9, &[0x8A]));
         file.extend(interface(big, 101, 9, &[12]));
         let hour = 3600_i64;
@@ -164,7 +164,7 @@ fn sections_interfaces_and_clocks() {
         for (number, ticks) in [(0, 1_000_001), (1, 7), (2, 1536), (3, 2_000), (4, 1)] {
             file.extend(enhanced(big, number, ticks, b"p"));
         }
-        // Simple, and obsolete with a counter of drops beside its interface.
+        // A simple packet, and an obsolete one with a drop counter after its interface.
         file.extend(block(big, 3, &[words(big, &[2]), b"ab\0\0".to_vec()].concat()));
         let place = if big { [0, 1, 0, 9] } else { [1, 0, 9, 0] };
         let old = [place.to_vec(), words(big, &[0, 8, 1, 1]), b"o\0\0\0".to_vec()].concat();
@@ -195,7 +195,7 @@ fn sections_interfaces_and_clocks() {
 }
 
 #[test]
-fn a_written_file_is_read_again() {
+fn a_written_file_can_be_read() {
     let file = sample(Format::Pcapng);
     let (text, error) = lines(&file[..]);
     assert!(error.is_none());
@@ -215,10 +215,10 @@ fn a_written_file_is_read_again() {
 }
 
 #[test]
-fn what_a_format_cannot_hold_is_told() {
+fn unrepresentable_records_are_refused() {
     let mut writer = CaptureWriter::new(Vec::new(), &[]).unwrap();
     let early = Timestamp::from_nanos(-1);
-    assert!(writer.packet(0, early, b"", 0, None).is_err(), "no interface");
+    assert!(writer.packet(0, early, b"", 0, None).is_err(), "interface 0 does not exist");
     writer.interface(LinkType::RAW, &[]).unwrap();
     let error = writer.packet(0, early, b"", 0, None).unwrap_err();
     assert!(error.to_string().contains("before 1970"), "{error}");
@@ -227,12 +227,12 @@ fn what_a_format_cannot_hold_is_told() {
     let mut writer = ClassicWriter::new(Vec::new(), LinkType::RAW).unwrap();
     assert!(writer.packet(early, b"", 0).is_err());
     assert!(writer.packet(Timestamp::from_parts(1 << 32, 0), b"", 0).is_err());
-    // What failed left nothing behind.
+    // Failed calls write nothing.
     assert_eq!(writer.into_inner().len(), 24);
 }
 
 #[test]
-fn packed_files_are_unpacked() {
+fn gzipped_files_are_unpacked() {
     for format in [Format::Pcap, Format::Pcapng] {
         let file = sample(format);
         let (middle, plain) = (file.len() / 2, lines(&file[..]).0);
@@ -248,7 +248,7 @@ fn packed_files_are_unpacked() {
 }
 
 #[test]
-fn a_cut_file_gives_all_before_the_cut_and_one_error() {
+fn a_truncated_file_yields_its_records_and_one_error() {
     for format in [Format::Pcap, Format::Pcapng] {
         let file = sample(format);
         let whole = lines(&file[..]).0;
@@ -256,7 +256,7 @@ fn a_cut_file_gives_all_before_the_cut_and_one_error() {
             let (text, error) = lines(&file[..end]);
             assert!(whole.starts_with(&text), "{end}");
             match error {
-                // Between two records a cut cannot be seen.
+                // A cut between two records cannot be detected.
                 None => assert_eq!(lines(&file[..end]).0, text),
                 Some(CaptureError::Truncated { offset, wanted, found, .. }) => {
                     assert_eq!(offset + found, end as u64, "{end}");
@@ -268,12 +268,12 @@ fn a_cut_file_gives_all_before_the_cut_and_one_error() {
         }
     }
     let message = error(&sample(Format::Pcap)[..50]);
-    assert_eq!(message, "truncated at offset 43: a packet header wants 16 bytes, only 7 are left");
+    assert_eq!(message, "truncated at offset 43: a packet header needs 16 bytes, only 7 are left");
 }
 
 #[test]
-fn a_cut_packed_file_is_truncated_too() {
-    // Large and hard to pack, so that a good part can be unpacked.
+fn a_truncated_gzip_file_is_reported() {
+    // Large and incompressible, so that a good part can be unpacked.
     let mut file = Vec::new();
     let mut writer = ClassicWriter::new(&mut file, LinkType::RAW).unwrap();
     let mut noise = 1_u32;
@@ -301,21 +301,23 @@ fn a_cut_packed_file_is_truncated_too() {
 }
 
 #[test]
-fn what_is_no_capture_is_told_with_what_it_looks_like() {
+fn other_formats_are_refused_by_name() {
     assert_eq!(error(&b""[..]), "the input is empty");
     let text = error(&b"No.,Time,Source\n"[..]);
     let expected = "not a pcap or pcapng capture: it starts with 4e 6f 2e 2c 54 69 6d 65, which \
                     looks like text";
     assert_eq!(text, expected);
     assert!(error(&gzip(b"some text")[..]).ends_with("text compressed with gzip"));
-    assert!(error(&gzip(&gzip(b"x"))[..]).contains("gzip inside of gzip"));
+    assert!(error(&gzip(&gzip(b"x"))[..]).contains("gzip inside gzip"));
     assert!(error(&b"PK\x03\x04rest"[..]).contains("zip archive"));
-    assert!(error(&b"\xFF\x00\x01"[..]).contains("ff 00 01, which begins no known capture format"));
+    assert!(
+        error(&b"\xFF\x00\x01"[..]).contains("ff 00 01, which matches no known capture format")
+    );
     assert!(matches!(lines(&gzip(b"")[..]).1, Some(CaptureError::Empty)));
 }
 
 #[test]
-fn numbers_that_contradict_each_other_are_told() {
+fn contradictory_fields_are_reported() {
     let file = |blocks: &[Vec<u8>]| [section(false), blocks.concat()].concat();
     let cases = [
         (
@@ -326,10 +328,7 @@ fn numbers_that_contradict_each_other_are_told() {
             words(false, &[9, 13, 0]),
             "bad block at offset 28: its length is not a multiple of 4 (13)",
         ),
-        (
-            words(false, &[9, 16, 0, 20]),
-            "bad block at offset 28: its length differs at its end (16)",
-        ),
+        (words(false, &[9, 16, 0, 20]), "bad block at offset 28: its two lengths differ (16)"),
         (
             block(false, 10, &words(false, &[1, 9, 0])),
             "bad secrets block at offset 28: its secrets are longer than the block (9)",
@@ -345,11 +344,11 @@ fn numbers_that_contradict_each_other_are_told() {
     }
     let mut bad = section(false);
     bad[8] = 0;
-    assert!(error(&bad[..]).contains("no byte order"));
+    assert!(error(&bad[..]).contains("byte-order magic is invalid"));
 }
 
 #[test]
-fn a_packet_block_that_contradicts_itself_costs_itself() {
+fn an_inconsistent_packet_block_affects_only_itself() {
     let mut long = enhanced(false, 0, 5, b"long");
     long[20] = 9;
     let blocks = [
@@ -392,14 +391,14 @@ fn limits_are_named() {
     let (text, error) = lines_within(&sample(Format::Pcap)[..], &limits);
     assert_eq!(text.lines().count(), 3);
     let message = error.unwrap().to_string();
-    assert_eq!(message, "limit capture_block_bytes at offset 84: 6 wanted, 5 allowed");
-    // What is passed over is not bounded: it is not kept.
+    assert_eq!(message, "limit capture_block_bytes at offset 84: 6 requested, 5 allowed");
+    // Skipped blocks are not limited, because they are not kept.
     let unknown = [section(false), block(false, 0x0BAD, &[0; 1000])].concat();
     let limits = Limits { capture_block_bytes: 100, ..Limits::DEFAULT };
     assert!(lines_within(&unknown[..], &limits).1.is_none());
 }
 
-/// Hands out a few bytes at a time, and an interruption before each.
+/// Yields a few bytes at a time, with an interruption before each.
 struct Dribble<'a> {
     rest: &'a [u8],
     sizes: Vec<usize>,
@@ -421,7 +420,7 @@ impl Read for Dribble<'_> {
 }
 
 #[test]
-fn a_failing_input_is_told() {
+fn a_read_error_is_reported() {
     struct Failing;
     impl Read for Failing {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -444,7 +443,7 @@ fn packets() -> impl Strategy<Value = Packets> {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(packets in packets(), links in prop::collection::vec(any::<u16>(), 1..4)) {
+    fn written_files_can_be_read_back(packets in packets(), links in prop::collection::vec(any::<u16>(), 1..4)) {
         let mut file = Vec::new();
         let mut writer = CaptureWriter::new(&mut file, &[]).unwrap();
         for link in &links {
@@ -474,7 +473,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_classic_is_read(packets in packets(), link: u16) {
+    fn written_classic_files_can_be_read_back(packets in packets(), link: u16) {
         let mut file = Vec::new();
         let mut writer = ClassicWriter::new(&mut file, LinkType(link)).unwrap();
         for (nanos, data, length, _) in &packets {
@@ -491,7 +490,7 @@ proptest! {
     }
 
     #[test]
-    fn any_chunking_gives_the_same(
+    fn chunking_does_not_matter(
         pcapng: bool, packed: bool, cut in any::<prop::sample::Index>(),
         sizes in prop::collection::vec(1..50_usize, 1..6),
     ) {

@@ -1,4 +1,4 @@
-//! The rules of conversations one by one: links, IP, fragments, TCP.
+//! Each rule of conversations: links, IP, fragments, TCP.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,8 +15,8 @@ const ACK: u8 = 16;
 const C: &str = "10.0.0.1:5000";
 const S: &str = "10.0.0.2:80";
 
-/// Events as short lines: `0 C 3 "abc"` is data of conversation 0, the client's, from offset 3 on.
-struct Told {
+/// Events as short lines: `0 C 3 "abc"` is the client's data in conversation 0, at offset 3.
+struct Recorder {
     conversations: Conversations,
     lines: Vec<String>,
     packets: u64,
@@ -24,7 +24,7 @@ struct Told {
     link: LinkType,
 }
 
-impl Told {
+impl Recorder {
     fn new() -> Self {
         Self::within(&Limits::DEFAULT)
     }
@@ -55,12 +55,12 @@ impl Told {
         self.conversations.push(&packet, &mut |event| lines.push(line(&event)));
     }
 
-    /// Client to server.
+    /// A segment from client to server.
     fn c(&mut self, flags: u8, sequence: u32, acknowledged: u32, data: &str) {
         self.raw(&v4(C, S, &tcp(C, S, flags, sequence, acknowledged, data.as_bytes())));
     }
 
-    /// Server to client.
+    /// A segment from server to client.
     fn s(&mut self, flags: u8, sequence: u32, acknowledged: u32, data: &str) {
         self.raw(&v4(S, C, &tcp(S, C, flags, sequence, acknowledged, data.as_bytes())));
     }
@@ -105,7 +105,7 @@ fn line(event: &Event<'_>) -> String {
             format!("{number} {} {:?}", letter(side), String::from_utf8_lossy(bytes))
         }
         EventKind::Closed(why) => format!("{number} {why:?}"),
-        _ => "something new".to_owned(),
+        _ => "unknown".to_owned(),
     }
 }
 
@@ -141,7 +141,7 @@ fn octets(text: &str) -> Vec<u8> {
     }
 }
 
-/// A whole IPv4 packet; the protocol follows from the shape of what is carried.
+/// A whole IPv4 packet; the payload's length determines the protocol.
 fn v4(from: &str, to: &str, carried: &[u8]) -> Vec<u8> {
     v4_part(from, to, 6, 0, carried)
 }
@@ -171,265 +171,265 @@ fn v6(from: &str, to: &str, next: u8, carried: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_whole_connection() {
-    let mut told = Told::new();
-    told.handshake();
-    told.c(ACK, 100, 300, "hello");
-    told.s(ACK, 300, 105, "hi");
-    told.c(FIN | ACK, 105, 302, "");
-    told.s(FIN | ACK, 302, 106, "!");
-    told.c(ACK, 106, 304, "");
+    let mut recorder = Recorder::new();
+    recorder.handshake();
+    recorder.c(ACK, 100, 300, "hello");
+    recorder.s(ACK, 300, 105, "hi");
+    recorder.c(FIN | ACK, 105, 302, "");
+    recorder.s(FIN | ACK, 302, 106, "!");
+    recorder.c(ACK, 106, 304, "");
     let expected = ["0 C 0 \"hello\"", "0 S 0 \"hi\"", "0 S 2 \"!\"", "0 Finished"];
-    assert_eq!(told.take(), expected);
-    // Late packets of it begin nothing.
-    told.s(FIN | ACK, 302, 106, "!");
-    told.c(ACK, 100, 300, "hello");
-    told.c(RST, 106, 0, "");
-    assert_eq!(told.finish(), [""; 0]);
+    assert_eq!(recorder.take(), expected);
+    // Late packets do not start a new conversation.
+    recorder.s(FIN | ACK, 302, 106, "!");
+    recorder.c(ACK, 100, 300, "hello");
+    recorder.c(RST, 106, 0, "");
+    assert_eq!(recorder.finish(), [""; 0]);
 }
 
 #[test]
 fn a_synthetic_connection() {
     let mut talk =
         SyntheticTcp::new("10.0.0.1:5000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
-    let mut told = Told { link: LinkType::ETHERNET, ..Told::new() };
+    let mut recorder = Recorder { link: LinkType::ETHERNET, ..Recorder::new() };
     let packets = [talk.open(), talk.data(Side::Server, b"hi"), talk.close()].concat();
     for mut packet in packets {
         // Ethernet pads to 60 bytes.
         packet.resize(packet.len().max(60), 0);
-        told.raw(&packet);
+        recorder.raw(&packet);
     }
-    assert_eq!(told.take(), ["0 10.0.0.1:5000 > 10.0.0.2:80", "0 S 0 \"hi\"", "0 Finished"]);
+    assert_eq!(recorder.take(), ["0 10.0.0.1:5000 > 10.0.0.2:80", "0 S 0 \"hi\"", "0 Finished"]);
 }
 
 #[test]
-fn data_on_the_syn_is_the_first() {
-    let mut told = Told::new();
-    told.c(SYN, 99, 0, "fast");
-    told.s(SYN | ACK, 299, 100, "");
-    // Refused on the SYN, so it comes again.
-    told.c(ACK, 100, 300, "faster");
+fn data_in_the_syn_comes_before_the_rest() {
+    let mut recorder = Recorder::new();
+    recorder.c(SYN, 99, 0, "fast");
+    recorder.s(SYN | ACK, 299, 100, "");
+    // The server did not accept the data in the SYN, so it is sent again.
+    recorder.c(ACK, 100, 300, "faster");
     let expected = [format!("0 {C} > {S}"), "0 C 0 \"fast\"".into(), "0 C 4 \"er\"".into()];
-    assert_eq!(told.take(), expected);
+    assert_eq!(recorder.take(), expected);
 }
 
 #[test]
-fn who_is_the_client_without_a_syn() {
-    let mut told = Told::new();
-    told.s(ACK, 300, 100, "hi");
-    assert_eq!(told.take(), [format!("0 {C} > {S} midstream"), "0 S 0 \"hi\"".into()]);
-    // The other stream begins where the first acknowledgment says.
-    told.c(ACK, 99, 302, "\0");
-    told.c(ACK, 100, 302, "yes");
-    assert_eq!(told.take(), ["0 C 0 \"yes\""]);
+fn the_client_is_guessed_without_a_syn() {
+    let mut recorder = Recorder::new();
+    recorder.s(ACK, 300, 100, "hi");
+    assert_eq!(recorder.take(), [format!("0 {C} > {S} midstream"), "0 S 0 \"hi\"".into()]);
+    // The other stream starts where the first acknowledgement points.
+    recorder.c(ACK, 99, 302, "\0");
+    recorder.c(ACK, 100, 302, "yes");
+    assert_eq!(recorder.take(), ["0 C 0 \"yes\""]);
 
-    let mut told = Told::new();
+    let mut recorder = Recorder::new();
     let [client, server] = ["10.0.0.1:80", "10.0.0.2:5000"];
-    told.raw(&v4(server, client, &tcp(server, client, SYN | ACK, 1, 1, b"")));
-    assert_eq!(told.take(), [format!("0 {client} > {server}")]);
+    recorder.raw(&v4(server, client, &tcp(server, client, SYN | ACK, 1, 1, b"")));
+    assert_eq!(recorder.take(), [format!("0 {client} > {server}")]);
 }
 
 #[test]
-fn what_begins_nothing() {
-    let mut told = Told::new();
-    told.c(ACK, 100, 300, "");
-    told.c(RST, 100, 0, "text");
-    told.c(FIN | ACK, 100, 300, "");
-    assert_eq!(told.finish(), [""; 0]);
+fn segments_that_start_no_conversation() {
+    let mut recorder = Recorder::new();
+    recorder.c(ACK, 100, 300, "");
+    recorder.c(RST, 100, 0, "text");
+    recorder.c(FIN | ACK, 100, 300, "");
+    assert_eq!(recorder.finish(), [""; 0]);
 }
 
 #[test]
-fn reordered_and_repeated_segments_are_told_once() {
-    let mut told = Told::new();
-    told.handshake();
-    told.c(ACK, 103, 300, "def");
-    told.c(ACK, 106, 300, "ghi");
-    told.c(ACK, 103, 300, "def");
-    assert_eq!(told.take(), [""; 0]);
-    told.c(ACK, 100, 300, "abcdXX");
-    // What came first counts.
-    assert_eq!(told.take(), ["0 C 0 \"abc\"", "0 C 3 \"def\"", "0 C 6 \"ghi\""]);
-    told.c(ACK, 100, 300, "abc");
-    assert_eq!(told.take(), [""; 0]);
+fn reordered_and_repeated_segments_are_reported_once() {
+    let mut recorder = Recorder::new();
+    recorder.handshake();
+    recorder.c(ACK, 103, 300, "def");
+    recorder.c(ACK, 106, 300, "ghi");
+    recorder.c(ACK, 103, 300, "def");
+    assert_eq!(recorder.take(), [""; 0]);
+    recorder.c(ACK, 100, 300, "abcdXX");
+    // The first copy wins.
+    assert_eq!(recorder.take(), ["0 C 0 \"abc\"", "0 C 3 \"def\"", "0 C 6 \"ghi\""]);
+    recorder.c(ACK, 100, 300, "abc");
+    assert_eq!(recorder.take(), [""; 0]);
 }
 
 #[test]
 fn sequence_numbers_wrap_around() {
-    let mut told = Told::new();
-    told.c(SYN, u32::MAX - 2, 0, "");
-    told.c(ACK, 2, 0, "efg");
-    told.c(ACK, u32::MAX - 1, 0, "abcd");
+    let mut recorder = Recorder::new();
+    recorder.c(SYN, u32::MAX - 2, 0, "");
+    recorder.c(ACK, 2, 0, "efg");
+    recorder.c(ACK, u32::MAX - 1, 0, "abcd");
     let expected = ["0 C 0 \"abcd\"", "0 C 4 \"efg\""];
-    assert_eq!(told.take()[1..], expected);
+    assert_eq!(recorder.take()[1..], expected);
 }
 
 #[test]
-fn what_the_other_side_has_is_not_waited_for() {
-    let mut told = Told::new();
-    told.handshake();
-    told.c(ACK, 103, 300, "def");
-    told.s(ACK, 300, 106, "ok");
-    assert_eq!(told.take(), ["0 C 0 gap 3", "0 C 3 \"def\"", "0 S 0 \"ok\""]);
+fn acknowledged_bytes_are_not_waited_for() {
+    let mut recorder = Recorder::new();
+    recorder.handshake();
+    recorder.c(ACK, 103, 300, "def");
+    recorder.s(ACK, 300, 106, "ok");
+    assert_eq!(recorder.take(), ["0 C 0 gap 3", "0 C 3 \"def\"", "0 S 0 \"ok\""]);
 }
 
 #[test]
-fn a_cut_packet_leaves_a_gap() {
-    let mut told = Told::new();
-    told.handshake();
+fn a_truncated_packet_leaves_a_gap() {
+    let mut recorder = Recorder::new();
+    recorder.handshake();
     let whole = v4(C, S, &tcp(C, S, ACK, 100, 300, b"abcdef"));
-    told.cut(&whole[..43], 46);
-    // The options of the next are cut as well.
+    recorder.cut(&whole[..43], 46);
+    // The options of the next packet are truncated as well.
     let mut segment = tcp(C, S, ACK | FIN, 106, 300, b"\x01\x01\x01\x01ghi");
     segment[12] = 0x60;
-    told.cut(&v4(C, S, &segment)[..42], 47);
+    recorder.cut(&v4(C, S, &segment)[..42], 47);
     let expected = ["0 C 0 \"abc\"", "0 C 3 gap 3", "0 C 6 gap 3"];
-    assert_eq!(told.take(), expected);
-    told.s(ACK | FIN, 300, 110, "");
-    assert_eq!(told.take(), ["0 Finished"]);
+    assert_eq!(recorder.take(), expected);
+    recorder.s(ACK | FIN, 300, 110, "");
+    assert_eq!(recorder.take(), ["0 Finished"]);
 }
 
 #[test]
-fn a_length_of_zero_means_all_there_is() {
-    let mut told = Told::new();
-    told.handshake();
+fn a_length_of_zero_means_everything_captured() {
+    let mut recorder = Recorder::new();
+    recorder.handshake();
     let mut packet = v4(C, S, &tcp(C, S, ACK, 100, 300, b"abcdef"));
     packet[2..4].fill(0);
-    told.raw(&packet);
-    assert_eq!(told.take(), ["0 C 0 \"abcdef\""]);
+    recorder.raw(&packet);
+    assert_eq!(recorder.take(), ["0 C 0 \"abcdef\""]);
 }
 
 #[test]
-fn a_reset_tells_what_is_held_and_ends() {
-    let mut told = Told::new();
-    told.handshake();
-    told.c(ACK, 103, 300, "def");
-    // Not plausible: far outside of the window, or without any relation.
-    told.c(RST, 0x4000_0000, 0, "");
-    told.s(RST, 0, 0, "");
-    // That one is 300 before the expected, which is near enough.
-    assert_eq!(told.take(), ["0 C 0 gap 3", "0 C 3 \"def\"", "0 Reset"]);
-    told.c(ACK, 106, 300, "late");
-    assert_eq!(told.finish(), [""; 0]);
+fn a_reset_releases_held_data_and_closes() {
+    let mut recorder = Recorder::new();
+    recorder.handshake();
+    recorder.c(ACK, 103, 300, "def");
+    // Implausible: far outside the window, or unrelated.
+    recorder.c(RST, 0x4000_0000, 0, "");
+    recorder.s(RST, 0, 0, "");
+    // This one is 300 before the expected number, which is near enough.
+    assert_eq!(recorder.take(), ["0 C 0 gap 3", "0 C 3 \"def\"", "0 Reset"]);
+    recorder.c(ACK, 106, 300, "late");
+    assert_eq!(recorder.finish(), [""; 0]);
 }
 
 #[test]
 fn a_refused_connection() {
-    let mut told = Told::new();
+    let mut recorder = Recorder::new();
     for _ in 0..2 {
-        told.c(SYN, 99, 0, "");
-        told.s(RST | ACK, 0, 100, "");
+        recorder.c(SYN, 99, 0, "");
+        recorder.s(RST | ACK, 0, 100, "");
     }
-    assert_eq!(told.take(), [format!("0 {C} > {S}"), "0 Reset".into()]);
-    // A reset that acknowledges something else refuses something else.
-    told.c(SYN, 5_000_000, 0, "");
-    told.s(RST | ACK, 0, 0x4000_0000, "");
-    assert_eq!(told.finish(), [format!("1 {C} > {S}"), "1 EndOfCapture".into()]);
+    assert_eq!(recorder.take(), [format!("0 {C} > {S}"), "0 Reset".into()]);
+    // A reset that acknowledges another number refuses another SYN.
+    recorder.c(SYN, 5_000_000, 0, "");
+    recorder.s(RST | ACK, 0, 0x4000_0000, "");
+    assert_eq!(recorder.finish(), [format!("1 {C} > {S}"), "1 EndOfCapture".into()]);
 }
 
 #[test]
-fn ports_are_used_again() {
-    let mut told = Told::new();
-    told.handshake();
-    told.c(SYN, 99, 0, "");
-    told.c(SYN, 200, 0, "");
-    assert_eq!(told.take(), [""; 0], "sent again, and a stray inside of the window");
-    told.c(ACK, 103, 300, "def");
-    told.c(SYN, 0x5000_0000, 0, "");
+fn ports_are_reused() {
+    let mut recorder = Recorder::new();
+    recorder.handshake();
+    recorder.c(SYN, 99, 0, "");
+    recorder.c(SYN, 200, 0, "");
+    assert_eq!(recorder.take(), [""; 0], "a retransmission, and a stray inside the window");
+    recorder.c(ACK, 103, 300, "def");
+    recorder.c(SYN, 0x5000_0000, 0, "");
     let expected = ["0 C 0 gap 3".into(), "0 C 3 \"def\"".into(), "0 Reused".into()];
-    assert_eq!(told.take(), [&expected[..], &[format!("1 {C} > {S}")]].concat());
-    // Never answered: any other number is another try.
-    told.c(SYN, 0x5000_0001, 0, "");
-    assert_eq!(told.take(), ["1 Reused".to_owned(), format!("2 {C} > {S}")]);
-    told.s(SYN | ACK, 7, 0x5000_0002, "");
-    told.c(FIN | ACK, 0x5000_0002, 8, "");
-    told.s(FIN | ACK, 8, 0x5000_0003, "");
-    assert_eq!(told.take(), ["2 Finished"]);
-    // After the end: any other number, from either side, or data far away.
-    told.s(SYN, 9, 0, "");
-    assert_eq!(told.take(), [format!("3 {S} > {C}")]);
-    told.s(RST, 10, 0, "");
-    told.s(ACK, 0x7000_0000, 1, "again");
+    assert_eq!(recorder.take(), [&expected[..], &[format!("1 {C} > {S}")]].concat());
+    // Never answered: any other number is a new attempt.
+    recorder.c(SYN, 0x5000_0001, 0, "");
+    assert_eq!(recorder.take(), ["1 Reused".to_owned(), format!("2 {C} > {S}")]);
+    recorder.s(SYN | ACK, 7, 0x5000_0002, "");
+    recorder.c(FIN | ACK, 0x5000_0002, 8, "");
+    recorder.s(FIN | ACK, 8, 0x5000_0003, "");
+    assert_eq!(recorder.take(), ["2 Finished"]);
+    // After the end: any other number from either side, or data far away.
+    recorder.s(SYN, 9, 0, "");
+    assert_eq!(recorder.take(), [format!("3 {S} > {C}")]);
+    recorder.s(RST, 10, 0, "");
+    recorder.s(ACK, 0x7000_0000, 1, "again");
     let expected = [format!("4 {C} > {S} midstream"), "4 S 0 \"again\"".into()];
-    assert_eq!(told.take(), [&["3 Reset".to_owned()], &expected[..]].concat());
+    assert_eq!(recorder.take(), [&["3 Reset".to_owned()], &expected[..]].concat());
 }
 
 #[test]
-fn both_ends_may_call_at_once() {
-    let mut told = Told::new();
-    told.c(SYN, 99, 0, "");
-    told.s(SYN, 299, 0, "");
-    told.c(SYN | ACK, 99, 300, "");
-    told.s(SYN | ACK, 299, 100, "");
-    told.s(ACK, 300, 100, "hi");
-    assert_eq!(told.take(), [format!("0 {C} > {S}"), "0 S 0 \"hi\"".into()]);
+fn both_ends_may_connect_simultaneously() {
+    let mut recorder = Recorder::new();
+    recorder.c(SYN, 99, 0, "");
+    recorder.s(SYN, 299, 0, "");
+    recorder.c(SYN | ACK, 99, 300, "");
+    recorder.s(SYN | ACK, 299, 100, "");
+    recorder.s(ACK, 300, 100, "hi");
+    assert_eq!(recorder.take(), [format!("0 {C} > {S}"), "0 S 0 \"hi\"".into()]);
 }
 
 #[test]
 fn the_capture_ends_with_open_conversations() {
-    let mut told = Told::new();
-    told.handshake();
-    told.s(ACK, 303, 100, "def");
-    told.s(FIN | ACK, 310, 100, "");
+    let mut recorder = Recorder::new();
+    recorder.handshake();
+    recorder.s(ACK, 303, 100, "def");
+    recorder.s(FIN | ACK, 310, 100, "");
     let expected = ["0 S 0 gap 3", "0 S 3 \"def\"", "0 S 6 gap 4", "0 EndOfCapture"];
-    assert_eq!(told.finish(), expected);
+    assert_eq!(recorder.finish(), expected);
 }
 
 #[test]
-fn the_one_quiet_for_longest_is_let_go() {
-    let mut told = Told::within(&Limits { conversations: 2, ..Limits::DEFAULT });
+fn the_quietest_conversation_is_closed() {
+    let mut recorder = Recorder::within(&Limits { conversations: 2, ..Limits::DEFAULT });
     let [one, two, three] = ["10.0.0.1:1001", "10.0.0.1:1002", "10.0.0.1:1003"];
-    let say = |told: &mut Told, from: &str, sequence: u32| {
-        told.raw(&v4(from, S, &tcp(from, S, ACK, sequence, 0, b"x")));
+    let say = |recorder: &mut Recorder, from: &str, sequence: u32| {
+        recorder.raw(&v4(from, S, &tcp(from, S, ACK, sequence, 0, b"x")));
     };
-    say(&mut told, one, 1);
-    say(&mut told, two, 1);
-    say(&mut told, one, 2);
-    told.take();
-    say(&mut told, three, 1);
+    say(&mut recorder, one, 1);
+    say(&mut recorder, two, 1);
+    say(&mut recorder, one, 2);
+    recorder.take();
+    say(&mut recorder, three, 1);
     let expected = ["1 Evicted".into(), format!("2 {three} > {S} midstream"), "2 C 0 \"x\"".into()];
-    assert_eq!(told.take(), expected);
-    assert_eq!(told.finish(), ["0 EndOfCapture", "2 EndOfCapture"]);
+    assert_eq!(recorder.take(), expected);
+    assert_eq!(recorder.finish(), ["0 EndOfCapture", "2 EndOfCapture"]);
 }
 
 #[test]
-fn the_one_that_has_waited_for_longest_gives_up_first() {
-    let mut told = Told::within(&Limits { streams_bytes: 300, ..Limits::DEFAULT });
+fn the_longest_waiting_conversation_gives_up_first() {
+    let mut recorder = Recorder::within(&Limits { streams_bytes: 300, ..Limits::DEFAULT });
     let ends = ["10.0.0.1:1001", "10.0.0.1:1002", "10.0.0.1:1003"];
     for from in ends {
-        told.raw(&v4(from, S, &tcp(from, S, SYN, 0, 0, b"")));
+        recorder.raw(&v4(from, S, &tcp(from, S, SYN, 0, 0, b"")));
     }
-    told.take();
+    recorder.take();
     for from in ends {
-        told.raw(&v4(from, S, &tcp(from, S, ACK, 9, 0, b"held")));
-        assert!(told.conversations.held_bytes() <= 300);
+        recorder.raw(&v4(from, S, &tcp(from, S, ACK, 9, 0, b"held")));
+        assert!(recorder.conversations.held_bytes() <= 300);
     }
-    assert_eq!(told.take(), ["0 C 0 gap 8", "0 C 8 \"held\""]);
+    assert_eq!(recorder.take(), ["0 C 0 gap 8", "0 C 8 \"held\""]);
 }
 
 #[test]
-fn many_conversations_that_wait_are_no_burden() {
+fn many_waiting_conversations_are_cheap() {
     let limits = Limits { streams_bytes: 10_000, ..Limits::DEFAULT };
-    let mut told = Told::within(&limits);
+    let mut recorder = Recorder::within(&limits);
     for number in 0..60_000_u32 {
         let from = SocketAddr::new([10, 1, 0, 1].into(), 1024 + u16::try_from(number).unwrap());
         let from = from.to_string();
-        told.raw(&v4(&from, S, &tcp(&from, S, SYN, 0, 0, b"")));
-        told.raw(&v4(&from, S, &tcp(&from, S, ACK, 9, 0, b"held")));
-        assert!(told.conversations.held_bytes() <= 10_000);
+        recorder.raw(&v4(&from, S, &tcp(&from, S, SYN, 0, 0, b"")));
+        recorder.raw(&v4(&from, S, &tcp(&from, S, ACK, 9, 0, b"held")));
+        assert!(recorder.conversations.held_bytes() <= 10_000);
     }
 }
 
 #[test]
-fn datagrams_go_between_the_ends() {
-    let mut told = Told::new();
-    told.raw(&v4_part(C, S, 17, 0, &udp(C, S, 10, b"hi padding")));
-    told.raw(&v4_part(S, C, 17, 0, &udp(S, C, 0, b"ho")));
+fn datagrams_are_reported_by_side() {
+    let mut recorder = Recorder::new();
+    recorder.raw(&v4_part(C, S, 17, 0, &udp(C, S, 10, b"hi padding")));
+    recorder.raw(&v4_part(S, C, 17, 0, &udp(S, C, 0, b"ho")));
     let expected = [format!("0 {C} > {S} udp"), "0 C \"hi\"".into(), "0 S \"ho\"".into()];
-    assert_eq!(told.take(), expected);
-    assert_eq!(told.finish(), ["0 EndOfCapture"]);
+    assert_eq!(recorder.take(), expected);
+    assert_eq!(recorder.finish(), ["0 EndOfCapture"]);
 }
 
 #[test]
-fn every_link_leads_to_ip() {
+fn every_link_type_is_followed_to_ip() {
     let packet = v4(C, S, &tcp(C, S, SYN, 1, 0, b"x"));
     let loopback = |family: [u8; 4]| (LinkType::NULL, family.to_vec());
     let ethernet = |tail: &[u8]| (LinkType::ETHERNET, [&[0xEE; 12], tail].concat());
@@ -437,7 +437,7 @@ fn every_link_leads_to_ip() {
         ethernet(&[8, 0]),
         ethernet(&[0x81, 0, 0, 7, 8, 0]),
         ethernet(&[0x88, 0xA8, 0, 7, 0x81, 0, 0, 8, 8, 0]),
-        // A session of PPPoE, with its length; labels of MPLS.
+        // A PPPoE session, with its length; MPLS labels.
         ethernet(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 43, 0, 0x21]),
         ethernet(&[0x81, 0, 0, 7, 0x88, 0x47, 0, 1, 0x10, 64, 0, 1, 0x11, 64]),
         (LinkType::LINUX_SLL, [&[0; 14][..], &[8, 0]].concat()),
@@ -451,59 +451,59 @@ fn every_link_leads_to_ip() {
         (LinkType::IPV4, vec![]),
     ];
     for (link, head) in heads {
-        let mut told = Told { link, ..Told::new() };
+        let mut recorder = Recorder { link, ..Recorder::new() };
         let data = [&head[..], &packet].concat();
-        told.raw(&data);
-        assert_eq!(told.take().len(), 2, "{link}");
-        // Cut anywhere, it is never taken for something else.
+        recorder.raw(&data);
+        assert_eq!(recorder.take().len(), 2, "{link}");
+        // However it is truncated, it is never mistaken for something else.
         for length in 0..data.len() - 1 {
-            let mut told = Told { link, ..Told::new() };
-            told.raw(&data[..length]);
-            assert!(told.take().iter().all(|line| !line.contains('"')), "{link} {length}");
+            let mut recorder = Recorder { link, ..Recorder::new() };
+            recorder.raw(&data[..length]);
+            assert!(recorder.take().iter().all(|line| !line.contains('"')), "{link} {length}");
         }
     }
 }
 
 #[test]
-fn packets_of_no_use_are_counted() {
-    let mut told = Told { link: LinkType(147), ..Told::new() };
-    told.raw(b"anything");
-    told.raw(b"anything");
-    told.link = LinkType::ETHERNET;
-    told.raw(&[&[0xEE; 12][..], &[8, 6], b"arp"].concat());
-    let unusable = told.conversations.unusable();
+fn unusable_packets_are_counted() {
+    let mut recorder = Recorder { link: LinkType(147), ..Recorder::new() };
+    recorder.raw(b"anything");
+    recorder.raw(b"anything");
+    recorder.link = LinkType::ETHERNET;
+    recorder.raw(&[&[0xEE; 12][..], &[8, 6], b"arp"].concat());
+    let unusable = recorder.conversations.unusable();
     assert_eq!(unusable, [(Unusable::Link(LinkType(147)), 2), (Unusable::NotIp(0x0806), 1)]);
     assert_eq!(unusable[0].0.to_string(), "link type 147 is not supported");
     assert_eq!(unusable[1].0.to_string(), "not IP but ARP");
-    let mut told = Told { link: LinkType::RAW, ..Told::new() };
+    let mut recorder = Recorder { link: LinkType::RAW, ..Recorder::new() };
     for protocol in [1, 50, 99] {
-        told.raw(&v4_part(C, S, protocol, 0, &[0; 40]));
+        recorder.raw(&v4_part(C, S, protocol, 0, &[0; 40]));
     }
-    told.cut(&v4(C, S, &[0; 40])[..30], 60);
-    told.raw(&v4(C, S, &[0; 40])[..30]);
-    // The last of three fragments completes the packet; another never comes.
+    recorder.cut(&v4(C, S, &[0; 40])[..30], 60);
+    recorder.raw(&v4(C, S, &[0; 40])[..30]);
+    // The last of three fragments completes a packet; another packet stays incomplete.
     let datagram = udp(C, S, 28, b"twenty bytes of data");
     for (place, part) in
         [(0x2000, &datagram[..8]), (0x2001, &datagram[8..16]), (2, &datagram[16..])]
     {
-        told.raw(&v4_part(C, S, 17, place, part));
+        recorder.raw(&v4_part(C, S, 17, place, part));
     }
-    told.raw(&v4_part(S, C, 17, 0x2000, &datagram[..8]));
-    let unusable = told.conversations.unusable();
+    recorder.raw(&v4_part(S, C, 17, 0x2000, &datagram[..8]));
+    let unusable = recorder.conversations.unusable();
     let unusable: Vec<_> = unusable.iter().map(|(why, count)| format!("{count} {why}")).collect();
     let expected = [
         "1 a fragment whose other parts are missing",
-        "1 cut by the capture within a header",
         "1 encrypted (IPsec)",
         "1 neither TCP nor UDP but ICMP",
         "1 neither TCP nor UDP but IP protocol 99",
-        "1 with a broken header",
+        "1 truncated inside a header by the capture",
+        "1 with an invalid header",
     ];
-    assert_eq!((&unusable[..], told.conversations.cut()), (&expected.map(String::from)[..], 1));
+    assert_eq!((&unusable[..], recorder.conversations.cut()), (&expected.map(String::from)[..], 1));
 }
 
 #[test]
-fn tunnels_lead_to_what_is_inside() {
+fn tunnels_are_followed() {
     let packet = v4(C, S, &tcp(C, S, SYN, 1, 0, b"x"));
     let [from, to] = ["[fe80::1]:5000", "[fe80::2]:80"];
     let six = v6(from, to, 6, &tcp(from, to, SYN, 1, 0, b"x"));
@@ -525,28 +525,28 @@ fn tunnels_lead_to_what_is_inside() {
         outer(4, &outer(47, &[&[0, 0, 8, 0][..], &outer(17, &vxlan)].concat())),
     ];
     for data in tunnels {
-        let mut told = Told { link: LinkType::RAW, ..Told::new() };
-        told.raw(&data);
-        let lines = told.take();
-        assert_eq!(lines.len(), 2, "{lines:?} {:?}", told.conversations.unusable());
+        let mut recorder = Recorder { link: LinkType::RAW, ..Recorder::new() };
+        recorder.raw(&data);
+        let lines = recorder.take();
+        assert_eq!(lines.len(), 2, "{lines:?} {:?}", recorder.conversations.unusable());
         assert!(lines[0].contains(":80") && lines[1] == "0 C 0 \"x\"", "{lines:?}");
         for length in 0..data.len() - 1 {
-            let mut told = Told { link: LinkType::RAW, ..Told::new() };
-            told.raw(&data[..length]);
-            assert!(told.take().iter().all(|line| !line.contains("\"x\"")), "{length}");
+            let mut recorder = Recorder { link: LinkType::RAW, ..Recorder::new() };
+            recorder.raw(&data[..length]);
+            assert!(recorder.take().iter().all(|line| !line.contains("\"x\"")), "{length}");
         }
     }
-    // A datagram of another protocol on the port of VXLAN is left alone.
-    let mut told = Told { link: LinkType::RAW, ..Told::new() };
-    told.raw(&outer(17, &udp("10.9.9.9:9", "10.8.8.8:4789", 18, b"\x08\0\0\x01\0\0\0\0hi")));
-    assert_eq!(told.take().len(), 2);
+    // A datagram of another protocol on VXLAN's port is not touched.
+    let mut recorder = Recorder { link: LinkType::RAW, ..Recorder::new() };
+    recorder.raw(&outer(17, &udp("10.9.9.9:9", "10.8.8.8:4789", 18, b"\x08\0\0\x01\0\0\0\0hi")));
+    assert_eq!(recorder.take().len(), 2);
     let deep = (0..6).fold(packet, |inner, _| outer(4, &inner));
-    told.raw(&deep);
-    assert_eq!(told.conversations.unusable(), [(Unusable::Tunnels, 1)]);
+    recorder.raw(&deep);
+    assert_eq!(recorder.conversations.unusable(), [(Unusable::Tunnels, 1)]);
 }
 
 #[test]
-fn version_six_with_headers_before_the_payload() {
+fn ipv6_with_extension_headers() {
     let [from, to] = ["[fe80::1]:5000", "[fe80::2]:80"];
     let segment = tcp(from, to, SYN, 1, 0, b"x");
     let chain = [
@@ -557,40 +557,40 @@ fn version_six_with_headers_before_the_payload() {
         &[6, 0, 0, 0, 0, 0, 0, 9],
         &segment,
     ];
-    let mut told = Told::new();
-    told.raw(&v6(from, to, 0, &chain.concat()));
-    assert_eq!(told.take(), [format!("0 {from} > {to}"), "0 C 0 \"x\"".into()]);
+    let mut recorder = Recorder::new();
+    recorder.raw(&v6(from, to, 0, &chain.concat()));
+    assert_eq!(recorder.take(), [format!("0 {from} > {to}"), "0 C 0 \"x\"".into()]);
 }
 
 #[test]
-fn fragments_of_both_versions() {
+fn fragments_of_both_ip_versions() {
     let datagram = udp(C, S, 28, b"twenty bytes of data");
-    let mut told = Told::new();
-    told.raw(&v4_part(C, S, 17, 2, &datagram[16..]));
-    told.raw(&v4_part(C, S, 17, 0x2000, &datagram[..16]));
-    assert_eq!(told.take()[1..], ["0 C \"twenty bytes of data\""]);
+    let mut recorder = Recorder::new();
+    recorder.raw(&v4_part(C, S, 17, 2, &datagram[16..]));
+    recorder.raw(&v4_part(C, S, 17, 0x2000, &datagram[..16]));
+    assert_eq!(recorder.take()[1..], ["0 C \"twenty bytes of data\""]);
 
     let [from, to] = ["[fe80::1]:5000", "[fe80::2]:80"];
-    // The destination options are inside of the fragments.
+    // The destination options are inside the fragments.
     let inner = [&[17, 0, 0, 0, 0, 0, 0, 0][..], &udp(from, to, 28, b"twenty bytes of data")];
     let inner = inner.concat();
-    let mut told = Told::new();
+    let mut recorder = Recorder::new();
     let part = |head: [u8; 8], data: &[u8]| v6(from, to, 44, &[&head[..], data].concat());
-    told.raw(&part([60, 0, 0, 1, 0, 0, 0, 5], &inner[..16]));
-    told.raw(&part([60, 0, 0, 16, 0, 0, 0, 5], &inner[16..]));
-    assert_eq!(told.take()[1..], ["0 C \"twenty bytes of data\""]);
+    recorder.raw(&part([60, 0, 0, 1, 0, 0, 0, 5], &inner[..16]));
+    recorder.raw(&part([60, 0, 0, 16, 0, 0, 0, 5], &inner[16..]));
+    assert_eq!(recorder.take()[1..], ["0 C \"twenty bytes of data\""]);
 
     // Too late.
-    let mut told = Told::new();
-    told.raw(&v4_part(C, S, 17, 2, &datagram[16..]));
-    told.seconds = 61;
-    told.raw(&v4_part(C, S, 17, 0x2000, &datagram[..16]));
-    assert_eq!(told.finish(), [""; 0]);
-    assert_eq!(told.conversations.unusable(), [(Unusable::Fragment, 2)]);
+    let mut recorder = Recorder::new();
+    recorder.raw(&v4_part(C, S, 17, 2, &datagram[16..]));
+    recorder.seconds = 61;
+    recorder.raw(&v4_part(C, S, 17, 0x2000, &datagram[..16]));
+    assert_eq!(recorder.finish(), [""; 0]);
+    assert_eq!(recorder.conversations.unusable(), [(Unusable::Fragment, 2)]);
 }
 
 #[test]
-fn every_reason_has_a_name_of_its_own() {
+fn every_reason_has_its_own_name() {
     let reasons =
         [Closed::Finished, Closed::Reset, Closed::Reused, Closed::Evicted, Closed::EndOfCapture];
     let names: std::collections::BTreeSet<_> = reasons.map(|why| format!("{why:?}")).into();

@@ -1,5 +1,5 @@
-//! Properties of reassembly: whatever the network and the capture do to the segments, the stream is
-//! the same, apart from gaps that are named.
+//! Properties of reassembly: whatever happens to the segments, the stream is the same, apart from
+//! reported gaps.
 
 use proptest::prelude::*;
 use worldwire_capture::{Conversations, EventKind, LinkType, Packet, Timestamp, fuzzing};
@@ -9,7 +9,7 @@ const SYN: u8 = 2;
 const ACK: u8 = 16;
 const FIN: u8 = 1;
 
-/// A segment of the client as a bare IPv4 packet.
+/// A client segment as a bare IPv4 packet.
 fn packet(flags: u8, sequence: u32, data: &[u8]) -> Vec<u8> {
     let total = u16::try_from(40 + data.len()).expect("a small packet");
     let mut packet = vec![0x45, 0];
@@ -22,17 +22,17 @@ fn packet(flags: u8, sequence: u32, data: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What a stream told: its bytes with 0 for each that is missing, and its gaps.
+/// A reassembled stream, with 0 for each missing byte, and its gaps.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct Reassembled {
     bytes: Vec<u8>,
     gaps: Vec<(usize, usize)>,
 }
 
-/// Puts packets together after a SYN with the number before `first`.
-fn told(first: u32, packets: &[Vec<u8>], limits: &Limits) -> Told {
+/// Reassembles packets after a SYN with the number before `first`.
+fn reassemble(first: u32, packets: &[Vec<u8>], limits: &Limits) -> Reassembled {
     let mut conversations = Conversations::new(limits);
-    let mut told = Told::default();
+    let mut told = Reassembled::default();
     let mut hear = |kind: EventKind<'_>| match kind {
         EventKind::Data { side: Side::Client, offset, bytes } => {
             assert_eq!(offset, told.bytes.len() as u64);
@@ -65,7 +65,7 @@ fn told(first: u32, packets: &[Vec<u8>], limits: &Limits) -> Told {
     told
 }
 
-/// A stream, and where its segments begin and end: all of it is covered, some of it often.
+/// A stream, and the bounds of its segments: they cover all of it, parts of it repeatedly.
 fn cut_stream() -> impl Strategy<Value = (Vec<u8>, Vec<(usize, usize)>)> {
     let stream = prop::collection::vec(1..=255_u8, 1..2_000);
     let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..30);
@@ -84,7 +84,7 @@ fn cut_stream() -> impl Strategy<Value = (Vec<u8>, Vec<(usize, usize)>)> {
     })
 }
 
-/// Segments as packets; the last byte of the stream brings the FIN.
+/// Segments as packets; the last byte of the stream carries the FIN.
 fn packets(stream: &[u8], segments: &[(usize, usize)], first: u32) -> Vec<Vec<u8>> {
     let one = |(start, end): &(usize, usize)| {
         let flags = if *end == stream.len() { ACK | FIN } else { ACK };
@@ -96,18 +96,18 @@ fn packets(stream: &[u8], segments: &[(usize, usize)], first: u32) -> Vec<Vec<u8
 
 proptest! {
     #[test]
-    fn order_copies_and_overlaps_do_not_matter(
+    fn reordering_duplication_and_overlaps_do_not_matter(
         (stream, segments) in cut_stream().prop_flat_map(|(stream, segments)| {
             (Just(stream), Just(segments).prop_shuffle())
         }),
         first: u32,
     ) {
-        let told = told(first, &packets(&stream, &segments, first), &Limits::DEFAULT);
-        prop_assert_eq!(told, Told { bytes: stream, gaps: vec![] });
+        let told = reassemble(first, &packets(&stream, &segments, first), &Limits::DEFAULT);
+        prop_assert_eq!(told, Reassembled { bytes: stream, gaps: vec![] });
     }
 
     #[test]
-    fn what_is_dropped_is_a_gap_and_nothing_else(
+    fn only_dropped_bytes_are_gaps(
         (stream, segments) in cut_stream(),
         keep in prop::collection::vec(any::<bool>(), 60),
         first: u32,
@@ -118,11 +118,11 @@ proptest! {
         for (start, end) in &kept {
             expected[*start..*end].copy_from_slice(&stream[*start..*end]);
         }
-        // Nothing is known of what is behind the last byte or FIN.
+        // Nothing is known after the last captured byte or FIN.
         let tells = |(start, end): &&(usize, usize)| start < end || *end == stream.len();
         let last = kept.iter().filter(tells).map(|(_, end)| *end).max().unwrap_or(0);
         expected.truncate(last);
-        let told = told(first, &packets(&stream, &kept, first), &Limits::DEFAULT);
+        let told = reassemble(first, &packets(&stream, &kept, first), &Limits::DEFAULT);
         prop_assert_eq!(&told.bytes, &expected);
         let missing = expected.iter().filter(|byte| **byte == 0).count();
         prop_assert_eq!(told.gaps.iter().map(|(_, length)| length).sum::<usize>(), missing);
@@ -140,7 +140,7 @@ proptest! {
     ) {
         let limits =
             Limits { stream_bytes, stream_pieces, streams_bytes: 1_500, ..Limits::DEFAULT };
-        let told = told(first, &packets(&stream, &segments, first), &limits);
+        let told = reassemble(first, &packets(&stream, &segments, first), &limits);
         prop_assert_eq!(told.bytes.len(), stream.len());
         let lost = told.bytes.iter().filter(|byte| **byte == 0).count();
         prop_assert_eq!(told.gaps.iter().map(|(_, length)| length).sum::<usize>(), lost);
@@ -150,18 +150,18 @@ proptest! {
     }
 
     #[test]
-    fn any_segments_keep_the_promises(data in prop::collection::vec(any::<u8>(), 0..3_000)) {
+    fn arbitrary_segments_keep_the_promises(data in prop::collection::vec(any::<u8>(), 0..3_000)) {
         fuzzing::reassembly(&data);
     }
 
-    /// Short payloads and near numbers, so that one input holds many segments that meet.
+    /// Short payloads and close sequence numbers, so that many segments of an input meet.
     #[test]
     fn many_small_segments_keep_the_promises(
         segments in prop::collection::vec((any::<[u8; 4]>(), 0..12_u8), 0..200),
     ) {
         let mut data = Vec::new();
         for ([who, flags, sequence, acknowledged], length) in segments {
-            // Two conversations, some with bytes that were not captured.
+            // Two conversations; some bytes are not captured.
             data.extend([who & 0x83, flags & 0x17, sequence, 0, 0, 0, length, acknowledged]);
             data.resize(data.len() + usize::from(length), 0xAA);
         }

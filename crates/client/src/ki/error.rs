@@ -1,4 +1,4 @@
-//! What may go wrong for a client.
+//! The errors of a KI client.
 
 use core::fmt;
 use std::io;
@@ -8,31 +8,33 @@ use worldwire_core::Error;
 use worldwire_ki::LoginError;
 use worldwire_net::End;
 
-/// The outcome of what a client wants.
+/// The result of a client's request.
 pub type Result<T> = core::result::Result<T, ClientError>;
 
-/// Why a client did not get what it asked for.
+/// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {error}")]
     Connect {
-        /// Where.
+        /// The address that was tried.
         address: String,
-        /// What the system says.
+        /// The operating system's error.
         error: Arc<io::Error>,
     },
-    /// The server said nothing, or nothing that a login server says first.
-    #[error("{address} offered no session in time: wanted a login server")]
+    /// The server sent nothing, or something that is not a session offer.
+    #[error("{address} sent no session offer in time; is it a login server?")]
     NoOffer {
-        /// Where.
+        /// The server's address.
         address: String,
     },
-    /// The server hung up before there was a session, as servers do that have no room.
-    #[error("{address} let nobody in: {end}; its limits may be reached")]
+    /// The server closed the connection before a session began, as a full server does.
+    #[error(
+        "{address} closed the connection before a session began: {end}; the server may be full"
+    )]
     NoSession {
-        /// Where.
+        /// The server's address.
         address: String,
         /// How the connection ended.
         end: End,
@@ -40,52 +42,52 @@ pub enum ClientError {
     /// The server answered with an error.
     #[error("{request}: refused with {code}")]
     Refused {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
-        /// The answer.
+        /// The server's error code.
         code: Code,
     },
-    /// The client still waits in the queue.
-    #[error("still waiting in the queue, at {position}")]
+    /// The client is still waiting in the queue.
+    #[error("still waiting in the queue, at position {position}")]
     Waiting {
-        /// The position that the server told last.
+        /// The position that the server reported last.
         position: u32,
     },
     /// The server did not answer in time.
     #[error("{request}: no answer in time")]
     Timeout {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
     },
-    /// The server threw the client out.
-    #[error("thrown out: {0}")]
+    /// The server disconnected the client.
+    #[error("disconnected by the server: {0}")]
     ThrownOut(String),
     /// The connection is over.
     #[error("{request}: the connection is over: {end}")]
     Closed {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
         /// How it ended.
         end: End,
     },
-    /// The server's answer cannot be read.
+    /// The server's answer is malformed.
     #[error("{request}: the answer cannot be read")]
     Unreadable {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
     },
-    /// The request cannot be sent: a text is too long.
+    /// The request cannot be encoded, usually because a text is too long.
     #[error("{request}: not sent: {error}")]
     NotSent {
-        /// What was to be asked.
+        /// The request's message.
         request: &'static str,
-        /// Why not.
+        /// What is wrong with it.
         error: Box<Error>,
     },
 }
 
 impl ClientError {
-    /// The error that the server named, if it did.
+    /// The server's error code, if it sent one.
     #[must_use]
     pub fn code(&self) -> Option<Code> {
         match self {
@@ -95,12 +97,12 @@ impl ClientError {
     }
 }
 
-/// An error that a server names: the string id of its name.
+/// An error code of the server: the string id of the error's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code(pub u32);
 
 impl Code {
-    /// Its name, if that is known.
+    /// The code's name, if it is known.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         let mut known = LoginError::NAMES.iter().filter(|(id, _)| *id != 0);

@@ -1,4 +1,4 @@
-//! A connection, driven in a task of its own.
+//! A connection, driven by its own task.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,41 +13,41 @@ use worldwire_ki::message::{Put, RawMessage};
 use worldwire_ki::schema::Protocols;
 use worldwire_net::{Application, Clock, Driver, End, Flow, tcp};
 
-use super::{ClientError, Result, Settings, Told};
+use super::{ClientError, Result, ServerMessage, Settings};
 
-/// How many messages may wait to be sent, and to be taken.
+/// The length of the queues of outgoing and of received messages.
 const QUEUE: usize = 1024;
 
 /// A connection to a server.
 #[derive(Debug)]
 pub(super) struct Link {
     commands: mpsc::Sender<Command>,
-    messages: mpsc::Receiver<Told>,
-    shared: Arc<Mutex<State>>,
+    messages: mpsc::Receiver<ServerMessage>,
+    shared: Arc<Mutex<LinkState>>,
     protocols: Arc<Protocols>,
 }
 
 #[derive(Debug)]
 enum Command {
-    Say(RawMessage<'static>),
+    Send(RawMessage<'static>),
     Close,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// The session, and the one before.
+struct LinkState {
+    /// The current session, and the one before it.
     salt: Option<Salt>,
     before: Option<Salt>,
     end: Option<End>,
 }
 
-/// The definitions that are built in; all clients of a process share them.
+/// The built-in definitions, which all clients of a process share.
 fn built_in() -> Arc<Protocols> {
     static BUILT_IN: OnceLock<Arc<Protocols>> = OnceLock::new();
     Arc::clone(BUILT_IN.get_or_init(|| Arc::new(Protocols::built_in())))
 }
 
-fn state(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+fn state(shared: &Mutex<LinkState>) -> MutexGuard<'_, LinkState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -73,13 +73,13 @@ impl Link {
         config.common.keep_alive_every = settings.keep_alive;
         let connection = Connection::client(Arc::new(config), now);
         let (commands, receiver) = mpsc::channel(QUEUE);
-        let (tell, messages) = mpsc::channel(QUEUE);
+        let (received, messages) = mpsc::channel(QUEUE);
         let (set_up, is_set_up) = oneshot::channel();
-        let shared = Arc::<Mutex<State>>::default();
+        let shared = Arc::<Mutex<LinkState>>::default();
         let protocols = built_in();
         let messenger = Messenger {
             commands: receiver,
-            tell,
+            received,
             set_up: Some(set_up),
             shared: Arc::clone(&shared),
             protocols: Arc::clone(&protocols),
@@ -97,10 +97,10 @@ impl Link {
         Ok(Self { commands, messages, shared, protocols })
     }
 
-    /// The session that secrets hang on, and the one before.
+    /// The session that secrets are derived from, and the one before it.
     pub(super) fn salts(&self) -> (Salt, Option<Salt>) {
         let state = state(&self.shared);
-        // There is no link without a session.
+        // A `Link` exists only once there is a session.
         let none = Salt { session_id: 0, seconds: 0, millis: 0 };
         (state.salt.unwrap_or(none), state.before)
     }
@@ -114,18 +114,18 @@ impl Link {
         let message = self.protocols.compose(service, request, fields);
         let wrong = |error| ClientError::NotSent { request, error: Box::new(error) };
         let message = message.map_err(wrong)?;
-        let sent = self.commands.send(Command::Say(message)).await;
+        let sent = self.commands.send(Command::Send(message)).await;
         sent.map_err(|_| self.closed(request))
     }
 
-    pub(super) async fn receive(&mut self, request: &'static str) -> Result<Told> {
+    pub(super) async fn receive(&mut self, request: &'static str) -> Result<ServerMessage> {
         match self.messages.recv().await {
-            Some(told) => Ok(told),
+            Some(message) => Ok(message),
             None => Err(self.closed(request)),
         }
     }
 
-    /// Sends what is queued, and closes.
+    /// Sends what is queued, then closes.
     pub(super) async fn close(mut self) {
         let _ = self.commands.send(Command::Close).await;
         while self.messages.recv().await.is_some() {}
@@ -137,12 +137,12 @@ impl Link {
     }
 }
 
-/// What is done with the connection.
+/// The application that drives the connection.
 struct Messenger {
     commands: mpsc::Receiver<Command>,
-    tell: mpsc::Sender<Told>,
+    received: mpsc::Sender<ServerMessage>,
     set_up: Option<oneshot::Sender<()>>,
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<LinkState>>,
     protocols: Arc<Protocols>,
 }
 
@@ -162,9 +162,10 @@ impl Application<Connection> for Messenger {
                 let Unit::Message { service, order } = received.unit else {
                     return Flow::Continue(());
                 };
-                let told = Told::read(&self.protocols, service, order, received.payload());
-                // Nobody takes what comes: whoever asked has gone.
-                if self.tell.try_send(told).is_err() {
+                let message =
+                    ServerMessage::read(&self.protocols, service, order, received.payload());
+                // Full or closed: nobody is reading the messages.
+                if self.received.try_send(message).is_err() {
                     return Flow::Break(());
                 }
             }
@@ -174,13 +175,13 @@ impl Application<Connection> for Messenger {
     }
 
     async fn notified(&mut self) -> Command {
-        // The link is gone: nobody wants the connection any more.
+        // The `Link` was dropped, so the connection has no user.
         self.commands.recv().await.unwrap_or(Command::Close)
     }
 
     async fn notice(&mut self, command: Command, sender: &mut Sender) -> Flow {
         match command {
-            Command::Say(message) => match sender.send(&message) {
+            Command::Send(message) => match sender.send(&message) {
                 Ok(()) => Flow::Continue(()),
                 Err(_) => Flow::Break(()),
             },

@@ -1,5 +1,5 @@
-//! A client of KI's login servers: logs in, lists, makes and selects characters, and goes where
-//! the server sends it.
+//! A client for KI's login servers: logs in, lists, creates and selects characters, and follows the
+//! server's redirects.
 //!
 //! ```no_run
 //! use worldwire_client::ki::{Client, Settings};
@@ -8,12 +8,12 @@
 //! # async fn play() -> Result<(), worldwire_client::ki::ClientError> {
 //! let settings = Settings::default();
 //! let mut login = Client::connect("127.0.0.1:12000", &settings).await?;
-//! let pass = login.log_in("merle", &password_hash("secret")).await?;
+//! let token = login.log_in("merle", &password_hash("secret")).await?;
 //!
-//! // As the game's own program does: another connection, with what the first one was given.
+//! // The game's own client also opens a second connection with the token of the first.
 //! let mut game = Client::connect("127.0.0.1:12000", &settings).await?;
-//! game.validate(&pass).await?;
-//! game.admitted().await?;
+//! game.validate(&token).await?;
+//! game.wait_until_admitted().await?;
 //! for character in game.characters().await?.list {
 //!     println!("{}", character.global_id());
 //! }
@@ -23,7 +23,7 @@
 
 mod error;
 mod link;
-mod told;
+mod server_message;
 
 use core::time::Duration;
 
@@ -33,13 +33,13 @@ use worldwire_ki::crypt::login::{Rec1, Salt, Secret, apply_rec1, pk3};
 use worldwire_ki::message::{FileListAnswer, Put, Selected};
 
 pub use error::{ClientError, Code, Result};
-pub use told::Told;
+pub use server_message::ServerMessage;
 
 use link::Link;
 
 const LOGIN: u8 = 7;
 
-/// What a client says of itself, and how patient it is.
+/// What a client sends about itself, and its time-outs.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `MachineID`.
@@ -48,9 +48,9 @@ pub struct Settings {
     pub locale: String,
     /// `Version`, `Revision` and `DataRevision`.
     pub revision: String,
-    /// How long the server may take to answer.
+    /// How long the server may take to answer. Default 30 s.
     pub patience: Duration,
-    /// How often to ask whether the server lives.
+    /// How often to send a keep-alive. Default 10 s.
     pub keep_alive: Duration,
 }
 
@@ -66,9 +66,9 @@ impl Default for Settings {
     }
 }
 
-/// What a login yields: `-U` of the game's own program.
+/// The result of a login, which the game's own client receives as `-U`.
 #[derive(Clone, Debug)]
-pub struct Pass {
+pub struct LoginToken {
     /// `UserID`.
     pub user: u64,
     /// CK2.
@@ -86,7 +86,7 @@ pub struct Characters {
     pub list: Vec<Character>,
 }
 
-/// Where a client is that has entered a zone.
+/// The zone that a client has entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InZone {
     /// `ZoneName`.
@@ -95,13 +95,13 @@ pub struct InZone {
     pub id: u64,
 }
 
-/// A connection to a login or zone server. Keep-alives go out by themselves, and sessions that the
-/// server makes stale are taken up again.
+/// A connection to a login or zone server. Sends keep-alives and accepts a new session whenever the
+/// server replaces a stale one.
 #[derive(Debug)]
 pub struct Client {
     link: Link,
     settings: Settings,
-    /// The last position in the queue that the server told; 0 is in.
+    /// The queue position that the server reported last; 0 means admitted.
     position: Option<u32>,
 }
 
@@ -109,16 +109,16 @@ impl Client {
     /// Connects, and waits for a session.
     ///
     /// # Errors
-    /// When nobody answers, or the server hangs up.
+    /// When the server does not answer, or closes the connection.
     pub async fn connect(address: &str, settings: &Settings) -> Result<Self> {
         let link = Link::connect(address, settings).await?;
         Ok(Self { link, settings: settings.clone(), position: None })
     }
 
-    /// Speaks to a server over any stream, and waits for a session.
+    /// Runs the protocol over any stream, and waits for a session.
     ///
     /// # Errors
-    /// When the server hangs up.
+    /// When the server closes the connection.
     pub async fn over(
         stream: impl AsyncRead + AsyncWrite + Send + 'static,
         settings: &Settings,
@@ -133,33 +133,25 @@ impl Client {
         self.link.salts().0.session_id
     }
 
-    /// `MSG_PING`, and its answer.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
+    /// Sends `MSG_PING` and waits for the answer.
     pub async fn ping(&mut self) -> Result<()> {
         self.ask("MSG_PING", 1, &[]).await?;
-        self.expect("MSG_PING", |told| matches!(told, Told::Pong).then_some(Ok(()))).await
+        self.expect("MSG_PING", |message| matches!(message, ServerMessage::Pong).then_some(Ok(())))
+            .await
     }
 
-    /// Logs in with a password, of which only the hash is needed.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
-    pub async fn log_in(&mut self, user: &str, password_hash: &Secret) -> Result<Pass> {
+    /// Logs in with a password hash.
+    pub async fn log_in(&mut self, user: &str, password_hash: &Secret) -> Result<LoginToken> {
         self.log_in_as("MSG_USER_AUTHEN_V3", user, password_hash).await
     }
 
-    /// The same with another form of login, by its tag.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
+    /// Like [`log_in`](Self::log_in), with another login message, named by its tag.
     pub async fn log_in_as(
         &mut self,
         tag: &'static str,
         user: &str,
         password_hash: &Secret,
-    ) -> Result<Pass> {
+    ) -> Result<LoginToken> {
         let (salt, _) = self.link.salts();
         let rec1 = Rec1::new(user, password_hash, salt).seal(salt);
         let Settings { machine, locale, revision, .. } = &self.settings;
@@ -172,24 +164,21 @@ impl Client {
             ("Locale", Put::text(locale)),
         ];
         self.ask(tag, LOGIN, &fields).await?;
-        let answer = |told| match told {
-            Told::Authenticated(outcome) => Some(outcome),
+        let answer = |message| match message {
+            ServerMessage::Authenticated(outcome) => Some(outcome),
             _ => None,
         };
         let (user, sealed) = self.expect(tag, answer).await?;
-        // The server may have offered another session meanwhile.
+        // The server may have replaced the session in the meantime.
         let (now, before) = self.link.salts();
         let salts = [Some(now), before].into_iter().flatten();
         let ck2 = salts.into_iter().find_map(|salt| open_ck2(&sealed, salt));
         let ck2 = ck2.ok_or(ClientError::Unreadable { request: tag })?;
-        Ok(Pass { user, ck2 })
+        Ok(LoginToken { user, ck2 })
     }
 
-    /// Logs in with what another connection was given.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
-    pub async fn validate(&mut self, pass: &Pass) -> Result<()> {
+    /// Logs in with the token of another connection.
+    pub async fn validate(&mut self, pass: &LoginToken) -> Result<()> {
         let tag = "MSG_USER_VALIDATE";
         let (salt, _) = self.link.salts();
         let fields = [
@@ -199,31 +188,31 @@ impl Client {
             ("Locale", Put::text(&self.settings.locale)),
         ];
         self.ask(tag, LOGIN, &fields).await?;
-        let answer = |told| match told {
-            Told::Validated(outcome) => Some(outcome.map(drop)),
+        let answer = |message| match message {
+            ServerMessage::Validated(outcome) => Some(outcome.map(drop)),
             _ => None,
         };
         self.expect(tag, answer).await
     }
 
-    /// Waits until the server lets the client in. Patience begins anew with every step forward.
+    /// Waits until the server admits the client. The time-out restarts whenever the queue moves.
     ///
     /// # Errors
-    /// As [`ClientError`] says; [`ClientError::Waiting`], when the queue does not move.
-    pub async fn admitted(&mut self) -> Result<()> {
+    /// [`ClientError::Waiting`] when the queue does not move in time.
+    pub async fn wait_until_admitted(&mut self) -> Result<()> {
         while self.position != Some(0) {
-            self.moved().await?;
+            self.next_queue_position().await?;
         }
         Ok(())
     }
 
-    /// Waits until the position in the queue is another one, and returns it; 0 is in.
+    /// Waits for the next change of the queue position and returns it; 0 means admitted.
     ///
     /// # Errors
-    /// As [`ClientError`] says; [`ClientError::Waiting`], when the queue does not move.
-    pub async fn moved(&mut self) -> Result<u32> {
-        let moved = |told| match told {
-            Told::Admit(position) => Some(Ok(position)),
+    /// [`ClientError::Waiting`] when the queue does not move in time.
+    pub async fn next_queue_position(&mut self) -> Result<u32> {
+        let moved = |message| match message {
+            ServerMessage::Admit(position) => Some(Ok(position)),
             _ => None,
         };
         match (self.expect("MSG_USER_ADMIT_IND", moved).await, self.position) {
@@ -234,34 +223,31 @@ impl Client {
         }
     }
 
-    /// The position in the queue that the server told last; 0 is in.
+    /// The queue position that the server reported last; 0 means admitted.
     #[must_use]
     pub fn position(&self) -> Option<u32> {
         self.position
     }
 
-    /// The characters of the account.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
+    /// Lists the account's characters.
     pub async fn characters(&mut self) -> Result<Characters> {
         let tag = "MSG_REQUESTCHARACTERLIST";
         self.ask(tag, LOGIN, &[]).await?;
         let mut all = Characters { server: String::new(), purchased: 0, list: Vec::new() };
         loop {
-            let told = self.next(tag).await?;
-            match told {
-                Told::StartList { server, purchased } => {
+            let message = self.next(tag).await?;
+            match message {
+                ServerMessage::StartList { server, purchased } => {
                     (all.server, all.purchased) = (server, purchased);
                     all.list.clear();
                 }
-                Told::Character(blob) => {
+                ServerMessage::Character(blob) => {
                     let character = Character::read(&blob);
                     let wrong = |_| ClientError::Unreadable { request: tag };
                     all.list.push(character.map_err(wrong)?);
                 }
-                Told::EndList(None) => return Ok(all),
-                Told::EndList(Some(code)) => {
+                ServerMessage::EndList(None) => return Ok(all),
+                ServerMessage::EndList(Some(code)) => {
                     return Err(ClientError::Refused { request: tag, code });
                 }
                 _ => {}
@@ -269,55 +255,43 @@ impl Client {
         }
     }
 
-    /// Makes a character.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
+    /// Creates a character.
     pub async fn create(&mut self, blob: &[u8]) -> Result<()> {
         let tag = "MSG_CREATECHARACTER";
         self.ask(tag, LOGIN, &[("CreationInfo", Put::Bytes(blob.to_vec()))]).await?;
-        let answer = |told| match told {
-            Told::Created(code) => Some(refused(code)),
+        let answer = |message| match message {
+            ServerMessage::Created(code) => Some(refused(code)),
             _ => None,
         };
         self.expect(tag, answer).await
     }
 
     /// Deletes a character.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
     pub async fn delete(&mut self, character: u64) -> Result<()> {
         let tag = "MSG_DELETECHARACTER";
         self.ask(tag, LOGIN, &[("CharID", Put::from(character))]).await?;
-        let answer = |told| match told {
-            Told::Deleted(code) => Some(refused(code)),
+        let answer = |message| match message {
+            ServerMessage::Deleted(code) => Some(refused(code)),
             _ => None,
         };
         self.expect(tag, answer).await
     }
 
-    /// Selects a character. The server ends this connection then; the client goes on with
+    /// Selects a character. The server then closes this connection; continue with
     /// [`enter`](Self::enter).
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
     pub async fn select(&mut self, character: u64) -> Result<Selected> {
         let tag = "MSG_SELECTCHARACTER";
         self.ask(tag, LOGIN, &[("CharID", Put::from(character))]).await?;
-        let answer = |told| match told {
-            // The zone is being prepared.
-            Told::Selected(Ok(to)) if to.ip.is_empty() && to.tcp_port == 0 => None,
-            Told::Selected(outcome) => Some(outcome),
+        let answer = |message| match message {
+            // The zone is still being prepared.
+            ServerMessage::Selected(Ok(to)) if to.ip.is_empty() && to.tcp_port == 0 => None,
+            ServerMessage::Selected(outcome) => Some(outcome),
             _ => None,
         };
         self.expect(tag, answer).await.map(|to| *to)
     }
 
-    /// Goes to the zone server that a selection named.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
+    /// Connects to the zone server of a selection.
     pub async fn enter(to: &Selected, settings: &Settings) -> Result<(Self, InZone)> {
         let host = if to.ip.contains(':') { format!("[{}]", to.ip) } else { to.ip.clone() };
         let mut client = Self::connect(&format!("{host}:{}", to.tcp_port), settings).await?;
@@ -326,9 +300,6 @@ impl Client {
     }
 
     /// Enters the zone of this connection's server.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
     pub async fn attach(&mut self, to: &Selected) -> Result<InZone> {
         let tag = "MSG_ATTACH";
         let fields = [
@@ -343,60 +314,49 @@ impl Client {
             ("MachineID", Put::from(self.settings.machine)),
         ];
         self.ask(tag, 5, &fields).await?;
-        let answer = |told| match told {
-            Told::InZone { zone, id } => Some(Ok(InZone { zone, id })),
-            Told::AttachFailed(code) => Some(Err(code)),
+        let answer = |message| match message {
+            ServerMessage::InZone { zone, id } => Some(Ok(InZone { zone, id })),
+            ServerMessage::AttachFailed(code) => Some(Err(code)),
             _ => None,
         };
         self.expect(tag, answer).await
     }
 
-    /// The list of files that the patch service offers.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
+    /// Asks the patch service for its file list.
     pub async fn file_list(&mut self) -> Result<FileListAnswer> {
         let tag = "MSG_LATEST_FILE_LIST_V2";
         self.ask(tag, 8, &[("Locale", Put::text(&self.settings.locale))]).await?;
-        let answer = |told| match told {
-            Told::FileList(list) => Some(Ok(*list)),
+        let answer = |message| match message {
+            ServerMessage::FileList(list) => Some(Ok(*list)),
             _ => None,
         };
         self.expect(tag, answer).await
     }
 
-    /// The servers that the login server knows: an empty list, as far as is known.
-    ///
-    /// # Errors
-    /// As [`ClientError`] says.
+    /// Asks for the server list, which is always empty as far as anyone knows.
     pub async fn servers(&mut self) -> Result<()> {
         let tag = "MSG_REQUESTSERVERLIST";
         self.ask(tag, LOGIN, &[]).await?;
-        self.expect(tag, |told| matches!(told, Told::Servers).then_some(Ok(()))).await
+        self.expect(tag, |message| matches!(message, ServerMessage::Servers).then_some(Ok(())))
+            .await
     }
 
     /// Sends a message without waiting for an answer.
-    ///
-    /// # Errors
-    /// When it cannot be sent.
-    pub async fn say(&self, service: u8, tag: &'static str, fields: &[(&str, Put)]) -> Result<()> {
+    pub async fn send(&self, service: u8, tag: &'static str, fields: &[(&str, Put)]) -> Result<()> {
         self.ask(tag, service, fields).await
     }
 
-    /// What the server says next, or `None` when it says nothing for so long.
-    ///
-    /// # Errors
-    /// When the connection is over.
-    pub async fn listen(&mut self, time: Duration) -> Result<Option<Told>> {
+    /// Waits this long for the next message; `None` if there is none.
+    pub async fn listen(&mut self, time: Duration) -> Result<Option<ServerMessage>> {
         match tokio::time::timeout(time, self.link.receive("listening")).await {
-            Ok(told) => self.seen(told?).map(Some),
+            Ok(message) => self.note(message?).map(Some),
             Err(_) => Ok(None),
         }
     }
 
-    /// Says goodbye, and closes.
+    /// Sends a disconnect message, then closes.
     pub async fn close(self) {
-        // Whoever is gone already need not be told.
+        // An error means that the connection is closed already.
         let _ = self.ask("MSG_CLIENT_DISCONNECT", 5, &[]).await;
         self.link.close().await;
     }
@@ -405,35 +365,41 @@ impl Client {
         self.link.send(tag, service, fields).await
     }
 
-    /// Waits for an answer; whatever else comes is taken note of.
+    /// Waits for an answer. Updates the queue position from other messages.
     async fn expect<T>(
         &mut self,
         request: &'static str,
-        mut answer: impl FnMut(Told) -> Option<core::result::Result<T, Code>>,
+        mut answer: impl FnMut(ServerMessage) -> Option<core::result::Result<T, Code>>,
     ) -> Result<T> {
         loop {
-            let told = self.next(request).await?;
-            if let Some(outcome) = answer(told) {
+            let message = self.next(request).await?;
+            if let Some(outcome) = answer(message) {
                 return outcome.map_err(|code| ClientError::Refused { request, code });
             }
         }
     }
 
-    async fn next(&mut self, request: &'static str) -> Result<Told> {
+    async fn next(&mut self, request: &'static str) -> Result<ServerMessage> {
         let received = tokio::time::timeout(self.settings.patience, self.link.receive(request));
-        let told = received.await.map_err(|_| ClientError::Timeout { request })?;
-        self.seen(told?)
+        let message = received.await.map_err(|_| ClientError::Timeout { request })?;
+        self.note(message?)
     }
 
-    fn seen(&mut self, told: Told) -> Result<Told> {
-        match &told {
-            Told::Admit(position) => self.position = Some(*position),
-            Told::Afk => return Err(ClientError::ThrownOut("away from the keyboard".to_owned())),
-            Told::Shutdown => return Err(ClientError::ThrownOut("the server stops".to_owned())),
-            Told::ForceDisconnect(message) => return Err(ClientError::ThrownOut(message.clone())),
+    fn note(&mut self, message: ServerMessage) -> Result<ServerMessage> {
+        match &message {
+            ServerMessage::Admit(position) => self.position = Some(*position),
+            ServerMessage::Afk => {
+                return Err(ClientError::ThrownOut("away from the keyboard".to_owned()));
+            }
+            ServerMessage::Shutdown => {
+                return Err(ClientError::ThrownOut("the server is shutting down".to_owned()));
+            }
+            ServerMessage::ForceDisconnect(message) => {
+                return Err(ClientError::ThrownOut(message.clone()));
+            }
             _ => {}
         }
-        Ok(told)
+        Ok(message)
     }
 }
 
@@ -441,7 +407,7 @@ fn refused(code: Option<Code>) -> core::result::Result<(), Code> {
     code.map_or(Ok(()), Err)
 }
 
-/// The CK2 in `Rec1` of an answer: base64, of any length.
+/// Decrypts the CK2 in an answer's `Rec1`: base64, of any length.
 fn open_ck2(sealed: &[u8], salt: Salt) -> Option<Secret> {
     let mut plain = sealed.to_vec();
     apply_rec1(salt, &mut plain);

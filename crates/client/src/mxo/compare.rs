@@ -1,19 +1,19 @@
-//! What a client sees against what it should see.
+//! Compares what a client sees with what it should see.
 
 use core::fmt;
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-/// A view that is not as it should be.
+/// A view that differs from what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {
-    /// The client lacks it.
+    /// The client lacks the view.
     Missing(u64),
-    /// The client has it, and should not.
+    /// The client has a view that it should not have.
     Leaked(u64),
-    /// A field is another.
+    /// A field has another value.
     Other {
         /// The view.
         view: u64,
@@ -30,7 +30,7 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(view) => write!(f, "view {view} is missing"),
-            Self::Leaked(view) => write!(f, "view {view} should not be there"),
+            Self::Leaked(view) => write!(f, "view {view} should not exist"),
             Self::Other { view, field, wanted, found } => {
                 write!(f, "view {view}: {field}: wanted {wanted}, found {found}")
             }
@@ -38,11 +38,11 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares views as JSON, as [`Replica::write_json`](worldwire_mxo::replica::Replica::write_json)
-/// writes them: what the server says the client should see, and what it sees. At most this many
-/// differences are listed.
+/// Compares two lists of views, in the JSON of
+/// [`Replica::write_json`](worldwire_mxo::replica::Replica::write_json): what the server says the
+/// client should see, and what it sees. Lists at most `most` differences.
 ///
-/// The time that a server puts behind positions of the own view is no difference.
+/// Ignores the time that a server appends to positions of the client's own view.
 #[must_use]
 pub fn compare(wanted: &Json, found: &Json, most: usize) -> Vec<Difference> {
     let (wanted, found) = (by_id(wanted), by_id(found));
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_difference_is_found() {
+    fn finds_every_kind_of_difference() {
         let parse = |text: &str| serde_json::from_str::<Json>(text).unwrap();
         let wanted = parse(
             r#"[{"view":2,"movement":{"yaw":3}},{"view":3,"properties":{"A":1}},{"view":4}]"#,
@@ -99,15 +99,15 @@ mod tests {
                 {"view":5}]"#,
         );
         assert_eq!(compare(&wanted, &wanted, 9), []);
-        let said: Vec<String> =
+        let texts: Vec<String> =
             compare(&wanted, &found, 9).iter().map(ToString::to_string).collect();
         let all = [
             "view 3: properties.A: wanted 1, found 2",
             "view 3: properties.B: wanted null, found 1",
             "view 4 is missing",
-            "view 5 should not be there",
+            "view 5 should not exist",
         ];
-        assert_eq!(said, all);
+        assert_eq!(texts, all);
         assert_eq!(compare(&wanted, &found, 2).len(), 2);
     }
 }

@@ -1,30 +1,30 @@
-//! A client of a world of The Matrix Online: it sees, and its character walks.
+//! A client for worlds of The Matrix Online, whose character walks around.
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use worldwire_client::mxo::{Visit, VisitConfig};
+//! use worldwire_client::mxo::{Client, Settings};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let visit = Visit::to("127.0.0.1:10000", VisitConfig::new(7)).await?;
+//! let client = Client::connect("127.0.0.1:10000", Settings::new(7)).await?;
 //! tokio::time::sleep(Duration::from_secs(5)).await;
 //! let mut text = String::new();
-//! visit.seen(|eyes| eyes.replica().write_text(&mut text));
+//! client.with_view(|view| view.replica().write_text(&mut text));
 //! println!("{text}");
-//! visit.leave().await;
+//! client.leave().await;
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! * [`Visit`]: a connection to a world over UDP;
-//! * [`Eyes`]: what a client sees and where it walks, without IO;
-//! * [`compare`]: what it sees against what a server says it should see.
+//! * [`Client`]: a connection to a world, over UDP;
+//! * [`ClientView`]: what the client sees, and where its character walks, without IO;
+//! * [`compare`]: compares what it sees with what the server says it should see.
 
+mod client;
 mod compare;
-mod eyes;
-mod page;
-mod visit;
+mod status_page;
+mod view;
 
+pub use client::{Client, ConnectError, Settings};
 pub use compare::{Difference, compare};
-pub use eyes::Eyes;
-pub use page::{PageError, Truth, ask};
-pub use visit::{Visit, VisitConfig, VisitError};
+pub use status_page::{ExpectedViews, StatusPageError, query};
+pub use view::ClientView;

@@ -1,5 +1,5 @@
-//! The auth service: the login, the players, and ages; the vault, scores and secure files are in
-//! modules of their own.
+//! The auth service: logins, players and ages. The vault, scores and secure files have their own
+//! modules.
 
 use worldwire_core::Error;
 use worldwire_uru::connect::{ConnectData, TokenData};
@@ -18,23 +18,23 @@ use super::notification::Notifications;
 use super::reply::{Key, reply};
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
-/// An auth connection.
+/// A connection to an auth server.
 #[derive(Clone, Debug)]
 pub struct Auth {
     link: Link,
     build: u32,
 }
 
-/// What a login yields.
+/// The result of a login.
 #[derive(Clone, Debug)]
 pub struct Login {
     /// The account.
     pub account_id: Uuid,
-    /// What it may do.
+    /// What the account is allowed to do.
     pub flags: AccountFlags,
-    /// 1 is paid.
+    /// 1 for paid accounts.
     pub billing_type: u32,
-    /// Opens secure files.
+    /// The key that decrypts secure files.
     pub file_key: SecureKey,
     /// The account's players.
     pub players: Vec<Player>,
@@ -43,7 +43,7 @@ pub struct Login {
 /// A player of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Player {
-    /// The player's number, which is that of its vault node (KI number).
+    /// The player's number (KI number), which is also that of its vault node.
     pub id: u32,
     /// The name.
     pub name: String,
@@ -53,27 +53,20 @@ pub struct Player {
     pub explorer: u32,
 }
 
-/// The most players that a login may list: far more than any server has.
+/// The maximum number of players in a login; far more than any server allows.
 const MAX_PLAYERS: usize = 1000;
 
 impl Auth {
-    /// Connects; asks the gatekeeper for the address if the shard's configuration has none. Nothing
-    /// but a login is allowed before the login.
-    ///
-    /// # Errors
-    /// As for [`Link::connect`].
+    /// Connects. Asks the gatekeeper for the address if the shard's configuration has none. Log in
+    /// before anything else.
     pub async fn connect(shard: &Shard) -> Result<(Self, Notifications)> {
         let (link, notifications) = gatekeeper::connect(shard, Service::Auth).await?;
         Ok((Self { link, build: shard.build }, notifications))
     }
 
-    /// Connects with the token of a [`Notification::ServerAddr`](super::Notification::ServerAddr),
-    /// to the server that came with it. When this connection [registers](Self::register), it goes
-    /// on with the session of the one that was lost, if the server still keeps it; a login is not
-    /// needed then.
-    ///
-    /// # Errors
-    /// As for [`Link::connect`].
+    /// Connects to the server of a [`Notification::ServerAddr`](super::Notification::ServerAddr),
+    /// with the token from it. [Registering](Self::register) this connection then resumes the lost
+    /// connection's session without another login, if the server still has it.
     pub async fn reconnect(
         shard: &Shard,
         server: Ipv4,
@@ -86,18 +79,15 @@ impl Auth {
         Ok((Self { link, build: shard.build }, notifications))
     }
 
-    /// The connection.
+    /// The underlying link.
     #[must_use]
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// Names the client's build, and returns the challenge for a login. A server closes the
-    /// connection of a build that it does not let in. The reply has no transaction, so register
-    /// once at a time.
-    ///
-    /// # Errors
-    /// No answer.
+    /// Sends the client's build, and returns the challenge for a login. A server that does not
+    /// accept the build closes the connection. The reply carries no transaction, so make one such
+    /// request at a time.
     pub async fn register(&self) -> Result<u32> {
         let request = ClientRegisterRequest { build_id: self.build };
         let message = ClientMessage::from(request).into();
@@ -107,12 +97,12 @@ impl Auth {
         Ok(reply.server_challenge)
     }
 
-    /// Registers and logs in, with the digest that belongs to the form of the name.
+    /// Registers and logs in, with the digest that the form of the account name requires.
     ///
-    /// As with every client, `VaultNodeNotFound` counts as success, for historical reasons.
+    /// Treats `VaultNodeNotFound` as success, as all clients do for historical reasons.
     ///
     /// # Errors
-    /// A refusal: `AuthenticationFailed`, `AccountBanned`, `TooManyFailedLogins`.
+    /// Refusals include `AuthenticationFailed`, `AccountBanned` and `TooManyFailedLogins`.
     pub async fn log_in(&self, account: &str, password: &str) -> Result<Login> {
         self.log_in_with(account, |random, challenge| {
             login_fields(account, password, random, challenge)
@@ -120,11 +110,8 @@ impl Auth {
         .await
     }
 
-    /// The same with all of a password that has more than 15 characters, of which clients otherwise
-    /// send the first 15: for accounts that were made by a client which does not cut it.
-    ///
-    /// # Errors
-    /// As [`log_in`](Self::log_in).
+    /// Like [`log_in`](Self::log_in), but with the whole password. Clients normally send its first
+    /// 15 characters; this is for accounts created by a client that does not truncate.
     pub async fn log_in_uncut(&self, account: &str, password: &str) -> Result<Login> {
         self.log_in_with(account, |random, challenge| {
             uncut_login_fields(account, password, random, challenge)
@@ -140,7 +127,7 @@ impl Auth {
         let challenge = self.register().await?;
         let mut random = [0; 4];
         getrandom::fill(&mut random).map_err(|error| {
-            let error = Error::value("random bytes of the system", error.to_string());
+            let error = Error::value("random bytes from the system", error.to_string());
             ClientError::NotSent { request: "AcctLoginRequest", error: error.into() }
         })?;
         let fields = fields(u32::from_le_bytes(random), challenge);
@@ -190,10 +177,10 @@ impl Auth {
         }
     }
 
-    /// Makes a player. The shape is `male` or `female`.
+    /// Creates a player. The shape is `male` or `female`.
     ///
     /// # Errors
-    /// A refusal: `PlayerAlreadyExists`, `PlayerNameInvalid`, `MaxPlayersOnAcct`,
+    /// Refusals include `PlayerAlreadyExists`, `PlayerNameInvalid`, `MaxPlayersOnAcct` and
     /// `InvalidParameter`.
     pub async fn create_player(&self, name: &str, shape: &str) -> Result<Player> {
         let request = |trans_id| {
@@ -214,23 +201,23 @@ impl Auth {
         })
     }
 
-    /// Deletes a player of the account.
+    /// Deletes one of the account's players.
     ///
     /// # Errors
-    /// A refusal: `PlayerNotFound`, `LoggedInElsewhere` while it is played.
+    /// Refusals include `PlayerNotFound`, and `LoggedInElsewhere` while the player is in use.
     pub async fn delete_player(&self, player_id: u32) -> Result<()> {
         self.done(|trans_id| PlayerDeleteRequest { trans_id, player_id }).await
     }
 
-    /// Plays a player; 0 is none.
+    /// Chooses the player to play; 0 for none.
     ///
     /// # Errors
-    /// A refusal: `PlayerNotFound`, `LoggedInElsewhere`.
+    /// Refusals include `PlayerNotFound` and `LoggedInElsewhere`.
     pub async fn set_player(&self, player_id: u32) -> Result<()> {
         self.done(|trans_id| AcctSetPlayerRequest { trans_id, player_id }).await
     }
 
-    /// Asks for something whose reply is a result and nothing else.
+    /// Sends a request whose reply is only a result.
     pub(super) async fn done<M: Into<ClientMessage<'static>>>(
         &self,
         request: impl FnOnce(TransId) -> M,
@@ -239,12 +226,12 @@ impl Auth {
     }
 }
 
-/// A message that borrows nothing.
+/// An owned copy of a message.
 pub(super) fn owned<'m>(message: impl Into<ClientMessage<'m>>) -> Message<'static> {
     Message::from(message.into()).into_owned()
 }
 
-/// For replies in which clients take `VaultNodeNotFound` for success.
+/// The result of a reply in which clients treat `VaultNodeNotFound` as success.
 pub(super) fn check(request: &'static str, result: NetError) -> Result<()> {
     if result.is_error() && result != NetError::VaultNodeNotFound {
         return Err(ClientError::Refused { request, error: result });

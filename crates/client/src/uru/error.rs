@@ -1,4 +1,4 @@
-//! What may go wrong for a client.
+//! The errors of an Uru client.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,28 +7,28 @@ use worldwire_core::Error;
 use worldwire_net::End;
 use worldwire_uru::types::NetError;
 
-/// Why a client did not get what it asked for.
+/// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The server cannot be reached.
     #[error("cannot connect to the {service} server at {address}: {error}")]
     Connect {
-        /// The service that was wanted.
+        /// The service.
         service: &'static str,
-        /// Where.
+        /// The address that was tried.
         address: String,
-        /// What the system says.
+        /// The operating system's error.
         error: std::sync::Arc<io::Error>,
     },
-    /// The configuration does not say where the server is.
-    #[error("wanted a host of the {0} server, found none: give it, or that of the gatekeeper")]
+    /// The configuration has no host for the service.
+    #[error("no host is known for the {0} server; set its host or the gatekeeper's")]
     NoHost(&'static str),
-    /// The server hung up before the connection was set up: it does not serve this, or has another
+    /// The server closed the connection during setup: it does not offer the service, or has another
     /// key.
     #[error("the {service} server closed the connection during setup: {end}")]
     Setup {
-        /// The service that was wanted.
+        /// The service.
         service: &'static str,
         /// How the connection ended.
         end: End,
@@ -36,77 +36,77 @@ pub enum ClientError {
     /// The server answered with an error.
     #[error("{request}: refused with {error}")]
     Refused {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
-        /// The answer.
+        /// The server's error.
         error: NetError,
     },
     /// The server did not answer in time.
     #[error("{request}: no answer in time")]
     Timeout {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
     },
-    /// The server threw the client out.
-    #[error("kicked off with {0}")]
+    /// The server kicked the client off.
+    #[error("kicked off: {0}")]
     KickedOff(NetError),
     /// The connection is over.
     #[error("{request}: the connection is over: {end}")]
     Closed {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
         /// How it ended.
         end: End,
     },
-    /// More notifications wait than there is room for, since nobody takes them.
+    /// The queue of notifications is full because nobody reads them.
     #[error("too many notifications are waiting")]
     Overflow,
-    /// The server answered with something else.
+    /// The server answered with another message.
     #[error("{request}: wanted its reply, found {found}")]
     Unexpected {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
-        /// The message that came.
+        /// The message received instead.
         found: &'static str,
     },
-    /// The server's answer cannot be read.
+    /// The server's answer is malformed.
     #[error("{request}: {error}")]
     Malformed {
-        /// What was asked.
+        /// The request's message.
         request: &'static str,
-        /// What is wrong with the answer.
+        /// What is wrong with it.
         error: Box<Error>,
     },
-    /// The request cannot be sent: a text is too long, or too much is queued.
+    /// The request cannot be sent: a text is too long, or the send queue is full.
     #[error("{request}: not sent: {error}")]
     NotSent {
-        /// What was to be asked.
+        /// The request's message.
         request: &'static str,
-        /// Why not.
+        /// What is wrong with it.
         error: Box<Error>,
     },
-    /// A file is not what its manifest says.
+    /// A file differs from its manifest.
     #[error("{name}: wanted {wanted}, found {found}")]
     Download {
-        /// The file, as the server names it.
+        /// The server's name for the file.
         name: String,
         /// What the manifest says.
         wanted: String,
-        /// What came.
+        /// What was received.
         found: String,
     },
     /// A file cannot be written.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Where.
+        /// The file's path.
         path: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         error: std::sync::Arc<io::Error>,
     },
 }
 
 impl ClientError {
-    /// The error that the server named, if it did.
+    /// The server's error, if it sent one.
     #[must_use]
     pub fn net_error(&self) -> Option<NetError> {
         match self {

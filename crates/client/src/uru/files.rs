@@ -11,7 +11,7 @@ use worldwire_uru::message::file::client::{
 use super::reply::reply;
 use super::{ClientError, Link, Result, Shard, gatekeeper};
 
-/// A file connection.
+/// A connection to a file server.
 #[derive(Clone, Debug)]
 pub struct Files {
     link: Link,
@@ -19,36 +19,30 @@ pub struct Files {
 }
 
 impl Files {
-    /// Connects; asks the gatekeeper for the address if the shard's configuration has none.
-    ///
-    /// # Errors
-    /// As for [`Link::connect`].
+    /// Connects. Asks the gatekeeper for the address if the shard's configuration has none.
     pub async fn connect(shard: &Shard) -> Result<Self> {
         let (link, _) = gatekeeper::connect(shard, Service::File).await?;
         Ok(Self { link, build: shard.build })
     }
 
-    /// The connection.
+    /// The underlying link.
     #[must_use]
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// The newest build.
-    ///
-    /// # Errors
-    /// A refusal, or no answer.
+    /// Asks for the newest build.
     pub async fn build_id(&self) -> Result<u32> {
         let request = |trans_id| ClientMessage::from(BuildIdRequest { trans_id });
         let (request, reply) = self.link.granted(request).await?;
         Ok(reply!(request, reply, FileServer, file::BuildIdReply)?.build_id)
     }
 
-    /// The files of a group: `External`, `ThinExternal`, ..., or the name of an age.
+    /// Lists the files of a group: `External`, `ThinExternal`, ..., or the name of an age.
     ///
     /// # Errors
-    /// A refusal: `FileNotFound`, `OldBuildId`. Malformed, when the list cannot be read or does not
-    /// have as many files as the reply says.
+    /// Refusals include `FileNotFound` and `OldBuildId`. Malformed when the list is unreadable or
+    /// does not have the number of files that the reply states.
     pub async fn manifest(&self, group: &str) -> Result<Vec<ManifestEntry<'static>>> {
         let build_id = self.build;
         let request = |trans_id| {
@@ -68,15 +62,15 @@ impl Files {
         }
         let (trans_id, reader_id) = (reply.trans_id, reply.reader_id);
         let ack = ManifestEntryAck { trans_id, reader_id };
-        self.link.say(ClientMessage::from(ack)).await?;
+        self.link.send(ClientMessage::from(ack)).await?;
         Ok(manifest.0)
     }
 
-    /// Downloads a file by the server's name for it, and hands over each piece as it comes. The
-    /// total is stated with every piece and must not change. Returns it.
+    /// Downloads a file by its name on the server, passing each piece to `take`. Every piece states
+    /// the total size, which must not change. Returns the total.
     ///
     /// # Errors
-    /// A refusal, no answer, what `take` says, more bytes than stated, or more than `most`.
+    /// Refusals, time-outs, errors from `take`, and a file longer than stated or than `most`.
     pub async fn download(
         &self,
         name: &str,
@@ -117,7 +111,7 @@ impl Files {
             take(&reply.data)?;
             let (trans_id, reader_id) = (reply.trans_id, reply.reader_id);
             let ack = FileDownloadChunkAck { trans_id, reader_id };
-            self.link.say(ClientMessage::from(ack)).await?;
+            self.link.send(ClientMessage::from(ack)).await?;
             if taken == stated {
                 return Ok(stated);
             }

@@ -1,4 +1,4 @@
-//! Downloads into a folder: what a patcher does.
+//! Downloads into a folder, as a patcher does.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek as _, Write as _};
@@ -15,10 +15,10 @@ use worldwire_uru::file::name::relative;
 
 use super::{ClientError, Files, Result};
 
-/// What became of a manifest.
+/// What an update did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Files that were there already, with the right sum.
+    /// Files that were already up to date.
     pub kept: usize,
     /// Files that were downloaded.
     pub written: usize,
@@ -26,26 +26,26 @@ pub struct Summary {
     pub bytes: u64,
 }
 
-/// A file of a manifest that is in its place.
+/// A file of a manifest that is up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// Its path, below the folder.
+pub struct InstalledFile {
+    /// Its path, relative to the folder.
     pub path: PathBuf,
-    /// Bytes that were downloaded; none if it was there already.
+    /// The bytes downloaded; `None` if the file was already up to date.
     pub downloaded: Option<u32>,
 }
 
-/// Brings a folder up to date with a manifest. Files that are there and have the right MD5 stay,
-/// others are downloaded, unpacked, checked, and put into their places whole. Nothing is deleted.
+/// Brings a folder up to date with a manifest. Keeps files whose MD5 matches; downloads, unpacks
+/// and verifies the others, and replaces each one atomically. Deletes nothing.
 ///
 /// # Errors
-/// Refusals; names that lead out of the folder; sums and sizes that are not those of the manifest;
-/// what the system says. What is in its place by then stays.
+/// Refusals, names that lead out of the folder, files that do not match the manifest, and IO
+/// errors. Files installed before the error stay.
 pub async fn update(
     files: &Files,
     group: &str,
     folder: &Path,
-    placed: &mut (dyn FnMut(&Placed) + Send),
+    placed: &mut (dyn FnMut(&InstalledFile) + Send),
 ) -> Result<Summary> {
     let manifest = files.manifest(group).await?;
     fs::create_dir_all(folder).map_err(at(folder))?;
@@ -54,7 +54,7 @@ pub async fn update(
     for entry in &manifest {
         let name = entry.client_name.to_text();
         let path = relative(&name).ok_or_else(|| ClientError::Download {
-            wanted: "a name below the folder".to_owned(),
+            wanted: "a name inside the folder".to_owned(),
             found: format!("{name:?}"),
             name: name.clone(),
         })?;
@@ -66,19 +66,19 @@ pub async fn update(
             }
             None => summary.kept += 1,
         }
-        placed(&Placed { path, downloaded });
+        placed(&InstalledFile { path, downloaded });
     }
     Ok(summary)
 }
 
-/// Writes a file below a folder, whole or not at all.
+/// Writes a file inside a folder atomically.
 ///
 /// # Errors
-/// A name that leads out of the folder; what the system says.
+/// A name that leads out of the folder, and IO errors.
 pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     let path = relative(name).ok_or_else(|| ClientError::Download {
         name: name.to_owned(),
-        wanted: "a name below the folder".to_owned(),
+        wanted: "a name inside the folder".to_owned(),
         found: format!("{name:?}"),
     })?;
     fs::create_dir_all(folder).map_err(at(folder))?;
@@ -89,7 +89,7 @@ pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Sees to one file; the bytes that were downloaded, if it was not there.
+/// Updates one file. Returns the bytes downloaded, or `None` if the file was up to date.
 async fn place(
     files: &Files,
     entry: &ManifestEntry<'static>,
@@ -104,7 +104,7 @@ async fn place(
     }
     let name = entry.download_name.to_text();
     let is_packed = entry.flags.0 & ManifestFlags::GZIP != 0;
-    // The second size of a file that is not packed may be listed as 0: it is sent as it is.
+    // Manifests may list a compressed size of 0 for files that are sent uncompressed.
     let (size, sent) = if is_packed {
         let bytes = u64::from(entry.compressed_size.0);
         (entry.compressed_size.0, Sum { bytes, md5: entry.md5_compressed.to_text() })
@@ -139,7 +139,7 @@ async fn place(
     Ok(Some(taken))
 }
 
-/// What a manifest says of a file's bytes.
+/// A file's size and digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sum {
     bytes: u64,
@@ -166,7 +166,7 @@ fn hex(sum: Md5) -> String {
     text
 }
 
-/// The sum of a file, if there is one of this length.
+/// The sum of a file, if it exists with this length.
 fn sum_of(path: &Path, length: u64) -> io::Result<Option<Sum>> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() && metadata.len() == length => {}
@@ -191,8 +191,8 @@ fn copy(mut from: impl Read, to: &mut impl io::Write) -> io::Result<Sum> {
     }
 }
 
-/// Unpacks what should be so many bytes; one more is enough to know that it is not. Bytes behind the
-/// end that are no gzip are passed over, as gzip itself does: the sums prove what is needed.
+/// Unpacks up to `most` bytes, and notices one more. Like gzip, ignores trailing bytes that are not
+/// a gzip stream; the sum proves that the file is complete.
 fn unpack(packed: impl BufRead, most: u64, to: &mut impl io::Write) -> io::Result<Sum> {
     let mut unpacked = MultiGzDecoder::new(packed);
     let mut found = copy((&mut unpacked).take(most), to)?;
@@ -202,8 +202,8 @@ fn unpack(packed: impl BufRead, most: u64, to: &mut impl io::Write) -> io::Resul
     Ok(found)
 }
 
-/// A new file beside the place it will have. Folders on the way are made; links among them may not
-/// lead out.
+/// Creates a temporary file next to its target, with missing folders. Refuses symbolic links that
+/// lead out of the root.
 fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
     let mut parent = root.to_owned();
     for part in path.parent().into_iter().flat_map(Path::components) {
@@ -215,7 +215,7 @@ fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
         }
         let real = fs::canonicalize(&parent).map_err(at(&parent))?;
         if !real.starts_with(root) {
-            return Err(at(&parent)(io::Error::other("a link that leads out of the folder")));
+            return Err(at(&parent)(io::Error::other("a symbolic link leads out of the folder")));
         }
     }
     let target = root.join(path);
@@ -226,7 +226,7 @@ fn begin(root: &Path, path: &Path) -> Result<(PathBuf, NamedTempFile)> {
     Ok((target, file))
 }
 
-/// Gives a whole file its name. What had the name is replaced, a link itself and not its target.
+/// Moves a complete file to its target. If the target is a link, replaces the link itself.
 fn keep(file: NamedTempFile, target: &Path) -> Result<()> {
     file.as_file().sync_all().map_err(at(target))?;
     file.persist(target).map_err(|error| at(target)(error.error))?;
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_below_the_folder() {
+    fn names_outside_the_folder_are_refused() {
         assert_eq!(relative("dat\\page.prp"), Some(["dat", "page.prp"].iter().collect()));
         let bad =
             ["", "/etc", "..\\x", "a/../b", "C:\\x", "a//b", "\\x", "con.txt", "x.", "a\0", ".x"];
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_packed_file_does_no_harm() {
+    fn bytes_after_a_packed_file_are_ignored() {
         let packed = |plain: &[u8]| {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Default::default());
             encoder.write_all(plain).unwrap();
@@ -276,7 +276,7 @@ mod tests {
             ([&one[..], b"\0\0\0"].concat(), 3, Some(3)),
             ([&one[..], b"a note"].concat(), 3, Some(3)),
             ([&one[..], &two[..]].concat(), 6, Some(6)),
-            // Longer and shorter than promised.
+            // Longer and shorter than stated.
             ([&one[..], &two[..]].concat(), 3, Some(4)),
             (one.clone(), 2, Some(3)),
             (one.clone(), 4, Some(3)),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_replaced_whole() {
+    fn files_are_replaced_atomically() {
         let folder = tempfile::tempdir().unwrap();
         for bytes in [&b"long before"[..], b"after"] {
             let path = store(folder.path(), "SDL\\x.sdl", bytes).unwrap();
@@ -305,7 +305,7 @@ mod tests {
         let [folder, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         std::os::unix::fs::symlink(other.path(), folder.path().join("dat")).unwrap();
         let error = store(folder.path(), "dat/x", b"x").unwrap_err().to_string();
-        assert!(error.contains("a link that leads out"), "{error}");
+        assert!(error.contains("a symbolic link leads out"), "{error}");
         assert_eq!(fs::read_dir(other.path()).unwrap().count(), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use worldwire_core::{Bytes32, Field, Reader, Writer};
+use worldwire_core::{Bytes32, Field, Writer};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::game::client::{ClientMessage, JoinAgeRequest, PropagateBuffer};
 use worldwire_uru::net_message::{
@@ -20,49 +20,29 @@ use worldwire_uru::types::{
     Uuid,
 };
 
+use super::net_buffer::PHYSICAL;
 use super::notification::Notifications;
-use super::{Age, ClientError, Link, Result, Scene, Seen, Shard};
+use super::{Age, ClientError, Link, Result, Scene, SceneEvent, Shard};
 
-/// A player in an age. Clones share the connection; the player leaves when the last one is dropped,
-/// or when the auth connection of the player ends.
+/// A player in an age. Clones share the connection. The player leaves when the last clone is
+/// dropped, or when the player's auth connection ends.
 #[derive(Clone, Debug)]
 pub struct Game {
     link: Link,
     player: u32,
 }
 
-/// A net message as it came, not yet read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetBuffer {
-    /// Its class.
-    pub class: ClassIndex,
-    /// Its bytes, which begin with the class.
-    pub bytes: Vec<u8>,
-}
-
-impl NetBuffer {
-    /// Reads the message.
-    ///
-    /// # Errors
-    /// As [`received`](worldwire_uru::net_message::received).
-    pub fn decode(&self) -> worldwire_core::Result<NetMessage<'_>> {
-        worldwire_uru::net_message::received(self.class, &self.bytes, &LIMITS)
-    }
-}
-
-static LIMITS: worldwire_core::Limits = worldwire_core::Limits::DEFAULT;
-
-/// The descriptor of where an avatar is.
-pub(super) const PHYSICAL: &str = "avatarPhysical";
-/// The page of avatars, which belong to no age.
+/// The page of avatars, which belongs to no age.
 const AVATARS: (i32, u16) = (-6, 1);
 
 impl Game {
-    /// Joins an age that the auth server has said the way to ([`Auth::age`](super::Auth::age)). What
-    /// others do comes as [`Notification::NetMessage`](super::Notification::NetMessage); a [`Scene`] makes sense of it.
+    /// Joins an age that [`Auth::age`](super::Auth::age) has located. Messages from others arrive
+    /// as [`Notification::NetMessage`](super::Notification::NetMessage); a [`Scene`] interprets
+    /// them.
     ///
     /// # Errors
-    /// As for [`Link::connect`]. A refusal: `PlayerNotFound`, `AgeNotFound`, `ServerBusy`.
+    /// Those of [`Link::connect`]. Refusals include `PlayerNotFound`, `AgeNotFound` and
+    /// `ServerBusy`.
     pub async fn join(
         shard: &Shard,
         age: &Age,
@@ -80,19 +60,19 @@ impl Game {
         Ok((Self { link, player: player_id }, notifications))
     }
 
-    /// The connection.
+    /// The underlying link.
     #[must_use]
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// The player.
+    /// The player's number.
     #[must_use]
     pub fn player(&self) -> u32 {
         self.player
     }
 
-    /// The avatar of the player, for a shape: `male` or `female`.
+    /// The player's avatar in a shape: `male` or `female`.
     #[must_use]
     pub fn avatar(&self, shape: &str) -> Uoid<'static> {
         let name = if shape.eq_ignore_ascii_case("male") { "Male" } else { "Female" };
@@ -109,7 +89,7 @@ impl Game {
         }
     }
 
-    /// What a message of this player begins with: the time of this machine, and the player.
+    /// The header of this player's messages, with the local time.
     #[must_use]
     pub fn header(&self, more: NetFlags) -> NetHeader {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -121,27 +101,27 @@ impl Game {
     /// Sends a net message.
     ///
     /// # Errors
-    /// What cannot be encoded; when the connection is over.
+    /// When the message cannot be encoded, or the connection is closed.
     pub async fn send<'m>(&self, message: impl Into<NetMessage<'m>>) -> Result<()> {
         let message: NetMessage<'m> = message.into();
         let buffer = encoded(&message)?;
         let class = buffer.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
         let (type_, buffer) = (ClassIndex(class.into()), Bytes32::new(buffer));
         let message = ClientMessage::from(PropagateBuffer { type_, buffer });
-        self.link.say(Message::from(message)).await
+        self.link.send(Message::from(message)).await
     }
 
-    /// Does what a client does when its player arrives: shows the avatar, and asks who and what is
-    /// there. Returns when everything that is there was told.
+    /// Performs a client's arrival: shows the avatar, and requests the members and the age's state.
+    /// Returns once the server has sent all of it.
     ///
     /// # Errors
-    /// A message of the server that cannot be read; no answer in time, or none any more.
+    /// A malformed message from the server, a time-out, or a closed connection.
     pub async fn arrive(
         &self,
         shape: &str,
         scene: &mut Scene,
         notifications: &mut Notifications,
-    ) -> Result<Vec<Seen>> {
+    ) -> Result<Vec<SceneEvent>> {
         let request = "GameStateRequest";
         self.send(self.load_avatar(shape)?).await?;
         let object = self.avatar(shape);
@@ -151,24 +131,24 @@ impl Game {
         self.send(MembersListReq { header: self.header(system) }).await?;
         let header = self.header(system | NetFlags::InitialAgeStateRequest);
         self.send(GameStateRequest { header, rooms: Vec::new().into() }).await?;
-        let mut seen = Vec::new();
-        let told = async {
+        let mut events = Vec::new();
+        let receive_all = async {
             while let Some(notification) = notifications.next().await {
-                let news = scene.follow(&notification)?;
-                let is_all = news.contains(&Seen::AllThere);
-                seen.extend(news);
+                let news = scene.apply(&notification)?;
+                let is_all = news.contains(&SceneEvent::StateComplete);
+                events.extend(news);
                 if is_all {
                     return Ok(());
                 }
             }
             Err(self.link.failure(request))
         };
-        let told = tokio::time::timeout(self.link.patience(), told).await;
-        told.unwrap_or(Err(ClientError::Timeout { request }))?;
-        Ok(seen)
+        let received = tokio::time::timeout(self.link.patience(), receive_all).await;
+        received.unwrap_or(Err(ClientError::Timeout { request }))?;
+        Ok(events)
     }
 
-    /// The message that shows the avatar to others.
+    /// The message that shows the avatar to the other players.
     fn load_avatar(&self, shape: &str) -> Result<LoadClone<'static>> {
         let uoid = self.avatar(shape);
         let fixed = |class_index, name: &'static str| {
@@ -209,10 +189,7 @@ impl Game {
         })
     }
 
-    /// Says something to all who are in the age, under a name: that of the player.
-    ///
-    /// # Errors
-    /// As [`Self::send`].
+    /// Sends chat to everyone in the age. `name` must be the player's name.
     pub async fn say(&self, name: &str, text: &str) -> Result<()> {
         let chat = KiMsg {
             message: message_header(),
@@ -227,10 +204,10 @@ impl Game {
         self.send(self.game_message(&chat.into(), NetFlags(0))?).await
     }
 
-    /// The message that tells others which keys move the avatar.
+    /// The message that tells others which movement keys are pressed.
     ///
     /// # Errors
-    /// None: all keys can be sent.
+    /// None in practice: every combination of keys can be encoded.
     pub fn keys(&self, keys: InputState) -> Result<GameMessage<'static>> {
         let pressed = AvatarInputStateMsg { message: message_header(), state: keys };
         self.game_message(&pressed.into(), NetFlags::UseRelevanceRegions)
@@ -249,12 +226,11 @@ impl Game {
         })
     }
 
-    /// The message that tells others where the avatar is, and which servers may leave out for those
-    /// who are too far away, or read too slowly; `None` if the shard has no descriptor
-    /// `avatarPhysical`.
+    /// The message that tells others where the avatar is. Servers may drop it for players who are
+    /// too far away or read too slowly. `None` if the shard has no `avatarPhysical` descriptor.
     ///
     /// # Errors
-    /// When the descriptor has no `position` of three numbers.
+    /// When the descriptor's `position` is not three numbers.
     pub fn position(
         &self,
         shape: &str,
@@ -275,10 +251,7 @@ impl Game {
         Ok(Some(SdlStateBCast { state }))
     }
 
-    /// Changes the state of an object, for others and for those who come later.
-    ///
-    /// # Errors
-    /// As [`Self::send`].
+    /// Changes the state of an object, for current and future players.
     pub async fn change(&self, object: Uoid<'static>, change: &Blob<'_>) -> Result<()> {
         let blob = change.to_bytes().map_err(not_sent)?;
         self.send(SdlStateBCast { state: self.state(object, blob) }).await
@@ -295,10 +268,7 @@ impl Game {
         }
     }
 
-    /// Asks for the lock of an object, or releases it. A request is answered: [`Seen::Lock`].
-    ///
-    /// # Errors
-    /// As [`Self::send`].
+    /// Requests or releases the lock of an object. A request is answered with [`SceneEvent::Lock`].
     pub async fn lock(&self, object: Uoid<'static>, request: bool) -> Result<()> {
         self.send(TestAndSet {
             header: self.header(NetFlags(0)),
@@ -309,7 +279,7 @@ impl Game {
         .await
     }
 
-    /// Leaves, and waits until what was sent is written.
+    /// Leaves the age, after sending what is queued.
     pub async fn leave(self) {
         self.link.close().await;
     }
@@ -321,7 +291,7 @@ const SCENE_OBJECT: u16 = 1;
 const NET_CLIENT: u16 = 0x52;
 const AVATAR_MANAGER: u16 = 0xf4;
 
-/// What a Plasma message begins with that goes to everybody.
+/// The header of a Plasma message to everyone.
 fn message_header() -> MessageHeader<'static> {
     MessageHeader {
         sender: Key(None),
@@ -339,10 +309,4 @@ fn encoded<'d>(value: &impl Field<'d>) -> Result<Vec<u8>> {
 
 fn not_sent(error: worldwire_core::Error) -> ClientError {
     ClientError::NotSent { request: "PropagateBuffer", error: error.into() }
-}
-
-/// Reads a Plasma message out of a stream.
-pub(super) fn payload<'p>(stream: &'p [u8]) -> worldwire_core::Result<PlasmaMessage<'p>> {
-    PlasmaMessage::decode(&mut Reader::within(stream, &LIMITS), "payload")
-        .map_err(worldwire_core::Error::closed)
 }

@@ -1,4 +1,4 @@
-//! The gatekeeper: where the other services are.
+//! The gatekeeper, which locates the other services.
 
 use worldwire_uru::frame::Service;
 use worldwire_uru::message::gatekeeper::client::{
@@ -9,29 +9,23 @@ use super::notification::Notifications;
 use super::reply::reply;
 use super::{Link, Result, Shard};
 
-/// A gatekeeper connection.
+/// A connection to a gatekeeper.
 #[derive(Clone, Debug)]
 pub struct Gatekeeper(Link);
 
 impl Gatekeeper {
-    /// Connects.
-    ///
-    /// # Errors
-    /// As for [`Link::connect`].
+    /// Connects to the shard's gatekeeper.
     pub async fn connect(shard: &Shard) -> Result<Self> {
         Ok(Self(Link::connect(shard, Service::Gatekeeper).await?.0))
     }
 
-    /// The connection.
+    /// The underlying link.
     #[must_use]
     pub fn link(&self) -> &Link {
         &self.0
     }
 
-    /// Asks for the file server: a host with an optional `:port`, see [`Shard::place`].
-    ///
-    /// # Errors
-    /// No answer.
+    /// Asks for the file server: a host with an optional `:port`; see [`Shard::host_and_port`].
     pub async fn file_server(&self) -> Result<String> {
         let request =
             |trans_id| ClientMessage::from(FileSrvIpAddressRequest { trans_id, is_patcher: 0 });
@@ -40,10 +34,7 @@ impl Gatekeeper {
         Ok(reply.address.to_text())
     }
 
-    /// Asks for the auth server: a host with an optional `:port`, see [`Shard::place`].
-    ///
-    /// # Errors
-    /// No answer.
+    /// Asks for the auth server: a host with an optional `:port`; see [`Shard::host_and_port`].
     pub async fn auth_server(&self) -> Result<String> {
         let request = |trans_id| ClientMessage::from(AuthSrvIpAddressRequest { trans_id });
         let (request, reply) = self.0.granted(request).await?;
@@ -52,7 +43,7 @@ impl Gatekeeper {
     }
 }
 
-/// Connects to a service, and asks the gatekeeper where it is if nobody else said so.
+/// Connects to a service. Asks the gatekeeper for its address if the configuration has none.
 pub(super) async fn connect(shard: &Shard, service: Service) -> Result<(Link, Notifications)> {
     if shard.host(service).is_some() {
         return Link::connect(shard, service).await;
@@ -62,6 +53,6 @@ pub(super) async fn connect(shard: &Shard, service: Service) -> Result<(Link, No
         Service::File => gatekeeper.file_server().await?,
         _ => gatekeeper.auth_server().await?,
     };
-    let (host, port) = shard.place(&host);
+    let (host, port) = shard.host_and_port(&host);
     Link::connect_to(shard, service, host, port).await
 }

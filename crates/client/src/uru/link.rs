@@ -1,4 +1,4 @@
-//! A connection of any service, with its transactions.
+//! A connection to any service, with its transactions.
 
 use core::fmt;
 use core::time::Duration;
@@ -19,9 +19,8 @@ use super::notification::{Notification, Notifications};
 use super::reply::{Key, OWN_PING, key, result};
 use super::{ClientError, Result, Shard};
 
-/// A connection to one service. Clones share it; it is closed when the last one is dropped.
-///
-/// Pings go out by themselves.
+/// A connection to one service. Clones share it; dropping the last one closes it. Keep-alive pings
+/// are automatic.
 #[derive(Clone, Debug)]
 pub struct Link {
     service: Service,
@@ -30,7 +29,7 @@ pub struct Link {
     patience: Duration,
 }
 
-/// A request that was sent, and the replies to it. Dropping it forgets them.
+/// A request and its replies. Dropping it discards further replies.
 pub struct Transaction {
     link: Link,
     key: Key,
@@ -49,35 +48,35 @@ impl fmt::Debug for Transaction {
 
 type Reply = core::result::Result<Message<'static>, Box<Error>>;
 
-/// What a client's connection is told to do.
+/// A command to the task that drives the connection.
 #[derive(Debug)]
 enum Command {
-    Say(Box<Message<'static>>, Option<Key>),
+    Send(Box<Message<'static>>, Option<Key>),
     Close,
 }
 
-/// How many requests may wait to be sent, and replies of one request to be taken.
+/// The length of the queues of outgoing requests and of one request's replies.
 const QUEUE: usize = 64;
-/// How many connections random bytes may fail. One in 2^500 does.
+/// Random bytes are invalid for one connection in 2^500, so a few attempts are enough.
 const TRIES: usize = 4;
 
 #[derive(Debug, Default)]
 struct Shared {
     next: AtomicU32,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LinkState {
     pending: HashMap<Key, mpsc::Sender<Reply>>,
-    /// Why the server threw the client out.
+    /// Why the server kicked the client off.
     kicked: Option<NetError>,
     overflowed: bool,
     end: Option<End>,
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,20 +94,18 @@ impl Shared {
 }
 
 impl Link {
-    /// Connects to a service of a shard, and waits until messages may be sent.
+    /// Connects to a service of a shard, and waits until the connection is set up.
     ///
     /// # Errors
-    /// As [`ClientError`] says: no host, no connection, a refusal during setup.
+    /// When no host is known, the server cannot be reached, or it closes the connection during
+    /// setup.
     pub async fn connect(shard: &Shard, service: Service) -> Result<(Self, Notifications)> {
         let name = service.name();
         let (host, port) = shard.host(service).ok_or(ClientError::NoHost(name))?;
         Self::connect_to(shard, service, host, port).await
     }
 
-    /// The same, at a place that a gatekeeper named.
-    ///
-    /// # Errors
-    /// As for [`connect`](Self::connect).
+    /// Connects to a service at an address that a gatekeeper named.
     pub async fn connect_to(
         shard: &Shard,
         service: Service,
@@ -139,7 +136,7 @@ impl Link {
         let shared = Arc::<Shared>::default();
         let messenger = Messenger {
             commands: receiver,
-            kept: VecDeque::new(),
+            deferred: VecDeque::new(),
             notify,
             set_up: Some(set_up),
             shared: Arc::clone(&shared),
@@ -153,7 +150,7 @@ impl Link {
         Ok((link, Notifications(notifications)))
     }
 
-    /// The service.
+    /// The connection's service.
     #[must_use]
     pub fn service(&self) -> Service {
         self.service
@@ -162,21 +159,18 @@ impl Link {
     /// Sends a message that has no reply.
     ///
     /// # Errors
-    /// A text that is too long; when the connection is over.
-    pub async fn say(&self, message: impl Into<Message<'static>>) -> Result<()> {
+    /// When a text is too long, or the connection is closed.
+    pub async fn send(&self, message: impl Into<Message<'static>>) -> Result<()> {
         let message = message.into();
-        // Nobody would hear of it later.
+        // Encode here: nothing would report an error later.
         let request = message.name();
         message
             .to_bytes()
             .map_err(|error| ClientError::NotSent { request, error: error.into() })?;
-        self.tell(message, None).await
+        self.submit(message, None).await
     }
 
-    /// Sends a request with a fresh transaction.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Sends a request with a new transaction.
     pub async fn begin<M: Into<Message<'static>>>(
         &self,
         request: impl FnOnce(TransId) -> M,
@@ -185,10 +179,7 @@ impl Link {
         self.begin_as(Key::Transaction(id), request(TransId(id)).into()).await
     }
 
-    /// Sends a request and waits for its only reply, whatever its result is.
-    ///
-    /// # Errors
-    /// No answer in time, or none any more.
+    /// Sends a request and waits for its only reply, whatever the result.
     pub async fn ask<M: Into<Message<'static>>>(
         &self,
         request: impl FnOnce(TransId) -> M,
@@ -196,7 +187,7 @@ impl Link {
         self.begin(request).await?.next().await
     }
 
-    /// Sends a request and waits for its only reply. Refusals are errors. Returns the request's
+    /// Sends a request and waits for its only reply. A refusal is an error. Returns the request's
     /// name and the reply.
     pub(super) async fn granted<M: Into<Message<'static>>>(
         &self,
@@ -221,14 +212,11 @@ impl Link {
             }
         }
         let transaction = Transaction { link: self.clone(), key, request, replies };
-        self.tell(message, Some(key)).await?;
+        self.submit(message, Some(key)).await?;
         Ok(transaction)
     }
 
     /// Pings the server and waits for the echo.
-    ///
-    /// # Errors
-    /// No answer in time, or none any more.
     pub async fn ping(&self) -> Result<()> {
         use worldwire_uru::message::{auth, file, game, gatekeeper};
         let id = self.fresh() | OWN_PING;
@@ -254,14 +242,14 @@ impl Link {
         self.begin_as(Key::Ping(id), message).await?.next().await.map(drop)
     }
 
-    /// Closes the connection for all clones, and waits until what was sent is written.
+    /// Closes the connection for all clones, after sending what is queued.
     pub async fn close(self) {
-        // It fails only when the connection is over already.
+        // This fails only if the connection is closed already.
         let _ = self.commands.send(Command::Close).await;
         self.commands.closed().await;
     }
 
-    /// Why the server threw the client out, if it did.
+    /// Why the server kicked the client off, if it did.
     #[must_use]
     pub fn kicked(&self) -> Option<NetError> {
         self.shared.state().kicked
@@ -271,18 +259,18 @@ impl Link {
         self.patience
     }
 
-    /// Why the connection is over.
+    /// Why the connection ended.
     pub(super) fn failure(&self, request: &'static str) -> ClientError {
         self.shared.failure(request)
     }
 
-    async fn tell(&self, message: Message<'static>, key: Option<Key>) -> Result<()> {
+    async fn submit(&self, message: Message<'static>, key: Option<Key>) -> Result<()> {
         let request = message.name();
-        let told = self.commands.send(Command::Say(Box::new(message), key)).await;
-        told.map_err(|_| self.shared.failure(request))
+        let sent = self.commands.send(Command::Send(Box::new(message), key)).await;
+        sent.map_err(|_| self.shared.failure(request))
     }
 
-    /// 0 means "no transaction", and the highest bit is for pings.
+    /// A new transaction: not 0, which means "no transaction", and without the bit for pings.
     fn fresh(&self) -> u32 {
         loop {
             let id = self.shared.next.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & !OWN_PING;
@@ -293,7 +281,7 @@ impl Link {
     }
 }
 
-/// A connection with fresh random bytes.
+/// A connection with new random bytes.
 fn connection(config: ClientConfig, now: Duration) -> Result<Connection> {
     let config = Arc::new(config);
     let mut tries = 0;
@@ -301,7 +289,7 @@ fn connection(config: ClientConfig, now: Duration) -> Result<Connection> {
         tries += 1;
         let mut random = [0; 64];
         let filled = getrandom::fill(&mut random)
-            .map_err(|error| Error::value("random bytes of the system", error.to_string()));
+            .map_err(|error| Error::value("random bytes from the system", error.to_string()));
         let made = filled.and_then(|()| Connection::client(Arc::clone(&config), random, now));
         match made {
             Ok(connection) => return Ok(connection),
@@ -314,10 +302,7 @@ fn connection(config: ClientConfig, now: Duration) -> Result<Connection> {
 }
 
 impl Transaction {
-    /// Waits for the next reply, whatever its result is.
-    ///
-    /// # Errors
-    /// No answer in time, or none any more.
+    /// Waits for the next reply, whatever the result.
     pub async fn next(&mut self) -> Result<Message<'static>> {
         let request = self.request;
         match timeout(self.link.patience, self.replies.recv()).await {
@@ -328,10 +313,7 @@ impl Transaction {
         }
     }
 
-    /// Waits for the next reply. A result that is an error is one here.
-    ///
-    /// # Errors
-    /// As for [`next`](Self::next), and refusals.
+    /// Waits for the next reply. A refusal is an error.
     pub async fn granted(&mut self) -> Result<Message<'static>> {
         let message = self.next().await?;
         match result(&message) {
@@ -348,7 +330,7 @@ impl Transaction {
         self.request
     }
 
-    /// Its number.
+    /// The request's transaction.
     #[must_use]
     pub fn trans_id(&self) -> TransId {
         match self.key {
@@ -364,19 +346,19 @@ impl Drop for Transaction {
     }
 }
 
-/// What a client's connection does.
+/// The application that drives the connection.
 struct Messenger {
     commands: mpsc::Receiver<Command>,
-    /// Taken while a reply waited for room.
-    kept: VecDeque<Command>,
+    /// Commands received while a reply was waiting for room.
+    deferred: VecDeque<Command>,
     notify: mpsc::Sender<Notification>,
     set_up: Option<oneshot::Sender<()>>,
     shared: Arc<Shared>,
 }
 
 impl Messenger {
-    /// Hands a reply to whoever waits for it. A slow one keeps the server from sending more, but
-    /// may itself be about to say something: an acknowledgement.
+    /// Delivers a reply to its transaction. A slow caller holds up the server, but its commands are
+    /// still accepted, since it may need to send an acknowledgement first.
     async fn reply(&mut self, key: Key, message: Message<'static>) {
         let waiting = self.shared.state().pending.get(&key).cloned();
         let Some(waiting) = waiting else { return };
@@ -386,10 +368,10 @@ impl Messenger {
                     if let Ok(room) = room {
                         room.send(Ok(message));
                     }
-                    // Otherwise nobody waits any more, and the reply is forgotten.
+                    // Otherwise the transaction was dropped, and the reply with it.
                     return;
                 }
-                Some(command) = self.commands.recv() => self.kept.push_back(command),
+                Some(command) = self.commands.recv() => self.deferred.push_back(command),
             }
         }
     }
@@ -416,7 +398,7 @@ impl Application<Connection> for Messenger {
         match event {
             Event::News(News::Established { .. }) => {
                 if let Some(set_up) = self.set_up.take() {
-                    // Nobody waits when the caller gave up connecting.
+                    // The receiver is gone if the caller stopped waiting.
                     let _ = set_up.send(());
                 }
             }
@@ -434,14 +416,14 @@ impl Application<Connection> for Messenger {
     }
 
     async fn notified(&mut self) -> Self::Notice {
-        if let Some(command) = self.kept.pop_front() {
+        if let Some(command) = self.deferred.pop_front() {
             return Some(command);
         }
         self.commands.recv().await
     }
 
     async fn notice(&mut self, notice: Self::Notice, sender: &mut Sender) -> Flow {
-        let Some(Command::Say(message, key)) = notice else { return Flow::Break(()) };
+        let Some(Command::Send(message, key)) = notice else { return Flow::Break(()) };
         if let Err(error) = sender.send(&message)
             && let Some(waiting) =
                 key.and_then(|key| self.shared.state().pending.get(&key).cloned())

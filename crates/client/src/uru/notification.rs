@@ -1,4 +1,4 @@
-//! What a server says without being asked.
+//! Messages that a server sends unprompted.
 
 use tokio::sync::mpsc;
 use worldwire_uru::frame::Message;
@@ -8,59 +8,59 @@ use worldwire_uru::message::file::server::ServerMessage as File;
 use worldwire_uru::message::game::server::ServerMessage as Game;
 use worldwire_uru::types::{Ipv4, NetError, Uuid};
 
-use super::game::NetBuffer;
+use super::net_buffer::NetBuffer;
 
-/// What a server says without being asked.
+/// A message that a server sends unprompted.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Notification {
-    /// A node was saved, by whomever.
+    /// A client saved a node, possibly this one.
     NodeChanged {
         /// The node.
         node_id: u32,
-        /// Names this change.
+        /// The id of the change.
         revision_id: Uuid,
     },
-    /// A node is gone.
+    /// A node was deleted.
     NodeDeleted {
         /// The node.
         node_id: u32,
     },
-    /// A node was put below another one.
+    /// A node was put below another node.
     NodeAdded {
-        /// The node above.
+        /// The upper node.
         parent_id: u32,
-        /// The node below.
+        /// The lower node.
         child_id: u32,
-        /// Whose reference it is.
+        /// The owner of the reference.
         owner_id: u32,
     },
-    /// A node was taken away from below another one.
+    /// A node was removed from another node.
     NodeRemoved {
-        /// The node above.
+        /// The upper node.
         parent_id: u32,
-        /// The node below.
+        /// The lower node.
         child_id: u32,
     },
-    /// What the server can do.
+    /// The server's capabilities.
     ServerCaps(Caps),
-    /// Where to come back to after a lost connection, and with which token.
+    /// Where and how to reconnect after a lost connection.
     ServerAddr {
-        /// The server to come back to.
+        /// The server to reconnect to.
         address: Ipv4,
-        /// For the connect packet.
+        /// The token for the connect packet.
         token: Uuid,
     },
-    /// There is a new build; file servers say which.
+    /// A new build is available; file servers send its number.
     NewBuild(Option<u32>),
-    /// What happens in the age; a [`Scene`](super::Scene) makes sense of it.
+    /// A message from the age; a [`Scene`](super::Scene) interprets it.
     NetMessage(NetBuffer),
-    /// The server throws the client out; the connection is about to end.
+    /// The server is kicking the client off, and will close the connection.
     KickedOff(NetError),
 }
 
 impl Notification {
-    /// What a message tells, if it is a notification.
+    /// The notification that a message is, if it is one.
     pub(super) fn of(message: &Message<'_>) -> Option<Self> {
         Some(match message {
             Message::AuthServer(Auth::VaultNodeChanged(changed)) => {
@@ -97,23 +97,21 @@ impl Notification {
     }
 }
 
-/// The notifications of a connection, in order. Whoever does not want them drops this; whoever
-/// keeps it must take them: with [`MAX_WAITING`](Self::MAX_WAITING) of them waiting, one more
-/// ends the connection.
+/// A connection's notifications, in order. Drop this if you do not need them. Otherwise read them:
+/// the connection ends when more than [`MAX_WAITING`](Self::MAX_WAITING) are queued.
 #[derive(Debug)]
 pub struct Notifications(pub(super) mpsc::Receiver<Notification>);
 
 impl Notifications {
-    /// How many may wait.
+    /// The maximum number of queued notifications.
     pub const MAX_WAITING: usize = 4096;
 
-    /// Waits for the next one; none when the connection is over. Nothing is lost when the future
-    /// is dropped.
+    /// Waits for the next notification; `None` when the connection has ended. Cancel safe.
     pub async fn next(&mut self) -> Option<Notification> {
         self.0.recv().await
     }
 
-    /// The next one, if there is one already.
+    /// The next notification, if one is queued.
     pub fn try_next(&mut self) -> Option<Notification> {
         self.0.try_recv().ok()
     }

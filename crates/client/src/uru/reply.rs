@@ -1,4 +1,4 @@
-//! Which request a message of the server answers.
+//! Matches messages from the server with requests.
 
 use worldwire_uru::frame::Message;
 use worldwire_uru::message::{auth, file, game, gatekeeper};
@@ -9,7 +9,7 @@ use file::server::ServerMessage as File;
 use game::server::ServerMessage as Game;
 use gatekeeper::server::ServerMessage as Gatekeeper;
 
-/// What a client waits for.
+/// What a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// A reply with this transaction.
@@ -20,13 +20,13 @@ pub(super) enum Key {
     Register,
 }
 
-/// The bit that tells the pings a caller wants to know of from those of the machine, which carry a
-/// clock in milliseconds at the same place.
+/// The bit that distinguishes pings requested by a caller from keep-alive pings, which carry a
+/// clock in milliseconds in the same field.
 pub(super) const OWN_PING: u32 = 1 << 31;
 
 macro_rules! replies {
     ($($service:ident: $($name:ident)*;)*) => {
-        /// The request that a message answers, unless it is a notification.
+        /// The request that a message answers; `None` for notifications.
         pub(super) fn key(message: &Message<'_>) -> Option<Key> {
             Some(match message {
                 Message::AuthServer(Auth::PingReply(pong)) => Key::Ping(pong.trans_id.0),
@@ -52,8 +52,8 @@ macro_rules! replies {
             })
         }
 
-        /// The result that a message carries. Servers confuse the numbers of replies that consist
-        /// of nothing else, and clients match by transaction only.
+        /// The result in a message. Servers confuse the numbers of replies that contain only a
+        /// result, and clients match by transaction alone.
         pub(super) fn result(message: &Message<'_>) -> Option<NetError> {
             match message {
                 $($(replies!(@pattern $service $name reply) => Some(reply.result),)*)*
@@ -81,7 +81,7 @@ replies! {
     Game: JoinAgeReply;
 }
 
-/// Takes the reply of one kind out of a message.
+/// Extracts the reply of one type from a message.
 macro_rules! reply {
     ($request:expr, $message:expr, $service:ident, $part:ident :: $name:ident) => {
         match $message {

@@ -11,91 +11,92 @@ use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{Blob, Change, Rule, Scalar, Sent, State, StateDb};
 use worldwire_uru::types::{ClassIndex, UnifiedTime, Uoid};
 
-use super::game::{PHYSICAL, payload};
+use super::net_buffer::{PHYSICAL, plasma_message};
 use super::{ClientError, Notification, Result};
 
-/// Who and what is in an age, as a client knows it: members, clones, states, and whether it is the
-/// one that answers for what belongs to nobody. [`follow`](Self::follow) keeps it up to date.
+/// A client's copy of what is in an age: members, clones and states, and whether this client is the
+/// group owner. [`apply`](Self::apply) keeps it up to date.
 #[derive(Debug)]
 pub struct Scene {
     player: u32,
     descriptors: Arc<Descriptors>,
     members: BTreeMap<u32, String>,
-    /// By clone id and player, in no order that matters.
+    /// By clone id and player, unordered.
     clones: Vec<Uoid<'static>>,
     states: StateDb,
     is_owner: bool,
     inflater: Inflater,
 }
 
-/// What a player sees happen.
+/// Something that a player sees happen.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Seen {
-    /// A player is here.
-    Came {
+pub enum SceneEvent {
+    /// A player is in the age.
+    Joined {
         /// The player's number.
         player: u32,
         /// The player's name.
         name: String,
     },
-    /// A player is gone.
-    Went {
+    /// A player has left.
+    Left {
         /// The player's number.
         player: u32,
         /// The player's name.
         name: String,
     },
-    /// Somebody says something.
+    /// A player said something.
     Chat {
-        /// Who it is, as the server knows.
+        /// The speaker, as the server knows it.
         player: u32,
-        /// The name that the speaker's client gives.
+        /// The name that the speaker's client sent.
         name: String,
-        /// What is said.
+        /// The text.
         text: String,
     },
-    /// An avatar or a thing appears, or, not `loaded`, vanishes.
+    /// A clone (an avatar or another object) appeared, or vanished if not `loaded`.
     Clone {
-        /// The thing.
+        /// The clone.
         object: Uoid<'static>,
-        /// Whether it is the avatar of a player.
+        /// Whether it is a player's avatar.
         is_avatar: bool,
-        /// Whether it is there now.
+        /// Whether it exists now.
         loaded: bool,
     },
-    /// The avatar of a player moves.
+    /// A player's avatar moved.
     Moved {
         /// The player.
         player: u32,
-        /// Where the avatar is; none if only its keys were told.
+        /// The avatar's position; `None` if only its movement keys are known.
         position: Option<[f32; 3]>,
     },
-    /// The state of an object is another one.
+    /// An object's state changed.
     State {
         /// The object.
         object: Uoid<'static>,
         /// The descriptor.
         descriptor: String,
-        /// Who changed it; nobody if it was so before this player came, or the server did.
+        /// The player who changed it; `None` for the server, or if the state is older than this
+        /// player's arrival.
         player: Option<u32>,
-        /// What is different; none if the descriptor is not known.
+        /// The changes; `None` if the descriptor is unknown.
         changes: Option<Vec<Change>>,
     },
-    /// The answer to a request for a lock.
+    /// The answer to a lock request.
     Lock {
         /// The object.
         object: Uoid<'static>,
         /// Whether this player has the lock.
         granted: bool,
     },
-    /// Whether this client answers for what belongs to nobody.
+    /// Whether this client is now the group owner, which answers for objects without an owner.
     Owner(bool),
-    /// Everything that was there before this player has been told.
-    AllThere,
-    /// Another message.
+    /// The server has sent the state from before this player's arrival.
+    StateComplete,
+    /// Any other message.
     Other {
-        /// Who sent it; nobody for the server.
+        /// The sender; `None` for the server.
         player: Option<u32>,
         /// Its class.
         class: ClassIndex,
@@ -105,8 +106,8 @@ pub enum Seen {
 }
 
 impl Scene {
-    /// What a player knows who has just joined. States are read by descriptors that the shard hands
-    /// out as secure files.
+    /// The scene of a player who has just joined. The descriptors decode states; shards offer them
+    /// as secure files.
     #[must_use]
     pub fn new(player: u32, descriptors: Arc<Descriptors>) -> Self {
         Self {
@@ -120,34 +121,34 @@ impl Scene {
         }
     }
 
-    /// The other players who are here, with their names.
+    /// The other players in the age, with their names.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (u32, &str)> {
         self.members.iter().map(|(player, name)| (*player, name.as_str()))
     }
 
-    /// Avatars and things of others.
+    /// The clones of other players.
     #[must_use]
     pub fn clones(&self) -> &[Uoid<'static>] {
         &self.clones
     }
 
-    /// The states of all objects, the age's own included.
+    /// The states of all objects, including the age's own.
     #[must_use]
     pub fn states(&self) -> &StateDb {
         &self.states
     }
 
-    /// Whether this client answers for what belongs to nobody.
+    /// Whether this client is the group owner.
     #[must_use]
     pub fn is_owner(&self) -> bool {
         self.is_owner
     }
 
-    /// Takes in what the server said, and says what this player sees of it.
+    /// Updates the scene from a notification, and returns what the player sees.
     ///
     /// # Errors
-    /// Malformed, for a net message that cannot be read.
-    pub fn follow(&mut self, notification: &Notification) -> Result<Vec<Seen>> {
+    /// Malformed when a net message is unreadable.
+    pub fn apply(&mut self, notification: &Notification) -> Result<Vec<SceneEvent>> {
         let Notification::NetMessage(buffer) = notification else { return Ok(Vec::new()) };
         let malformed = |error: Error| ClientError::Malformed {
             request: "PropagateBuffer",
@@ -161,7 +162,7 @@ impl Scene {
         &mut self,
         class: ClassIndex,
         message: &NetMessage<'_>,
-    ) -> worldwire_core::Result<Vec<Seen>> {
+    ) -> worldwire_core::Result<Vec<SceneEvent>> {
         let player = message.header().and_then(|header| header.player_id);
         Ok(match message {
             NetMessage::MembersList(list) => {
@@ -175,10 +176,10 @@ impl Scene {
                     .collect();
                 let before = core::mem::replace(&mut self.members, now);
                 let came = self.members.iter().filter(|(player, _)| !before.contains_key(player));
-                let mut seen: Vec<Seen> =
-                    came.map(|(player, name)| came_or_went(*player, name, true)).collect();
+                let mut seen: Vec<SceneEvent> =
+                    came.map(|(player, name)| joined_or_left(*player, name, true)).collect();
                 let went = before.iter().filter(|(player, _)| !self.members.contains_key(player));
-                seen.extend(went.map(|(player, name)| came_or_went(*player, name, false)));
+                seen.extend(went.map(|(player, name)| joined_or_left(*player, name, false)));
                 seen
             }
             NetMessage::MemberUpdate(update) => {
@@ -187,7 +188,7 @@ impl Scene {
                 let name = client.player_name.as_ref();
                 let name = name.map(|name| name.to_text().into_owned()).unwrap_or_default();
                 let came = update.was_added.is_true();
-                let seen = came_or_went(player, &name, came);
+                let seen = joined_or_left(player, &name, came);
                 match came {
                     true => drop(self.members.insert(player, name)),
                     false => drop(self.members.remove(&player)),
@@ -196,9 +197,9 @@ impl Scene {
             }
             NetMessage::GroupOwner(owner) => {
                 self.is_owner = owner.groups.first().is_some_and(|group| group.owned.is_true());
-                vec![Seen::Owner(self.is_owner)]
+                vec![SceneEvent::Owner(self.is_owner)]
             }
-            NetMessage::InitialAgeStateSent(_) => vec![Seen::AllThere],
+            NetMessage::InitialAgeStateSent(_) => vec![SceneEvent::StateComplete],
             NetMessage::LoadClone(load) => {
                 let object = load.uoid.clone().into_owned();
                 let (is_avatar, loaded) = (load.is_player.is_true(), load.is_loading.is_true());
@@ -211,7 +212,7 @@ impl Scene {
                         self.states.remove(&object);
                     }
                 }
-                vec![Seen::Clone { object, is_avatar, loaded }]
+                vec![SceneEvent::Clone { object, is_avatar, loaded }]
             }
             NetMessage::SdlState(state) => vec![self.state(state, None)?],
             NetMessage::SdlStateBCast(broadcast) => vec![self.state(&broadcast.state, player)?],
@@ -219,11 +220,15 @@ impl Scene {
             NetMessage::GameMessageDirected(directed) => {
                 vec![self.game(class, player, &directed.game.stream)?]
             }
-            _ => vec![Seen::Other { player, class, payload: None }],
+            _ => vec![SceneEvent::Other { player, class, payload: None }],
         })
     }
 
-    fn state(&mut self, state: &SdlState<'_>, player: Option<u32>) -> worldwire_core::Result<Seen> {
+    fn state(
+        &mut self,
+        state: &SdlState<'_>,
+        player: Option<u32>,
+    ) -> worldwire_core::Result<SceneEvent> {
         let object = state.object.clone().into_owned();
         let bytes = state.stream.payload(&mut self.inflater, &LIMITS)?;
         let mut reader = Reader::within(bytes, &LIMITS);
@@ -235,7 +240,7 @@ impl Scene {
                     return Err(error.closed());
                 };
                 let descriptor = head.name.to_text();
-                return Ok(Seen::State { object, descriptor, player, changes: None });
+                return Ok(SceneEvent::State { object, descriptor, player, changes: None });
             }
         };
         let descriptor = blob.descriptor.name().to_owned();
@@ -251,17 +256,17 @@ impl Scene {
         let applied = self.states.apply(&object, &blob, sent, Rule::CLIENT, &never);
         let Ok(stored) = applied else {
             // An older version, or more states than there is room for.
-            return Ok(Seen::State { object, descriptor, player, changes: None });
+            return Ok(SceneEvent::State { object, descriptor, player, changes: None });
         };
         if is_position && let Some(ids) = object.clone {
             let position = match stored.state.scalar("position") {
                 Some(Scalar::Triple(position)) => Some(position),
                 _ => None,
             };
-            return Ok(Seen::Moved { player: ids.player_id, position });
+            return Ok(SceneEvent::Moved { player: ids.player_id, position });
         }
         let changes = Some(before.diff(&stored.state));
-        Ok(Seen::State { object, descriptor, player, changes })
+        Ok(SceneEvent::State { object, descriptor, player, changes })
     }
 
     fn game(
@@ -269,21 +274,21 @@ impl Scene {
         class: ClassIndex,
         player: Option<u32>,
         stream: &Stream<'_, GamePayload>,
-    ) -> worldwire_core::Result<Seen> {
+    ) -> worldwire_core::Result<SceneEvent> {
         let bytes = stream.payload(&mut self.inflater, &LIMITS)?;
-        let other = Seen::Other { player, class, payload: stream.class() };
-        Ok(match (payload(bytes), player) {
+        let other = SceneEvent::Other { player, class, payload: stream.class() };
+        Ok(match (plasma_message(bytes), player) {
             (Ok(PlasmaMessage::KiMsg(chat)), Some(player)) if chat.command.0 == 0 => {
                 let (name, text) = (chat.user.to_text(), chat.text.to_text());
-                Seen::Chat { player, name, text }
+                SceneEvent::Chat { player, name, text }
             }
             (Ok(PlasmaMessage::AvatarInputStateMsg(_)), Some(player)) => {
-                Seen::Moved { player, position: None }
+                SceneEvent::Moved { player, position: None }
             }
             (Ok(PlasmaMessage::ServerReplyMsg(reply)), _) => {
                 let receiver = reply.message.receivers.iter().find_map(|key| key.0.clone());
                 let Some(object) = receiver.map(Uoid::into_owned) else { return Ok(other) };
-                Seen::Lock { object, granted: reply.reply_type == ReplyType::Affirm }
+                SceneEvent::Lock { object, granted: reply.reply_type == ReplyType::Affirm }
             }
             _ => other,
         })
@@ -292,7 +297,7 @@ impl Scene {
 
 static LIMITS: Limits = Limits::DEFAULT;
 
-fn came_or_went(player: u32, name: &str, came: bool) -> Seen {
+fn joined_or_left(player: u32, name: &str, came: bool) -> SceneEvent {
     let name = name.to_owned();
-    if came { Seen::Came { player, name } } else { Seen::Went { player, name } }
+    if came { SceneEvent::Joined { player, name } } else { SceneEvent::Left { player, name } }
 }

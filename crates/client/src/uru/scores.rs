@@ -1,4 +1,4 @@
-//! Scores.
+//! Requests for scores.
 
 use worldwire_core::Field as _;
 use worldwire_uru::message::auth::client::{
@@ -11,7 +11,7 @@ use super::auth::owned;
 use super::reply::reply;
 use super::{Auth, ClientError, Result};
 
-/// Reads the records of a reply.
+/// Decodes the records in a reply.
 fn records(
     request: &'static str,
     scores: worldwire_core::Result<Scores<'_>>,
@@ -21,11 +21,11 @@ fn records(
 }
 
 impl Auth {
-    /// Makes a score: type 0 is fixed, 1 accumulative, 2 accumulative with negatives. Returns its
-    /// number.
+    /// Creates a score and returns its number. Type 0 is fixed, 1 accumulative, 2 accumulative with
+    /// negative values.
     ///
     /// # Errors
-    /// A refusal: `ScoreAlreadyExists`, `ScoreWrongType`.
+    /// Refusals include `ScoreAlreadyExists` and `ScoreWrongType`.
     pub async fn create_score(
         &self,
         owner_id: u32,
@@ -40,10 +40,10 @@ impl Auth {
         Ok(reply!(request, reply, AuthServer, auth::ScoreCreateReply)?.score_id)
     }
 
-    /// The scores of this name that an owner has: one or none.
+    /// Fetches an owner's scores of this name: one or none.
     ///
     /// # Errors
-    /// A refusal, or records that cannot be read.
+    /// Refusals, and malformed records.
     pub async fn scores(&self, owner_id: u32, name: &str) -> Result<Vec<Score<'static>>> {
         let request =
             |trans_id| owned(ScoreGetScores { trans_id, owner_id, game_name: name.into() });
@@ -52,10 +52,11 @@ impl Auth {
         records(request, reply.scores.decode())
     }
 
-    /// The best scores of this name (H'uru servers), at most so many; owner 0 is everybody.
+    /// Fetches the highest scores of this name, at most `max_scores`, of one owner, or of all for
+    /// owner 0. H'uru servers only.
     ///
     /// # Errors
-    /// A refusal, or records that cannot be read.
+    /// Refusals, and malformed records.
     pub async fn high_scores(
         &self,
         owner_id: u32,
@@ -73,15 +74,15 @@ impl Auth {
     /// Adds points to a score that is not fixed.
     ///
     /// # Errors
-    /// A refusal: `ScoreNoDataFound`, `ScoreWrongType`.
+    /// Refusals include `ScoreNoDataFound` and `ScoreWrongType`.
     pub async fn add_points(&self, score_id: u32, points: i32) -> Result<()> {
         self.done(|trans_id| ScoreAddPoints { trans_id, score_id, points }).await
     }
 
-    /// Moves points from one score to another.
+    /// Transfers points from one score to another.
     ///
     /// # Errors
-    /// A refusal: `ScoreNoDataFound`, `ScoreWrongType`, `ScoreNotEnoughPoints`.
+    /// Refusals include `ScoreNoDataFound`, `ScoreWrongType` and `ScoreNotEnoughPoints`.
     pub async fn transfer_points(&self, from: u32, to: u32, points: i32) -> Result<()> {
         self.done(|trans_id| ScoreTransferPoints {
             trans_id,
@@ -95,7 +96,7 @@ impl Auth {
     /// Sets a fixed score.
     ///
     /// # Errors
-    /// A refusal: `ScoreNoDataFound`, `ScoreWrongType`.
+    /// Refusals include `ScoreNoDataFound` and `ScoreWrongType`.
     pub async fn set_points(&self, score_id: u32, points: i32) -> Result<()> {
         self.done(|trans_id| ScoreSetPoints { trans_id, score_id, points }).await
     }

@@ -1,4 +1,4 @@
-//! Secure files: scripts and state descriptions that a client gets after the login.
+//! Secure files: scripts and state descriptors that a client downloads after login.
 
 use worldwire_uru::file::manifest::FileList;
 use worldwire_uru::message::auth::client::{
@@ -9,12 +9,12 @@ use super::auth::owned;
 use super::reply::reply;
 use super::{Auth, ClientError, Result};
 
-/// A file that may be downloaded.
+/// A file that can be downloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecureEntry {
-    /// The name with its directory: `SDL\x.sdl`.
+    /// The name, including its directory: `SDL\x.sdl`.
     pub name: String,
-    /// How many bytes are sent. Some servers state those of the file before it was encrypted.
+    /// The number of bytes sent. Some servers state the size before encryption.
     pub size: u32,
 }
 
@@ -22,7 +22,7 @@ impl Auth {
     /// Lists the files of a directory: `Python` and `pak`, or `SDL` and `sdl`.
     ///
     /// # Errors
-    /// A refusal: `FileNotFound`. Malformed, when the list cannot be read.
+    /// Refusals include `FileNotFound`. Malformed when the list is unreadable.
     pub async fn secure_files(&self, directory: &str, extension: &str) -> Result<Vec<SecureEntry>> {
         let request = |trans_id| {
             owned(FileListRequest {
@@ -43,14 +43,15 @@ impl Auth {
         Ok(files.0.into_iter().map(entry).collect())
     }
 
-    /// Downloads a secure file of at most so many bytes, as it is sent: usually encrypted, see
+    /// Downloads a secure file of at most `most` bytes, as sent: usually encrypted, see
     /// [`worldwire_uru::file::secure`].
     ///
     /// The protocol cannot cancel a download. After an error, or when the future is dropped, the
-    /// server may wait for acknowledgements and send no other file on this connection.
+    /// server may keep waiting for acknowledgements and send no other file on this connection.
     ///
     /// # Errors
-    /// A refusal: `FileNotFound`. A chunk at another place than where the last one ended.
+    /// Refusals include `FileNotFound`. Malformed when a chunk does not start where the previous
+    /// one ended.
     pub async fn secure_file(&self, name: &str, most: u32) -> Result<Vec<u8>> {
         let request = |trans_id| owned(FileDownloadRequest { trans_id, filename: name.into() });
         let wrong = |wanted: String, found: String| ClientError::Download {
@@ -78,7 +79,7 @@ impl Auth {
             }
             bytes.extend_from_slice(&chunk.chunk);
             let ack = FileDownloadChunkAck { trans_id: chunk.trans_id };
-            self.link().say(ClientMessage::from(ack)).await?;
+            self.link().send(ClientMessage::from(ack)).await?;
             if bytes.len() == total as usize {
                 return Ok(bytes);
             }

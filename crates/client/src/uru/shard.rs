@@ -1,4 +1,4 @@
-//! Where a shard is, and what a client says of itself.
+//! A shard's address, and what a client sends about itself.
 
 use core::time::Duration;
 
@@ -9,56 +9,56 @@ use worldwire_uru::file::keys::{KeyFileErrors, KeyRing};
 use worldwire_uru::frame::Service;
 use worldwire_uru::types::Uuid;
 
-/// The port that shards use unless told otherwise.
+/// The default port of a shard.
 const PORT: u16 = 14617;
 
-/// A shard as its clients know it.
+/// A shard, as its clients know it.
 #[derive(Clone, Debug)]
 pub struct Shard {
     /// The gatekeeper's host, with an optional `:port`.
     pub gatekeeper: Option<String>,
-    /// The auth server's host, with an optional `:port`. Without one the gatekeeper is asked.
+    /// The auth server's host, with an optional `:port`. If unset, the gatekeeper is asked.
     pub auth: Option<String>,
-    /// The file server's host, with an optional `:port`. Without one the gatekeeper is asked.
+    /// The file server's host, with an optional `:port`. If unset, the gatekeeper is asked.
     pub file: Option<String>,
-    /// The port of all services that do not name another one. Default 14617.
+    /// The port of services without one of their own. Default 14617.
     pub port: u16,
-    /// The public keys. A service without a key is spoken to without encryption.
+    /// The public keys. Connections to a service without a key are not encrypted.
     pub keys: KeyRing,
     /// The client's build. Default 918.
     pub build: u32,
-    /// For whom the client was built. Default live.
+    /// The client's build type. Default live.
     pub build_type: BuildType,
     /// The client's branch. Default 1.
     pub branch: u32,
-    /// The product. Default the one of all known shards.
+    /// The product. Default: that of all known shards.
     pub product: Uuid,
-    /// How long the server may take to answer anything. Default 60 s.
+    /// How long the server may take to answer a request. Default 60 s.
     pub patience: Duration,
 }
 
-/// Why a `server.ini` cannot be read.
+/// Why a `server.ini` is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardParseError {
-    /// The keys.
+    /// An invalid key.
     #[error("{0}")]
     Keys(#[from] KeyFileErrors),
-    /// The port.
+    /// An invalid port.
     #[error("line {line}: Server.Port: wanted a port from 1 to 65535, found {found}")]
     Port {
         /// Its line, from 1.
         line: usize,
-        /// What stands there.
+        /// The invalid value.
         found: String,
     },
-    /// No host at all.
-    #[error("wanted Server.Gate.Host or Server.Auth.Host, found neither")]
+    /// Neither a gatekeeper nor an auth server.
+    #[error("set Server.Gate.Host or Server.Auth.Host")]
     NoHost,
 }
 
 impl Shard {
-    /// A shard at one host, without keys.
+    /// A shard whose services share one host, without keys.
     #[must_use]
     pub fn new(host: &str) -> Self {
         let host = Some(host.to_owned());
@@ -76,11 +76,8 @@ impl Shard {
         }
     }
 
-    /// Reads the lines of a `server.ini`: `Server.Port`, `Server.Gate.Host` and so on, and keys.
-    /// Other lines are ignored.
-    ///
-    /// # Errors
-    /// As [`ShardParseError`] says.
+    /// Parses a `server.ini`: `Server.Port`, `Server.Gate.Host` and so on, and keys. Ignores other
+    /// lines.
     pub fn parse(text: &str) -> Result<Self, ShardParseError> {
         let mut shard = Self::new("");
         (shard.gatekeeper, shard.auth, shard.file) = (None, None, None);
@@ -108,8 +105,8 @@ impl Shard {
         Ok(shard)
     }
 
-    /// Where a service is, if this is known without asking the gatekeeper. The game server's place
-    /// is in the reply to an age request.
+    /// A service's address, if it is known without asking the gatekeeper. The reply to an age
+    /// request names the game server.
     #[must_use]
     pub fn host(&self, service: Service) -> Option<(&str, u16)> {
         let host = match service {
@@ -118,14 +115,14 @@ impl Shard {
             Service::File => self.file.as_deref(),
             Service::Game => None,
         };
-        host.map(|host| self.place(host))
+        host.map(|host| self.host_and_port(host))
     }
 
-    /// A host with an optional `:port`, as gatekeepers name them.
+    /// Splits a host from its optional `:port`, as gatekeepers send it.
     #[must_use]
-    pub fn place<'h>(&self, host: &'h str) -> (&'h str, u16) {
+    pub fn host_and_port<'h>(&self, host: &'h str) -> (&'h str, u16) {
         if let Some((name, port)) = host.rsplit_once(':')
-            // Two colons are an IPv6 address.
+            // Two colons mean an IPv6 address.
             && !name.contains(':')
             && let Ok(port) = port.parse()
         {
@@ -134,7 +131,7 @@ impl Shard {
         (host, self.port)
     }
 
-    /// Whether a connection to a service is encrypted.
+    /// Whether connections to a service are encrypted.
     #[must_use]
     pub fn encrypts(&self, service: Service) -> bool {
         kind(service).is_some_and(|kind| self.keys.public(kind).is_some())
@@ -170,14 +167,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_ini_says_where_everything_is() {
+    fn a_server_ini_names_the_services() {
         let text = "Server.Port 9\nServer.Status \"http://x/\"\n\
                     server.gate.host = \"gate.example:7\"\nServer.File.Host \"\"\n";
         let shard = Shard::parse(text).unwrap();
         assert_eq!(shard.host(Service::Gatekeeper), Some(("gate.example", 7)));
         assert_eq!(shard.host(Service::Auth), None);
         assert_eq!(shard.host(Service::File), None);
-        assert_eq!(shard.place("::1"), ("::1", 9));
+        assert_eq!(shard.host_and_port("::1"), ("::1", 9));
         assert!(!shard.encrypts(Service::Auth));
 
         let error = |text| Shard::parse(text).unwrap_err().to_string();
@@ -185,15 +182,12 @@ mod tests {
             error("\nServer.Port 0"),
             "line 2: Server.Port: wanted a port from 1 to 65535, found 0"
         );
-        assert_eq!(
-            error("Server.Port 1"),
-            "wanted Server.Gate.Host or Server.Auth.Host, found neither"
-        );
+        assert_eq!(error("Server.Port 1"), "set Server.Gate.Host or Server.Auth.Host");
         assert!(error("Server.Auth.Host x\nServer.Auth.N \"12\"\n").contains("Server.Auth.N"));
     }
 
     #[test]
-    fn the_connect_packet_says_which_client_it_is() {
+    fn the_connect_packet_identifies_the_client() {
         let mut shard = Shard::new("localhost");
         (shard.build, shard.branch, shard.product) = (7, 2, Uuid([3; 16]));
         let config = shard.client_config(Service::Auth);

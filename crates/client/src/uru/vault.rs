@@ -1,4 +1,4 @@
-//! Requests on the vault and on ages.
+//! Requests to the vault and for ages.
 
 use std::net::Ipv4Addr;
 
@@ -17,29 +17,29 @@ use super::link::Transaction;
 use super::reply::reply;
 use super::{Auth, ClientError, Result};
 
-/// An age that is about to exist, for [`Auth::init_age`].
+/// The parameters of [`Auth::init_age`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewAge<'a> {
-    /// The instance; zero lets the server choose one.
+    /// The instance; zero lets the server choose.
     pub instance: Uuid,
-    /// The instance it belongs to; zero is none.
+    /// The parent instance; zero for none.
     pub parent: Uuid,
-    /// The age's name in files.
+    /// The age's file name.
     pub filename: &'a str,
     /// The instance's name.
     pub instance_name: &'a str,
-    /// The name its owner gives it.
+    /// The name that its owner gave it.
     pub user_name: &'a str,
-    /// Its description.
+    /// The description.
     pub description: &'a str,
-    /// Its number among its like; negative lets the server choose.
+    /// The sequence number among instances of the age; negative lets the server choose.
     pub sequence_number: i32,
-    /// Its language; clients send -1.
+    /// The language; clients send -1.
     pub language: i32,
 }
 
 impl<'a> NewAge<'a> {
-    /// An instance of an age, with nothing else said.
+    /// An instance of an age, with defaults for everything else.
     #[must_use]
     pub fn new(filename: &'a str, instance: Uuid) -> Self {
         Self {
@@ -58,21 +58,21 @@ impl<'a> NewAge<'a> {
 /// Where an age is hosted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Age {
-    /// The host of the age on the game server; a join names it.
+    /// The number of the age's host on the game server, for joining.
     pub mcp_id: u32,
     /// The instance.
     pub instance: Uuid,
     /// The Age node; 0 for an age without a vault.
     pub node_id: u32,
-    /// The game server; the port is the one of the shard.
+    /// The game server's address. Its port is the shard's.
     pub game_server: Ipv4Addr,
 }
 
 impl Auth {
-    /// Makes a node that is nowhere yet. Returns its number.
+    /// Creates an unconnected node and returns its number.
     ///
     /// # Errors
-    /// A refusal: `BadServerData`, `InvalidParameter`.
+    /// Refusals include `BadServerData` and `InvalidParameter`.
     pub async fn create_node(&self, node: &VaultNode<'static>) -> Result<u32> {
         let node = encoded("VaultNodeCreate", node)?;
         let request = |trans_id| ClientMessage::from(VaultNodeCreate { trans_id, node });
@@ -83,23 +83,23 @@ impl Auth {
     /// Fetches a node.
     ///
     /// # Errors
-    /// A refusal: `VaultNodeNotFound`. Malformed, when the node cannot be read.
+    /// Refusals include `VaultNodeNotFound`. Malformed when the node is unreadable.
     pub async fn fetch_node(&self, node_id: u32) -> Result<VaultNode<'static>> {
         fetched(self.begin_fetch(node_id).await?).await
     }
 
-    /// Sends the request for a node; [`fetched`] takes its reply.
+    /// Sends the request for a node; [`fetched`] waits for the reply.
     pub(super) async fn begin_fetch(&self, node_id: u32) -> Result<Transaction> {
         self.link()
             .begin(|trans_id| ClientMessage::from(VaultNodeFetch { trans_id, node_id }))
             .await
     }
 
-    /// Saves the fields of a node that are set; others stay as they are. The revision comes back
-    /// in the notification, to this client, too.
+    /// Saves the fields that are set; the others keep their values. All interested clients,
+    /// including this one, are notified with the revision.
     ///
     /// # Errors
-    /// A refusal: `VaultNodeNotFound`, `VaultNodeAccessViolation`.
+    /// Refusals include `VaultNodeNotFound` and `VaultNodeAccessViolation`.
     pub async fn save_node(
         &self,
         node_id: u32,
@@ -110,36 +110,36 @@ impl Auth {
         self.done(|trans_id| VaultNodeSave { trans_id, node_id, revision_id, node }).await
     }
 
-    /// Puts a node below another one.
+    /// Puts a node below another node.
     ///
     /// # Errors
-    /// A refusal: `VaultNodeNotFound`, `VaultNodeAccessViolation`, `CircularReference`.
+    /// Refusals include `VaultNodeNotFound`, `VaultNodeAccessViolation` and `CircularReference`.
     pub async fn add_node(&self, parent_id: u32, child_id: u32, owner_id: u32) -> Result<()> {
         self.done(|trans_id| VaultNodeAdd { trans_id, parent_id, child_id, owner_id }).await
     }
 
-    /// Takes a node away from below another one.
+    /// Removes a node from below another node.
     ///
     /// # Errors
-    /// A refusal: `VaultNodeNotFound`, `VaultNodeAccessViolation`.
+    /// Refusals include `VaultNodeNotFound` and `VaultNodeAccessViolation`.
     pub async fn remove_node(&self, parent_id: u32, child_id: u32) -> Result<()> {
         self.done(|trans_id| VaultNodeRemove { trans_id, parent_id, child_id }).await
     }
 
-    /// Every reference that can be reached from a node.
+    /// Fetches all references reachable from a node.
     ///
     /// # Errors
-    /// A refusal: `VaultNodeNotFound`.
+    /// Refusals include `VaultNodeNotFound`.
     pub async fn fetch_refs(&self, node_id: u32) -> Result<Vec<NodeRef>> {
         let request = |trans_id| ClientMessage::from(VaultFetchNodeRefs { trans_id, node_id });
         let (request, reply) = self.link().granted(request).await?;
         Ok(reply!(request, reply, AuthServer, auth::VaultNodeRefsFetched)?.refs.0)
     }
 
-    /// The nodes whose fields are those of the template, as far as it has any.
+    /// Finds the nodes that match all fields set in the template.
     ///
     /// # Errors
-    /// A refusal: `InvalidParameter` for an empty template.
+    /// Refusals include `InvalidParameter`, for an empty template.
     pub async fn find_nodes(&self, template: &VaultNode<'static>) -> Result<Vec<u32>> {
         let node = encoded("VaultNodeFind", template)?;
         let request = |trans_id| ClientMessage::from(VaultNodeFind { trans_id, node });
@@ -147,18 +147,15 @@ impl Auth {
         Ok(reply!(request, reply, AuthServer, auth::VaultNodeFindReply)?.node_ids.0)
     }
 
-    /// Puts a node into a player's inbox. There is no reply.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Puts a node into a player's inbox. The server does not reply.
     pub async fn send_node(&self, node_id: u32, receiver_id: u32) -> Result<()> {
-        self.link().say(ClientMessage::from(VaultSendNode { node_id, receiver_id })).await
+        self.link().send(ClientMessage::from(VaultSendNode { node_id, receiver_id })).await
     }
 
-    /// Finds or makes the nodes of an age instance: the Age node and its AgeInfo node.
+    /// Finds or creates the Age and AgeInfo nodes of an age instance.
     ///
     /// # Errors
-    /// A refusal: `InvalidParameter` without a filename.
+    /// Refusals include `InvalidParameter`, for an empty file name.
     pub async fn init_age(&self, age: &NewAge<'_>) -> Result<(u32, u32)> {
         let request = |trans_id| {
             owned(VaultInitAgeRequest {
@@ -178,11 +175,11 @@ impl Auth {
         Ok((reply.age_node_id, reply.age_info_node_id))
     }
 
-    /// Asks for the game server of an age instance. As with every client, `VaultNodeNotFound`
-    /// counts as success.
+    /// Asks for the game server of an age instance. Treats `VaultNodeNotFound` as success, as all
+    /// clients do.
     ///
     /// # Errors
-    /// A refusal: `AgeNotFound`.
+    /// Refusals include `AgeNotFound`.
     pub async fn age(&self, filename: &str, instance: Uuid) -> Result<Age> {
         let request = |trans_id| {
             owned(AgeRequest { trans_id, age_name: filename.into(), age_instance_id: instance })
@@ -199,10 +196,7 @@ impl Auth {
         })
     }
 
-    /// The public instances of an age.
-    ///
-    /// # Errors
-    /// A refusal, or no answer.
+    /// Lists the public instances of an age.
     pub async fn public_ages(&self, filename: &str) -> Result<Vec<NetAgeInfo<'static>>> {
         let request =
             |trans_id| owned(GetPublicAgeList { trans_id, age_filename: filename.into() });
@@ -210,17 +204,15 @@ impl Auth {
         Ok(reply!(request, reply, AuthServer, auth::PublicAgeList)?.ages.0)
     }
 
-    /// Makes an age public or not, by its AgeInfo node. There is no reply but the notification.
-    ///
-    /// # Errors
-    /// When the connection is over.
+    /// Makes an age public or private, by its AgeInfo node. The server sends a notification, but no
+    /// reply.
     pub async fn set_age_public(&self, age_info_id: u32, public: bool) -> Result<()> {
         let public_ = u8::from(public);
-        self.link().say(ClientMessage::from(SetAgePublic { age_info_id, public_ })).await
+        self.link().send(ClientMessage::from(SetAgePublic { age_info_id, public_ })).await
     }
 }
 
-/// Takes the reply to [`Auth::begin_fetch`].
+/// Waits for the reply to [`Auth::begin_fetch`].
 pub(super) async fn fetched(mut transaction: Transaction) -> Result<VaultNode<'static>> {
     let request = transaction.request();
     let reply = transaction.granted().await?;

@@ -1,13 +1,13 @@
-//! What only a shard can show: its ages end, and start again.
+//! Tests that need a shard: its ages end and start again.
 
 use std::time::Duration;
 
 use crate::merging::asked;
 use crate::world::{A, B, World, object, state};
 
-/// Both what is to be kept and what is not are there for as long as the age lingers; then the one is.
+/// While the empty age lingers it keeps all states; afterwards only the persistent one.
 #[test]
-fn d_26_and_d_32_an_empty_age_lingers_and_then_keeps_what_is_to_be_kept() {
+fn d_26_and_d_32_an_empty_age_lingers_and_then_keeps_persistent_state() {
     let mut world = World::new();
     world.join(A);
     world.send(A, state(A, object(1, "Lever"), world.lever(1)));

@@ -1,5 +1,5 @@
-//! An age of a shard, over sockets, in the same scenes as one in virtual time: the tests are those of
-//! `worldwire-uru`, with clients of a real shard in the place of scripted ones.
+//! Runs the age tests of `worldwire-uru` over sockets: the same scenes, with clients of a real
+//! shard instead of scripted ones.
 //!
 //! | decisions | test |
 //! | --- | --- |
@@ -10,9 +10,10 @@
 //! | 26, 32, 39 | `lasting` |
 //! | 29, 33, 34, 35 | `ages` and `siege` of `worldwire-server` |
 //!
-//! Of two of them a part cannot be seen over sockets. That a member who was silent for two minutes
-//! does not become the owner (19): a shard closes connections that are silent for 45 seconds. That
-//! payloads of unknown classes stay where all have to be known (6): shards have no option for it.
+//! Parts of two decisions are not visible over sockets. Decision 19, that a member who was silent
+//! for two minutes does not become the owner: a shard closes connections that are silent for 45
+//! seconds. Decision 6, that payloads of unknown classes are dropped if all classes must be known:
+//! shards have no such option.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -22,7 +23,7 @@ mod decisions;
 mod lasting;
 #[path = "../../../uru/tests/age/merging.rs"]
 mod merging;
-#[allow(dead_code, reason = "others send them, too")]
+#[allow(dead_code, reason = "shared with other tests")]
 #[path = "../../../uru/tests/age/messages.rs"]
 mod messages;
 #[path = "../../../uru/tests/age/scenarios.rs"]

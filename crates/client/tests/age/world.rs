@@ -27,14 +27,14 @@ use worldwire_uru::types::{ClassIndex, NetError, UnifiedTime, Uuid};
 pub(crate) use crate::messages::*;
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Before something is tried again.
+/// The pause before a retry.
 const SHORT: Duration = Duration::from_millis(5);
 const PASSWORD: &str = "linking book";
 const PLAYERS: [u32; 5] = [A, B, C, D, P];
-/// An advance of time after which connections are still alive.
+/// A step of time that keeps connections alive.
 const HOP: Duration = Duration::from_secs(10);
 
-/// What a player gets.
+/// A message that a player received.
 #[derive(Debug)]
 pub(crate) struct Got(NetBuffer);
 
@@ -65,7 +65,7 @@ pub(crate) struct World {
     config: Config,
     name: String,
     runtime: Runtime,
-    /// It starts when the first player joins.
+    /// Started when the first player joins.
     running: Option<Running>,
     visitors: BTreeMap<u32, Visitor>,
     inboxes: BTreeMap<u32, Vec<Got>>,
@@ -84,7 +84,7 @@ fn local(config: &mut ShardConfig) {
     config.public_address = "127.0.0.1".to_owned();
 }
 
-/// The lines of a vault in which the players have the numbers that tests name.
+/// The export of a vault whose players have the numbers that the tests use.
 fn dump() -> &'static [String] {
     static LINES: OnceLock<Vec<String>> = OnceLock::new();
     LINES.get_or_init(|| {
@@ -121,7 +121,7 @@ async fn lines(vault: &Vault) -> Vec<String> {
     vault.export().await.unwrap().lines().collect()
 }
 
-/// Puts a vault in the place of the one that is there, once nobody is logged in any more.
+/// Replaces the vault, once nobody is logged in.
 async fn import(vault: &Vault, lines: &[String]) {
     let imported = async {
         loop {
@@ -155,7 +155,7 @@ impl Running {
         });
         let server = server.await.unwrap();
         let vault = server.vault().clone();
-        // Who is an administrator is a matter of the account.
+        // Administrators are marked on the account.
         let lines: Vec<String> = dump
             .iter()
             .map(|line| {
@@ -188,7 +188,7 @@ impl Running {
 impl World {
     /// Two ages of this name; `Bare` has no state of its own.
     pub(crate) fn with(config: Config, name: &str) -> Self {
-        // Time can be advanced where there is one thread.
+        // Time can only be advanced on a single-threaded runtime.
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         Self {
             admins: Vec::new(),
@@ -206,7 +206,7 @@ impl World {
         Self::with(Config::default(), "Fern")
     }
 
-    /// Joins; refused with the result of the reply.
+    /// Joins an age; an error is the result in the reply.
     pub(crate) fn try_join(&mut self, age: usize, player: u32) -> Result<(), NetError> {
         let (config, name, admins) = (&self.config, &self.name, &self.admins);
         if self.running.is_none() {
@@ -220,7 +220,7 @@ impl World {
             let (auth, _) = Auth::connect(shard).await.unwrap();
             let login = loop {
                 match auth.log_in(&player.to_string(), PASSWORD).await {
-                    // Time was advanced while the database had something to do.
+                    // Time was advanced while the database was busy.
                     Err(error) if error.net_error() == Some(NetError::TimeoutOdbc) => {
                         tokio::time::sleep(SHORT).await;
                     }
@@ -243,14 +243,14 @@ impl World {
         self.try_join(0, player).unwrap();
     }
 
-    /// Joins, and loads the avatar; what came of it is forgotten.
+    /// Joins with an avatar, and discards the messages received.
     pub(crate) fn enter(&mut self, player: u32) {
         self.join(player);
         self.send(player, load_avatar(player, true));
         self.forget();
     }
 
-    /// Vanishes. All others have heard of it.
+    /// Disconnects, and waits until the others have noticed.
     pub(crate) fn leave(&mut self, player: u32) {
         let Some(Visitor { game, .. }) = self.visitors.remove(&player) else { return };
         self.runtime.block_on(game.leave());
@@ -268,13 +268,13 @@ impl World {
         self.send_bytes(player, &bytes(&message.into()));
     }
 
-    /// Says something. The age has taken it when this returns, and has told what it has to.
+    /// Sends a message, and waits until the age has handled it.
     pub(crate) fn send_bytes(&mut self, player: u32, message: &[u8]) {
         let (type_, buffer) = (outer(message), Bytes32::new(message.to_vec()));
         let is_list = type_ == ClassIndex::plNetMsgMembersListReq;
         let message = Message::from(ClientMessage::from(PropagateBuffer { type_, buffer }));
         let visitor = &self.visitors[&player];
-        self.runtime.block_on(visitor.game.link().say(message)).unwrap();
+        self.runtime.block_on(visitor.game.link().send(message)).unwrap();
         self.settle(player, usize::from(is_list));
     }
 
@@ -289,7 +289,7 @@ impl World {
         players.into_iter().for_each(|player| self.settle(player, 0));
     }
 
-    /// Time passes, for the shard and for its clients.
+    /// Advances the time for the shard and its clients.
     pub(crate) fn wait(&mut self, time: Duration) {
         let mut left = time;
         while !left.is_zero() {
@@ -298,7 +298,7 @@ impl World {
                 tokio::time::pause();
                 tokio::time::advance(hop).await;
                 tokio::time::resume();
-                // What was due has its turn, in the real time that it takes.
+                // Due work needs some real time to finish.
                 tokio::time::sleep(Duration::from_millis(2)).await;
             });
             self.settle_all();
@@ -306,13 +306,13 @@ impl World {
         }
     }
 
-    /// What a player got since the last look.
+    /// The messages that a player received since the last call.
     pub(crate) fn got(&mut self, player: u32) -> Vec<Got> {
         self.settle(player, 0);
         self.inboxes.remove(&player).unwrap_or_default()
     }
 
-    /// The classes of what a player got.
+    /// The classes of the messages that a player received.
     pub(crate) fn heard(&mut self, player: u32) -> Vec<String> {
         self.got(player).iter().map(class_name).collect()
     }
@@ -332,8 +332,7 @@ impl World {
         self.blob("lever", 1, &[("place", place)])
     }
 
-    /// Whether a packet is a message as it was sent, with the time of the server, which nobody knows
-    /// exactly, and the player who really sent it.
+    /// Whether a packet is the message as sent, but with the server's time and the true sender.
     pub(crate) fn is_forwarded(&self, packet: &Got, sent: &[u8], sender: u32) -> bool {
         let message = packet.decode().unwrap();
         let time = message.header().and_then(|header| header.time_sent.clone()).unwrap();
@@ -343,21 +342,21 @@ impl World {
         packet.bytes() == wanted
     }
 
-    /// Whether a time is the present one, or a few minutes from it: it may have been advanced.
+    /// Whether a time is about now; it may have been advanced by some minutes.
     pub(crate) fn is_now(&self, time: &UnifiedTime) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
         now.abs_diff(time.seconds.into()) < 300
     }
 
-    /// Says something to the game manager, which there is not.
+    /// Sends a message to the game manager, which does not exist.
     pub(crate) fn ask_game_manager(&mut self, player: u32) {
         let message = GameMgrMsg { buffer: Bytes32::new(vec![1, 0, 0, 0]) };
         let message = Message::from(ClientMessage::from(message));
-        self.runtime.block_on(self.visitors[&player].game.link().say(message)).unwrap();
+        self.runtime.block_on(self.visitors[&player].game.link().send(message)).unwrap();
         self.settle(player, 0);
     }
 
-    /// Nobody can look inside.
+    /// The instance is in another task, out of reach.
     pub(crate) fn inside(&self, _: impl FnOnce(&Instance)) {}
 }
 
@@ -374,7 +373,7 @@ impl Drop for World {
 }
 
 impl Visitor {
-    /// What comes until a message is the last one that is wanted, and that one.
+    /// Receives messages up to and including the first that `is_last` accepts.
     async fn hear_until(&mut self, mut is_last: impl FnMut(&NetMessage<'_>) -> bool) -> Vec<Got> {
         let mut heard = Vec::new();
         loop {
@@ -389,8 +388,8 @@ impl Visitor {
         }
     }
 
-    /// Waits until the age has taken everything that was sent: it lists members in answer to a
-    /// request of this function, behind as many lists as were asked for before.
+    /// Waits until the age has handled everything sent so far: it answers in order, and this
+    /// function asks for one more member list than the `lists` that are already on their way.
     async fn settle(&mut self, mut lists: usize) -> Vec<Got> {
         let header = self.game.header(NetFlags::IsSystemMessage);
         self.game.send(MembersListReq { header }).await.unwrap();

@@ -1,10 +1,10 @@
-//! What hostile clients try: it is refused by name, and others do not notice.
+//! Hostile clients are refused with a named error, and others do not notice.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::{sleep, timeout};
-use worldwire_client::ki::{Client, Pass};
+use worldwire_client::ki::{Client, LoginToken};
 use worldwire_core::connection::CloseReason;
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::{Rec1, Salt, Secret, password_hash};
@@ -14,40 +14,40 @@ use worldwire_net::End;
 use crate::stage::{Stage, refused, settings};
 
 #[tokio::test(start_paused = true)]
-async fn a_login_that_was_listened_to_is_worth_nothing_on_another_connection() {
+async fn an_overheard_login_is_useless_on_another_connection() {
     let stage = Stage::new(|_| ()).await;
     let mut victim = stage.client().await;
     let id = victim.session_id();
     let pass = victim.log_in("merle", &password_hash("hunter2")).await.unwrap();
-    // The thief has all bytes that went by, and a session of its own.
+    // The thief has overheard every byte, and has its own session.
     let salt = Salt { session_id: id, seconds: 1_700_000_000, millis: 0 };
     let rec1 = Rec1::new("merle", &password_hash("hunter2"), salt).seal(salt);
     let mut thief = stage.client().await;
     assert_ne!(thief.session_id(), id);
     let fields = [("Rec1", Put::Bytes(rec1)), ("MachineID", Put::from(77_u32))];
-    thief.say(7, "MSG_USER_AUTHEN_V3", &fields).await.unwrap();
+    thief.send(7, "MSG_USER_AUTHEN_V3", &fields).await.unwrap();
     assert_eq!(refused(thief.characters().await), "NotAdmitted");
     victim.validate(&pass).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_good_for_its_own_account_and_machine() {
+async fn a_token_is_valid_only_for_its_account_and_machine() {
     let stage = Stage::new(|_| ()).await;
     let (_merle, pass) = stage.logged_in("merle").await;
     let (_other, others) = stage.logged_in("other").await;
-    let stolen = Pass { user: others.user, ck2: pass.ck2.clone() };
+    let stolen = LoginToken { user: others.user, ck2: pass.ck2.clone() };
     assert_eq!(refused(stage.client().await.validate(&stolen).await), "ValidateFailed");
-    let made_up = Pass { user: pass.user, ck2: Secret::new("") };
-    assert_eq!(refused(stage.client().await.validate(&made_up).await), "ValidateFailed");
-    let nobody = Pass { user: 999, ck2: pass.ck2.clone() };
+    let invented = LoginToken { user: pass.user, ck2: Secret::new("") };
+    assert_eq!(refused(stage.client().await.validate(&invented).await), "ValidateFailed");
+    let nobody = LoginToken { user: 999, ck2: pass.ck2.clone() };
     assert_eq!(refused(stage.client().await.validate(&nobody).await), "ValidateFailed");
     let mut elsewhere = settings();
     elsewhere.machine += 1;
     let mut client = Client::over(stage.stream().0, &elsewhere).await.unwrap();
     assert_eq!(refused(client.validate(&pass).await), "ValidateFailed");
-    // That of a web page is good on any.
+    // A token from the web page is valid on any machine.
     let (user, ck2) = stage.realm.token("merle").unwrap();
-    client.validate(&Pass { user, ck2 }).await.unwrap();
+    client.validate(&LoginToken { user, ck2 }).await.unwrap();
     stage.client().await.validate(&pass).await.unwrap();
 }
 
@@ -62,7 +62,7 @@ async fn a_character_of_another_account_is_unknown() {
         assert_eq!(refused(other.select(wrong).await), "UnknownCharacter");
         assert_eq!(refused(other.delete(wrong).await), "UnknownCharacter");
     }
-    // Whoever says in the blob that it is another's is corrected.
+    // The server corrects a blob that names another account.
     let mut forged = Character::plain("Other", "Ice", 2);
     forged.set_ids(character, 1);
     other.create(forged.as_bytes()).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_character_of_another_account_is_unknown() {
     assert_eq!(own.len(), 1);
     assert_ne!((own[0].global_id(), own[0].user_id()), (character, 1));
     let to = merle.select(character).await.unwrap();
-    // The key of a zone: not for another account or character, and once.
+    // A zone key is valid once, for its account and character.
     let mut zone = stage.client().await;
     for (user, of) in [(to.user + 1, character), (to.user, own[0].global_id())] {
         let mut forged = to.clone();
@@ -98,11 +98,11 @@ async fn every_slot_is_counted() {
     merle.create(&blob).await.unwrap();
     let after = merle.characters().await.unwrap().list;
     assert_eq!(after.len(), 6);
-    assert!(list.iter().all(|old| old.global_id() != after[5].global_id()), "no id comes again");
+    assert!(list.iter().all(|old| old.global_id() != after[5].global_id()), "no id is reused");
 }
 
 #[tokio::test(start_paused = true)]
-async fn torn_and_foreign_bytes_cost_their_own_connection() {
+async fn malformed_bytes_close_only_their_own_connection() {
     let stage = Stage::new(|_| ()).await;
     let (mut watcher, _) = stage.logged_in("other").await;
     for bytes in [
@@ -118,13 +118,13 @@ async fn torn_and_foreign_bytes_cost_their_own_connection() {
         assert!(matches!(end, Ok(Ok(End::Fault { .. }))), "{bytes:02x?}: {end:?}");
         watcher.ping().await.unwrap();
     }
-    // Half a frame, and then nothing.
+    // Half a frame, then silence.
     let (mut stream, end) = stage.stream();
     stream.write_all(&[0x0d, 0xf0, 8]).await.unwrap();
     stream.shutdown().await.unwrap();
     let end = end.await.unwrap();
     assert!(matches!(end, End::Closed(CloseReason::Remote)), "{end}");
-    // Nothing at all, from many.
+    // Many connections that stay silent.
     let silent: Vec<_> = (0..500).map(|_| stage.stream()).collect();
     assert_eq!(stage.door.0.sessions(), 501);
     sleep(Duration::from_secs(20)).await;
@@ -134,7 +134,7 @@ async fn torn_and_foreign_bytes_cost_their_own_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_asks_and_does_not_read_is_bounded() {
+async fn a_client_that_requests_without_reading_is_disconnected() {
     let stage = Stage::new(|_| ()).await;
     let (mut watcher, _) = stage.logged_in("other").await;
     let (mut stream, end) = stage.stream();
@@ -147,7 +147,7 @@ async fn a_client_that_asks_and_does_not_read_is_bounded() {
     let flood = [0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 4, 0].repeat(1000);
     let flooding = async { while stream.write_all(&flood).await.is_ok() {} };
     assert!(timeout(Duration::from_secs(300), flooding).await.is_ok(), "it is closed");
-    // With too many answers queued, or after a minute in which it took none.
+    // Either too many answers were queued, or the client read nothing for a minute.
     let end = end.await.unwrap();
     assert!(matches!(end, End::Stalled | End::Application), "{end}");
     watcher.ping().await.unwrap();

@@ -1,8 +1,9 @@
-//! Whatever was acknowledged survives `kill -9`.
+//! Acknowledged changes survive `kill -9`.
 //!
-//! A child process serves clients that make characters, and prints what they were told is made; it
-//! is killed in the middle, and what it printed must be there. `WORLDWIRE_CHAOS_ROUNDS=N` does N
-//! rounds over SQLite and a fifth of that over PostgreSQL; a plain `cargo test` does a few.
+//! A child process serves clients that create characters, and prints every change that it has
+//! acknowledged. It is killed at some point; what it printed must be in the database.
+//! `WORLDWIRE_CHAOS_ROUNDS=N` runs N rounds over SQLite and a fifth of that over PostgreSQL; a
+//! plain `cargo test` runs a few.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -32,7 +33,7 @@ fn wanted() -> usize {
 #[tokio::test]
 async fn no_acknowledged_character_is_lost_over_sqlite() {
     let lines = rounds(&Database::sqlite(), wanted()).await;
-    println!("{} kills over SQLite: {lines} acknowledged changes, all there", wanted());
+    println!("{} kills over SQLite: {lines} acknowledged changes, none lost", wanted());
 }
 
 #[tokio::test]
@@ -40,12 +41,12 @@ async fn no_acknowledged_character_is_lost_over_postgres() {
     let Some(database) = Database::postgres() else { return };
     let number = wanted().div_ceil(5);
     let lines = rounds(&database, number).await;
-    println!("{number} kills over PostgreSQL: {lines} acknowledged changes, all there");
+    println!("{number} kills over PostgreSQL: {lines} acknowledged changes, none lost");
 }
 
 async fn rounds(database: &Database, rounds: usize) -> usize {
     let folder = database.folder.path();
-    // What was acknowledged: names, and whether the character was deleted again.
+    // The acknowledged names, and whether the character was deleted again.
     let mut told = BTreeMap::<String, bool>::new();
     let mut lines = 0;
     for round in 0..rounds {
@@ -72,16 +73,16 @@ async fn rounds(database: &Database, rounds: usize) -> usize {
         assert!(lines >= enough, "round {round}: the server ended by itself");
         let there = names(folder).await;
         let lost = told.iter().filter(|(name, gone)| !**gone && !there.contains_key(*name));
-        // One that was being deleted when the end came may be gone, and nobody was told.
+        // A deletion that was not acknowledged may have happened.
         let lost: Vec<_> = lost.filter(|(name, _)| !is_deleted_later(name)).collect();
-        assert!(lost.is_empty(), "round {round}: {lost:?}");
+        assert!(lost.is_empty(), "round {round}: lost {lost:?}");
         let kept = told.iter().filter(|(name, gone)| **gone && there.contains_key(*name)).count();
-        assert_eq!(kept, 0, "round {round}: what was deleted is there");
+        assert_eq!(kept, 0, "round {round}: a deleted character exists");
     }
     lines
 }
 
-/// Whether the writers delete a character that they have made.
+/// Whether the writers delete this character after creating it.
 fn is_deleted_later(name: &str) -> bool {
     let number = name.rsplit('n').next().and_then(|number| number.parse::<u32>().ok());
     number.is_some_and(|number| number % 4 == 3)
@@ -100,7 +101,7 @@ async fn names(folder: &Path) -> BTreeMap<String, u64> {
     named.collect()
 }
 
-/// The child: serves until it is killed. As a test of its own it does nothing.
+/// The child: serves until it is killed. Run as an ordinary test, it does nothing.
 #[test]
 fn server() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

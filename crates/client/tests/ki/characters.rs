@@ -1,4 +1,4 @@
-//! The blobs of characters: what is put in, and what has to be in them.
+//! Character blobs: which fields the server sets, and which it checks.
 
 use std::path::{Path, PathBuf};
 
@@ -25,14 +25,14 @@ fn named(blob: &[u8], name: &str) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_03_the_ids_are_put_into_a_blob_that_nobody_can_read() {
+async fn k_03_ids_are_set_in_an_opaque_blob() {
     let stage = Stage::new(|_| ()).await;
     let (mut client, pass) = stage.logged_in("merle").await;
     let (blob, _) = vector();
     for name in ["", "M", "Merle Ashthorn"] {
         let mut sent = named(&blob, name);
         let at = 11 + name.len();
-        // Whatever the client says there.
+        // The server overwrites whatever the client put there.
         sent[at..at + 16].fill(0xee);
         client.create(&sent).await.unwrap();
         let listed = client.characters().await.unwrap().list.remove(0);
@@ -40,7 +40,7 @@ async fn k_03_the_ids_are_put_into_a_blob_that_nobody_can_read() {
         assert_eq!(stored[at + 8..at + 16], pass.user.to_le_bytes());
         assert_eq!(listed.global_id().to_le_bytes(), stored[at..at + 8]);
         assert_eq!((&stored[..at], &stored[at + 16..]), (&sent[..at], &sent[at + 16..]));
-        // By that id it can be selected and deleted.
+        // The character can be selected and deleted by that id.
         let (mut selecting, _) = stage.logged_in("merle").await;
         assert_eq!(
             selecting.select(listed.global_id()).await.unwrap().character,
@@ -65,11 +65,11 @@ fn folder_with(lists: &[(&str, &str)]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[tokio::test]
-async fn with_a_type_list_a_new_character_is_a_whole_object() {
+async fn with_a_type_list_a_new_character_must_be_a_valid_object() {
     let (blob, types) = vector();
     let other = include_str!("../../../../samples/ki-types.json");
     let (_folder, folder) = folder_with(&[("other.json", other), ("types.json", &types)]);
-    // Only what lies between the ends is wrong: an object of an unknown class.
+    // Only the middle is wrong: an object of an unknown class.
     let mut wrong = blob.clone();
     wrong[28..32].fill(0x77);
     let too_long = {
@@ -93,7 +93,7 @@ async fn with_a_type_list_a_new_character_is_a_whole_object() {
     drop(client);
     server.end().await;
 
-    // Without one, only the ends are looked at.
+    // Without a type list, only both ends are checked.
     std::fs::write(folder.join("ki.toml"), "").unwrap();
     let server = Running::start(&folder, |_| (), None).await;
     let mut client = merle(&server).await;
@@ -105,9 +105,9 @@ async fn with_a_type_list_a_new_character_is_a_whole_object() {
 }
 
 #[tokio::test]
-async fn a_type_list_that_cannot_be_read_is_named_at_the_start() {
+async fn an_invalid_type_list_is_reported_at_startup() {
     let fails = async |folder: &Path| Running::open(folder, |_| (), None).await.err().unwrap();
-    let (_folder, folder) = folder_with(&[("types.json", "no list")]);
+    let (_folder, folder) = folder_with(&[("types.json", "not a list")]);
     let error = fails(&folder).await;
     assert!(matches!(error, ServerError::Definitions(_)), "{error}");
     assert_eq!(error.to_string().matches("types.json").count(), 1, "{error}");

@@ -1,5 +1,5 @@
-//! Figures. `WORLDWIRE_KI_LOAD=1 cargo test --release -p worldwire-client --test ki load` measures;
-//! without the variable a few clients do the same.
+//! A load test. `WORLDWIRE_KI_LOAD=1 cargo test --release -p worldwire-client --test ki load`
+//! measures; without the variable, a few clients run the same steps.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +30,7 @@ async fn many_log_in_and_stay() {
     let serving = tokio::spawn(server.serve(stop.signal()));
     realm.add_account("merle", "hunter2", Privileges::default()).await.unwrap();
 
-    // A login with a password, and one with a CK2 on another connection.
+    // A password login, then a CK2 login on another connection.
     let (address, hash) = (Arc::<str>::from(address), password_hash("hunter2"));
     let began = Instant::now();
     let mut workers = JoinSet::new();
@@ -43,7 +43,7 @@ async fn many_log_in_and_stay() {
                 let pass = first.log_in("merle", &hash).await.unwrap();
                 let mut game = Client::connect(&address, &settings).await.unwrap();
                 game.validate(&pass).await.unwrap();
-                game.admitted().await.unwrap();
+                game.wait_until_admitted().await.unwrap();
                 assert!(game.characters().await.unwrap().list.is_empty());
             }
         });
@@ -73,7 +73,7 @@ async fn many_log_in_and_stay() {
     serving.await.unwrap().unwrap();
 }
 
-/// Resident memory of this process, in kB; 0 where the system does not say.
+/// The resident memory of this process in kB; 0 where it is not available.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,6 +1,6 @@
-//! Our client against our login server: over sockets, and in virtual time.
+//! The client against the login server, over sockets and in virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod attacks;
 mod chaos;

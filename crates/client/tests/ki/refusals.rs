@@ -1,11 +1,11 @@
-//! Every refusal over a connection, by its name, and what comes behind it.
+//! Every refusal, by name, and what a client can do afterwards.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
-use worldwire_client::ki::{Client, Pass};
+use worldwire_client::ki::{Client, LoginToken};
 use worldwire_ki::character::{Character, MAX_NAME_INDICES};
 use worldwire_ki::crypt::login::{Secret, password_hash};
 use worldwire_server::ki::Refusal;
@@ -13,14 +13,14 @@ use worldwire_server::ki::Refusal;
 use crate::log::Log;
 use crate::stage::{Stage, refused, settings};
 
-/// How many answers to one address may wait.
+/// How many delayed answers to one address may be pending.
 const MAX_PAUSING: usize = 16;
 
 fn plain(name: &str) -> Character {
     Character::plain(name, "Fire", 1)
 }
 
-/// Lets as many logins from a new address wait as may.
+/// Starts as many failing logins from a new address as may be pending.
 async fn waiting(stage: &Stage, address: &str) -> JoinSet<Client> {
     let connect = async || Client::over(stage.stream_from(address).0, &settings()).await.unwrap();
     let [right, wrong] = ["hunter2", "x"].map(password_hash);
@@ -40,7 +40,7 @@ async fn waiting(stage: &Stage, address: &str) -> JoinSet<Client> {
     waiting
 }
 
-/// What a client hears where a refusal has its place, and the client.
+/// Provokes a refusal; returns the error's name and the client.
 async fn provoke(refusal: Refusal) -> (&'static str, Client, Stage) {
     let stage = Stage::new(|config| match refusal {
         Refusal::MachineBanned => config.login.banned_machines = vec![1, settings().machine],
@@ -99,8 +99,8 @@ async fn provoke(refusal: Refusal) -> (&'static str, Client, Stage) {
             refused(client.create(plain("Merle").as_bytes()).await)
         }
         Refusal::ValidateFailed => {
-            let made_up = Pass { user: 1, ck2: Secret::new("made up") };
-            refused(client.validate(&made_up).await)
+            let invented = LoginToken { user: 1, ck2: Secret::new("made up") };
+            refused(client.validate(&invented).await)
         }
         Refusal::InvalidName => {
             let character = Character::plain("", "Fire", MAX_NAME_INDICES + 1);
@@ -120,7 +120,7 @@ async fn provoke(refusal: Refusal) -> (&'static str, Client, Stage) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_17_every_refusal_is_heard_by_name_and_ends_nothing() {
+async fn k_17_every_refusal_has_a_name_and_keeps_the_connection() {
     for refusal in Refusal::ALL {
         let (heard, mut client, stage) = provoke(*refusal).await;
         assert_eq!(heard, refusal.name());
@@ -132,7 +132,7 @@ async fn k_17_every_refusal_is_heard_by_name_and_ends_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_17_what_is_no_name_or_no_character_is_not_kept() {
+async fn k_17_invalid_names_and_characters_are_not_stored() {
     let stage = Stage::new(|_| ()).await;
     let (mut client, _) = stage.logged_in("merle").await;
     let long = "x".repeat(65);
@@ -152,10 +152,10 @@ async fn k_17_what_is_no_name_or_no_character_is_not_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_18_whoever_floods_an_address_with_failures_shuts_out_no_other() {
+async fn k_18_a_flood_of_failures_does_not_lock_out_other_addresses() {
     let stage = Stage::new(|_| ()).await;
     let hash = password_hash("hunter2");
-    // From many addresses at once, each as much as it may.
+    // From many addresses at the same time, each up to its limit.
     let mut all = Vec::new();
     for number in 1..=20 {
         let address = format!("203.0.113.{number}:1");
@@ -178,11 +178,11 @@ async fn k_18_whoever_floods_an_address_with_failures_shuts_out_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_free_player_counts_once_and_room_is_made_by_whoever_goes() {
+async fn an_account_counts_once_and_leaving_makes_room() {
     let stage = Stage::new(|config| config.limits.free_players = 1).await;
     let hash = password_hash("hunter2");
     let (patch_client, pass) = stage.logged_in("merle").await;
-    // The game's own program comes while the patch client is still there.
+    // The game connects while the patch client is still connected.
     let mut game = stage.client().await;
     game.validate(&pass).await.unwrap();
     let mut other = stage.client().await;
@@ -199,7 +199,7 @@ async fn a_free_player_counts_once_and_room_is_made_by_whoever_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_refusals_is_one_line_a_minute_and_no_line_has_a_secret() {
+async fn refusals_are_logged_once_a_minute_without_secrets() {
     let log = Log::begin();
     let stage = Stage::new(|_| ()).await;
     let [right, wrong] = ["hunter2", "x"].map(password_hash);
@@ -213,12 +213,12 @@ async fn a_flood_of_refusals_is_one_line_a_minute_and_no_line_has_a_secret() {
     };
     let began = Instant::now();
     flood().await;
-    // The later ones had to wait.
+    // The later logins were delayed.
     let minutes = usize::try_from(began.elapsed().as_secs() / 60).unwrap();
     let lines = log.with("logins refused");
     assert!((1..=minutes + 1).contains(&lines.len()), "{minutes} minutes: {lines:?}");
     assert!(lines[0].contains("why=AuthenFailed count=1"), "{lines:?}");
-    // One that comes late says how many there were.
+    // A later line states how many there were.
     sleep(Duration::from_secs(120)).await;
     flood().await;
     let counts = log.with("logins refused").into_iter().map(|line| {
@@ -227,7 +227,7 @@ async fn a_flood_of_refusals_is_one_line_a_minute_and_no_line_has_a_secret() {
     let counted: u32 = counts.sum();
     assert!((41..=80).contains(&counted), "{counted}");
 
-    // K-01: what makes somebody log in is in no log, whatever its level.
+    // K-01: no log line contains credentials, at any level.
     let mut client = stage.client().await;
     let pass = client.log_in("merle", &right).await.unwrap();
     let (_, ck2) = stage.realm.token("merle").unwrap();

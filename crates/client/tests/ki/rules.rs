@@ -1,4 +1,4 @@
-//! The rules of the wire, by bytes that no machine made: the points that are settled for servers.
+//! The rules of the wire for servers, tested with handwritten bytes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use worldwire_ki::schema::Protocols;
 
 use crate::stage::Stage;
 
-/// A client of bytes.
+/// A client that sends raw bytes.
 struct Raw {
     stream: DuplexStream,
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ impl Raw {
         Self { stream: stage.stream().0, bytes: Vec::new() }
     }
 
-    /// With a session, and its id.
+    /// A client with a session, and the session's id.
     async fn established(stage: &Stage) -> (Self, u16) {
         let mut raw = Self::new(stage);
         let offer = raw.offer().await;
@@ -64,7 +64,7 @@ impl Raw {
         self.send(&body).await;
     }
 
-    /// The next frame; none at the end, or when nothing comes.
+    /// The next frame; `None` at the end of the stream, or when nothing arrives.
     async fn frame(&mut self) -> Option<Vec<u8>> {
         while self.bytes.len() < 4 || self.bytes.len() < 4 + self.length() {
             let mut piece = [0; 4096];
@@ -82,18 +82,18 @@ impl Raw {
         usize::from(u16::from_le_bytes([self.bytes[2], self.bytes[3]]))
     }
 
-    /// How many pings are answered before nothing more comes.
+    /// Counts the pings that are answered before the server falls silent.
     async fn pongs(&mut self) -> usize {
         let mut count = 0;
         while let Some(frame) = self.frame().await {
-            // K-14: the trailer is always there.
+            // K-14: there is always a trailer.
             assert_eq!(frame[4..], [0, 0, 0, 0, 1, 2, 4, 0, 0], "{frame:02x?}");
             count += 1;
         }
         count
     }
 
-    /// Whether the server has hung up.
+    /// Whether the server has closed the connection.
     async fn is_over(&mut self) -> bool {
         while self.frame().await.is_some() {}
         let mut piece = [0; 1];
@@ -102,7 +102,7 @@ impl Raw {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_04_several_messages_in_a_frame_are_read_and_one_is_sent() {
+async fn k_04_frames_may_hold_several_messages_but_answers_have_one() {
     let stage = Stage::new(|_| ()).await;
     let (mut raw, _) = Raw::established(&stage).await;
     raw.say(&[&PING, &PING, &PING]).await;
@@ -110,10 +110,11 @@ async fn k_04_several_messages_in_a_frame_are_read_and_one_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_06_a_message_that_no_table_has_is_ignored() {
+async fn k_06_a_message_that_is_in_no_table_is_ignored() {
     let stage = Stage::new(|_| ()).await;
     let (mut raw, _) = Raw::established(&stage).await;
-    // Of no service, of a service that is known, one of servers, one that is cut off.
+    // An unknown service, an unknown message of a known service, a server's message, a truncated
+    // one.
     for message in [&[99, 1, 4, 0][..], &[7, 200, 4, 0], &[7, 20, 12, 0, 1, 0, 0, 0, 0, 0, 0, 0]] {
         raw.say(&[message, &PING]).await;
         assert_eq!(raw.pongs().await, 1, "{message:?}");
@@ -145,7 +146,7 @@ async fn a_session_that_is_not_accepted_in_time_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_09_a_stale_session_is_offered_another_by_a_message_and_not_by_a_keep_alive() {
+async fn k_09_a_message_renews_a_stale_session_but_a_keep_alive_does_not() {
     let stage = Stage::new(|_| ()).await;
     let (mut raw, id) = Raw::established(&stage).await;
     raw.say(&[&PING]).await;
@@ -154,7 +155,7 @@ async fn k_09_a_stale_session_is_offered_another_by_a_message_and_not_by_a_keep_
     sleep(Duration::from_millis(10)).await;
     let alive = [1, 3, 0, 0, 1, 2, 3, 4, 5, 6];
     raw.send(&alive).await;
-    // K-12: the answer has the form of the question.
+    // K-12: the answer has the same form as the question.
     let answer = raw.frame().await.unwrap();
     assert_eq!(answer[4..], [1, 4, 0, 0, 1, 2, 3, 4, 5, 6, 0]);
     raw.say(&[&PING]).await;
@@ -167,7 +168,7 @@ async fn k_09_a_stale_session_is_offered_another_by_a_message_and_not_by_a_keep_
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_11_what_comes_before_the_accept_waits_within_bounds() {
+async fn k_11_messages_before_the_accept_are_queued_within_bounds() {
     let stage = Stage::new(|_| ()).await;
     let mut raw = Raw::new(&stage);
     let id = raw.offer().await;
@@ -186,16 +187,16 @@ async fn k_11_what_comes_before_the_accept_waits_within_bounds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_13_whatever_a_client_sends_shows_that_it_lives() {
+async fn k_13_any_message_counts_as_a_sign_of_life() {
     let stage = Stage::new(|_| ()).await;
     let (mut raw, _) = Raw::established(&stage).await;
-    // It never answers keep-alives, but it says something.
+    // The client answers no keep-alives, but sends other messages.
     for _ in 0..10 {
         sleep(Duration::from_secs(40)).await;
         raw.say(&[&PING]).await;
     }
     assert_eq!(stage.door.0.sessions(), 1);
-    // And then no more: it is asked once, and gone when the next question is due.
+    // Then it falls silent: the server asks once, and closes when the next question is due.
     sleep(Duration::from_secs(121)).await;
     assert_eq!(stage.door.0.sessions(), 0);
 }
@@ -216,7 +217,7 @@ async fn an_offer_says_that_nothing_is_encrypted() {
     let stage = Stage::new(|_| ()).await;
     let mut raw = Raw::new(&stage);
     let frame = raw.frame().await.unwrap();
-    // 28 bytes, as current servers send them when nothing is encrypted.
+    // Current servers send 28 bytes when nothing is encrypted.
     assert_eq!(frame.len(), 28);
     assert_eq!(frame[..8], [0x0d, 0xf0, 24, 0, 1, 0, 0, 0]);
     assert_eq!(frame[22..], [1, 0, 0, 0, 0, 0]);
@@ -225,9 +226,9 @@ async fn an_offer_says_that_nothing_is_encrypted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_had_is_free_as_soon_as_it_says_goodbye() {
+async fn a_disconnect_message_frees_what_the_client_had() {
     let stage = Stage::new(|config| config.limits.players = 1).await;
-    // In the zone, and in the one seat: both say goodbye, and keep their streams open.
+    // One client in the zone and one at login send the message but keep their streams open.
     let (mut login, _) = stage.logged_in("merle").await;
     let plain = worldwire_ki::character::Character::plain("Merle", "Fire", 1);
     login.create(plain.as_bytes()).await.unwrap();
@@ -254,11 +255,11 @@ async fn what_a_client_had_is_free_as_soon_as_it_says_goodbye() {
     seated.characters().await.unwrap();
     assert_eq!(stage.realm.census().seated, 1);
     let mut next = stage.validated("merle").await;
-    seated.say(5, "MSG_CLIENT_DISCONNECT", &[]).await.unwrap();
+    seated.send(5, "MSG_CLIENT_DISCONNECT", &[]).await.unwrap();
     zone.say(&[&[5, 40, 4, 0]]).await;
     sleep(Duration::from_millis(10)).await;
     let census = stage.realm.census();
     assert_eq!((census.playing, census.seated, census.waiting), (0, 1, 0));
-    next.admitted().await.unwrap();
+    next.wait_until_admitted().await.unwrap();
     next.select(character).await.unwrap();
 }

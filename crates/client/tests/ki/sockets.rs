@@ -1,4 +1,4 @@
-//! The whole way over real sockets and a real database.
+//! The whole flow over real sockets and a real database.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use worldwire_server::ki::{KiConfig, LoginServer, ServerError, Start};
 
 use crate::database::Database;
 
-/// A server that listens at a port of its own.
+/// A server with its own port.
 pub(crate) struct Running {
     pub(crate) address: String,
     pub(crate) realm: Realm,
@@ -53,7 +53,7 @@ impl Running {
         Self { address, realm, stop, serving }
     }
 
-    /// A server whose accounts and characters are in this database.
+    /// A server that uses this database.
     async fn over(database: &Database, secrets: Option<&Path>) -> Self {
         let url = database.url.clone().unwrap_or_default();
         Self::start(database.folder.path(), |config| config.database = url, secrets).await
@@ -92,7 +92,7 @@ async fn there_and_back(database: &Database) {
 
     let mut game = Client::connect(&server.address, &settings).await.unwrap();
     game.validate(&pass).await.unwrap();
-    game.admitted().await.unwrap();
+    game.wait_until_admitted().await.unwrap();
     let characters = game.characters().await.unwrap();
     assert_eq!((characters.server.as_str(), characters.purchased), ("worldwire", 2));
     assert!(characters.list.is_empty());
@@ -106,8 +106,8 @@ async fn there_and_back(database: &Database) {
 
     let mut back = Client::connect(&server.address, &settings).await.unwrap();
     back.validate(&pass).await.unwrap();
-    back.admitted().await.unwrap();
-    // The zone may not know yet that its client has gone.
+    back.wait_until_admitted().await.unwrap();
+    // The zone may not have noticed yet that the client is gone.
     let mut tries = 0;
     while let Err(error) = back.delete(made.global_id()).await {
         assert!(tries < 100, "{error}");
@@ -121,7 +121,7 @@ async fn there_and_back(database: &Database) {
     assert!(said.contains("user = \"Merle\"") || said.contains("user = \"mERLE\""), "{said}");
     assert!(said.contains(pass.ck2.as_str()));
 
-    // All of it is there after a new start.
+    // Everything is still there after a restart.
     let server = Running::over(database, None).await;
     let mut again = Client::connect(&server.address, &settings).await.unwrap();
     let pass = again.log_in("Merle", &password_hash("hunter2")).await.unwrap();
@@ -132,7 +132,7 @@ async fn there_and_back(database: &Database) {
 }
 
 #[tokio::test]
-async fn operators_are_heard_while_the_server_runs_and_while_it_does_not() {
+async fn operators_can_act_with_and_without_a_running_server() {
     for database in Database::all() {
         operate(&database).await;
     }
@@ -140,7 +140,7 @@ async fn operators_are_heard_while_the_server_runs_and_while_it_does_not() {
 
 async fn operate(database: &Database) {
     let folder = &database.folder;
-    assert!(Admin::open(folder.path()).await.is_err(), "there is no server");
+    assert!(Admin::open(folder.path()).await.is_err(), "no server is running");
     let server = Running::over(database, None).await;
     let add = |name: &str| Request::AddAccount {
         name: name.to_owned(),
@@ -177,16 +177,17 @@ async fn operate(database: &Database) {
     admin.ask(Request::DeleteAccount { name: "other".to_owned() }).await.unwrap();
     admin.ask(add("third")).await.unwrap();
     let accounts = admin.ask(Request::Accounts).await.unwrap();
-    assert_eq!(accounts[1]["user"], 3, "no number comes again");
+    assert_eq!(accounts[1]["user"], 3, "no number is reused");
     admin.close().await;
 }
 
 #[tokio::test]
-async fn k_23_the_last_message_arrives_although_the_client_goes_on_talking() {
+async fn k_23_the_last_message_arrives_while_the_client_keeps_sending() {
     let folder = tempfile::tempdir().unwrap();
     let server = Running::start(folder.path(), |_| (), None).await;
     server.realm.add_account("merle", "hunter2", Privileges::default()).await.unwrap();
-    // Between the two, a wire that keeps what the server says until it was told everything.
+    // A wire between the two that holds back the server's bytes until the client has sent
+    // everything.
     let wire = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = wire.local_addr().unwrap().to_string();
     let settings = Settings::default();
@@ -221,7 +222,7 @@ async fn k_23_the_last_message_arrives_although_the_client_goes_on_talking() {
                 to_server = &mut asked => break to_server.unwrap(),
             }
         };
-        // The server has answered, and its stream has ended: what comes now meets nobody.
+        // The server has answered and ended its stream; nobody reads what arrives now.
         tokio::time::sleep(Duration::from_millis(200)).await;
         for _ in 0..5 {
             let alive = [0x0d, 0xf0, 10, 0, 1, 3, 0, 0, 1, 2, 3, 4, 5, 6];

@@ -1,4 +1,4 @@
-//! A login server without sockets and without a disk, for tests in virtual time.
+//! A login server without sockets or disk, for tests in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{DuplexStream, duplex};
 use tokio::task::JoinHandle;
-use worldwire_client::ki::{Client, ClientError, Pass, Settings};
+use worldwire_client::ki::{Client, ClientError, LoginToken, Settings};
 use worldwire_core::Side;
 use worldwire_ki::crypt::login::password_hash;
 use worldwire_ki::schema::Protocols;
@@ -22,14 +22,14 @@ use worldwire_server::store::{
     StoreError,
 };
 
-/// A database in memory.
+/// An in-memory database.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     rows: Mutex<BTreeMap<Key, Change>>,
     position: Mutex<Option<Position>>,
-    /// Whether commits are refused.
+    /// Whether commits fail.
     pub(crate) is_failing: AtomicBool,
-    /// Whether a commit counts whose answer is lost.
+    /// Whether commits succeed but report a failure.
     pub(crate) loses_answers: AtomicBool,
 }
 
@@ -87,7 +87,7 @@ impl Ledger for Memory {
     }
 }
 
-/// A server.
+/// A running server.
 pub(crate) struct Stage {
     pub(crate) door: Door,
     pub(crate) realm: Realm,
@@ -97,7 +97,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// With the accounts `merle` and `other`, whose password is `hunter2`.
+    /// A server with the accounts `merle` and `other`, whose password is `hunter2`.
     pub(crate) async fn new(change: impl FnOnce(&mut KiConfig)) -> Self {
         let mut config = KiConfig::default();
         change(&mut config);
@@ -120,7 +120,7 @@ impl Stage {
         Self { door: Door(Arc::new(reception)), realm, memory, clock, stop: Stop::new() }
     }
 
-    /// A stream to the server, and how it ends.
+    /// A stream to the server, and the task that yields how it ended.
     pub(crate) fn stream(&self) -> (DuplexStream, JoinHandle<End>) {
         self.stream_from("192.0.2.1:1")
     }
@@ -141,13 +141,13 @@ impl Stage {
     }
 
     /// A client that has logged in with a password.
-    pub(crate) async fn logged_in(&self, name: &str) -> (Client, Pass) {
+    pub(crate) async fn logged_in(&self, name: &str) -> (Client, LoginToken) {
         let mut client = self.client().await;
         let pass = client.log_in(name, &password_hash("hunter2")).await.unwrap();
         (client, pass)
     }
 
-    /// A client that has gone on to a second connection, and may wait in the queue.
+    /// A client that has validated on its second connection, and may be in the queue.
     pub(crate) async fn validated(&self, name: &str) -> Client {
         let (first, pass) = self.logged_in(name).await;
         first.close().await;
@@ -165,7 +165,7 @@ pub(crate) fn settings() -> Settings {
     Settings { machine: 77, ..Settings::default() }
 }
 
-/// The name of the error that a server answered with.
+/// The name of the server's error.
 pub(crate) fn refused<T: core::fmt::Debug>(outcome: Result<T, ClientError>) -> &'static str {
     let error = outcome.expect_err("it is refused");
     error.code().unwrap_or_else(|| panic!("{error}")).name().unwrap()

@@ -1,11 +1,11 @@
-//! What takes long, or depends on the time.
+//! Tests that take long, or depend on the time.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
-use worldwire_client::ki::{Client, ClientError, Told};
+use worldwire_client::ki::{Client, ClientError, ServerMessage};
 use worldwire_ki::character::Character;
 use worldwire_ki::crypt::login::password_hash;
 use worldwire_net::{Accept as _, End, Peer};
@@ -22,7 +22,7 @@ fn plain(name: &str) -> Vec<u8> {
 async fn a_session_is_kept_alive_for_a_day() {
     let stage = Stage::new(|config| config.session.afk_seconds = 7 * 24 * 60 * 60).await;
     let mut client = stage.validated("merle").await;
-    client.admitted().await.unwrap();
+    client.wait_until_admitted().await.unwrap();
     let began = Instant::now();
     assert_eq!(client.listen(DAY).await.unwrap(), None);
     assert_eq!(began.elapsed(), DAY);
@@ -32,7 +32,7 @@ async fn a_session_is_kept_alive_for_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_22_keep_alives_are_no_sign_of_a_player() {
+async fn k_22_keep_alives_do_not_prevent_the_idle_disconnect() {
     let stage = Stage::new(|_| ()).await;
     let mut client = stage.validated("merle").await;
     let began = Instant::now();
@@ -50,10 +50,10 @@ async fn k_22_keep_alives_are_no_sign_of_a_player() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_16_the_queue_moves_on() {
+async fn k_16_the_queue_moves_up() {
     let stage = Stage::new(|config| config.limits.players = 1).await;
     let mut first = stage.validated("merle").await;
-    first.admitted().await.unwrap();
+    first.wait_until_admitted().await.unwrap();
     let mut second = stage.validated("other").await;
     let mut third = stage.validated("other").await;
     for (client, position) in [(&mut second, 1), (&mut third, 2)] {
@@ -63,15 +63,15 @@ async fn k_16_the_queue_moves_on() {
         assert_eq!(client.position(), Some(position));
         assert_eq!(refused(client.characters().await), "NotAdmitted");
     }
-    let error = second.admitted().await.unwrap_err();
-    assert_eq!(error.to_string(), "still waiting in the queue, at 1");
-    // Whoever waits and goes frees a place, too.
+    let error = second.wait_until_admitted().await.unwrap_err();
+    assert_eq!(error.to_string(), "still waiting in the queue, at position 1");
+    // Leaving the queue also frees a place.
     let fourth = stage.validated("merle").await;
     drop(second);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(third.listen(DAY).await.unwrap(), Some(Told::Admit(1)));
+    assert_eq!(third.listen(DAY).await.unwrap(), Some(ServerMessage::Admit(1)));
     first.close().await;
-    third.admitted().await.unwrap();
+    third.wait_until_admitted().await.unwrap();
     assert!(third.characters().await.unwrap().list.is_empty());
     drop(fourth);
     sleep(Duration::from_secs(1)).await;
@@ -82,14 +82,14 @@ async fn k_16_the_queue_moves_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refresh_in_the_middle_of_a_creation_loses_and_repeats_nothing() {
+async fn a_session_renewal_during_a_creation_loses_and_repeats_nothing() {
     let stage = Stage::new(|_| ()).await;
     let mut client = stage.validated("merle").await;
-    client.admitted().await.unwrap();
+    client.wait_until_admitted().await.unwrap();
     for number in 0..5 {
         let before = client.session_id();
         assert_eq!(stage.realm.refresh(Some("merle")), Ok(1));
-        // The server hears of it before the next message comes.
+        // The server learns of it before the next message arrives.
         sleep(Duration::from_millis(10)).await;
         client.create(&plain(&format!("Merle{number}"))).await.unwrap();
         assert_ne!(client.session_id(), before);
@@ -101,7 +101,7 @@ async fn a_refresh_in_the_middle_of_a_creation_loses_and_repeats_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_10_a_refresh_in_the_middle_of_a_login_changes_nothing() {
+async fn k_10_a_session_renewal_during_a_login_changes_nothing() {
     let stage = Stage::new(|_| ()).await;
     let mut client = stage.client().await;
     assert_eq!(stage.realm.refresh(None), Ok(1));
@@ -116,7 +116,7 @@ async fn k_10_a_refresh_in_the_middle_of_a_login_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_01_a_ck2_is_good_again_and_again_until_it_expires() {
+async fn k_01_a_ck2_can_be_reused_until_it_expires() {
     let stage = Stage::new(|_| ()).await;
     let (_first, pass) = stage.logged_in("merle").await;
     for _ in 0..2 {
@@ -129,7 +129,7 @@ async fn k_01_a_ck2_is_good_again_and_again_until_it_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_way_back_from_a_zone_is_open_however_long_it_took() {
+async fn a_client_can_return_from_a_zone_after_any_time() {
     let stage = Stage::new(|config| config.session.afk_seconds = 3 * 24 * 60 * 60).await;
     let (mut client, pass) = stage.logged_in("merle").await;
     client.create(&plain("Merle")).await.unwrap();
@@ -141,7 +141,7 @@ async fn the_way_back_from_a_zone_is_open_however_long_it_took() {
     assert_eq!(place.zone, "WizardCity/Tutorial_Exterior");
     assert_eq!(stage.realm.census().playing, 1);
     sleep(DAY).await;
-    // Meanwhile nobody else gets at the character.
+    // In the meantime, nobody else can select the character.
     let (mut other, _) = stage.logged_in("merle").await;
     assert_eq!(refused(other.select(character).await), "ErrorNoLock");
     assert_eq!(refused(other.delete(character).await), "ErrorNoLock");
@@ -150,14 +150,14 @@ async fn the_way_back_from_a_zone_is_open_however_long_it_took() {
     assert_eq!(stage.realm.census().playing, 0);
     let mut back = stage.client().await;
     back.validate(&pass).await.unwrap();
-    back.admitted().await.unwrap();
+    back.wait_until_admitted().await.unwrap();
     assert_eq!(back.characters().await.unwrap().list.len(), 1);
     sleep(Duration::from_secs(301)).await;
     assert_eq!(refused(stage.client().await.validate(&pass).await), "ValidateFailed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn k_18_failures_slow_down_and_lock_nobody_out() {
+async fn k_18_failures_delay_answers_but_lock_nobody_out() {
     let stage = Stage::new(|_| ()).await;
     let (right, wrong) = (password_hash("hunter2"), password_hash("x"));
     for _ in 0..4 {
@@ -169,7 +169,7 @@ async fn k_18_failures_slow_down_and_lock_nobody_out() {
     let began = Instant::now();
     stage.client().await.log_in("merle", &right).await.unwrap();
     assert_eq!(began.elapsed().as_secs(), 4);
-    // Somebody else, from somewhere else.
+    // Another player, from another address.
     let began = Instant::now();
     let (stream, _) = stage.stream_from("198.51.100.1:1");
     let mut other = Client::over(stream, &settings()).await.unwrap();
@@ -178,7 +178,7 @@ async fn k_18_failures_slow_down_and_lock_nobody_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_database_that_fails_loses_no_character_and_makes_none_up() {
+async fn a_failing_database_neither_loses_nor_invents_characters() {
     let stage = Stage::new(|_| ()).await;
     let (mut client, _) = stage.logged_in("merle").await;
     stage.memory.is_failing.store(true, Ordering::Relaxed);
@@ -209,12 +209,14 @@ async fn the_server_says_goodbye() {
     stage.stop();
     for client in [&mut client, &mut in_zone] {
         let error = client.listen(DAY).await.unwrap_err();
-        assert!(matches!(&error, ClientError::ThrownOut(why) if why == "the server stops"));
+        assert!(
+            matches!(&error, ClientError::ThrownOut(why) if why == "the server is shutting down")
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_kicked_or_banned_is_told_and_gone() {
+async fn kicked_and_banned_players_are_notified_and_disconnected() {
     let stage = Stage::new(|_| ()).await;
     for banned in [false, true] {
         let (mut client, pass) = stage.logged_in("merle").await;
@@ -226,14 +228,14 @@ async fn whoever_is_kicked_or_banned_is_told_and_gone() {
         }
         let error = loop {
             match client.listen(DAY).await {
-                Ok(told) => assert!(matches!(told, Some(Told::Admit(0))), "{told:?}"),
+                Ok(told) => assert!(matches!(told, Some(ServerMessage::Admit(0))), "{told:?}"),
                 Err(error) => break error,
             }
         };
         assert!(matches!(error, ClientError::ThrownOut(_)), "{error}");
         let again = stage.client().await.validate(&pass).await;
         if banned {
-            assert_eq!(refused(again), "ValidateFailed", "its CK2s are gone");
+            assert_eq!(refused(again), "ValidateFailed", "its CK2s are revoked");
             let mut client = stage.client().await;
             let hash = password_hash("hunter2");
             assert_eq!(refused(client.log_in("merle", &hash).await), "AccountBanned");
@@ -245,7 +247,7 @@ async fn whoever_is_kicked_or_banned_is_told_and_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_session_after_all_is_refused() {
+async fn a_session_beyond_the_limit_is_refused() {
     const MAX: u32 = 65_535;
     let stage = Stage::new(|_| ()).await;
     let address: SocketAddr = "192.0.2.1:1".parse().unwrap();
@@ -267,14 +269,17 @@ async fn the_next_session_after_all_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_nothing_or_has_no_room_is_told_from_one_that_refuses() {
+async fn a_silent_or_full_server_is_distinguished_from_a_refusal() {
     let error = |ended: Result<Client, ClientError>| ended.unwrap_err().to_string();
     let (near, silent) = tokio::io::duplex(64);
     let patient = Client::over(near, &settings()).await;
-    assert_eq!(error(patient), "the server offered no session in time: wanted a login server");
+    assert_eq!(error(patient), "the server sent no session offer in time; is it a login server?");
     drop(silent);
     let (near, _) = tokio::io::duplex(64);
     let hung_up = error(Client::over(near, &settings()).await);
-    assert!(hung_up.starts_with("the server let nobody in: "), "{hung_up}");
-    assert!(hung_up.ends_with("; its limits may be reached"), "{hung_up}");
+    assert!(
+        hung_up.starts_with("the server closed the connection before a session began: "),
+        "{hung_up}"
+    );
+    assert!(hung_up.ends_with("; the server may be full"), "{hung_up}");
 }

@@ -1,4 +1,4 @@
-//! What hostile peers do, and that others do not notice.
+//! Hostile peers are contained, and others do not notice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,11 +16,11 @@ use worldwire_server::mxo::{OPEN_KEY, OPEN_SESSION};
 use crate::log::Log;
 use crate::sockets::{Running, sees_all};
 
-/// An honest client sees all there is, whatever the others do.
+/// Checks that an honest client still sees everything.
 async fn is_unaffected(world: &Running, uid: u64) {
     let visit = world.enter(uid).await;
-    worldwire_client::mxo::ask(world.status, "POST", "/hold").await.unwrap();
-    visit.seen(|eyes| eyes.walk(false));
+    worldwire_client::mxo::query(world.status, "POST", "/hold").await.unwrap();
+    visit.with_view(|view| view.set_walking(false));
     sees_all(world, &visit).await;
     visit.leave().await;
 }
@@ -30,7 +30,7 @@ fn client(clock: Clock, uid: u64) -> Connection {
     Connection::client(ClientConfig::new(Duration::from_secs(1), uid), session, clock.now())
 }
 
-/// Sends object sections that it may not send, and counts resets.
+/// Sends forbidden object sections, and counts resets.
 struct Rogue(Vec<Vec<u8>>, Arc<AtomicU64>);
 
 impl Rogue {
@@ -46,7 +46,7 @@ impl Application<Connection> for Rogue {
         if let Event::News(News::Reset) = event {
             self.1.fetch_add(1, Ordering::Relaxed);
         }
-        // It is in once it is sent more than an empty section.
+        // The client is in the world once it receives a section that is not empty.
         if let Event::Received(piece) = event
             && piece.bytes.len() > 20
         {
@@ -58,7 +58,7 @@ impl Application<Connection> for Rogue {
     }
 }
 
-/// Lets a rogue talk for a while.
+/// Lets a rogue send for a while.
 async fn rogue(world: &Running, sections: Vec<Vec<u8>>) {
     let clock = Clock::start();
     let socket = udp::dial(world.address).await.unwrap();
@@ -74,10 +74,11 @@ async fn open(world: &Running) -> u64 {
 }
 
 #[tokio::test]
-async fn sections_that_break_rules_are_refused_and_end_their_sender() {
+async fn illegal_sections_disconnect_their_sender() {
     let log = Log::begin();
     let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
-    // Views of others, creates, deletes of 65,535 views, pending updates of 64 KiB, a cut one.
+    // Updates of other views, creates, deletes of 65,535 views, pending updates of 64 KiB, a
+    // truncated section.
     let sections = [
         &[3, 0, 1, 2, 0, 0, 0][..],
         &[1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 0, 0, 9, 0, 0, 0, 0],
@@ -89,16 +90,16 @@ async fn sections_that_break_rules_are_refused_and_end_their_sender() {
     let all = sections.iter().map(|section| section.to_vec());
     rogue(&world, all.cycle().take(30).collect()).await;
     assert_eq!(world.figures.broken_rules(), 16);
-    // A flood does not fill the log.
+    // A flood does not flood the log.
     let lines = log.with("refused");
     assert!(lines.len() == 1 && lines[0].ends_with("count=1"), "{lines:?}");
-    assert_eq!(open(&world).await, 0, "it was thrown out");
+    assert_eq!(open(&world).await, 0, "the rogue was disconnected");
     is_unaffected(&world, 1).await;
     world.stop().await;
 }
 
 #[tokio::test]
-async fn datagrams_of_strangers_make_no_connections() {
+async fn datagrams_without_a_valid_hello_open_no_connection() {
     let world = Running::start(|config| config.replicator.enter = 6_000.0).await;
     let visit = world.enter(1).await;
     let stranger = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -107,10 +108,10 @@ async fn datagrams_of_strangers_make_no_connections() {
     for length in 0..400 {
         let noise = sampler.bytes(length % 80);
         stranger.send_to(&noise, world.address).await.unwrap();
-        // Sealed under the right key, but without a hello.
+        // Sealed with the right key, but without a hello.
         let sealed = key.seal_datagram(&[9; 16], &noise);
         stranger.send_to(&sealed, world.address).await.unwrap();
-        // A torn hello, and one under another key.
+        // A truncated hello, and one under another key.
         let hello = [&[0, 0, 0, 0, 0, 0, 3, 8, 0, 0, 0][..], &sampler.bytes(32)].concat();
         let torn = &hello[..hello.len() - 1 - length % 30];
         stranger.send_to(torn, world.address).await.unwrap();
@@ -127,7 +128,7 @@ async fn datagrams_of_strangers_make_no_connections() {
 }
 
 #[tokio::test]
-async fn a_hello_alone_is_sent_no_world_and_takes_no_place() {
+async fn a_hello_alone_gets_no_world_and_uses_no_client_slot() {
     let log = Log::begin();
     let world = Running::start(|config| {
         config.capacity = Capacity { total: 2, per_address: 2 };
@@ -135,7 +136,7 @@ async fn a_hello_alone_is_sent_no_world_and_takes_no_place() {
     });
     let world = world.await;
     let visit = world.enter(1).await;
-    // A hello each, and not a word more.
+    // One hello each, and nothing more.
     let mut sockets = Vec::new();
     for uid in 0..120 {
         use worldwire_core::Side;
@@ -151,8 +152,8 @@ async fn a_hello_alone_is_sent_no_world_and_takes_no_place() {
     let status = world.status().await;
     let connections = &status["connections"];
     assert_eq!((&connections["open"], &connections["waiting"]), (&1.into(), &120.into()));
-    assert_eq!(status["objects"], 501, "none of them has a character");
-    // There is room for a real one.
+    assert_eq!(status["objects"], 501, "none of them got a character");
+    // There is room for a real client.
     world.enter(2).await.leave().await;
     assert!(!visit.is_over());
     for _ in 0..100 {
@@ -161,7 +162,11 @@ async fn a_hello_alone_is_sent_no_world_and_takes_no_place() {
         }
         sleep(Duration::from_millis(100)).await;
     }
-    assert_eq!(world.status().await["connections"]["waiting"], 0, "they wait for five seconds");
+    assert_eq!(
+        world.status().await["connections"]["waiting"],
+        0,
+        "pending hellos expire after five seconds"
+    );
     for socket in &sockets {
         let (mut bytes, mut buffer) = (0, [0; 2_000]);
         while let Ok(length) = socket.try_recv(&mut buffer) {
@@ -182,7 +187,7 @@ async fn characters(world: &Running) -> Vec<u64> {
     clients.iter().map(|client| client["character"].as_u64().unwrap()).collect()
 }
 
-/// Keeps a client at a port until it is dropped.
+/// Keeps a client connected from one port until it is dropped.
 async fn stay(world: &Running, port: u16, uid: u64, accepted: u64) -> u16 {
     let clock = Clock::start();
     let socket = UdpSocket::bind(("127.0.0.1", port)).await.unwrap();
@@ -204,10 +209,10 @@ async fn stay(world: &Running, port: u16, uid: u64, accepted: u64) -> u16 {
 }
 
 #[tokio::test]
-async fn a_client_may_begin_again_at_the_same_port() {
+async fn a_client_can_reconnect_from_the_same_port() {
     let world = Running::start(|_| ()).await;
     let port = stay(&world, 0, 501, 1).await;
-    // With another character, and with the same.
+    // With another character, and with the same one.
     for (uid, accepted) in [(502, 2), (502, 3), (501, 4)] {
         stay(&world, port, uid, accepted).await;
     }
@@ -249,7 +254,7 @@ async fn an_old_hello_does_not_disturb_a_client() {
 }
 
 #[tokio::test]
-async fn a_client_that_resets_its_sequence_gets_its_views_anew() {
+async fn a_client_that_resets_its_sequence_gets_its_views_again() {
     use worldwire_mxo::frame::{Packet, RccFlags, SequenceNumber, SequenceWord};
 
     let log = Log::begin();
@@ -288,7 +293,7 @@ async fn a_client_that_resets_its_sequence_gets_its_views_anew() {
         () = resetting => {}
     }
     assert_eq!(resets.load(Ordering::Relaxed), 1);
-    assert_eq!(log.with("a client resets its sequence").len(), 1, "once in a while");
+    assert_eq!(log.with("a client resets its sequence").len(), 1, "the log line is rate limited");
     assert_eq!(world.figures.broken_rules(), 0);
     world.stop().await;
 }

@@ -1,10 +1,10 @@
-//! Fifty clients and five hundred objects on a bad network, in virtual time. How long is for
-//! `WORLDWIRE_CROWD_SECONDS` to say: 300 take a minute without optimisation.
+//! Fifty clients and five hundred objects on a bad network, in virtual time.
+//! `WORLDWIRE_CROWD_SECONDS` sets the duration; 300 take a minute without optimisation.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use worldwire_client::mxo::{Eyes, compare};
+use worldwire_client::mxo::{ClientView, compare};
 use worldwire_core::connection::{Connection as _, Event};
 use worldwire_core::json::Style;
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
@@ -20,9 +20,9 @@ const CLIENTS: u64 = 50;
 
 struct Guest {
     pair: Pair<Connection>,
-    eyes: Eyes,
+    view: ClientView,
     client: Option<ClientId>,
-    /// The most bytes of sections that it was sent in a tick.
+    /// The largest number of section bytes that it was sent in a tick.
     most: usize,
 }
 
@@ -44,18 +44,18 @@ impl Guest {
             ..Conditions::default()
         };
         let pair = Pair::new(client, server, conditions);
-        Self { pair, eyes: Eyes::new(Arc::clone(objects), uid), client: None, most: 0 }
+        Self { pair, view: ClientView::new(Arc::clone(objects), uid), client: None, most: 0 }
     }
 
     fn run(&mut self, world: &mut World, now: Duration) {
-        let Self { pair, eyes, client, .. } = self;
+        let Self { pair, view, client, .. } = self;
         pair.run_until(now, |member, event, _| match (member, event) {
             (Member::Client, Event::Received(piece)) => {
                 if let Unit::Section { id: MPM_ID, .. } = piece.unit {
-                    eyes.hear(piece.bytes).unwrap();
+                    view.receive(piece.bytes).unwrap();
                 }
             }
-            (Member::Client, Event::News(news)) => eyes.news(&news),
+            (Member::Client, Event::News(news)) => view.handle_news(&news),
             (Member::Server, Event::Received(piece)) => match piece.unit {
                 Unit::Hello(hello) if client.is_none() => {
                     *client = Some(world.enter(hello.character_uid).unwrap());
@@ -77,7 +77,7 @@ impl Guest {
 
     fn speak(&mut self, world: &mut World) {
         if self.pair.client.is_established() {
-            let _ = self.eyes.step(self.pair.client.sender());
+            let _ = self.view.step(self.pair.client.sender());
         }
         if let Some(client) = self.client
             && self.pair.server.is_established()
@@ -95,16 +95,16 @@ impl Guest {
             serde_json::from_str(&text).unwrap()
         };
         let truth = world.truth(client).unwrap();
-        assert_eq!(compare(&json(&truth), &json(self.eyes.replica()), 5), []);
-        // No view is left over on either side.
-        assert_eq!((truth.len(), self.eyes.replica().len()), (world.views(client), truth.len()));
+        assert_eq!(compare(&json(&truth), &json(self.view.replica()), 5), []);
+        // Neither side has a view left over.
+        assert_eq!((truth.len(), self.view.replica().len()), (world.views(client), truth.len()));
         assert!(truth.len() > 100, "{}", truth.len());
-        assert_eq!(self.eyes.notices(), 0);
+        assert_eq!(self.view.notices(), 0);
     }
 }
 
 #[test]
-fn at_rest_everybody_sees_what_there_is() {
+fn at_rest_every_client_sees_the_whole_world() {
     let objects = Arc::new(Objects::built_in());
     let scene = Scene::built_in(&objects).unwrap();
     let config = Config { enter: 3_000.0, leave: 3_500.0, tick_bytes: 3_000, ..Config::default() };
@@ -132,12 +132,12 @@ fn at_rest_everybody_sees_what_there_is() {
         now = step(&mut world, &mut crowd);
     }
     world.hold(now + Duration::from_secs(60));
-    crowd.iter_mut().for_each(|member| member.eyes.walk(false));
+    crowd.iter_mut().for_each(|member| member.view.set_walking(false));
     let is_at_rest = |world: &World, crowd: &[Guest]| {
-        crowd.iter().all(|it| it.eyes.is_told() && world.is_settled(it.client.unwrap()))
+        crowd.iter().all(|it| it.view.is_acknowledged() && world.is_settled(it.client.unwrap()))
     };
     let mut rounds = 0;
-    // With half of the packets or their acknowledgements lost, the last one may take long.
+    // The last packet can take long when half of the packets or acknowledgements are lost.
     while rounds < 20 || !is_at_rest(&world, &crowd) {
         let now = step(&mut world, &mut crowd);
         world.hold(now + Duration::from_secs(60));
@@ -145,10 +145,10 @@ fn at_rest_everybody_sees_what_there_is() {
         assert!(rounds < 1_500, "still not at rest");
     }
     crowd.iter().for_each(|member| member.check(&world));
-    // The budget of a tick holds for what is sent anew and again.
+    // The budget of a tick includes retransmissions.
     let most = crowd.iter().map(|member| member.most).max().unwrap();
     assert!(most <= config.tick_bytes, "{most}");
-    // A lost packet is sent once more, and little besides.
+    // Little more than the lost packets is sent again.
     let mut crowd_traffic = (0, 0);
     for member in &crowd {
         let traffic = world.traffic(member.client.unwrap()).unwrap();
@@ -156,7 +156,7 @@ fn at_rest_everybody_sees_what_there_is() {
         crowd_traffic.0 += traffic.first / CLIENTS;
         crowd_traffic.1 += traffic.again / CLIENTS;
     }
-    // Everybody leaves: their characters are gone, and nothing else.
+    // All clients leave: their characters disappear, and nothing else.
     for member in &mut crowd {
         world.leave(member.client.take().unwrap());
     }

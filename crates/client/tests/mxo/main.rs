@@ -1,7 +1,7 @@
-//! Clients of a world of The Matrix Online against the server of this project: in virtual time over
-//! a simulated wire, and over sockets.
+//! Clients for The Matrix Online against this project's server: in virtual time over a simulated
+//! wire, and over sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod attacks;
 mod crowd;

@@ -1,6 +1,6 @@
-//! What is logged, for tests of it.
+//! Captures log lines for tests.
 
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fmt::{Debug, Write as _};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-/// All lines that this thread logs, of any level, until it is dropped.
+/// All lines that this thread logs at any level, while this value lives.
 pub(crate) struct Log {
     lines: Lines,
     _guard: DefaultGuard,
@@ -29,7 +29,7 @@ impl Log {
         self.lines.0.lock().unwrap().clone()
     }
 
-    /// The lines with these words.
+    /// The lines that contain these words.
     pub(crate) fn with(&self, words: &str) -> Vec<String> {
         let mut lines = self.lines();
         lines.retain(|line| line.contains(words));
@@ -37,7 +37,7 @@ impl Log {
     }
 }
 
-/// The fields of an event, in one line.
+/// An event's fields as one line.
 struct Line(String);
 
 impl Visit for Line {

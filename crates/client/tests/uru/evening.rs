@@ -1,5 +1,5 @@
-//! An evening in an age: players come, walk, talk, want the same, change things, leave, and find all
-//! of it as it was, whatever ended the shard.
+//! An evening in an age: players arrive, walk, talk, compete for a lock, change things and leave.
+//! They find everything as it was, however the shard ended.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::time::timeout;
-use worldwire_client::uru::{Age, Auth, Game, NewAge, Notifications, Scene, Seen, Shard};
+use worldwire_client::uru::{Age, Auth, Game, NewAge, Notifications, Scene, SceneEvent, Shard};
 use worldwire_core::Reader;
 use worldwire_core::json::Json;
 use worldwire_net::Stop;
@@ -55,8 +55,8 @@ fn descriptors() -> Arc<Descriptors> {
 }
 
 impl Visitor {
-    /// Logs in, with a player of this name, and goes to the age. Returns what was there.
-    async fn come(shard: &Shard, account: usize, name: &str) -> (Self, Vec<Seen>) {
+    /// Logs in, creates a player of this name and links to the age. Returns what was there.
+    async fn come(shard: &Shard, account: usize, name: &str) -> (Self, Vec<SceneEvent>) {
         let (auth, _) = Auth::connect(shard).await.unwrap();
         let (account, password) = ACCOUNTS[account];
         let login = auth.log_in(account, password).await.unwrap();
@@ -73,12 +73,12 @@ impl Visitor {
         (Self { auth, account, player, name: name.to_owned(), game, told, scene }, seen)
     }
 
-    /// Sees something, and nothing before it but the steps of others.
-    async fn sees(&mut self, what: &str) -> Seen {
+    /// Waits for the next event other than movement.
+    async fn sees(&mut self, what: &str) -> SceneEvent {
         loop {
             let told = timeout(PATIENCE, self.told.next()).await.expect(what).expect(what);
-            let mut seen = self.scene.follow(&told).unwrap();
-            seen.retain(|one| !matches!(one, Seen::Moved { .. }));
+            let mut seen = self.scene.apply(&told).unwrap();
+            seen.retain(|one| !matches!(one, SceneEvent::Moved { .. }));
             if let Some(first) = seen.pop() {
                 assert!(seen.is_empty());
                 return first;
@@ -88,8 +88,8 @@ impl Visitor {
 
     async fn sees_steps(&mut self, of: u32) -> Option<[f32; 3]> {
         let told = timeout(PATIENCE, self.told.next()).await.unwrap().unwrap();
-        match &self.scene.follow(&told).unwrap()[..] {
-            [Seen::Moved { player, position }] => {
+        match &self.scene.apply(&told).unwrap()[..] {
+            [SceneEvent::Moved { player, position }] => {
                 assert_eq!(*player, of);
                 *position
             }
@@ -100,7 +100,7 @@ impl Visitor {
     async fn pushes(&mut self) -> bool {
         self.game.lock(button(), true).await.unwrap();
         match self.sees("an answer").await {
-            Seen::Lock { object, granted } => {
+            SceneEvent::Lock { object, granted } => {
                 assert_eq!(object, button());
                 granted
             }
@@ -108,7 +108,7 @@ impl Visitor {
         }
     }
 
-    /// Waits until the state of the age in the vault says this.
+    /// Waits until the age's state in the vault has this value.
     async fn reads_in_the_vault(&self, open: bool) {
         let template = VaultNode {
             node_type: Some(NodeType::SDL),
@@ -140,7 +140,7 @@ async fn join(
     age: &Age,
     account: Uuid,
     player: u32,
-) -> (Game, Notifications, Scene, Vec<Seen>) {
+) -> (Game, Notifications, Scene, Vec<SceneEvent>) {
     let (game, mut told) = Game::join(shard, age, account, player).await.unwrap();
     let mut scene = Scene::new(player, descriptors());
     let seen = game.arrive("female", &mut scene, &mut told).await.unwrap();
@@ -169,9 +169,9 @@ fn change(descriptor: &str, variable: &str, value: Scalar<'_>) -> Blob<'static> 
     state.to_blob()
 }
 
-/// What a change says, as text.
-fn changed(seen: &Seen) -> (String, Option<u32>, Vec<String>) {
-    let Seen::State { object, player, changes, .. } = seen else { panic!("{seen:?}") };
+/// A state change as text.
+fn changed(seen: &SceneEvent) -> (String, Option<u32>, Vec<String>) {
+    let SceneEvent::State { object, player, changes, .. } = seen else { panic!("{seen:?}") };
     let values = changes.iter().flatten().filter(|change| change.part.name() == "value");
     (object.name.to_text(), *player, values.map(ToString::to_string).collect())
 }
@@ -181,19 +181,20 @@ async fn an_evening() {
     let running = Running::start(prepare).await;
     let shard = &running.shard;
 
-    // They see each other come.
+    // They see each other arrive.
     let (mut ann, seen) = Visitor::come(shard, 0, "Yeesha").await;
-    assert_eq!(seen[0], Seen::Owner(true));
-    assert_eq!(seen.last(), Some(&Seen::AllThere));
+    assert_eq!(seen[0], SceneEvent::Owner(true));
+    assert_eq!(seen.last(), Some(&SceneEvent::StateComplete));
     assert_eq!(ann.scene.members().len(), 0);
     let (mut bob, seen) = Visitor::come(shard, 1, "Atrus").await;
-    let came = Seen::Came { player: ann.player, name: "Yeesha".to_owned() };
-    assert_eq!(seen[..2], [Seen::Owner(false), came]);
-    let avatar = Seen::Clone { object: ann.game.avatar("female"), is_avatar: true, loaded: true };
+    let came = SceneEvent::Joined { player: ann.player, name: "Yeesha".to_owned() };
+    assert_eq!(seen[..2], [SceneEvent::Owner(false), came]);
+    let avatar =
+        SceneEvent::Clone { object: ann.game.avatar("female"), is_avatar: true, loaded: true };
     assert_eq!(seen[2], avatar);
-    let came = Seen::Came { player: bob.player, name: "Atrus".to_owned() };
+    let came = SceneEvent::Joined { player: bob.player, name: "Atrus".to_owned() };
     assert_eq!(ann.sees("Atrus come").await, came);
-    assert!(matches!(ann.sees("his avatar").await, Seen::Clone { loaded: true, .. }));
+    assert!(matches!(ann.sees("his avatar").await, SceneEvent::Clone { loaded: true, .. }));
     assert!(ann.scene.is_owner() && !bob.scene.is_owner());
     assert_eq!(ann.scene.clones(), [bob.game.avatar("female")]);
 
@@ -204,18 +205,18 @@ async fn an_evening() {
     ann.game.send(step).await.unwrap();
     assert_eq!(bob.sees_steps(ann.player).await, Some([1.0, 2.0, 3.0]));
 
-    // They talk. A name that would end clients goes nowhere (D-41), and the next one does.
+    // They talk. A name that would crash clients is not forwarded (D-41); the next message is.
     bob.game.say("\u{c9}owyn", "Shorah").await.unwrap();
     bob.game.say(&bob.name, "Shorah").await.unwrap();
     let (player, name, text) = (bob.player, "Atrus".to_owned(), "Shorah".to_owned());
-    assert_eq!(ann.sees("chat").await, Seen::Chat { player, name, text });
+    assert_eq!(ann.sees("chat").await, SceneEvent::Chat { player, name, text });
 
-    // They push the same button, and one wins.
+    // Both push the same button, and one wins.
     assert!(bob.pushes().await);
     assert!(!ann.pushes().await);
     bob.game.lock(button(), false).await.unwrap();
     bob.game.say(&bob.name, "yours").await.unwrap();
-    assert!(matches!(ann.sees("chat").await, Seen::Chat { .. }));
+    assert!(matches!(ann.sees("chat").await, SceneEvent::Chat { .. }));
     assert!(ann.pushes().await);
 
     // They change things, and the age itself.
@@ -226,17 +227,17 @@ async fn an_evening() {
     ann.sets(gate(), &change("Fern", "open", Scalar::Bool(true))).await;
     assert_eq!(changed(&bob.sees("the age").await).2, ["+ open = true"]);
 
-    // The one who was first leaves: the other one is told, and answers for what is nobody's.
+    // The first player leaves. The other one is notified and becomes the owner.
     ann.game.leave().await;
-    assert!(matches!(bob.sees("her avatar go").await, Seen::Clone { loaded: false, .. }));
-    let went = Seen::Went { player: ann.player, name: "Yeesha".to_owned() };
+    assert!(matches!(bob.sees("her avatar go").await, SceneEvent::Clone { loaded: false, .. }));
+    let went = SceneEvent::Left { player: ann.player, name: "Yeesha".to_owned() };
     assert_eq!(bob.sees("her go").await, went);
-    assert_eq!(bob.sees("the age").await, Seen::Owner(true));
+    assert_eq!(bob.sees("the age").await, SceneEvent::Owner(true));
     assert_eq!((bob.scene.members().len(), bob.scene.clones().len()), (0, 0));
     // Her lock is free.
     assert!(bob.pushes().await);
 
-    // She comes back, late, and finds everything.
+    // She returns later, and finds everything.
     let age = ann.auth.age("Fern", FERN).await.unwrap();
     let (game, _told, scene, _) = join(shard, &age, ann.account, ann.player).await;
     let values = |scene: &Scene| {
@@ -247,7 +248,7 @@ async fn an_evening() {
     assert_eq!(values(&scene), (true, true));
     assert_eq!(scene.members().next(), Some((bob.player, "Atrus")));
 
-    // The shard stops and starts again: it is as they left it.
+    // The shard restarts, and everything is as they left it.
     drop((game, ann.auth, bob));
     let running = Running::start_in(running.stop().await, |_| ()).await;
     let (ann, _) = Visitor::come(&running.shard, 0, "Yeesha").await;
@@ -259,7 +260,7 @@ async fn an_evening() {
 
 const FOLDER: &str = "WORLDWIRE_EVENING_FOLDER";
 
-/// A shard in a process of its own, which ends with it.
+/// A shard in a child process, which is killed when this value is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -282,7 +283,7 @@ fn start(folder: &TempDir) -> (Process, Shard) {
     });
     let mut shard = Shard::parse(&ready.unwrap()).unwrap();
     shard.patience = PATIENCE;
-    // What it says later is of no interest, but the pipe has to stay open.
+    // Nobody reads the rest, but the pipe must stay open.
     std::thread::spawn(move || lines.for_each(drop));
     (process, shard)
 }
@@ -294,17 +295,17 @@ fn json_text(json: &str) -> String {
     }
 }
 
-/// The child: serves until it is killed. As a test of its own it does nothing.
+/// The child: serves until it is killed. Run as an ordinary test, it does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_that_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let server = open(folder.as_ref(), |_| ()).await;
-    // The harness has begun a line.
+    // The test harness has begun a line.
     println!("\nserver.ini: {}", Json::from(server.server_ini()));
     server.serve(Stop::new().signal()).await.unwrap();
 }
 
-/// What was changed a moment ago is there after a crash; locks and avatars of the dead are not.
+/// Recent changes survive a crash; locks and avatars of lost players do not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_crash_in_the_middle() {
     let folder = tempfile::tempdir().unwrap();
@@ -314,13 +315,13 @@ async fn a_crash_in_the_middle() {
     let (mut bob, _) = Visitor::come(&shard, 1, "Atrus").await;
     assert!(bob.pushes().await);
     bob.sets(object("Lever"), &change("lever", "place", Scalar::Int(1))).await;
-    while !matches!(ann.sees("the lever").await, Seen::State { .. }) {}
-    // One batch is written after the other: with the second one the first one is there.
+    while !matches!(ann.sees("the lever").await, SceneEvent::State { .. }) {}
+    // Batches are written in order: once the second is stored, so is the first.
     for open in [true, false] {
         bob.sets(gate(), &change("Fern", "open", Scalar::Bool(open))).await;
         timeout(PATIENCE, bob.reads_in_the_vault(open)).await.unwrap();
     }
-    // In the midst of more of it.
+    // In the middle of more changes.
     for place in 2..50 {
         bob.sets(object("Lever"), &change("lever", "place", Scalar::Int(place))).await;
     }
@@ -334,7 +335,9 @@ async fn a_crash_in_the_middle() {
     assert!(matches!(lever.state.scalar("place"), Some(Scalar::Int(1..50))), "{lever:?}");
     let age = ann.scene.states().get(&gate(), "Fern").unwrap();
     assert!(age.state.is_set("open"));
-    assert!(!seen.iter().any(|one| matches!(one, Seen::Clone { .. } | Seen::Came { .. })));
+    assert!(
+        !seen.iter().any(|one| matches!(one, SceneEvent::Clone { .. } | SceneEvent::Joined { .. }))
+    );
     assert!(ann.pushes().await);
     drop(process);
 }

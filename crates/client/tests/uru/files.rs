@@ -1,4 +1,4 @@
-//! Downloads, compared with what the shard has, byte for byte.
+//! Downloads, compared byte for byte with the shard's files.
 
 use std::fs;
 use std::path::Path;
@@ -24,12 +24,12 @@ fn prepare(folder: &Path) {
     fs::create_dir_all(files.join("External/dat")).unwrap();
     fs::write(files.join("External/dat/page.prp"), page()).unwrap();
     fs::write(files.join("External/empty.txt"), "").unwrap();
-    // Too varied to become smaller: sent as it is.
+    // Incompressible, so it is sent unpacked.
     fs::write(files.join("External/noise.bin"), noise()).unwrap();
     let sdl = folder.join("data/secure/SDL");
     fs::create_dir_all(&sdl).unwrap();
     fs::write(sdl.join("long.sdl"), "STATEDESC ".repeat(30_000)).unwrap();
-    // Manifests that lie; "x" has the MD5 9dd4e461268c8034f5c8564e155c67a6.
+    // Manifests with wrong entries; "x" has the MD5 9dd4e461268c8034f5c8564e155c67a6.
     fs::write(files.join("x.txt"), "x").unwrap();
     let right = "9dd4e461268c8034f5c8564e155c67a6";
     let wrong = "9dd4e461268c8034f5c8564e155c67a7";
@@ -58,20 +58,20 @@ async fn a_folder_is_brought_up_to_date() {
     assert_eq!(fs::read(target.join("empty.txt")).unwrap(), b"");
     assert_eq!(fs::read(target.join("noise.bin")).unwrap(), noise());
     assert_eq!(update().await, Summary { kept: 3, ..Summary::default() });
-    // One wrong byte is one download.
+    // One wrong byte causes one download.
     let mut bytes = page();
     bytes[77] ^= 1;
     fs::write(target.join("dat/page.prp"), bytes).unwrap();
     assert_eq!(update().await.written, 1);
     assert_eq!(fs::read(target.join("dat/page.prp")).unwrap(), page());
-    // Nothing half done is left.
+    // No partial file is left.
     assert_eq!(fs::read_dir(target.join("dat")).unwrap().count(), 1);
     files.link().ping().await.unwrap();
     running.stop().await;
 }
 
 #[tokio::test]
-async fn what_a_manifest_does_not_say_is_not_kept() {
+async fn files_that_differ_from_their_manifest_are_not_installed() {
     let running = Running::start(prepare).await;
     let files = Files::connect(&running.shard).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ async fn what_a_manifest_does_not_say_is_not_kept() {
         ("WrongSum", "x.txt: wanted 1 bytes with MD5 9dd4e461268c8034f5c8564e155c67a7, found 1"),
         ("WrongSize", "x.txt: wanted 2 bytes"),
         ("Short", "x.txt: wanted at most 0 bytes, found 1"),
-        ("Out", "..\\x.txt: wanted a name below the folder, found"),
+        ("Out", "..\\x.txt: wanted a name inside the folder, found"),
         ("Nothing", "ManifestRequest: refused with FileNotFound (7)"),
     ] {
         let error = update(group).await.unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! The gatekeeper, logins and players.
 
-use worldwire_client::uru::{Auth, ClientError, Files, Gatekeeper, Notification, Picture};
+use worldwire_client::uru::{Auth, ClientError, Files, Gatekeeper, Notification, VaultMirror};
 use worldwire_net::End;
 use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::types::NetError;
@@ -8,7 +8,7 @@ use worldwire_uru::types::NetError;
 use crate::shard::{ACCOUNTS, Running};
 
 #[tokio::test]
-async fn everything_is_found_again_after_a_restart() {
+async fn everything_survives_a_restart() {
     let mut running = Running::start(|_| ()).await;
     for (index, (account, password)) in ACCOUNTS.into_iter().enumerate() {
         let (auth, mut notifications) = Auth::connect(&running.shard).await.unwrap();
@@ -18,10 +18,10 @@ async fn everything_is_found_again_after_a_restart() {
         let player = auth.create_player(&name, "female").await.unwrap();
         assert_eq!((&*player.name, &*player.shape, player.explorer), (&*name, "female", 1));
         auth.set_player(player.id).await.unwrap();
-        let vault = Picture::fetch(&auth, player.id).await.unwrap();
-        // The second player sees the first one among the owners of the neighbourhood.
+        let vault = VaultMirror::fetch(&auth, player.id).await.unwrap();
+        // The second player sees the first one among the neighbourhood's owners.
         assert_eq!((vault.refs().count(), vault.nodes().len()), (34 + index, 33 + index));
-        // What the server said before: its caps.
+        // The server sent its capabilities earlier.
         let first = notifications.next().await.unwrap();
         assert!(matches!(first, Notification::ServerCaps(_)), "{first:?}");
 
@@ -35,15 +35,15 @@ async fn everything_is_found_again_after_a_restart() {
         }
         assert_eq!(notifications.next().await, None);
         let error = auth.link().ping().await.unwrap_err();
-        assert_eq!(error.to_string(), "kicked off with RemoteShutdown (9)");
+        assert_eq!(error.to_string(), "kicked off: RemoteShutdown (9)");
 
         let (auth, _) = Auth::connect(&running.shard).await.unwrap();
         let login = auth.log_in(account, password).await.unwrap();
         assert_eq!(login.players, std::slice::from_ref(&player));
         auth.set_player(player.id).await.unwrap();
-        let again = Picture::fetch(&auth, player.id).await.unwrap();
-        let refs = |picture: &Picture| -> Vec<_> {
-            picture.refs().map(|known| (known.parent_id, known.child_id)).collect()
+        let again = VaultMirror::fetch(&auth, player.id).await.unwrap();
+        let refs = |mirror: &VaultMirror| -> Vec<_> {
+            mirror.refs().map(|known| (known.parent_id, known.child_id)).collect()
         };
         assert_eq!(refs(&again), refs(&vault));
         assert!(again.nodes().map(|(id, _)| id).eq(vault.nodes().map(|(id, _)| id)));
@@ -58,7 +58,7 @@ async fn everything_is_found_again_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_with_its_token() {
+async fn a_session_resumes_with_its_token() {
     let running = Running::start(|_| ()).await;
     let (auth, mut notifications, player) = running.enter(0, "Ann").await;
     let (server, token) = loop {
@@ -66,7 +66,7 @@ async fn a_session_goes_on_with_its_token() {
             break (address, token);
         }
     };
-    // The server has not noticed anything yet.
+    // The server has not noticed the loss yet.
     let (again, _) = Auth::reconnect(&running.shard, server, token).await.unwrap();
     again.register().await.unwrap();
     assert_eq!(again.fetch_node(player).await.unwrap().node_id, Some(player));
@@ -89,7 +89,7 @@ async fn refusals_name_their_error() {
         auth.set_player(0).await.unwrap_err().net_error(),
         Some(NetError::AuthenticationFailed)
     );
-    // The name's case makes no difference, and the connection is as good as before.
+    // The case of the name does not matter, and the connection still works.
     let login = auth.log_in("ANN@example.ORG", ACCOUNTS[0].1).await.unwrap();
     assert_eq!(login.billing_type, 1);
     let shape = auth.create_player("Somebody", "fish").await.unwrap_err();
@@ -100,7 +100,7 @@ async fn refusals_name_their_error() {
     auth.delete_player(player.id).await.unwrap();
     let gone = auth.set_player(player.id).await.unwrap_err();
     assert_eq!(gone.net_error(), Some(NetError::PlayerNotFound));
-    // A name that does not fit into the message is refused here.
+    // The client itself refuses a name that does not fit into the message.
     let long = auth.create_player(&"x".repeat(40), "male").await.unwrap_err();
     assert!(matches!(long, ClientError::NotSent { request: "PlayerCreateRequest", .. }), "{long}");
     auth.link().ping().await.unwrap();
@@ -108,7 +108,7 @@ async fn refusals_name_their_error() {
 }
 
 #[tokio::test]
-async fn the_gatekeeper_is_asked_for_what_the_configuration_does_not_say() {
+async fn the_gatekeeper_is_asked_for_missing_addresses() {
     let running = Running::start(|_| ()).await;
     let gatekeeper = Gatekeeper::connect(&running.shard).await.unwrap();
     assert_eq!(gatekeeper.auth_server().await.unwrap(), "127.0.0.1");
@@ -123,7 +123,7 @@ async fn the_gatekeeper_is_asked_for_what_the_configuration_does_not_say() {
     shard.gatekeeper = None;
     let error = Auth::connect(&shard).await.unwrap_err();
     assert!(matches!(error, ClientError::NoHost("gatekeeper")), "{error}");
-    // Without keys, and on loopback, without encryption.
+    // A server on loopback also accepts unencrypted connections.
     let mut plain = running.shard.clone();
     plain.keys = KeyRing::new();
     let (auth, _) = Auth::connect(&plain).await.unwrap();

@@ -1,6 +1,6 @@
-//! A client of Uru against shards in the same process, over sockets.
+//! The Uru client against shards in the same process, over sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod evening;
 mod files;

@@ -21,10 +21,10 @@ use worldwire_uru::types::{NetError, Uuid};
 
 use crate::shard::Running;
 
-/// Bytes of the file that [`Odd`] sends.
+/// The length of the file that [`Odd`] sends.
 const BYTES: u32 = 6000;
 
-/// Answers as no server should.
+/// A server with wrong answers.
 #[derive(Clone)]
 struct Odd;
 
@@ -48,14 +48,14 @@ impl Application<Connection> for Odd {
         let result = NetError::Success;
         let mut say = |reply: Reply<'static>| sender.send(&Message::from(reply)).unwrap();
         match received.message() {
-            // More notifications than anybody wants.
+            // More notifications than the client queues.
             Some(Message::AuthClient(Ask::ClientRegisterRequest(_))) => {
                 for node_id in 0..5000 {
                     say(VaultNodeChanged { node_id, revision_id: Uuid::ZERO }.into());
                 }
                 say(ClientRegisterReply { server_challenge: 1 }.into());
             }
-            // A file, byte by byte, without waiting for anything.
+            // A file, byte by byte, without waiting for acknowledgements.
             Some(Message::AuthClient(Ask::FileDownloadRequest(asked))) => {
                 for chunk_offset in 0..BYTES {
                     let chunk = FileDownloadChunk {
@@ -68,7 +68,7 @@ impl Application<Connection> for Odd {
                     say(chunk.into());
                 }
             }
-            // As dirtsand does: the number of another reply that says as much.
+            // Like dirtsand: the number of another reply with the same fields.
             Some(Message::AuthClient(Ask::VaultNodeRemove(asked))) => {
                 say(VaultSaveNodeReply { trans_id: asked.trans_id, result }.into());
             }
@@ -76,7 +76,7 @@ impl Application<Connection> for Odd {
                 let refs = Vec::new().into();
                 say(VaultNodeRefsFetched { trans_id: asked.trans_id, result, refs }.into());
             }
-            // A reply to a request that nobody made, then none.
+            // A reply to a request that nobody made, then no reply.
             Some(Message::AuthClient(Ask::VaultNodeFetch(asked))) => {
                 let trans_id = worldwire_uru::types::TransId(asked.trans_id.0 + 1);
                 say(PublicAgeList { trans_id, result, ages: Vec::new().into() }.into());
@@ -123,7 +123,7 @@ async fn a_file_in_small_pieces_arrives() {
 }
 
 #[tokio::test]
-async fn nobody_has_to_listen_but_whoever_does_must_keep_up() {
+async fn notifications_can_be_dropped_but_kept_ones_must_be_read() {
     let (shard, _stop) = odd().await;
     let (auth, notifications) = Auth::connect(&shard).await.unwrap();
     drop(notifications);
@@ -131,12 +131,12 @@ async fn nobody_has_to_listen_but_whoever_does_must_keep_up() {
     let (auth, mut notifications) = Auth::connect(&shard).await.unwrap();
     let error = auth.register().await.unwrap_err();
     assert_eq!(error.to_string(), "too many notifications are waiting");
-    assert!(notifications.next().await.is_some(), "what came before is there");
+    assert!(notifications.next().await.is_some(), "earlier notifications are still there");
 }
 
 #[tokio::test]
-async fn whoever_does_not_answer_is_given_up() {
-    // It accepts, and says nothing.
+async fn a_silent_server_times_out() {
+    // It accepts, then stays silent.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut shard = at(silent.local_addr().unwrap());
     shard.patience = Duration::from_millis(200);
@@ -148,11 +148,11 @@ async fn whoever_does_not_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn another_key_or_build_is_turned_away() {
+async fn another_key_or_build_is_refused() {
     let [one, other] = [Running::start(|_| ()).await, Running::start(|_| ()).await];
     let mut shard = one.shard.clone();
     shard.keys = other.shard.keys.clone();
-    // The exchange itself goes on with any key; what comes of it is noise to the other side.
+    // The exchange itself works with any key, but the other side then reads noise.
     if let Ok((auth, _)) = Auth::connect(&shard).await {
         let error = auth.register().await.unwrap_err();
         assert!(matches!(error, ClientError::Closed { .. }), "{error}");

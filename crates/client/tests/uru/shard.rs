@@ -1,4 +1,4 @@
-//! A shard in a folder of its own.
+//! A shard in its own folder.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-/// Accounts that every shard has: one name is an e-mail address, the other is not.
+/// Accounts that every shard has; one name is an e-mail address.
 pub(crate) const ACCOUNTS: [(&str, &str); 2] =
     [("Ann@Example.org", "Tre3-deep"), ("bob", "linking book")];
 
-/// A shard that runs.
+/// A running shard.
 pub(crate) struct Running {
     pub(crate) folder: TempDir,
-    /// As its clients know it.
+    /// The shard, as its clients know it.
     pub(crate) shard: Shard,
     stop: Stop,
     serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
@@ -42,14 +42,14 @@ impl Running {
         Self { folder, shard, stop, serving }
     }
 
-    /// Stops it, and hands its folder back.
+    /// Stops the shard, and returns its folder.
     pub(crate) async fn stop(self) -> TempDir {
         self.stop.stop();
         timeout(Duration::from_secs(30), self.serving).await.unwrap().unwrap().unwrap();
         self.folder
     }
 
-    /// A client that is logged in and plays a new player. Returns the player's number.
+    /// A logged-in client that plays a new player. Returns the player's number.
     pub(crate) async fn enter(&self, account: usize, name: &str) -> (Auth, Notifications, u32) {
         let (auth, notifications) = Auth::connect(&self.shard).await.unwrap();
         let (account, password) = ACCOUNTS[account];
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// A shard in a folder, with its accounts, that is not served yet.
+/// A shard in a folder, with its accounts, not yet serving.
 pub(crate) async fn open(folder: &Path, change: impl FnOnce(&mut ShardConfig)) -> Server {
     let server = Server::open_with(folder, PrimeKind::Plain, |config| {
         config.listen = "127.0.0.1:0".parse().unwrap();
@@ -71,7 +71,7 @@ pub(crate) async fn open(folder: &Path, change: impl FnOnce(&mut ShardConfig)) -
     let server = server.await.unwrap();
     for (name, password) in ACCOUNTS {
         let added = server.vault().add_account(name, password, AccountFlags(0)).await;
-        // From the second start on there are accounts of these names.
+        // The accounts exist already when the shard restarts.
         assert!(matches!(added, Ok(_) | Err(NetError::AccountAlreadyExists)));
     }
     server

@@ -1,25 +1,25 @@
-//! The vault, as two clients see it; ages and scores.
+//! The vault as two clients see it; ages and scores.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
-use worldwire_client::uru::{NewAge, Notification, Notifications, Picture};
+use worldwire_client::uru::{NewAge, Notification, Notifications, VaultMirror};
 use worldwire_core::Field as _;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::shard::Running;
 
-/// Waits for a notification, and follows all that come before it.
+/// Waits for a notification, and applies those before it.
 async fn until(
     wanted: impl Fn(&Notification) -> bool,
     notifications: &mut Notifications,
     auth: &worldwire_client::uru::Auth,
-    picture: &mut Picture,
+    mirror: &mut VaultMirror,
 ) {
     loop {
         let next = timeout(Duration::from_secs(30), notifications.next()).await.unwrap().unwrap();
-        picture.follow(auth, &next).await.unwrap();
+        mirror.apply(auth, &next).await.unwrap();
         if wanted(&next) {
             return;
         }
@@ -27,10 +27,10 @@ async fn until(
 }
 
 #[tokio::test]
-async fn a_picture_follows_what_others_do() {
+async fn a_mirror_follows_the_changes_of_others() {
     let running = Running::start(|_| ()).await;
     let (ann, mut told, ann_id) = running.enter(0, "Ann").await;
-    let mut picture = Picture::fetch(&ann, ann_id).await.unwrap();
+    let mut mirror = VaultMirror::fetch(&ann, ann_id).await.unwrap();
     let (bob, _, bob_id) = running.enter(1, "Bob").await;
     let find = |name: &str| VaultNode {
         node_type: Some(NodeType::PlayerInfo),
@@ -38,11 +38,11 @@ async fn a_picture_follows_what_others_do() {
         ..VaultNode::default()
     };
     let [info] = ann.find_nodes(&find("BOB")).await.unwrap()[..] else { panic!("one Bob") };
-    // He is a new neighbour, and then he comes online.
+    // He is a new neighbour; then he comes online.
     let online = |note: &Notification| matches!(note, Notification::NodeChanged { node_id, .. } if *node_id == info);
-    until(online, &mut told, &ann, &mut picture).await;
-    assert_eq!(picture.node(info).unwrap().int32_1, Some(1));
-    assert_eq!(picture, Picture::fetch(&ann, ann_id).await.unwrap());
+    until(online, &mut told, &ann, &mut mirror).await;
+    assert_eq!(mirror.node(info).unwrap().int32_1, Some(1));
+    assert_eq!(mirror, VaultMirror::fetch(&ann, ann_id).await.unwrap());
 
     let note = VaultNode {
         node_type: Some(NodeType::TextNote),
@@ -55,26 +55,26 @@ async fn a_picture_follows_what_others_do() {
         matches!(told, Notification::NodeAdded { child_id, owner_id, .. }
             if (*child_id, *owner_id) == (note, bob_id))
     };
-    until(added, &mut told, &ann, &mut picture).await;
-    assert_eq!(picture.node(note).unwrap().text_1.as_ref().unwrap().to_text(), "Shorah");
-    let inbox = picture.refs().find(|known| known.child_id == note).unwrap().parent_id;
+    until(added, &mut told, &ann, &mut mirror).await;
+    assert_eq!(mirror.node(note).unwrap().text_1.as_ref().unwrap().to_text(), "Shorah");
+    let inbox = mirror.refs().find(|known| known.child_id == note).unwrap().parent_id;
 
     let change = VaultNode { text_1: Some("Read".into()), ..VaultNode::default() };
     ann.save_node(note, Uuid([7; 16]), &change).await.unwrap();
     let changed = |told: &Notification| {
         *told == Notification::NodeChanged { node_id: note, revision_id: Uuid([7; 16]) }
     };
-    until(changed, &mut told, &ann, &mut picture).await;
-    assert_eq!(picture.node(note).unwrap().text_1.as_ref().unwrap().to_text(), "Read");
+    until(changed, &mut told, &ann, &mut mirror).await;
+    assert_eq!(mirror.node(note).unwrap().text_1.as_ref().unwrap().to_text(), "Read");
 
-    // The same twice is told once; taken away, it is gone.
+    // Adding the same node twice is reported once; removing it deletes it.
     ann.add_node(inbox, note, ann_id).await.unwrap();
     ann.remove_node(inbox, note).await.unwrap();
     let removed = Notification::NodeRemoved { parent_id: inbox, child_id: note };
-    until(|told| *told == removed, &mut told, &ann, &mut picture).await;
-    assert!(picture.node(note).is_none());
-    assert!(!picture.follow(&ann, &removed).await.unwrap(), "it is not there any more");
-    assert_eq!(picture, Picture::fetch(&ann, ann_id).await.unwrap());
+    until(|told| *told == removed, &mut told, &ann, &mut mirror).await;
+    assert!(mirror.node(note).is_none());
+    assert!(!mirror.apply(&ann, &removed).await.unwrap(), "it is not there any more");
+    assert_eq!(mirror, VaultMirror::fetch(&ann, ann_id).await.unwrap());
 
     let error = ann.save_node(bob_id, Uuid([1; 16]), &change).await.unwrap_err();
     assert_eq!(error.net_error(), Some(NetError::VaultNodeAccessViolation));
@@ -101,7 +101,7 @@ async fn ages_and_scores() {
     let error = ann.age("Garden", Uuid([8; 16])).await.unwrap_err();
     assert_eq!(error.to_string(), "AgeRequest: refused with AgeNotFound (4)");
 
-    let owner = Picture::fetch(&ann, id).await.unwrap();
+    let owner = VaultMirror::fetch(&ann, id).await.unwrap();
     let mut infos = owner.nodes().filter(|(_, node)| node.node_type == Some(NodeType::PlayerInfo));
     let owner = infos.next().unwrap().0;
     let pellets = ann.create_score(owner, "Pellets", 1, 10).await.unwrap();

@@ -60,7 +60,7 @@ fn packet_remarks(data: &[u8], options: &CodecOptions<'_>) -> Vec<Remark> {
             return unread.map(|why| why.remark(section, options.from)).into_iter().collect();
         };
         let mut remarks =
-            match Section::decode_behind_id(&mut Reader::new(bytes), &sections.context()) {
+            match Section::decode_after_id(&mut Reader::new(bytes), &sections.context()) {
                 Ok(section) => remarks_of(&section),
                 Err(error) if sections.fits_other_side(bytes) => {
                     let error = error.closed().hint(other_side(options.from));

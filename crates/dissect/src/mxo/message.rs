@@ -82,7 +82,7 @@ impl MxoMessage<'_> {
         for section in &packet.sections {
             if let Section::Objects(bytes) = section {
                 let context = self.sections.context();
-                let section = Objects::decode_behind_id(&mut Reader::new(bytes), &context);
+                let section = Objects::decode_after_id(&mut Reader::new(bytes), &context);
                 let operations = section.iter().flat_map(|section| &section.operations);
                 operations.for_each(|operation| about(operation, &mut views));
             }

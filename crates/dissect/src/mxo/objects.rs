@@ -36,14 +36,14 @@ impl<'o> ObjectSections<'o> {
     /// Whether the section would decode if the other side had sent it.
     pub(super) fn fits_other_side(&self, bytes: &[u8]) -> bool {
         let other = Self { from: self.from.other(), ..*self };
-        let section = Section::decode_behind_id(&mut Reader::new(bytes), &other.context());
+        let section = Section::decode_after_id(&mut Reader::new(bytes), &other.context());
         section.is_ok_and(|section| section.operations.iter().all(|it| it.fault().is_none()))
     }
 
     /// How many of these bytes belong to the section: all of them, if it cannot be decoded.
     pub(super) fn measure(&self, bytes: &[u8]) -> usize {
         let mut reader = Reader::new(bytes);
-        match Section::decode_behind_id(&mut reader, &self.context()) {
+        match Section::decode_after_id(&mut reader, &self.context()) {
             Ok(_) => reader.position(),
             Err(_) => bytes.len(),
         }

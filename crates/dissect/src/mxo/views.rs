@@ -181,7 +181,7 @@ impl MxoViews {
         notes: &mut Vec<Note>,
     ) -> Result<()> {
         let sections = self.sections(from);
-        let section = Section::decode_behind_id(&mut Reader::new(bytes), &sections.context())?;
+        let section = Section::decode_after_id(&mut Reader::new(bytes), &sections.context())?;
         for (_, oddity) in section.oddities() {
             if self.reported.insert(Reported::OddityKind(kind(&oddity))) {
                 notes.push(Note::warning(format!("{}{oddity}", at(number))));

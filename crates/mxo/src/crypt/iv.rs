@@ -3,10 +3,11 @@
 use super::key::SessionKey;
 use super::twofish::BLOCK_BYTES;
 
-/// Makes the initial vectors of a connection from 16 random bytes: a counter, encrypted with those
-/// bytes as the key. Nobody can foresee them, and none comes twice.
+/// Generates a connection's initial vectors from 16 random bytes: a counter, encrypted with those
+/// bytes as the key. They are unpredictable and never repeat.
 ///
-/// The seed must come from the operating system's randomness, and serve one connection only.
+/// The seed must come from the operating system's random generator, and be used for one connection
+/// only.
 #[derive(Clone, Debug)]
 pub struct IvSource {
     cipher: SessionKey,
@@ -14,7 +15,7 @@ pub struct IvSource {
 }
 
 impl IvSource {
-    /// Begins with a seed.
+    /// Creates a source from a seed.
     #[must_use]
     pub fn new(seed: &[u8; BLOCK_BYTES]) -> Self {
         Self { cipher: SessionKey::new(seed), next: 0 }

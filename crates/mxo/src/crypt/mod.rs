@@ -1,8 +1,8 @@
-//! Twofish with keys of 128 bits, in CBC mode. For compatibility only: nothing is authenticated but
-//! by a CRC.
+//! Twofish with 128-bit keys, in CBC mode. For compatibility only: the only authentication is a
+//! CRC.
 //!
-//! The margin server gives each session its key. It encrypts the messages on the margin channel
-//! and the datagrams of the game channel.
+//! The margin server assigns each session its key, which encrypts the margin channel's messages and
+//! the game channel's datagrams.
 
 mod iv;
 mod key;

@@ -1,25 +1,25 @@
-//! Twofish with keys of 128 bits. For compatibility only: its table lookups depend on the key and
-//! the data, so its time does too.
+//! Twofish with 128-bit keys. For compatibility only: its table lookups, and so its timing, depend
+//! on the key and the data.
 //!
-//! The whole key goes into four tables ("full keying" in the words of its authors), which makes a
-//! block some fifty times faster than computing the substitutions anew. That is worth 4 KiB for a
-//! key that serves a whole session.
+//! The whole key goes into four tables ("full keying" in its authors' terms), which makes a block
+//! about fifty times faster than computing the substitutions each time. That is worth 4 KiB for a
+//! key that is used for a whole session.
 
 use core::fmt;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Bytes of a block, of an initial vector and of a key.
+/// The size of a block, of an initial vector and of a key.
 pub const BLOCK_BYTES: usize = 16;
 
 const ROUNDS: usize = 16;
 
-/// A key, made ready for work. It is wiped when it is dropped.
+/// An expanded key. It is wiped when it is dropped.
 #[derive(Clone)]
 pub(super) struct Twofish {
-    /// What each byte of a word contributes to `g`.
+    /// The contribution of each byte of a word to `g`.
     tables: Box<[[u32; 256]; 4]>,
-    /// For whitening, and two for each round.
+    /// For whitening, then two for each round.
     subkeys: [u32; 8 + 2 * ROUNDS],
 }
 
@@ -124,14 +124,14 @@ fn mixed([a, b, c, d]: [u32; 4], [w, x, y, z]: [u32; 4]) -> [u32; 4] {
     [a ^ w, b ^ x, c ^ y, d ^ z]
 }
 
-/// The function h of a word whose four bytes are the same.
+/// The function h of a word of four equal bytes.
 fn h(byte: u8, keys: [u32; 2]) -> u32 {
     (0..4).fold(0, |sum, position| sum ^ column(position, substitute(position, byte, keys)))
 }
 
-/// Three permutations of a byte, with a byte of a key word between each two.
+/// Three permutations of a byte, with key bytes in between.
 fn substitute(position: usize, byte: u8, [outer, inner]: [u32; 2]) -> u8 {
-    // Which permutations: the innermost first.
+    // The permutations, the innermost first.
     const ORDER: [[usize; 3]; 4] = [[0, 0, 1], [1, 0, 0], [0, 1, 1], [1, 1, 0]];
     let [first, second, third] = ORDER[position];
     let key = |word: u32| word.to_le_bytes()[position];
@@ -139,7 +139,7 @@ fn substitute(position: usize, byte: u8, [outer, inner]: [u32; 2]) -> u8 {
     permute(third, permute(second, permute(first, byte) ^ key(inner)) ^ key(outer))
 }
 
-/// A column of the MDS matrix times a byte.
+/// A column of the MDS matrix, times a byte.
 fn column(position: usize, byte: u8) -> u32 {
     let (low, high) = (product(byte, 0x5b, MDS), product(byte, 0xef, MDS));
     u32::from_le_bytes(match position {
@@ -150,7 +150,7 @@ fn column(position: usize, byte: u8) -> u32 {
     })
 }
 
-/// The RS matrix times eight bytes of the key.
+/// The RS matrix, times eight bytes of the key.
 fn reed_solomon(key: [u32; 2]) -> u32 {
     const MATRIX: [[u8; 8]; 4] = [
         [0x01, 0xa4, 0x55, 0x87, 0x5a, 0x58, 0xdb, 0x9e],
@@ -166,7 +166,7 @@ fn reed_solomon(key: [u32; 2]) -> u32 {
     u32::from_le_bytes(MATRIX.map(row))
 }
 
-/// The polynomials of the two fields of 256 elements.
+/// The polynomials of the two 256-element fields.
 const MDS: u16 = 0x169;
 const RS: u16 = 0x14d;
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_agrees_with_an_independent_implementation() {
+    fn agrees_with_an_independent_implementation() {
         let mut sampler = Sampler::new(7);
         for _ in 0..2_000 {
             let key: [u8; 16] = Field::sample(&mut sampler);

@@ -1,4 +1,4 @@
-//! Targets for connections driven by lists of operations, one a role.
+//! Targets for connections driven by lists of operations, one per role.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -19,7 +19,7 @@ use crate::frame::{
     Packet, Plain, RccFlags, RpcList, RpcMessage, Section, SequenceNumber, SequenceWord,
 };
 
-/// All targets of this file. A datagram that begins with 01 is made of the rest: it is encrypted
+/// All targets in this file. A datagram that starts with 01 is built from the rest, and encrypted
 /// with the session's key.
 pub(super) const TARGETS: &[Target] = &[
     Target {
@@ -53,7 +53,7 @@ pub(super) const TARGETS: &[Target] = &[
 ];
 
 const EPOCH: Duration = Duration::from_secs(1_248_965_312);
-/// Small, so that lists reach them.
+/// Small, so that inputs reach them.
 const BOUNDS: Bounds = Bounds { queued_bytes: 4096, queued_messages: 64 };
 const SESSION: u32 = 0x1f2e_3d4c;
 static KEY: LazyLock<SessionKey> = LazyLock::new(|| SessionKey::new(&[0x4b; 16]));
@@ -74,15 +74,16 @@ fn server(data: &[u8]) -> Seen {
     endpoint(Connection::server(config, session(), Duration::ZERO), data)
 }
 
-/// A client or a server holds RPC messages back until those before them have come. Each packet with objects has one fate.
+/// Clients and servers hold back RPC messages until the earlier ones have arrived. Each packet with
+/// objects has one outcome.
 fn endpoint(connection: Connection, data: &[u8]) -> Seen {
     let mut settled: BTreeSet<PacketNumber> = BTreeSet::new();
     let mut watch = |event: &EventOf<'_, Connection>| match event {
         Event::News(News::Delivered(number) | News::Lost(number)) => {
-            assert!(settled.insert(*number), "{number} has two fates");
+            assert!(settled.insert(*number), "{number} has two outcomes");
         }
         Event::News(News::Late(number)) => {
-            assert!(settled.contains(number), "{number} is late and was not lost");
+            assert!(settled.contains(number), "{number} is late but was not lost");
         }
         _ => {}
     };
@@ -98,7 +99,7 @@ fn endpoint(connection: Connection, data: &[u8]) -> Seen {
     };
     let data = sealed(data);
     let seen = run_out_of_order(connection, &data, &mut family, &mut watch, account);
-    assert!(settled.is_subset(&sent), "fates of packets that were never sent");
+    assert!(settled.is_subset(&sent), "outcomes of packets that were never sent");
     seen
 }
 
@@ -124,7 +125,7 @@ fn watched(connection: Connection, data: &[u8]) -> Seen {
     run_watched(connection, &sealed(data), &mut family, |_| {})
 }
 
-/// The list with datagrams as they are on the wire.
+/// The operations with datagrams as they appear on the wire.
 fn sealed(data: &[u8]) -> Vec<u8> {
     let mut list = Vec::new();
     for operation in worldwire_core::testing::operations::Operations(data) {
@@ -139,7 +140,7 @@ fn sealed(data: &[u8]) -> Vec<u8> {
     list
 }
 
-/// The packet of what its length counts.
+/// A packet with these contents.
 fn around(body: &[u8]) -> Vec<u8> {
     let mut writer = worldwire_core::Writer::new();
     let made = crate::frame::encode_head(1_248_965_312, body, &mut writer);
@@ -147,7 +148,7 @@ fn around(body: &[u8]) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Carries a command out; returns the number of a packet with objects.
+/// Runs a command; returns the number of a packet with objects.
 fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) -> Option<PacketNumber> {
     if held.carry_out(sender, command, around) {
         return None;
@@ -174,7 +175,7 @@ fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) -> Option<Pac
     None
 }
 
-/// What stands in a list for a packet: 01, a byte for the vector, and what its length counts.
+/// A packet in a list of operations: 01, a byte for the vector, and the contents.
 fn short(number: u16, flags: RccFlags, acked: u16, sections: Vec<Section<'_>>) -> Vec<u8> {
     let sequence = SequenceWord {
         acks: crate::frame::AckBits(0x7f),
@@ -200,7 +201,7 @@ fn list(operations: &[Operation<'_>]) -> Vec<u8> {
     list
 }
 
-/// What both roles hear once they are set up.
+/// Operations for both roles after setup.
 fn talk(side: Side, first: Operation<'_>) -> Vec<u8> {
     let objects = Section::Objects([1, 0, 8, 0, 0][..].into());
     let all = [

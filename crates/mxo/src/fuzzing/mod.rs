@@ -1,5 +1,4 @@
-//! What the fuzz targets of this family call: every kind of input, with the promises that must
-//! hold.
+//! The fuzz targets of this family: every kind of input, with the promises that must hold.
 
 mod connection;
 mod replicator;
@@ -14,7 +13,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     wire::TARGETS.iter().chain(connection::TARGETS).chain(OBJECTS)
 }
 
-/// Those of object sections, their tables, and the replicator.
+/// The targets for object sections, tables and the replicator.
 const OBJECTS: &[Target] = &[
     replicator::REPLICATOR,
     section::CLIENT,

@@ -1,4 +1,4 @@
-//! A server's world under any list of operations, and the client that it tells of it.
+//! Runs lists of operations on a server's world, with a client that receives it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
@@ -12,23 +12,23 @@ use crate::replica::{Notice, Replica};
 use crate::replicator::{ClientId, Config, ObjectId, Replicator, Spawn, ViewState};
 use crate::schema::Objects;
 
-/// Operations of two bytes each: what is done, and to which object or packet.
+/// Two bytes per operation: what to do, and the object or packet.
 pub(super) const REPLICATOR: Target = Target { name: "mxo_replicator", run, seeds };
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
-/// A door, an NPC, a player, and one whose updates nobody knows.
+/// A door, an NPC, a player, and one whose updates are unknown.
 const GOIDS: [u16; 4] = [415, 599, 12, 417];
 const MAX_OBJECTS: usize = 24;
 const LATE: Duration = Duration::from_millis(400);
-/// More ticks than this to come to rest are a defect.
+/// More ticks than this until everything is delivered are a defect.
 const MAX_REST: u32 = 2_000;
 
-/// A packet that the client has not got yet.
+/// A packet that has not reached the client yet.
 struct Packet {
     number: u64,
     section: Vec<u8>,
-    /// When it was counted as lost.
+    /// When it was reported lost.
     lost_at: Option<Duration>,
 }
 
@@ -36,7 +36,7 @@ struct World {
     server: Replicator,
     client: ClientId,
     replica: Replica,
-    /// The first bit of the input: whether packets that are overtaken are dropped.
+    /// The first bit of the input: whether overtaken packets are dropped.
     in_order: bool,
     newest: u64,
     on_way: VecDeque<Packet>,
@@ -62,7 +62,7 @@ fn run(data: &[u8]) {
     };
     let mut server = Replicator::new(Arc::clone(&OBJECTS), config).expect("it makes sense");
     let client = server.join().expect("the first");
-    server.look_from(client, [0.0; 3]).expect("a place");
+    server.look_from(client, [0.0; 3]).expect("a position");
     let mut world = World {
         server,
         client,
@@ -77,7 +77,7 @@ fn run(data: &[u8]) {
     for operation in data.as_chunks().0 {
         world.operate(*operation);
     }
-    world.rest();
+    world.settle();
     world.compare();
 }
 
@@ -90,8 +90,11 @@ impl World {
             (0, _) => {
                 let goid = GOIDS[usize::from(which) % GOIDS.len()];
                 let world_id = (what & 16 != 0).then(|| which.into());
-                let spawned =
-                    self.server.spawn(Spawn { world_id, place: [x, 0.0, z], ..Spawn::new(goid) });
+                let spawned = self.server.spawn(Spawn {
+                    world_id,
+                    position: [x, 0.0, z],
+                    ..Spawn::new(goid)
+                });
                 match spawned {
                     Ok(id) => self.objects.push((id, goid)),
                     Err(error) => assert_eq!(self.objects.len(), MAX_OBJECTS, "{error}"),
@@ -102,7 +105,7 @@ impl World {
                 self.objects.swap_remove(picked);
             }
             (2..=5, Some((id, goid))) => self.set(id, goid, what >> 4, which),
-            (6, Some((id, _))) => self.server.place(id, [x, 0.0, z]).expect("a place"),
+            (6, Some((id, _))) => self.server.move_to(id, [x, 0.0, z]).expect("a position"),
             (7, Some((id, goid))) => {
                 let movement = Movement {
                     yaw: Some(which),
@@ -118,7 +121,7 @@ impl World {
             (8, _) => self.tick(),
             (9, _) => self.deliver(usize::from(which)),
             (10, _) => self.lose(usize::from(which)),
-            (11, _) => self.server.look_from(self.client, [x, 0.0, z]).expect("a place"),
+            (11, _) => self.server.look_from(self.client, [x, 0.0, z]).expect("a position"),
             (12, Some((id, 12))) => self.server.possess(self.client, id).expect("nobody's"),
             (13, _) if which < 8 => {
                 self.server.reset(self.client).expect("it is there");
@@ -162,7 +165,7 @@ impl World {
         }
     }
 
-    /// Whatever arrives is acknowledged, unless it counts as lost already.
+    /// Packets that arrive are acknowledged, unless they were reported lost.
     fn deliver(&mut self, which: usize) {
         let index = which % self.on_way.len().max(1);
         let Some(packet) = self.on_way.remove(index) else { return };
@@ -183,19 +186,19 @@ impl World {
         }
     }
 
-    /// It counts as lost, and may arrive all the same.
+    /// Reports a packet lost; it may still arrive.
     fn lose(&mut self, which: usize) {
         let index = which % self.on_way.len().max(1);
         let Some(packet) = self.on_way.get_mut(index) else { return };
         self.server.lost(self.client, packet.number).expect("it is there");
         packet.lost_at.get_or_insert(self.now);
         if self.in_order {
-            // It is never applied, or was before it counted as lost.
+            // Its section is never applied, or was applied before.
             self.on_way.remove(index);
         }
     }
 
-    fn rest(&mut self) {
+    fn settle(&mut self) {
         for _ in 0..MAX_REST {
             self.tick();
             while !self.on_way.is_empty() {
@@ -205,7 +208,7 @@ impl World {
                 return;
             }
         }
-        panic!("no rest: {:?}", self.server.views(self.client).collect::<Vec<_>>());
+        panic!("not settled: {:?}", self.server.views(self.client).collect::<Vec<_>>());
     }
 
     fn compare(&self) {
@@ -226,7 +229,7 @@ impl World {
                 let property = self.server.property(goid, slot.name()).expect("it has it");
                 let held = self.server.value(id, property).map(|bytes| slot.kind().read(bytes));
                 let (held, found) = (held.flatten(), seen.value(slot.name()));
-                // Floats that are no numbers differ from themselves.
+                // NaNs differ from themselves.
                 assert_eq!(format!("{found:?}"), format!("{held:?}"), "{}", slot.name());
             }
             if view.id != 2 {
@@ -239,11 +242,11 @@ impl World {
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![
-        // A door is created, changed, lost, changed and told again.
+        // A door is created, changed, lost, changed and sent again.
         vec![0, 0, 0, 8, 0, 9, 0, 2, 7, 8, 0, 10, 0, 2, 8, 8, 0, 9, 0, 9, 0],
-        // The same in order; it leaves and comes back.
+        // The same in order; it leaves and returns.
         vec![1, 0, 0, 8, 0, 9, 0, 6, 0, 8, 0, 9, 0, 6, 128, 8, 0, 9, 0, 1, 0, 8, 0],
-        // A character changes hands, and moves.
+        // A character changes its owner, and moves.
         vec![16, 0, 2, 0, 2, 12, 0, 8, 0, 7, 5, 12, 1, 8, 0, 39, 9, 13, 1, 8, 0, 9, 3],
     ];
     for seed in 0..24 {

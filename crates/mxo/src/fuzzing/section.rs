@@ -1,4 +1,4 @@
-//! Sections: with tables and without, from clients, presence vectors alone, and a replica.
+//! Sections with and without tables, sections from clients, presence vectors, and a replica.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -13,21 +13,21 @@ use crate::message::{Context, NoViews, OWN_VIEW, Properties, Rules, Section, Vie
 use crate::replica::{Bounds, Replica};
 use crate::schema::{Objects, Tables};
 
-/// What servers send to clients that know the objects.
+/// Sections from servers, with known objects.
 pub(super) const KNOWN: Target = Target { name: "mxo_section", run: known, seeds: sections };
-/// The same where most objects are unknown, and what cannot be read is kept.
+/// The same with mostly unknown objects, keeping what is unreadable.
 pub(super) const UNKNOWN: Target =
     Target { name: "mxo_section_unknown", run: unknown, seeds: sections };
-/// The same where classes are guessed.
+/// The same with guessed classes.
 pub(super) const GUESSED: Target =
     Target { name: "mxo_section_guessed", run: guessed, seeds: sections };
-/// What clients send.
+/// Sections from clients.
 pub(super) const CLIENT: Target =
     Target { name: "mxo_section_client", run: client, seeds: client_sections };
 /// Presence bytes and values alone.
 pub(super) const PRESENCE: Target =
     Target { name: "mxo_presence", run: presence, seeds: presences };
-/// Sections one after the other, applied.
+/// Sections applied one after another.
 pub(super) const REPLICA: Target = Target { name: "mxo_replica", run: replica, seeds: replicas };
 /// The same in packets that overtake each other.
 pub(super) const LATE_REPLICA: Target =
@@ -35,7 +35,7 @@ pub(super) const LATE_REPLICA: Target =
 
 static OBJECTS: LazyLock<Arc<Objects>> = LazyLock::new(|| Arc::new(Objects::built_in()));
 
-/// Every class, but hardly a goobj that leads to one.
+/// Every class, but hardly any goobj that uses one.
 static STRANGE: LazyLock<Objects> = LazyLock::new(|| {
     let mut tables = Tables::built_in();
     let goobjs: Vec<u16> = tables.goobjs().map(|(goid, _)| goid).collect();
@@ -47,14 +47,14 @@ static STRANGE: LazyLock<Objects> = LazyLock::new(|| {
     tables.compile()
 });
 
-/// A few views of each form.
+/// A few views of each class.
 static VIEWS: LazyLock<BTreeMap<u16, Viewed>> = LazyLock::new(|| {
     let views = [(2, "player"), (3, "door364"), (4, "player"), (5, "npc"), (6, "vendor")];
     let view = |(id, name)| Some((id, OBJECTS.class_named(name)?.0.into()));
     views.into_iter().filter_map(view).collect()
 });
 
-/// A walk over a section has so many nodes a byte at the most.
+/// The maximum number of trace nodes per byte of a section.
 const MAX_NODES_A_BYTE: usize = 8;
 
 fn known(data: &[u8]) {
@@ -75,20 +75,20 @@ fn client(data: &[u8]) {
     if let Some(section) = section(data, &context) {
         let views = section.operations.iter().map(|one| match one {
             crate::message::Operation::Update(update) => update.view,
-            other => panic!("{} from a client", other.name()),
+            other => panic!("{} sent by a client", other.name()),
         });
-        assert!(views.into_iter().all(|view| view == OWN_VIEW), "a view of somebody else");
+        assert!(views.into_iter().all(|view| view == OWN_VIEW), "a view other than its own");
     }
 }
 
-/// Reads a section in every way, and goes all ways back.
+/// Decodes a section in every way, and encodes it again.
 fn section<'d>(data: &'d [u8], context: &Context<'_, '_>) -> Option<Section<'d>> {
     let mut silent = Reader::new(data);
     let read = Section::decode(&mut silent, context);
     let mut reader = Reader::traced("section", data, Tree::new());
     let outcome = Section::decode(&mut reader, context);
     let (tree, outcome) = reader.conclude(outcome);
-    assert_eq!(read.as_ref().err(), outcome.as_ref().err(), "a trace changes nothing");
+    assert_eq!(read.as_ref().err(), outcome.as_ref().err(), "the trace changed the result");
     assert!(tree.len() <= 64 + MAX_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
     let json = render(&tree, Style::default());
     let section = read.ok()?;
@@ -98,13 +98,13 @@ fn section<'d>(data: &'d [u8], context: &Context<'_, '_>) -> Option<Section<'d>>
         section.encode(context.objects, context.from, &mut writer).expect("it was read");
         writer.into_bytes()
     };
-    assert_eq!(encode(&section), used, "the way back");
+    assert_eq!(encode(&section), used, "encoding differs");
     let lengths = section.operations.iter().map(|one| one.encoded_len(context.objects));
     let frame = if section.unterminated { 1 } else { 3 };
-    assert_eq!(lengths.sum::<usize>() + frame, used.len(), "the length is known before");
+    assert_eq!(lengths.sum::<usize>() + frame, used.len(), "the computed length is wrong");
     let again =
         Section::from_json(&json, context).unwrap_or_else(|error| panic!("{error}: {json}"));
-    assert_eq!(encode(&again), used, "the way back from JSON");
+    assert_eq!(encode(&again), used, "encoding from JSON differs");
     Some(section)
 }
 
@@ -112,7 +112,7 @@ fn hexes(list: &[&str]) -> Vec<Vec<u8>> {
     list.iter().map(|text| parse_hex(text).expect("it is hex")).collect()
 }
 
-/// Sections as JSON: what a create and an update of every form can hold.
+/// Sections as JSON, with the contents of creates and updates of every kind.
 const MADE: [&str; 5] = [
     r#"{"operations":[{"create":{"goid":12,"spawn_seq":47,"new_view":2,"properties":{
         "RealLastName":"Hill","CharacterName":{"text":"a",
@@ -146,17 +146,17 @@ fn sections() -> Vec<Vec<u8>> {
     });
     let mut seeds: Vec<_> = made.collect();
     seeds.extend(hexes(&[
-        // Doors, of the world and new; a vendor, with what follows the section.
+        // World and dynamic doors; a vendor, followed by other bytes.
         "030100089f017a02f0346fcdab0384000000000000803f000000000000000011000000004023f0c000000000\
          00088140000000000088d340ffffffff0700000000",
         "0301000c9f0101cdab01804034080000090000090001800238080000010001010009000000",
         "0301000c7b9548cdab02090000000093bad1400000008000bea94000000000e3c2a64000000080f30435bf00\
          000080f304353f6900000100020a0069000101aabbccdd0100010100550000000401",
-        // What few or none send: padding, flags, a tail, no end.
+        // Rare features: padding, flags, a tail, no end marker.
         "030100fc9f0101cdab01c0aa000900770000",
         "030300018002380800000000",
         "030300000300018000",
-        // What is not known: a goobj, a view, blocks, a script, a relevance notice.
+        // Unknown parts: a goobj, a view, blocks, a script, a relevance notice.
         "0301000cfefe01cdab0101aa",
         "0377000101aa0000",
         "03050001aabbcc",
@@ -177,7 +177,7 @@ fn client_sections() -> Vec<Vec<u8>> {
     ])
 }
 
-/// The first byte chooses the order, the rest is the vector.
+/// The first byte selects the order, the rest is the vector.
 fn presence(data: &[u8]) {
     let Some((choice, data)) = data.split_first() else { return };
     let orders: Vec<_> = OBJECTS
@@ -193,15 +193,15 @@ fn presence(data: &[u8]) {
     let Ok(read) = Properties::decode(&mut reader, order) else { return };
     let mut writer = Writer::new();
     read.encode(order, &mut writer).expect("it was read");
-    assert_eq!(Some(writer.as_bytes()), data.get(..reader.position()), "the way back");
-    assert_eq!(read.encoded_len(order), reader.position(), "the length is known before");
+    assert_eq!(Some(writer.as_bytes()), data.get(..reader.position()), "encoding differs");
+    assert_eq!(read.encoded_len(order), reader.position(), "the computed length is wrong");
     let mut ascending = read.list().iter().map(|one| one.index());
     let mut last = ascending.next();
     for index in ascending {
         assert!(Some(index) > last, "ascending");
         last = Some(index);
     }
-    // What is made of the same values has no padding, and says the same.
+    // Rebuilt from the same values, it has no padding but the same contents.
     let mut made = Properties::new();
     for one in read.list().iter().rev() {
         made.set(u16::try_from(one.index()).expect("few"), one.bytes());
@@ -222,18 +222,17 @@ fn presences() -> Vec<Vec<u8>> {
     ])
 }
 
-/// Sections behind length bytes, one after the other. The first bit of a length byte says who
-/// sends.
+/// Length-prefixed sections, one after another. The first bit of a length byte selects the sender.
 fn replica(data: &[u8]) {
     applied(data, |_, _, data| data);
 }
 
-/// The same with the number of a packet behind each length byte.
+/// The same, with a packet number after each length byte.
 fn late_replica(data: &[u8]) {
     applied(data, |replica, from, data| match data.split_first_chunk() {
         Some((number, rest)) => {
             let number = u16::from_le_bytes(*number);
-            // Above the number's twelve bits: some were sent earlier.
+            // The bits above the twelve of the number set the time: some packets were sent earlier.
             replica.packet(from, SequenceNumber::new(number), u32::from(number >> 12));
             rest
         }
@@ -241,7 +240,7 @@ fn late_replica(data: &[u8]) {
     });
 }
 
-/// Applies sections; what is in front of each is read first.
+/// Applies sections; `head` first reads what precedes each.
 fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &'d [u8]) {
     let bounds = Bounds { views: 8, pending_bytes: 200 };
     let mut replica = Replica::within(Arc::clone(&OBJECTS), bounds);
@@ -254,8 +253,12 @@ fn applied(data: &[u8], head: impl for<'d> Fn(&mut Replica, Side, &'d [u8]) -> &
         let before = picture(&replica);
         let pending = replica.pending_bytes();
         if replica.receive(section, from, Rules::LENIENT).is_err() {
-            assert_eq!(picture(&replica), before, "a failed section changes nothing");
-            assert_eq!(replica.pending_bytes(), pending, "nor what waits");
+            assert_eq!(picture(&replica), before, "a failed section changed the views");
+            assert_eq!(
+                replica.pending_bytes(),
+                pending,
+                "a failed section changed the pending updates"
+            );
         }
         assert!(replica.len() <= bounds.views && replica.pending_bytes() <= bounds.pending_bytes);
     }
@@ -266,11 +269,11 @@ fn picture(replica: &Replica) -> String {
     replica.write_json(Style::default(), &mut json);
     replica.write_text(&mut text);
     let views: Vec<worldwire_core::json::Json> = serde_json::from_str(&json).expect("it is JSON");
-    assert_eq!(views.len(), replica.len(), "every view is shown");
+    assert_eq!(views.len(), replica.len(), "not every view is shown");
     json + &text
 }
 
-/// The sections of [`replicas`] in packets that overtake each other.
+/// The sections of [`replicas`], in packets that overtake each other.
 fn late_replicas() -> Vec<Vec<u8>> {
     let packet = |number: u16, text: &str| {
         let section = parse_hex(text).expect("it is hex");
@@ -301,7 +304,7 @@ fn replicas() -> Vec<Vec<u8>> {
             seeds.push(one);
         }
     }
-    // A pending update in front of its create, which stands there twice, and two deletions.
+    // A pending update before its create, which is repeated, and two deletions.
     for text in [
         "030100020b000900018002380800000000",
         "0301000c9f0101cdab018040340800000900000000",

@@ -1,4 +1,4 @@
-//! Tables of objects: the format of this project, and every loader.
+//! Object tables: worldwire's format, and every loader.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use worldwire_core::testing::Target;
 
 use crate::schema::{MAX_PROBLEMS, Tables};
 
-/// The format of this project.
+/// Worldwire's format.
 pub(super) const TABLE: Target = Target { name: "mxo_table", run: table, seeds: table_seeds };
 /// Classes as CSV.
 pub(super) const CLASSES: Target = Target {
@@ -40,13 +40,13 @@ pub(super) const JSON: Target = Target {
     seeds: json_seeds,
 };
 
-/// What is there before a file is read.
+/// The tables before a file is read.
 static BASE: LazyLock<Tables> = LazyLock::new(|| {
     let mut tables = Tables::new();
     let text = "worldwire-mxo-objects 1\nclass player\n  create:\n    Name string32\nclass 364\n  \
                 create:\n    Orientation raw16\n    Trap raw3\n  update plain:\n    Trap\n\
                 class door364\n  create:\n    A raw1\n";
-    assert_eq!(tables.read("base", text), [], "it can be read");
+    assert_eq!(tables.read("base", text), [], "it is valid");
     tables
 });
 
@@ -55,15 +55,15 @@ fn table(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let mut tables = Tables::new();
     if tables.read("fuzz", text).is_empty() {
-        // What has no problem means the same when it is printed.
+        // Without problems, printing preserves the meaning.
         let printed = tables.print();
         let mut again = Tables::new();
         assert_eq!(again.read("again", &printed), [], "{printed}");
-        assert_eq!(again.print(), printed, "the way back");
+        assert_eq!(again.print(), printed, "reading what was printed differs");
     }
 }
 
-/// Whatever a loader makes of a text can be printed, read again and compiled.
+/// Whatever a loader reads can be printed, read again and compiled.
 fn loader(data: &[u8], load: fn(&mut Tables, &str, &str) -> Vec<Diagnostic>) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let mut tables = BASE.clone();
@@ -75,9 +75,9 @@ fn loader(data: &[u8], load: fn(&mut Tables, &str, &str) -> Vec<Diagnostic>) {
     let printed = tables.print();
     let mut again = Tables::new();
     assert_eq!(again.read("again", &printed), [], "{printed}");
-    assert_eq!(again.print(), printed, "the way back");
+    assert_eq!(again.print(), printed, "reading what was printed differs");
     let objects = tables.compile();
-    assert_eq!(objects.classes().count(), tables.classes().len(), "every class is there");
+    assert_eq!(objects.classes().count(), tables.classes().len(), "a class is missing");
 }
 
 fn table_seeds() -> Vec<Vec<u8>> {

@@ -12,7 +12,7 @@ use crate::frame::{
 };
 use crate::login::LoginMessage;
 
-/// All targets of this file.
+/// All targets in this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "mxo_datagram", run: datagram, seeds: datagrams },
     Target { name: "mxo_packet", run: packet, seeds: packets },
@@ -23,7 +23,8 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "mxo_keys", run: keys, seeds: key_files },
 ];
 
-/// Decodes bytes with and without a trace. What is a value comes back from it, and from its JSON.
+/// Decodes bytes with and without a trace. A decoded value must survive encoding, and a detour over
+/// JSON.
 macro_rules! keeps {
     ($data:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {{
         let data: &[u8] = $data;
@@ -57,19 +58,19 @@ fn datagram(data: &[u8]) {
     keeps!(data, |reader| Datagram::decode(reader), |json| Datagram::from_json(&json));
 }
 
-/// The bytes are what the length of a packet counts: CRC and length are made to fit. The first
-/// byte says whose they are.
+/// The bytes are the contents of a packet, with a valid CRC and length. The first byte selects the
+/// sender.
 fn packet(data: &[u8]) {
     let (from, whole) = whole(data);
     keeps!(&whole, |reader| Packet::decode(reader, from), |json| Packet::from_json(&json, from));
-    // Whatever a measure says, nothing is read twice.
+    // Whatever the measure returns, nothing is read twice.
     let mut lengths = data.iter().map(|byte| usize::from(*byte));
     let mut measure = |bytes: &[u8]| Ok(lengths.next().unwrap_or(bytes.len()));
     let measured = Packet::decode_measured(&mut Reader::new(&whole), from, &mut measure);
     if let Ok(packet) = measured {
         assert_eq!(packet.to_bytes().ok(), Some(whole));
     }
-    // As they are, most are no packet.
+    // Unmodified, most inputs are not packets.
     keeps!(data, |reader| Packet::decode(reader, from), |json| Packet::from_json(&json, from));
 }
 
@@ -77,7 +78,7 @@ fn whole(data: &[u8]) -> (Option<Side>, Vec<u8>) {
     let (first, body) = data.split_first().unwrap_or((&0, data));
     let from = [None, Some(Side::Client), Some(Side::Server)];
     let mut writer = Writer::new();
-    // Too many bytes make no packet.
+    // Too many bytes do not fit a packet.
     let body = body.get(..usize::from(u16::MAX)).unwrap_or(body);
     let made = encode_head(1_248_965_312, body, &mut writer);
     assert_eq!(made.err(), None);
@@ -87,7 +88,7 @@ fn whole(data: &[u8]) -> (Option<Side>, Vec<u8>) {
 static KEYS: LazyLock<[SessionKey; 2]> =
     LazyLock::new(|| [[7; 16], [8; 16]].map(|key| SessionKey::new(&key)));
 
-/// What is encrypted is shown in a layer; with another key nothing is.
+/// Decrypted data is shown in a layer; another key shows nothing.
 fn sealed(data: &[u8]) {
     let (from, whole) = whole(data);
     let [key, other] = &*KEYS;
@@ -107,7 +108,7 @@ fn sealed(data: &[u8]) {
     render(&reader.conclude(outcome).0, Style::default());
 }
 
-/// Frames, one behind the other.
+/// Consecutive frames.
 fn tcp(mut data: &[u8]) {
     while !data.is_empty() {
         keeps!(data, |reader| TcpFrame::decode(reader), |json| TcpFrame::from_json(&json));
@@ -126,7 +127,7 @@ fn margin(data: &[u8]) {
     keeps!(data, |reader| MarginFrame::decode(reader), |json| MarginFrame::from_json(&json));
 }
 
-/// The first byte says on which channel and by whom.
+/// The first byte selects channel and sender.
 fn login(data: &[u8]) {
     let (first, data) = data.split_first().unwrap_or((&0, data));
     let channel = if first & 1 == 0 { Channel::Auth } else { Channel::Margin };

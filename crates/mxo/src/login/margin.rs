@@ -5,19 +5,19 @@ use worldwire_core::{messages, record};
 use super::types::{BigU16, Bytes16};
 
 record! {
-    /// What the auth server vouches for: the user and the user's public key.
+    /// What the auth server certifies: the user, and the user's public key.
     pub struct Certificate {
         /// Unverified: its meaning; 1.
         unknown1 "unknown1": u8,
         /// The account.
         user_id "userId": u32,
-        /// The account's name, with zeros behind it.
+        /// The account's name, padded with zeros.
         name "name": [u8; 33],
         /// Unverified: its meaning; 256.
         unknown2 "unknown2": u16,
         /// Unverified: its meaning; 0.
         unknown3 "unknown3": u32,
-        /// When it expires, in seconds since 1970; ten minutes after it was made.
+        /// When it expires, in seconds since 1970; ten minutes after it was created.
         expires "expires": u32,
         /// Zeros.
         reserved "reserved": [u8; 32],
@@ -25,13 +25,13 @@ record! {
         exponent "exponent": BigU16,
         /// The modulus of the user's key, 768 bits.
         modulus "modulus": [u8; 96],
-        /// When it was made, in seconds since 1970.
+        /// When it was created, in seconds since 1970.
         created "created": u32,
     }
 }
 
 messages! {
-    /// What a client sends to a margin server.
+    /// Messages from a client to a margin server.
     pub enum MarginClientMessage: "margin", Client;
     reserved {
         6 "ConnectRequest"
@@ -43,7 +43,7 @@ messages! {
         18 "RefreshSessionKeyRequest"
     }
 
-    /// Shows the certificate. Plain. The server answers with a `CertChallenge`.
+    /// Presents the certificate. Not encrypted. The server answers with a `CertChallenge`.
     1 CertConnectRequest {
         /// Unverified: its meaning; 3.
         version "version": u16,
@@ -62,7 +62,7 @@ messages! {
 }
 
 messages! {
-    /// What a margin server sends.
+    /// Messages from a margin server.
     pub enum MarginServerMessage<'a>: "margin", Server;
     reserved {
         11 "ClaimNameReply"
@@ -72,7 +72,7 @@ messages! {
         20 "ShuttingDown"
     }
 
-    /// The session key. Plain. The client answers with a `CertChallengeResponse`.
+    /// Contains the session key. Not encrypted. The client answers with a `CertChallengeResponse`.
     2 CertChallenge<'a> {
         /// Unverified: its meaning; 3.
         version "version": u16,
@@ -80,13 +80,13 @@ messages! {
         blob "blob": Bytes16<'a>,
     }
 
-    /// The certificate is accepted. The client goes on with `ConnectRequest` (6).
+    /// The certificate is accepted. The client continues with `ConnectRequest` (6).
     4 CertConnectReply {
         /// 0.
         status "status": u32,
     }
 
-    /// Asks for the digest of files of the client.
+    /// Asks for a digest of the client's files.
     7 ConnectChallenge {
         challenge "challenge": [u8; 16],
         /// Unverified: its meaning; 0.
@@ -95,7 +95,7 @@ messages! {
         unknown2 "unknown2": u16,
     }
 
-    /// The session. Its id goes into the hello of the game channel.
+    /// Opens the session. Its id goes into the hello of the game channel.
     9 ConnectReply {
         /// 0.
         status "status": u32,

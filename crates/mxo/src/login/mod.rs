@@ -1,7 +1,7 @@
-//! Messages of the TCP channels, auth and margin: an opcode of one byte, and fields.
+//! Messages of the TCP channels, auth and margin: a one-byte opcode, then fields.
 //!
-//! Messages whose layout is known are declared in tables. Those that only have a name, or not even
-//! that, are kept as bytes. Bodies of the margin channel have to be decrypted first: see
+//! Messages of known layout are declared in tables. All others, with or without a known name, are
+//! kept as bytes. Margin bodies must be decrypted first: see
 //! [`MarginFrame`](crate::frame::MarginFrame).
 
 mod auth;
@@ -28,24 +28,24 @@ use crate::frame::Channel;
 /// A message of a TCP channel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoginMessage<'d> {
-    /// A client's, on the auth channel.
+    /// From a client, on the auth channel.
     AuthClient(AuthClientMessage<'d>),
-    /// A server's, on the auth channel.
+    /// From a server, on the auth channel.
     AuthServer(AuthServerMessage),
-    /// A client's, on the margin channel.
+    /// From a client, on the margin channel.
     MarginClient(Box<MarginClientMessage>),
-    /// A server's, on the margin channel.
+    /// From a server, on the margin channel.
     MarginServer(MarginServerMessage<'d>),
-    /// One whose layout is not known.
+    /// A message of unknown layout.
     Other {
         /// The opcode.
         opcode: u8,
-        /// What is behind it.
+        /// The bytes after the opcode.
         data: Cow<'d, [u8]>,
     },
 }
 
-/// Does something with the table of a side of a channel.
+/// Runs code with the message table of a side and channel.
 macro_rules! with_table {
     ($channel:expr, $from:expr, $table:ident => $do:expr) => {
         match ($channel, $from) {
@@ -69,7 +69,7 @@ macro_rules! with_table {
     };
 }
 
-/// The name of an opcode, if it has one.
+/// The name of an opcode, if it is known.
 #[must_use]
 pub fn name(channel: Channel, from: Side, opcode: u8) -> Option<&'static str> {
     fn of<'a, M: Messages<'a>>(opcode: u8) -> Option<&'static str> {
@@ -85,11 +85,11 @@ pub fn name(channel: Channel, from: Side, opcode: u8) -> Option<&'static str> {
 }
 
 impl<'d> LoginMessage<'d> {
-    /// Reads opcode and data to the end of the part. One that does not fit its layout is kept as
-    /// bytes.
+    /// Reads the opcode and all remaining bytes. A message that does not match its layout is kept
+    /// as bytes.
     ///
     /// # Errors
-    /// Incomplete, when there is no opcode.
+    /// Incomplete if there is no opcode.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         channel: Channel,
@@ -112,10 +112,10 @@ impl<'d> LoginMessage<'d> {
         })
     }
 
-    /// Writes opcode and data.
+    /// Writes the opcode and the data.
     ///
     /// # Errors
-    /// Value, for what the wire cannot hold.
+    /// A value error for values that do not fit.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.u8(self.opcode());
         match self {
@@ -133,7 +133,7 @@ impl<'d> LoginMessage<'d> {
     /// Reads the message from JSON; the exact inverse of writing the traced message as JSON.
     ///
     /// # Errors
-    /// Value, when the JSON is something else.
+    /// A value error for other JSON.
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         channel: Channel,
@@ -171,7 +171,7 @@ impl<'d> LoginMessage<'d> {
         u8::try_from(number).unwrap_or(0)
     }
 
-    /// Makes one up.
+    /// Generates a message.
     #[must_use]
     pub fn sample(sampler: &mut Sampler, channel: Channel, from: Side) -> LoginMessage<'static> {
         let opcode = 1 + u8::try_from(sampler.below(20)).unwrap_or(0);

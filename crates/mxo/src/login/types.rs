@@ -1,4 +1,4 @@
-//! Types of fields of the login.
+//! Field types of the login.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
-/// Bytes behind a `u16` count.
+/// Bytes prefixed by a `u16` count.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Bytes16<'d>(pub Cow<'d, [u8]>);
 
@@ -55,7 +55,7 @@ impl<'d> Field<'d> for Bytes16<'d> {
     }
 }
 
-/// A `u16` in big-endian order.
+/// A big-endian `u16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct BigU16(pub u16);
 

@@ -1,13 +1,13 @@
-//! What the AdminView does besides creating views: deletes, and updates of views whose create the
-//! client may not have yet.
+//! The other operations of the AdminView: deletes, and updates of views whose create the client may
+//! not have yet.
 //!
 //! ```text
 //! 01 00 | 01 n:u16 viewId:u16 * n
 //! 01 00 | 02 length:u16 viewId:u16 data[length - 4]
 //! ```
 //!
-//! In a tree, and in JSON, the data of a pending update is shown as the `update` that it is where
-//! the class of its view is known.
+//! Trees and JSON show the data of a pending update as the `update` in it if the class of its view
+//! is known.
 
 use std::borrow::Cow;
 
@@ -19,24 +19,24 @@ use super::update::Update;
 use super::views::{ADMIN_VIEW, Context, Viewed};
 use crate::schema::Objects;
 
-/// What the lowest two bits of the flags say.
+/// The values of the flags' two lowest bits.
 pub(super) const CREATE: u8 = 0;
 pub(super) const DELETE: u8 = 1;
 pub(super) const PENDING: u8 = 2;
-/// The two bits.
+/// The mask of these two bits.
 pub(super) const COMMAND: u8 = 3;
 
-/// The deletion of views. Only servers send it.
+/// The deletion of views. Sent by servers only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delete {
-    /// The flags as they are: `01`. The upper bits are unknown.
+    /// The flags: `01`. The upper bits are unknown.
     pub flags: u8,
-    /// The views: 2 or more each. One that the client does not have is ignored.
+    /// The views, 2 or more each. Clients ignore unknown ones.
     pub views: Vec<u16>,
 }
 
 impl Delete {
-    /// Deletes these views.
+    /// A deletion of these views.
     #[must_use]
     pub fn of(views: Vec<u16>) -> Self {
         Self { flags: DELETE, views }
@@ -65,10 +65,10 @@ impl Delete {
         Ok(Self { flags, views })
     }
 
-    /// Writes the view id of the AdminView and the deletion.
+    /// Writes the view id of the AdminView, and the deletion.
     ///
     /// # Errors
-    /// Value, for flags of something else, the view ids 0 and 1, and more than 65,535 views.
+    /// A value error for other flags, the view ids 0 and 1, and more than 65,535 views.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let count = u16::try_from(self.views.len()).map_err(|_| {
             let found = self.views.len().to_string();
@@ -86,7 +86,7 @@ impl Delete {
         Ok(())
     }
 
-    /// How many bytes [`Self::encode`] writes.
+    /// The number of bytes that [`Self::encode`] writes.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         5 + 2 * self.views.len()
@@ -105,27 +105,24 @@ impl Delete {
     }
 }
 
-/// An update of a view whose create may not have arrived: the client keeps it until then. Only
-/// servers send it.
+/// An update of a view whose create may not have arrived, which the client keeps until then. Sent
+/// by servers only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingUpdate<'d> {
-    /// The flags as they are: `02`. The upper bits are unknown.
+    /// The flags: `02`. The upper bits are unknown.
     pub flags: u8,
     /// The view: 2 or more.
     pub target: u16,
-    /// Mask and blocks, as [`Update::decode_body`] reads them once the class of the view is known.
-    /// At most 65,531 bytes.
+    /// Mask and blocks, which [`Update::decode_body`] reads once the class of the view is known. At
+    /// most 65,531 bytes.
     pub data: Cow<'d, [u8]>,
 }
 
-/// Bytes of the length and the view id, which the length counts too.
+/// The size of the length and the view id, which the length includes.
 const HEAD: usize = 4;
 
 impl<'d> PendingUpdate<'d> {
-    /// Wraps an update.
-    ///
-    /// # Errors
-    /// Those of [`Update::encode_body`].
+    /// A pending update that contains this update.
     pub fn wrap(update: &Update<'_>, objects: &Objects) -> Result<PendingUpdate<'static>> {
         let mut writer = Writer::new();
         update.encode_body(objects, Side::Server, &mut writer)?;
@@ -133,7 +130,7 @@ impl<'d> PendingUpdate<'d> {
         Ok(PendingUpdate { flags: PENDING, target: update.view, data })
     }
 
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> PendingUpdate<'static> {
         let data = Cow::Owned(self.data.into_owned());
@@ -161,7 +158,7 @@ impl<'d> PendingUpdate<'d> {
             && let Some(viewed) = viewed(target)
             && let Some(data) = reader.rest().get(..length)
         {
-            // For whoever looks: the length is what counts, whatever the data is.
+            // Only for display: the length alone determines what is consumed.
             let shown = reader.attempt(|reader| {
                 reader.record("update", |reader| {
                     reader.part(length, |reader| {
@@ -178,11 +175,11 @@ impl<'d> PendingUpdate<'d> {
         Ok(Self { flags, target, data })
     }
 
-    /// Writes the view id of the AdminView and the update with its length.
+    /// Writes the view id of the AdminView, and the update with its length.
     ///
     /// # Errors
-    /// Value, for flags of something else, the view ids 0 and 1, and more data than a length can
-    /// count.
+    /// A value error for other flags, the view ids 0 and 1, and more data than the length can
+    /// express.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let length = u16::try_from(HEAD + self.data.len()).map_err(|_| {
             Error::value("at most 65531 bytes", self.data.len().to_string()).inside("data")
@@ -197,7 +194,7 @@ impl<'d> PendingUpdate<'d> {
         Ok(())
     }
 
-    /// How many bytes [`Self::encode`] writes.
+    /// The number of bytes that [`Self::encode`] writes.
     #[must_use]
     pub fn encoded_len(&self) -> usize {
         3 + HEAD + self.data.len()
@@ -225,9 +222,9 @@ impl<'d> PendingUpdate<'d> {
                 if let Some(data) = fields.take_optional("data") {
                     let given = json::bytes(data).map_err(|error| error.inside("data"))?;
                     if given != made {
-                        let wanted = "the bytes that the update makes";
+                        let wanted = "the bytes of the update";
                         let error = Error::value(wanted, format!("{} others", given.len()));
-                        return Err(error.inside("data").hint("leave one of both out"));
+                        return Err(error.inside("data").hint("omit one of them"));
                     }
                 }
                 made
@@ -243,10 +240,10 @@ impl<'d> PendingUpdate<'d> {
     }
 }
 
-/// Writes the view id of the AdminView and flags, if they are those of the command.
+/// Writes the AdminView's id and the flags, if the flags match the command.
 fn head(flags: u8, command: u8, writer: &mut Writer) -> Result<()> {
     if flags & COMMAND != command {
-        let wanted = format!("flags whose lowest two bits are {command}");
+        let wanted = format!("flags with the lowest two bits {command}");
         return Err(Error::value(wanted, format!("{flags:#04x}")).inside("flags"));
     }
     writer.u16(ADMIN_VIEW);

@@ -1,12 +1,12 @@
-//! Creates: the AdminView makes a view of an object.
+//! Creates: the AdminView creates a view of an object.
 //!
 //! ```text
 //! 01 00 | flags:u8 goobjId:u16 [worldObjectId:u32] spawnSeq:u8 cd ab count:u8
 //!       | presence bytes and values | newViewId:u16 tail:u8
 //! ```
 //!
-//! The world object id is there when bit 2 of the flags is not set: a view of an object that the
-//! client's world has already.
+//! The world object id is present if bit 2 of the flags is clear: the view is of an object that the
+//! client's world already has.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
@@ -17,43 +17,43 @@ use super::properties::Properties;
 use super::views::{ADMIN_VIEW, Context};
 use crate::schema::{Class, ClassId, Objects};
 
-/// Bit 2 of the flags: a new object, not one of the world.
+/// Bit 2 of the flags: a dynamic object, not one of the static world.
 const DYNAMIC: u8 = 0x04;
 /// Bit 3 of the flags: always set.
 pub(super) const NORMAL: u8 = 0x08;
-/// What stands in every create, as a little-endian number.
+/// The magic number in every create, little-endian.
 const MAGIC: u16 = 0xabcd;
 
-/// The creation of a view. Only servers send it.
+/// The creation of a view. Sent by servers only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Create<'d> {
-    /// The flags as they are: `0c` for a dynamic object, `08` for one of the world. Bits 4 to 7 are
-    /// unknown and mostly 0; the lowest two are 0.
+    /// The flags: `0c` for a dynamic object, `08` for a world object. Bits 4 to 7 are unknown and
+    /// mostly 0; the lowest two are 0.
     pub flags: u8,
-    /// The game object type, by which the client knows what to draw.
+    /// The game object type, which tells the client what to draw.
     pub goid: u16,
-    /// The object of the world: the low half is its index in the sector, the high half the sector.
+    /// The world object: the low half is its index in the sector, the high half the sector.
     pub world_id: Option<u32>,
-    /// Tells objects apart that have one view id after the other.
+    /// Distinguishes successive objects with the same view id.
     ///
-    /// Unverified: the documents only say that it should grow from object to object. That a client
-    /// names an object by view id and this byte is what its requests show.
+    /// Unverified: the documents only say that it should increase from object to object. The
+    /// client's requests suggest that it identifies an object by view id and this byte.
     pub spawn_seq: u8,
-    /// The class by which the properties were read, or are to be written.
+    /// The class that determines the layout of the properties.
     pub class: ClassId,
-    /// Whether the class was guessed from the bytes: several classes may fit, and this is the first
-    /// one. Names of properties are then a guess too.
+    /// Whether the class was guessed from the bytes. Several classes may fit; this is the first
+    /// one, so property names are guesses, too.
     pub guess: bool,
-    /// The properties, in the create order of the class. At most 255.
+    /// The properties, in the class's create order. At most 255.
     pub properties: Properties<'d>,
-    /// The view that is created: 2 or more.
+    /// The new view: 2 or more.
     pub new_view: u16,
     /// One byte of unknown meaning, always 0.
     pub tail: u8,
 }
 
 impl<'d> Create<'d> {
-    /// Creates an object that the world does not have.
+    /// A create of a dynamic object.
     #[must_use]
     pub fn dynamic(goid: u16, class: ClassId, spawn_seq: u8, new_view: u16) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl<'d> Create<'d> {
         }
     }
 
-    /// Creates a view of an object that the world has.
+    /// A create of a view of a world object.
     #[must_use]
     pub fn of_world(
         goid: u16,
@@ -82,13 +82,13 @@ impl<'d> Create<'d> {
         Self { flags: NORMAL, world_id: Some(world_id), ..dynamic }
     }
 
-    /// The same with these properties.
+    /// The same create with these properties.
     #[must_use]
     pub fn with(self, properties: Properties<'d>) -> Self {
         Self { properties, ..self }
     }
 
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> Create<'static> {
         let Self { flags, goid, world_id, spawn_seq, class, guess, new_view, tail, properties } =
@@ -97,7 +97,7 @@ impl<'d> Create<'d> {
         Create { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail }
     }
 
-    /// Reads what stands behind the flags.
+    /// Reads what follows the flags.
     pub(super) fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         flags: u8,
@@ -118,14 +118,14 @@ impl<'d> Create<'d> {
                 reader.leaf_from("guess", here, Value::Bool(true));
             }
         }
-        let (properties, new_view, tail) = Self::decode_behind_head(reader, layout, count)
+        let (properties, new_view, tail) = Self::decode_after_head(reader, layout, count)
             .map_err(|error| super::misfit(error, &format!("goobj {goid}"), layout))?;
         Ok(Self { flags, goid, world_id, spawn_seq, class, guess, properties, new_view, tail })
     }
 
-    /// Reads what only the class tells.
+    /// Reads the part whose layout depends on the class.
     #[inline]
-    fn decode_behind_head<'n, T: Trace<'n>>(
+    fn decode_after_head<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         layout: &'n Class,
         count: u8,
@@ -144,7 +144,7 @@ impl<'d> Create<'d> {
         Ok((properties, new_view, tail))
     }
 
-    /// The class to read the properties by, and whether it is a guess.
+    /// The class that determines the properties, and whether it is a guess.
     #[inline]
     fn class<'n, T>(
         reader: &Reader<'d, T>,
@@ -167,15 +167,15 @@ impl<'d> Create<'d> {
         Err(Fault::UnknownGoid.at(reader, head.encoded_len(), found).inside("goid"))
     }
 
-    /// Writes the view id of the AdminView and the create.
+    /// Writes the view id of the AdminView, and the create.
     ///
     /// # Errors
-    /// Value, when flags and world object id do not go together, for the view ids 0 and 1, for more
+    /// A value error if flags and world object id do not match, for the view ids 0 and 1, for more
     /// than 255 properties, and for properties that the class does not have or that do not fit.
     pub fn encode(&self, objects: &Objects, writer: &mut Writer) -> Result<()> {
         let class = objects
             .class(self.class)
-            .ok_or_else(|| Error::value("a class of these objects", "a class of others"))?;
+            .ok_or_else(|| Error::value("a class of these tables", "a class of other tables"))?;
         if self.new_view <= ADMIN_VIEW {
             return Err(Fault::BadViewId.value(self.new_view.to_string()).inside("new_view"));
         }
@@ -193,7 +193,7 @@ impl<'d> Create<'d> {
         Ok(())
     }
 
-    /// How many bytes [`Self::encode`] writes.
+    /// The number of bytes that [`Self::encode`] writes.
     #[must_use]
     pub fn encoded_len(&self, objects: &Objects) -> usize {
         let properties = objects
@@ -221,7 +221,7 @@ impl<'d> Create<'d> {
         let count = fields.take_optional("count");
         let order = objects
             .class(class)
-            .ok_or_else(|| Error::value("a class of these objects", "a class of others"))?
+            .ok_or_else(|| Error::value("a class of these tables", "a class of other tables"))?
             .create();
         let given = fields.given("properties")?;
         let properties = Properties::from_json(given, fields.take_optional("padding"), order)
@@ -238,7 +238,7 @@ impl<'d> Create<'d> {
     }
 }
 
-/// What stands in front of the properties.
+/// The part before the properties.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) flags: u8,
@@ -249,7 +249,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Reads what stands behind the flags, up to the count.
+    /// Reads what follows the flags, up to the count.
     #[inline]
     pub(super) fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'_, T>,
@@ -285,7 +285,7 @@ impl Head {
     /// Writes the view id of the AdminView, and everything up to the count.
     ///
     /// # Errors
-    /// Value, when the flags are not those of a create, or do not go with the world object id.
+    /// A value error if the flags are not those of a create, or do not match the world object id.
     pub(super) fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.flags & COMMAND != CREATE {
             let error = Error::value("the flags of a create", format!("{:#04x}", self.flags));
@@ -298,7 +298,7 @@ impl Head {
                 false => ("a world object id with these flags", "none"),
             };
             let error = Error::value(wanted, found).inside("world_id");
-            return Err(error.hint("bit 2 of the flags says that the object is not of the world"));
+            return Err(error.hint("bit 2 of the flags marks a dynamic object"));
         }
         writer.u16(ADMIN_VIEW);
         writer.u8(self.flags);
@@ -310,12 +310,12 @@ impl Head {
         Ok(())
     }
 
-    /// How many bytes there are behind the flags.
+    /// The number of bytes after the flags.
     pub(super) const fn encoded_len(&self) -> usize {
         if self.world_id.is_some() { 10 } else { 6 }
     }
 
-    /// Reads it from the fields of an operation, without the count.
+    /// Reads it from an operation's fields, without the count.
     pub(super) fn from_json(fields: &mut FieldsOf<'_>, objects: &Objects) -> Result<Self> {
         super::agrees("view", fields.take_optional("view"), ADMIN_VIEW.into())?;
         let goid: u16 = fields.value("goid")?;
@@ -341,7 +341,7 @@ impl Head {
     }
 }
 
-/// Whether a text is the name of a goobj. Where no name is known, any is.
+/// Checks that a text is a goobj's name. If the name is unknown, any text is accepted.
 fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
     let Some(given) = json.as_str() else {
         return Err(json::expected("the name of the goobj", json));
@@ -350,15 +350,15 @@ fn is_name_of(goid: u16, json: &Json, objects: &Objects) -> Result<()> {
         Some(name) if name != given => {
             let wanted = format!("{name:?}, the name of goobj {goid}");
             let error = Error::value(wanted, format!("{given:?}"));
-            Err(error.hint("leave it out to have it filled in"))
+            Err(error.hint("omit it to have it filled in"))
         }
         _ => Ok(()),
     }
 }
 
-/// A class by which the bytes behind the count can be read to the end: the count is right, the new
-/// view possible, the tail 0, and what follows is the AdminView or the end. `None` when no class
-/// fits, or classes with different sizes do.
+/// A class that can read all bytes after the count: the count is right, the new view valid, the
+/// tail 0, and the AdminView or the end follows. `None` if no class fits, or if classes of
+/// different sizes do.
 fn guessed<'o>(rest: &[u8], count: u8, objects: &'o Objects) -> Option<(ClassId, &'o Class)> {
     let mut found: Option<(ClassId, &Class, Vec<u16>)> = None;
     for id in objects.shapes().iter() {
@@ -373,7 +373,7 @@ fn guessed<'o>(rest: &[u8], count: u8, objects: &'o Objects) -> Option<(ClassId,
     found.map(|(id, class, _)| (id, class))
 }
 
-/// Where each value ends if the bytes are properties of this class.
+/// Where each value ends, if the bytes are properties of this class.
 fn fit(rest: &[u8], count: u8, class: &Class) -> Option<Vec<u16>> {
     let mut reader = Reader::new(rest);
     let properties =

@@ -1,12 +1,12 @@
-//! The ways in which a section can be wrong, by name.
+//! The ways in which a section can be invalid, by name.
 
 use core::fmt;
 
 use worldwire_core::{Error, ErrorKind, Names, Reader, Side};
 
-/// Which rule a section breaks. The names are stable.
+/// The rule that a section breaks. The names are stable.
 ///
-/// An [`Error`] says in its `wanted` what would have been right; that tells which fault it is.
+/// An [`Error`]'s `wanted` text identifies the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fault {
@@ -14,29 +14,29 @@ pub enum Fault {
     Truncated,
     /// The first byte is not the MPM id of objects, 3.
     NotObjectSection,
-    /// A create does not have `cd ab` in its place.
+    /// A create lacks the magic number `cd ab`.
     BadMagic,
     /// A create has more or fewer properties than its count.
     CountMismatch,
-    /// A presence bit, or a byte of them, lies beyond the order of the class.
+    /// A presence bit, or a whole presence byte, is beyond the class's order.
     IndexOutOfRange,
-    /// The class of a goobj is not known, so the end of its create is not either.
+    /// The class of a goobj is unknown, and so is the end of its create.
     UnknownGoid,
-    /// An update of a view whose class is not known.
+    /// An update of a view whose class is unknown.
     UnknownView,
-    /// A view id that cannot stand there: 0 or 1 of an object, any but 2 from a client.
+    /// A view id that is not allowed here: 0 or 1 for an object, any but 2 from a client.
     BadViewId,
     /// A pending update is shorter than its own head.
     BadPendingLength,
-    /// A relevance notice, which only servers tell each other.
+    /// A relevance notice, which is sent only between servers.
     ServerOnlyCommand,
-    /// The bytes end where a view id, or 0 for the end, should be.
+    /// The bytes end where a view id, or 0 for the end, should follow.
     MissingTerminator,
-    /// A block of an update, or a flag of a movement, whose layout nobody knows.
+    /// A block of an update, or a movement flag, whose layout is unknown.
     UnknownLayout,
 }
 
-/// The faults by their places in [`Fault::ALL`].
+/// The names, in the order of [`Fault::ALL`].
 pub(super) static NAMES: Names = Names::fixed(&[
     (0, "truncated"),
     (1, "not_object_section"),
@@ -54,7 +54,7 @@ pub(super) static NAMES: Names = Names::fixed(&[
 .words();
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 12] = [
         Self::Truncated,
         Self::NotObjectSection,
@@ -70,7 +70,7 @@ impl Fault {
         Self::UnknownLayout,
     ];
 
-    /// The stable name: `bad_magic`.
+    /// The stable name, such as `bad_magic`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,26 +89,25 @@ impl Fault {
         }
     }
 
-    /// What would have been right.
+    /// What would have been valid.
     const fn wanted(self) -> &'static str {
         match self {
             Self::Truncated => "a field within the section",
             Self::NotObjectSection => "the MPM id of objects, 3",
             Self::BadMagic => "the magic number 0xabcd",
             Self::CountMismatch => "as many presence bits as the count",
-            Self::IndexOutOfRange => "presence bits of properties that the class has",
+            Self::IndexOutOfRange => "presence bits of the class's properties",
             Self::UnknownGoid => "a goobj whose class is known",
             Self::UnknownView => "a view whose class is known",
-            Self::BadViewId => "a view id that can stand here",
+            Self::BadViewId => "a view id that is allowed here",
             Self::BadPendingLength => "a length of at least 4",
-            Self::ServerOnlyCommand => "a command that a server and a client share",
+            Self::ServerOnlyCommand => "a command between server and client",
             Self::MissingTerminator => "a view id, or 0 at the end",
             Self::UnknownLayout => "a block whose layout is known",
         }
     }
 
-    /// The fault that an error of a section is about; `None` for errors of other origin, such as
-    /// limits.
+    /// The fault that an error in a section is about; `None` for other errors, such as limits.
     #[must_use]
     pub fn of(error: &Error) -> Option<Self> {
         if matches!(error.kind(), ErrorKind::Incomplete { .. }) {
@@ -116,38 +115,38 @@ impl Fault {
         }
         let wanted = error.wanted();
         let counted = |unit| wanted.strip_suffix(unit).is_some_and(|n| n.parse::<u64>().is_ok());
-        // What was incomplete before its bytes were known to be all there are.
+        // Incomplete at first, until it was known that no more bytes follow.
         if error.kind() == ErrorKind::Malformed && (counted(" bytes") || counted(" byte")) {
             return Some(Self::Truncated);
         }
         Self::ALL.into_iter().find(|fault| fault.wanted() == wanted)
     }
 
-    /// Whether the rest of the section cannot be read because of something that is not known here,
-    /// though it may well be right.
-    pub(super) const fn is_ignorance(self) -> bool {
+    /// Whether the rest of the section is unreadable only because something is unknown here, so it
+    /// may be valid.
+    pub(super) const fn is_unknown(self) -> bool {
         matches!(
             self,
             Self::UnknownGoid | Self::UnknownView | Self::ServerOnlyCommand | Self::UnknownLayout
         )
     }
 
-    /// Whether an observer keeps the rest as bytes. What a client may not send is refused.
+    /// Whether an observer keeps the rest as bytes. What a client must not send is refused.
     pub(super) fn is_kept(self, from: Side) -> bool {
-        self.is_ignorance() && (self != Self::ServerOnlyCommand || from == Side::Server)
+        self.is_unknown() && (self != Self::ServerOnlyCommand || from == Side::Server)
     }
 
-    /// The place in [`NAMES`].
+    /// The index in [`NAMES`].
     pub(super) fn number(self) -> i64 {
         NAMES.number(self.name()).unwrap_or(-1)
     }
 
-    /// The fault of a name.
+    /// The fault with a name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|fault| fault.name() == name)
     }
 
-    /// The error at a place of what is read.
+    /// The error at the reader's position.
     #[cold]
     pub(super) fn at<T>(
         self,
@@ -159,7 +158,7 @@ impl Fault {
         Error::malformed(self.wanted(), found.into()).at(at as u64)
     }
 
-    /// The error of a value that is to be written.
+    /// The error for a value to be written.
     #[cold]
     pub(crate) fn value(self, found: impl Into<String>) -> Error {
         Error::value(self.wanted(), found.into())
@@ -177,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_lead_back_to_their_faults() {
+    fn errors_identify_their_faults() {
         let reader = Reader::new(&[1, 2, 3]);
         for (number, fault) in (0..).zip(Fault::ALL) {
             assert_eq!(Fault::of(&fault.at(&reader, 0, "x")), Some(fault));

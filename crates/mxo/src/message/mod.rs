@@ -1,14 +1,14 @@
-//! Sections of objects: MPM id 3 of the game's datagrams.
+//! Object sections: MPM id 3 in the game's datagrams.
 //!
 //! ```text
 //! 03 { viewId:u16 data }* 00 00
 //! ```
 //!
-//! A section is a list of [`Operation`]s: what the AdminView (view 1) creates and deletes, and
-//! [`Update`]s of views that exist. Nothing says how long an operation is: to read an update takes
-//! the class of its view, and to read a create the class of its goobj. [`Context`] brings both.
+//! A section is a list of [`Operation`]s: creates and deletes by the AdminView (view 1), and
+//! [`Update`]s of existing views. Operations have no length: an update can only be read with the
+//! class of its view, a create with the class of its goobj. [`Context`] provides both.
 //!
-//! Integers are little-endian. What follows the section in its datagram stays in the reader.
+//! Integers are little-endian. Whatever follows the section in its datagram stays in the reader.
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree, Writer, text};
@@ -60,7 +60,7 @@ pub use views::{ADMIN_VIEW, Context, END, FIRST_VIEW, NoViews, OWN_VIEW, Rules, 
 use crate::schema::{Class, ClassId, Objects};
 use update::agrees;
 
-/// A class by its name, which must be the one that is known, if one is.
+/// A class by name. If the class is known already, the name must match.
 fn class_from_json(json: &Json, known: Option<ClassId>, objects: &Objects) -> Result<ClassId> {
     let unnamed = || json::expected("the name of a class", json).inside("class");
     let name = json.as_str().ok_or_else(unnamed)?;
@@ -70,12 +70,13 @@ fn class_from_json(json: &Json, known: Option<ClassId>, objects: &Objects) -> Re
         Some(known) => {
             let wanted = format!("{}, the class that is known", known.name());
             let error = Error::value(wanted, name.to_owned()).inside("class");
-            Err(error.hint("leave it out to have it filled in"))
+            Err(error.hint("omit it to have it filled in"))
         }
     }
 }
 
-/// An error behind a class that may be the wrong one: which it is, and where it comes from.
+/// Explains an error that a wrong class may have caused: which class it is, and where it comes
+/// from.
 #[cold]
 fn misfit(error: Error, subject: &str, class: &Class) -> Error {
     let file = class.file().map_or(String::new(), |file| format!(" ({file})"));

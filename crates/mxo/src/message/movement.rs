@@ -1,4 +1,4 @@
-//! The movement of a character: a byte of flags and the fields they stand for.
+//! A character's movement: a byte of flags, and the fields that they announce.
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
@@ -10,35 +10,35 @@ use crate::types::PropertyType;
 ///
 /// | flag | field | bytes |
 /// | --- | --- | --- |
-/// | `20` | counter of scripts; a server puts a script of unknown layout behind it | `u8` |
+/// | `20` | counter of scripts; from a server, followed by a script of unknown layout | `u8` |
 /// | `01` | animation and mood | `u8`, `u8` |
 /// | `02` | action | `u8` |
 /// | `04` | yaw: 256 are a full turn | `u8` |
 /// | `08` | position | 3 × `f32` |
-/// |  | time: from a server about the client's own view, behind a position | `u32` |
+/// |  | time: only from a server, for the client's own view, after a position | `u32` |
 ///
-/// A movement with another flag, or with flag `20` from a server, cannot be read:
+/// A movement with another flag, or with flag `20` from a server, is unreadable:
 /// [`Fault::UnknownLayout`].
 ///
-/// Unverified: that animation and mood stand there in the client's direction too; no client was
-/// seen to send flag `01`. That the last field is a time: its values grow like one.
+/// Unverified: the position of animation and mood in the client's direction; no client was seen to
+/// send flag `01`. That the last field is a time: its values increase like one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Movement {
-    /// Counts scripts.
+    /// A script counter.
     pub script_counter: Option<u8>,
     /// Animation and mood.
     pub animation: Option<Animation>,
-    /// What the character does.
+    /// The action that the character performs.
     pub action: Option<u8>,
-    /// Where it faces: 256 are a full turn.
+    /// The direction: 256 is a full turn.
     pub yaw: Option<u8>,
-    /// Where it is: x, y (height), z.
+    /// The position: x, y (height), z.
     pub position: Option<[f32; 3]>,
-    /// What a server puts behind a position of the client's own view.
+    /// The time that a server appends to a position of the client's own view.
     pub time: Option<u32>,
 }
 
-/// An animation, and the mood that goes with it.
+/// An animation and its mood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Animation {
     /// The animation.
@@ -55,7 +55,7 @@ const POSITION: u8 = 0x08;
 const KNOWN: u8 = SCRIPT | ANIMATION | ACTION | YAW | POSITION;
 
 impl Movement {
-    /// The flags: which fields there are.
+    /// The flags, which state the fields that are present.
     #[must_use]
     pub fn flags(&self) -> u8 {
         let flag = |present: bool, flag| if present { flag } else { 0 };
@@ -66,8 +66,8 @@ impl Movement {
             | flag(self.position.is_some(), POSITION)
     }
 
-    /// Reads a movement, and reports it to the trace as the record `movement`. `own` is whether it
-    /// is about the client's own view.
+    /// Reads a movement, and reports it to the trace as the record `movement`. `own` states whether
+    /// it is of the client's own view.
     pub(super) fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'_, T>,
         from: Side,
@@ -109,12 +109,12 @@ impl Movement {
         })
     }
 
-    /// Writes it.
+    /// Writes the movement.
     pub(super) fn encode(&self, from: Side, own: bool, writer: &mut Writer) -> Result<()> {
         let timed = own && from == Side::Server && self.position.is_some();
         if timed != self.time.is_some() {
             let wanted = if timed {
-                "a time behind a position that a server sends of the own view"
+                "a time after a position, from a server, for the own view"
             } else {
                 "no time"
             };
@@ -136,7 +136,7 @@ impl Movement {
         Ok(())
     }
 
-    /// How many bytes it takes.
+    /// The encoded size in bytes.
     pub(super) fn encoded_len(&self) -> usize {
         let bytes = [self.script_counter, self.action, self.yaw].iter().flatten().count();
         1 + bytes
@@ -145,7 +145,7 @@ impl Movement {
             + self.time.map_or(0, |_| 4)
     }
 
-    /// Reads it from the JSON of the record.
+    /// Reads the movement from its record's JSON.
     pub(super) fn from_json(json: Given<'_>) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
         let flags = fields.take_optional("flags");

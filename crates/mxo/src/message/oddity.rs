@@ -1,4 +1,4 @@
-//! What is odd about a section that can be read all the same.
+//! Oddities in sections that are readable.
 
 use core::fmt;
 
@@ -6,28 +6,28 @@ use super::create::NORMAL;
 use super::operation::Operation;
 use super::section::Section;
 
-/// Something that no peer was seen to send, or that only some do. It is kept, and written again.
+/// Something unusual, which is kept and written again. No peer, or only some, were seen to send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Oddity {
-    /// Flags of the AdminView with bits of unknown meaning.
+    /// AdminView flags with unknown bits.
     Flags(u8),
-    /// A create that is not of a normal object: bit 3 of its flags is not set.
+    /// A create of an object that is not normal: bit 3 of its flags is clear.
     NotNormal,
     /// A create whose last byte is not 0.
     Tail(u8),
-    /// A create or an update with so many presence bytes more than it needs.
+    /// A create or an update with this many superfluous presence bytes.
     Padding(u8),
     /// A deletion of no views.
     NothingDeleted,
     /// An update without blocks.
     NothingUpdated,
-    /// The section lacks its end.
+    /// The section has no end marker.
     Unterminated,
 }
 
 impl Section<'_> {
-    /// What is odd about it: the index of the operation, if it is one, and what it is.
+    /// The section's oddities, each with the index of its operation, if it has one.
     pub fn oddities(&self) -> impl Iterator<Item = (Option<usize>, Oddity)> {
         let of = |(index, operation): (usize, &Operation<'_>)| {
             oddities(operation).into_iter().flatten().map(move |oddity| (Some(index), oddity))
@@ -39,7 +39,7 @@ impl Section<'_> {
 }
 
 fn oddities(operation: &Operation<'_>) -> [Option<Oddity>; 4] {
-    /// The bits of the flags that have a meaning.
+    /// The flag bits with a known meaning.
     const CREATES: u8 = 0x0f;
     const OTHERS: u8 = 0x03;
     let flags = |flags: u8, known: u8| (flags & !known != 0).then_some(Oddity::Flags(flags));
@@ -74,14 +74,16 @@ fn oddities(operation: &Operation<'_>) -> [Option<Oddity>; 4] {
 impl fmt::Display for Oddity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Flags(flags) => write!(f, "flags {flags:#04x} with bits of unknown meaning"),
-            Self::NotNormal => f.write_str("an object that is not normal: bit 3 of the flags is 0"),
-            Self::Tail(tail) => write!(f, "a create that ends in {tail:#04x} instead of 0"),
+            Self::Flags(flags) => write!(f, "flags {flags:#04x} with unknown bits"),
+            Self::NotNormal => {
+                f.write_str("an object that is not normal: bit 3 of the flags is clear")
+            }
+            Self::Tail(tail) => write!(f, "a create that ends with {tail:#04x} instead of 0"),
             Self::Padding(1) => f.write_str("1 presence byte more than needed"),
             Self::Padding(count) => write!(f, "{count} presence bytes more than needed"),
             Self::NothingDeleted => f.write_str("a deletion of no views"),
             Self::NothingUpdated => f.write_str("an update without blocks"),
-            Self::Unterminated => f.write_str("no view id 0 at the end of the section"),
+            Self::Unterminated => f.write_str("no end marker (view id 0)"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a section does, one thing at a time.
+//! The operations of a section.
 
 use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
@@ -8,31 +8,31 @@ use super::create::Create;
 use super::fault::Fault;
 use super::unknown::{Undecoded, UnknownCreate};
 use super::update::Update;
-use super::views::{ADMIN_VIEW, Context, Inside, OWN_VIEW, Viewed};
+use super::views::{ADMIN_VIEW, Context, OWN_VIEW, SectionViews, Viewed};
 use crate::schema::Objects;
 
-/// One thing that a section does.
+/// An operation of a section.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Operation<'d> {
-    /// A view is created.
+    /// Creates a view.
     Create(Create<'d>),
-    /// Views are deleted.
+    /// Deletes views.
     Delete(Delete),
-    /// An update of a view that may not be created yet.
+    /// Updates a view that may not exist yet.
     PendingUpdate(PendingUpdate<'d>),
-    /// A view is updated.
+    /// Updates a view.
     Update(Update<'d>),
-    /// A view of an object whose class is not known is created. Everything to the end of what was
-    /// there belongs to it; only with [`Rules::keep_unknown`](super::Rules::keep_unknown).
+    /// Creates a view of an object of unknown class. Contains all remaining bytes. Only with
+    /// [`Rules::keep_unknown`](super::Rules::keep_unknown).
     UnknownCreate(UnknownCreate<'d>),
-    /// What else could not be read, to the end of what was there; only with
+    /// Other remaining bytes that are unreadable. Only with
     /// [`Rules::keep_unknown`](super::Rules::keep_unknown).
     Undecoded(Undecoded<'d>),
 }
 
 impl<'d> Operation<'d> {
-    /// The name, as traces and JSON have it.
+    /// The name in traces and JSON.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// What was not known to read it, if it holds the rest of a section that could not be read.
+    /// Why the operation is unreadable, if it holds the unreadable rest of a section.
     #[must_use]
     pub const fn fault(&self) -> Option<Fault> {
         match self {
@@ -55,12 +55,12 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// Whether it holds everything to the end.
+    /// Whether it contains all remaining bytes.
     pub(super) const fn is_rest(&self) -> bool {
         self.fault().is_some()
     }
 
-    /// Keeps what could not be read because of this fault.
+    /// Keeps what is unreadable because of this fault.
     pub(super) fn decode_rest<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         fault: Fault,
@@ -79,7 +79,7 @@ impl<'d> Operation<'d> {
         reader: &mut Reader<'d, T>,
         view: u16,
         context: &Context<'n, '_>,
-        views: &mut Inside<'_>,
+        views: &mut SectionViews<'_>,
     ) -> Result<Self> {
         if context.from == Side::Client && view != OWN_VIEW && !is_notice(view, reader.rest()) {
             let error = Fault::BadViewId.at(reader, 0, format!("{view} from a client"));
@@ -101,7 +101,7 @@ impl<'d> Operation<'d> {
     fn decode_admin<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,
-        views: &mut Inside<'_>,
+        views: &mut SectionViews<'_>,
     ) -> Result<Self> {
         let Some([_, _, flags]) = reader.rest().first_chunk() else {
             let error = Error::incomplete(3, reader.remaining());
@@ -141,10 +141,11 @@ impl<'d> Operation<'d> {
         })
     }
 
-    /// Writes it, with the view id in front.
+    /// Writes the operation, preceded by its view id.
     ///
     /// # Errors
-    /// Value, for what cannot be written; [`Fault::BadViewId`] for any view but its own of a client.
+    /// A value error for values that cannot be written; [`Fault::BadViewId`] for any view but its
+    /// own from a client.
     pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         if from == Side::Client && self.view() != OWN_VIEW {
             let error = Fault::BadViewId.value(format!("{} from a client", self.view()));
@@ -160,7 +161,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// The view id in front of it.
+    /// The view id that precedes it.
     const fn view(&self) -> u16 {
         match self {
             Self::Update(update) => update.view,
@@ -169,7 +170,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// How many bytes [`Self::encode`] writes.
+    /// The number of bytes that [`Self::encode`] writes.
     #[must_use]
     pub fn encoded_len(&self, objects: &Objects) -> usize {
         match self {
@@ -185,7 +186,7 @@ impl<'d> Operation<'d> {
     pub(super) fn from_json(
         json: Given<'_>,
         context: &Context<'_, '_>,
-        views: &mut Inside<'_>,
+        views: &mut SectionViews<'_>,
     ) -> Result<Operation<'static>> {
         let mut parts = json.json().as_object().into_iter().flatten();
         let (Some((name, value)), None) = (parts.next(), parts.next()) else {
@@ -219,7 +220,7 @@ impl<'d> Operation<'d> {
         operation.map_err(|error| error.inside(name))
     }
 
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> Operation<'static> {
         match self {
@@ -233,7 +234,7 @@ impl<'d> Operation<'d> {
     }
 }
 
-/// Whether it is a relevance notice, which has a fault of its own whoever sends it.
+/// Whether it is a relevance notice, which has its own fault, whoever sends it.
 fn is_notice(view: u16, rest: &[u8]) -> bool {
     view == ADMIN_VIEW && rest.get(2).is_some_and(|flags| flags & COMMAND == COMMAND)
 }

@@ -1,8 +1,8 @@
-//! Presence vectors, with the values between their bytes.
+//! Presence vectors with interleaved values.
 //!
-//! Each byte has seven presence bits, low bit first, and in bit 7 whether another byte follows; the
-//! values of its properties stand right behind it. Bit `b` of byte `k` is the property `7 * k + b`
-//! of an [`Order`].
+//! Each byte has seven presence bits, low bit first; bit 7 states whether another byte follows. The
+//! values of a byte's properties directly follow it. Bit `b` of byte `k` is property `7 * k + b` of
+//! an [`Order`].
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::fault::Fault;
 use crate::schema::{Order, Slot};
 use crate::types::PropertyType;
 
-/// Bits of a presence byte; the highest says that another byte follows.
+/// The presence bits per byte; the highest bit states whether another byte follows.
 const BITS: usize = 7;
 const MORE: u8 = 0x80;
 
@@ -25,15 +25,15 @@ pub struct Property<'d> {
 }
 
 impl Property<'_> {
-    /// Its index in the order that the vector is about.
+    /// Its index in the vector's order.
     #[inline]
     #[must_use]
     pub const fn index(&self) -> usize {
         self.index as usize
     }
 
-    /// Its value, as [`PropertyType::read`] takes it. Text that counts itself stands here without
-    /// its count.
+    /// Its value, as [`PropertyType::read`] expects it. Length-prefixed text is stored without its
+    /// length.
     #[inline]
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -41,7 +41,7 @@ impl Property<'_> {
     }
 }
 
-/// The properties of a create or an update: their indices, ascending, and their bytes.
+/// The properties in a create or update: ascending indices, and the values' bytes.
 ///
 /// ```
 /// use worldwire_mxo::message::Properties;
@@ -62,14 +62,13 @@ pub struct Properties<'d> {
 }
 
 impl<'d> Properties<'d> {
-    /// None.
+    /// No properties.
     #[must_use]
     pub const fn new() -> Self {
         Self { list: Vec::new(), padding: 0 }
     }
 
-    /// Puts a value in, or in place of the one that is there. Whether it fits the property is found
-    /// when it is written.
+    /// Adds or replaces a value. Encoding checks whether it fits the property.
     pub fn set(&mut self, index: u16, bytes: impl Into<Cow<'d, [u8]>>) {
         let property = Property { index, bytes: bytes.into() };
         if self.list.last().is_none_or(|last| last.index < index) {
@@ -86,25 +85,25 @@ impl<'d> Properties<'d> {
         }
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove(&mut self, index: u16) {
         self.list.retain(|property| property.index != index);
     }
 
-    /// The value of a property.
+    /// A property's value.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&[u8]> {
         let at = self.list.binary_search_by_key(&index, Property::index).ok()?;
         self.list.get(at).map(Property::bytes)
     }
 
-    /// All of them, ascending.
+    /// All properties, ascending.
     #[must_use]
     pub fn list(&self) -> &[Property<'d>] {
         &self.list
     }
 
-    /// How many there are.
+    /// The number of properties.
     #[must_use]
     pub fn len(&self) -> usize {
         self.list.len()
@@ -116,14 +115,14 @@ impl<'d> Properties<'d> {
         self.list.is_empty()
     }
 
-    /// How many presence bytes without bits stood at the end, which is legal and never needed. They
-    /// are written again.
+    /// The number of empty presence bytes at the end. They are valid but unnecessary, and are
+    /// written again.
     #[must_use]
     pub const fn padding(&self) -> u8 {
         self.padding
     }
 
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> Properties<'static> {
         let owned = |property: Property<'d>| Property {
@@ -134,17 +133,16 @@ impl<'d> Properties<'d> {
     }
 
     /// Reads presence bytes and values, and reports them to the trace as the record `properties`,
-    /// with `padding` behind it where there is some.
+    /// followed by `padding` if there is any.
     ///
     /// # Errors
-    /// Incomplete; [`Fault::IndexOutOfRange`] for a bit, or a whole byte of them, that the order
-    /// has no property for.
+    /// Incomplete; [`Fault::IndexOutOfRange`] for a bit, or a whole byte, that is beyond the order.
     #[inline]
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, order: &'n Order) -> Result<Self> {
         Self::decode_with_room(reader, order, 0)
     }
 
-    /// The same, with room for so many properties.
+    /// Like [`decode`](Self::decode), with capacity for this many properties.
     #[inline]
     pub(super) fn decode_with_room<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
@@ -154,7 +152,7 @@ impl<'d> Properties<'d> {
         let mut list = Vec::with_capacity(room.min(order.len()));
         let groups = reader.record("properties", |reader| values(reader, order, &mut list))?;
         let needed = list.last().map_or(0, |last| last.index() / BITS) + 1;
-        // No more than the order has, which is few.
+        // At most as many as the order has, which is few.
         let padding = u8::try_from(groups.saturating_sub(needed)).unwrap_or(u8::MAX);
         if T::ON && padding > 0 {
             let here = reader.place();
@@ -166,16 +164,16 @@ impl<'d> Properties<'d> {
     /// Writes presence bytes and values.
     ///
     /// # Errors
-    /// Value, for a property that the order does not have, or bytes that do not fit it.
+    /// A value error for a property that the order does not have, or bytes that do not fit it.
     pub fn encode(&self, order: &Order, writer: &mut Writer) -> Result<()> {
         let mut rest = self.list.as_slice();
         let mut group = 0;
         loop {
             let in_group = |property: &Property<'_>| property.index() / BITS == group;
             let count = rest.iter().take_while(|property| in_group(property)).count();
-            let (present, behind) = rest.split_at(count);
+            let (present, tail) = rest.split_at(count);
             let bits = present.iter().fold(0, |bits, one| bits | 1 << (one.index() % BITS));
-            let more = !behind.is_empty() || self.padding > 0;
+            let more = !tail.is_empty() || self.padding > 0;
             writer.u8(if more { bits | MORE } else { bits });
             for property in present {
                 let Some(slot) = order.slot(property.index()) else {
@@ -184,7 +182,7 @@ impl<'d> Properties<'d> {
                 write_value(slot, property.bytes(), writer)
                     .map_err(|error| error.inside(slot.name()))?;
             }
-            rest = behind;
+            rest = tail;
             if rest.is_empty() {
                 break;
             }
@@ -202,7 +200,7 @@ impl<'d> Properties<'d> {
         Ok(())
     }
 
-    /// How many bytes [`Self::encode`] writes.
+    /// The number of bytes that [`Self::encode`] writes.
     #[must_use]
     pub fn encoded_len(&self, order: &Order) -> usize {
         let groups = self.list.last().map_or(0, |last| last.index() / BITS) + 1;
@@ -214,11 +212,10 @@ impl<'d> Properties<'d> {
         groups + usize::from(self.padding) + self.list.iter().map(value).sum::<usize>()
     }
 
-    /// Reads properties from the JSON of the record, by their names; `padding` is the JSON beside
-    /// it.
+    /// Reads properties by name from the record's JSON; `padding` is the JSON next to it.
     ///
     /// # Errors
-    /// Value, for names that the order does not have and values that do not fit.
+    /// A value error for names that the order does not have, and values that do not fit.
     pub fn from_json(
         json: Given<'_>,
         padding: Option<&Json>,
@@ -254,7 +251,7 @@ impl<'d> Properties<'d> {
     }
 }
 
-/// Reads the values into the list, and says how many presence bytes there were.
+/// Reads the values into the list, and returns the number of presence bytes.
 #[inline]
 fn values<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,

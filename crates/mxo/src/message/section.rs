@@ -1,37 +1,36 @@
-//! A whole section: operations up to the end.
+//! A whole section: a list of operations with an end marker.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
 
 use super::fault::Fault;
 use super::operation::Operation;
-use super::views::{Context, END, Inside};
+use super::views::{Context, END, SectionViews};
 use crate::schema::Objects;
 
-/// The MPM id of a section of objects: its first byte.
+/// The MPM id of an object section: its first byte.
 pub const MPM_ID: u8 = 3;
 
-/// The most operations of a section. A datagram has room for fewer.
+/// The maximum number of operations in a section. A datagram has room for fewer.
 pub const MAX_OPERATIONS: usize = 32_768;
 
-/// A section of objects.
+/// An object section.
 ///
-/// An [`Operation`] that could not be read holds everything to the end, and is the last one.
+/// An unreadable [`Operation`] contains all remaining bytes, and is the last one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section<'d> {
-    /// What it does, in the order in which it is to be done.
+    /// The operations, in the order in which to apply them.
     pub operations: Vec<Operation<'d>>,
-    /// Whether it lacks the `00 00` at its end. Always so behind an operation that could
-    /// not be read.
+    /// Whether the end marker `00 00` is missing. Always the case after an unreadable operation.
     pub unterminated: bool,
 }
 
 impl<'d> Section<'d> {
-    /// Reads a section, and reports it to the trace. The reader then stands behind it.
+    /// Reads a section, and reports it to the trace. The reader then is after the section.
     ///
     /// # Errors
-    /// [`Fault::of`] says which rule is broken; [`Fault::Truncated`] is an incomplete error. The
-    /// limit on operations. Nothing of a section that failed is to be applied.
+    /// [`Fault::of`] identifies the broken rule; [`Fault::Truncated`] is an incomplete error. The
+    /// limit on operations. Do not apply any part of a section that failed.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,
@@ -40,19 +39,16 @@ impl<'d> Section<'d> {
         if id != MPM_ID {
             return Err(Fault::NotObjectSection.at(reader, 1, id.to_string()).inside("mpm"));
         }
-        Self::decode_behind_id(reader, context)
+        Self::decode_after_id(reader, context)
     }
 
     /// Reads a section whose id has been read.
-    ///
-    /// # Errors
-    /// Those of [`decode`](Self::decode).
-    pub fn decode_behind_id<'n, T: Trace<'n>>(
+    pub fn decode_after_id<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,
     ) -> Result<Self> {
         let mut section = Self::default();
-        let mut views = Inside::new(context.views);
+        let mut views = SectionViews::new(context.views);
         reader.list("operations", |reader| section.operations(reader, context, &mut views))?;
         let start = reader.place_if_on();
         if section.unterminated {
@@ -69,7 +65,7 @@ impl<'d> Section<'d> {
         &mut self,
         reader: &mut Reader<'d, T>,
         context: &Context<'n, '_>,
-        views: &mut Inside<'_>,
+        views: &mut SectionViews<'_>,
     ) -> Result<()> {
         loop {
             let view = match reader.rest().first_chunk() {
@@ -119,10 +115,10 @@ impl<'d> Section<'d> {
         }
     }
 
-    /// Writes it.
+    /// Writes the section.
     ///
     /// # Errors
-    /// Value, for an operation that cannot be written, with its path.
+    /// A value error, with its path, for an operation that cannot be written.
     pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         let mut section = SectionWriter::begin(objects, from, writer);
         for (index, operation) in self.operations.iter().enumerate() {
@@ -136,11 +132,11 @@ impl<'d> Section<'d> {
         Ok(())
     }
 
-    /// Reads it from JSON. Views are looked up as when it is read from bytes, unless an update
-    /// names its class.
+    /// Reads the section from JSON. Classes of views are looked up as when reading bytes, unless an
+    /// update names its class.
     ///
     /// # Errors
-    /// Value, with the path of what is wrong.
+    /// A value error, with its path.
     pub fn from_json<'j>(
         json: impl Into<Given<'j>>,
         context: &Context<'_, '_>,
@@ -153,18 +149,18 @@ impl<'d> Section<'d> {
         };
         let end = fields.take_optional("end");
         fields.end()?;
-        let mut views = Inside::new(context.views);
+        let mut views = SectionViews::new(context.views);
         let mut operations = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             let operation = Operation::from_json(given.at(item), context, &mut views);
             operations
                 .push(operation.map_err(|error| error.inside_item(index).inside("operations"))?);
         }
-        // What could not be read goes on to the end of what was there.
+        // An unreadable operation contains all remaining bytes.
         let rest = operations.iter().enumerate().find(|(_, operation)| operation.is_rest());
         if let Some((index, operation)) = rest.filter(|(index, _)| index + 1 < operations.len()) {
             let wanted = format!("{} as the last operation", operation.name());
-            let error = Error::value(wanted, "more behind it");
+            let error = Error::value(wanted, "more after it");
             return Err(error.inside_item(index).inside("operations"));
         }
         let unterminated = match end {
@@ -172,7 +168,7 @@ impl<'d> Section<'d> {
             None if rest.is_some() => true,
             Some(end) if rest.is_some() => {
                 return Err(
-                    json::expected("null, behind an operation that is not read", end).inside("end")
+                    json::expected("null, after an unreadable operation", end).inside("end")
                 );
             }
             end => {
@@ -183,7 +179,7 @@ impl<'d> Section<'d> {
         Ok(Section { operations, unterminated })
     }
 
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> Section<'static> {
         Section {
@@ -216,7 +212,7 @@ pub struct SectionWriter<'w, 'o> {
 }
 
 impl<'w, 'o> SectionWriter<'w, 'o> {
-    /// How many bytes a section has besides its operations.
+    /// The number of bytes that a section has besides its operations.
     pub const FRAME: usize = 3;
 
     /// Writes the MPM id.
@@ -225,15 +221,15 @@ impl<'w, 'o> SectionWriter<'w, 'o> {
         Self { writer, objects, from }
     }
 
-    /// Writes an operation. The order is the caller's: deletes, creates, updates.
+    /// Writes an operation. The caller chooses the order: deletes, creates, updates.
     ///
     /// # Errors
-    /// Value, for what cannot be written; a part of it may then be.
+    /// A value error for values that cannot be written; a part of the operation may have been.
     pub fn operation(&mut self, operation: &Operation<'_>) -> Result<()> {
         operation.encode(self.objects, self.from, self.writer)
     }
 
-    /// Writes the end.
+    /// Writes the end marker.
     pub fn end(self) {
         self.writer.u16(END);
     }

@@ -1,4 +1,4 @@
-//! What cannot be read because something is not known, kept as bytes.
+//! Unreadable parts of sections, kept as bytes.
 
 use std::borrow::Cow;
 
@@ -10,25 +10,25 @@ use super::fault::{Fault, NAMES};
 use super::views::END;
 use crate::schema::Objects;
 
-/// A create of an object whose class is not known: its head, and everything behind the count.
+/// A create of an object of unknown class: its head, and everything after the count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCreate<'d> {
     /// The flags, as in [`Create`](super::Create).
     pub flags: u8,
     /// The game object type.
     pub goid: u16,
-    /// The object of the world.
+    /// The world object.
     pub world_id: Option<u32>,
-    /// Tells objects apart that have one view id after the other.
+    /// Distinguishes successive objects with the same view id.
     pub spawn_seq: u8,
-    /// How many properties there are.
+    /// The number of properties.
     pub count: u8,
     /// The properties, the new view, and whatever follows in the section.
     pub bytes: Cow<'d, [u8]>,
 }
 
 impl<'d> UnknownCreate<'d> {
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> UnknownCreate<'static> {
         let Self { flags, goid, world_id, spawn_seq, count, bytes } = self;
@@ -76,19 +76,19 @@ impl<'d> UnknownCreate<'d> {
     }
 }
 
-/// The rest of a section that begins with something that cannot be read.
+/// The rest of a section, starting with something unreadable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecoded<'d> {
-    /// The view it begins with.
+    /// The view at its start.
     pub view: u16,
-    /// What is not known.
+    /// Why it is unreadable.
     pub fault: Fault,
-    /// Everything behind the view id.
+    /// Everything after the view id.
     pub bytes: Cow<'d, [u8]>,
 }
 
 impl<'d> Undecoded<'d> {
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> Undecoded<'static> {
         let Self { view, fault, bytes } = self;
@@ -102,7 +102,7 @@ impl<'d> Undecoded<'d> {
         reader.record("undecoded", |reader| {
             let start = reader.place_if_on();
             let view = reader.u16("view")?;
-            // The least that there can be of anything is its first byte.
+            // At least one byte must follow.
             if reader.remaining() == 0 {
                 return Err(reader.place_error(Error::incomplete(1, 0)).inside("bytes"));
             }
@@ -117,7 +117,7 @@ impl<'d> Undecoded<'d> {
             return Err(Fault::BadViewId.value(self.view.to_string()).inside("view"));
         }
         if self.bytes.is_empty() {
-            return Err(Error::value("at least 1 byte behind the view", "none").inside("bytes"));
+            return Err(Error::value("at least 1 byte after the view", "none").inside("bytes"));
         }
         writer.u16(self.view);
         writer.bytes(&self.bytes);
@@ -135,8 +135,8 @@ impl<'d> Undecoded<'d> {
         let fault = fault
             .as_str()
             .and_then(Fault::named)
-            .filter(|fault| fault.is_ignorance())
-            .ok_or_else(|| json::expected("what is not known, such as unknown_view", fault));
+            .filter(|fault| fault.is_unknown())
+            .ok_or_else(|| json::expected("a fault such as unknown_view", fault));
         let fault = fault.map_err(|error| error.inside("fault"))?;
         let bytes = Cow::Owned(bytes(&mut fields)?);
         fields.end()?;

@@ -1,17 +1,17 @@
-//! Updates of views that exist: a mask, and the blocks that it names.
+//! Updates of existing views: a mask, and the blocks that it announces.
 //!
 //! ```text
-//! viewId:u16 mask:u8 blocks, the one of the lowest bit first
+//! viewId:u16 mask:u8 blocks, lowest bit first
 //! ```
 //!
 //! | object | mask `01` | mask `02` | mask `04` |
 //! | --- | --- | --- | --- |
 //! | plain | properties | | |
-//! | player, own view | movement | properties, text with a count | |
+//! | player, own view | movement | properties, length-prefixed text | |
 //! | player, other view | movement | properties | |
 //! | NPC | unknown | movement | properties |
 //!
-//! Nothing says how long an update is, so what cannot be read ends the section.
+//! Updates have no length, so an unreadable update ends the section.
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Reader, Result, Side, Trace, Value, Writer};
@@ -22,30 +22,29 @@ use super::properties::Properties;
 use super::views::{Context, OWN_VIEW, Viewed};
 use crate::schema::{Class, ClassId, Objects, Order, Updates};
 
-/// An update of one view.
+/// An update of a view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update<'d> {
-    /// The view: [`OWN_VIEW`] or one that was created.
+    /// The view: [`OWN_VIEW`], or one that was created.
     pub view: u16,
-    /// The class of its object, by which the update was read, or is to be written.
+    /// The class of its object, which determines the layout.
     pub class: ClassId,
-    /// Whether the class is a guess, and so everything below.
+    /// Whether the class is a guess, and with it all other fields.
     pub guess: bool,
-    /// Movement, of characters only.
+    /// The movement; only characters have one.
     pub movement: Option<Movement>,
-    /// Properties, in the update order of the class.
+    /// The properties, in the class's update order.
     pub properties: Option<Properties<'d>>,
 }
 
 impl<'d> Update<'d> {
-    /// An update of properties, in the update order of the class for this view
-    /// ([`Updates::order`]).
+    /// An update of properties, in the class's update order for this view ([`Updates::order`]).
     #[must_use]
     pub fn of(view: u16, class: ClassId, properties: Properties<'d>) -> Self {
         Self { view, class, guess: false, movement: None, properties: Some(properties) }
     }
 
-    /// Makes it owned.
+    /// Converts to an owned value.
     #[must_use]
     pub fn into_owned(self) -> Update<'static> {
         let Self { view, class, guess, movement, properties } = self;
@@ -53,16 +52,16 @@ impl<'d> Update<'d> {
         Update { view, class, guess, movement, properties }
     }
 
-    /// The mask: which blocks there are.
+    /// The mask of the blocks that are present.
     ///
     /// # Errors
-    /// Value, when the class is not one of these objects, or has no such blocks.
+    /// A value error if the class is not in these tables, or does not have such blocks.
     pub fn mask(&self, objects: &Objects) -> Result<u8> {
         let class = objects.class(self.class).ok_or_else(no_class)?;
         let blocks = Blocks::of(class, self.view);
         let bit = |present: bool, bit: u8| match (present, bit) {
             (true, 0) => Err(Fault::UnknownLayout
-                .value(format!("a block that updates of {} do not have", class.name()))),
+                .value(format!("a block that is not in updates of {}", class.name()))),
             (true, bit) => Ok(bit),
             (false, _) => Ok(0),
         };
@@ -70,8 +69,8 @@ impl<'d> Update<'d> {
         Ok(movement | bit(self.properties.is_some(), blocks.properties)?)
     }
 
-    /// Reads what stands behind the view id: mask and blocks. That is also what a pending update
-    /// holds.
+    /// Reads what follows the view id: mask and blocks, which are also the contents of a pending
+    /// update.
     ///
     /// # Errors
     /// Incomplete; [`Fault::UnknownLayout`], [`Fault::IndexOutOfRange`].
@@ -126,7 +125,8 @@ impl<'d> Update<'d> {
     /// Writes view id, mask and blocks.
     ///
     /// # Errors
-    /// Value, for blocks or properties that the class does not have, and values that do not fit.
+    /// A value error for blocks or properties that the class does not have, and values that do not
+    /// fit.
     #[inline]
     pub fn encode(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         if self.view < OWN_VIEW {
@@ -137,9 +137,6 @@ impl<'d> Update<'d> {
     }
 
     /// Writes mask and blocks.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
     pub fn encode_body(&self, objects: &Objects, from: Side, writer: &mut Writer) -> Result<()> {
         writer.u8(self.mask(objects)?);
         if let Some(movement) = &self.movement {
@@ -157,7 +154,7 @@ impl<'d> Update<'d> {
         Ok(())
     }
 
-    /// How many bytes [`Self::encode`] writes.
+    /// The number of bytes that [`Self::encode`] writes.
     #[must_use]
     pub fn encoded_len(&self, objects: &Objects) -> usize {
         let order = objects.class(self.class).and_then(|class| class.updates().order(self.view));
@@ -176,7 +173,7 @@ impl<'d> Update<'d> {
         Self::body_from_json(fields, view, viewed(view), context)
     }
 
-    /// Everything but the view; nothing else may be left in the fields.
+    /// Reads everything but the view; no other fields may remain.
     pub(super) fn body_from_json(
         mut fields: FieldsOf<'_>,
         view: u16,
@@ -214,7 +211,7 @@ impl<'d> Update<'d> {
             ),
             (Some(_), None) => {
                 return Err(Fault::UnknownLayout
-                    .value("a class whose updates nobody knows")
+                    .value("a class whose updates are unknown")
                     .inside("properties"));
             }
         };
@@ -224,7 +221,7 @@ impl<'d> Update<'d> {
     }
 }
 
-/// The bits of the blocks in updates of a view; 0 for a block that is not there.
+/// The mask bits of the blocks in a view's updates; 0 for a block that it does not have.
 struct Blocks<'o> {
     movement: u8,
     properties: u8,
@@ -246,7 +243,7 @@ impl<'o> Blocks<'o> {
 }
 
 impl Updates {
-    /// All orders that there are.
+    /// All known orders.
     pub fn orders(&self) -> impl Iterator<Item = &Order> {
         let (first, second) = match self {
             Self::Unknown => (None, None),
@@ -256,8 +253,8 @@ impl Updates {
         first.into_iter().chain(second)
     }
 
-    /// The order of properties in updates of this view: the own view of a player has another than
-    /// those of others. `None` when nobody knows.
+    /// The order of properties in this view's updates: a player's own view has another order than
+    /// those of other clients. `None` if it is unknown.
     #[inline]
     #[must_use]
     pub fn order(&self, view: u16) -> Option<&Order> {
@@ -272,16 +269,16 @@ impl Updates {
 
 #[cold]
 fn no_class() -> Error {
-    Error::value("a class of these objects", "a class of others")
+    Error::value("a class of these tables", "a class of other tables")
 }
 
-/// Reads a `json` number that may be missing, and says whether it is what follows from the rest.
+/// Checks an optional JSON number against the value that the other fields imply.
 pub(super) fn agrees(name: &'static str, given: Option<&json::Json>, made: u64) -> Result<()> {
     let Some(given) = given else { return Ok(()) };
     let number = json::unsigned(given).map_err(|error| error.inside(name))?;
     if number == made {
         return Ok(());
     }
-    let error = Error::value(format!("{made}, from what else is given"), number.to_string());
-    Err(error.inside(name).hint("leave it out to have it filled in"))
+    let error = Error::value(format!("{made}, as the other fields imply"), number.to_string());
+    Err(error.inside(name).hint("omit it to have it filled in"))
 }

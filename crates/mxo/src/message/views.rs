@@ -1,4 +1,4 @@
-//! What has to be known to read a section: the views that are there, and how strict to be.
+//! The context needed to read a section: the existing views, and how strict to be.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,16 +6,16 @@ use worldwire_core::Side;
 
 use crate::schema::{ClassId, Objects};
 
-/// The view that ends a section.
+/// The view id that ends a section.
 pub const END: u16 = 0;
 /// The view through which a server creates and deletes the others.
 pub const ADMIN_VIEW: u16 = 1;
-/// The view of the client's own character: the only one that a client writes to.
+/// The view of the client's own character, the only one that a client updates.
 pub const OWN_VIEW: u16 = 2;
-/// The first view that is free for other objects.
+/// The first view id for other objects.
 pub const FIRST_VIEW: u16 = 3;
 
-/// What is known of a view.
+/// What is known about a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Viewed {
     /// The class of its object.
@@ -30,13 +30,13 @@ impl From<ClassId> for Viewed {
     }
 }
 
-/// The views of one client: what updates are decoded by.
+/// A client's views, which determine how updates are decoded.
 pub trait Views {
-    /// What is known of a view. `None` when there is none of that id.
+    /// What is known about a view; `None` if it does not exist.
     fn viewed(&self, view: u16) -> Option<Viewed>;
 }
 
-/// No views at all: only sections that create what they update can be read.
+/// No views: only sections that create what they update are readable.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoViews;
 
@@ -58,52 +58,51 @@ impl Views for HashMap<u16, Viewed> {
     }
 }
 
-/// How strict a reader is.
+/// How strict decoding is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Accepts a section without the `00 00` at its end. Some servers sent such.
+    /// Accepts a section without the end marker `00 00`. Some servers sent such sections.
     pub unterminated: bool,
-    /// Keeps what cannot be read because a class, a view or a layout is unknown as bytes, to the
-    /// end of what is there.
+    /// Keeps all remaining bytes when a class, view or layout is unknown, instead of failing.
     pub keep_unknown: bool,
     /// Guesses the class of an unknown goobj from the bytes of its create.
     pub guess: bool,
 }
 
 impl Rules {
-    /// What a server or client goes by.
+    /// The rules of a server or client.
     pub const STRICT: Self = Self { unterminated: false, keep_unknown: false, guess: false };
-    /// What an observer goes by, who does not know everything. It does not guess.
+    /// The rules of an observer, which does not know everything. It does not guess.
     pub const LENIENT: Self = Self { unterminated: true, keep_unknown: true, guess: false };
 }
 
-/// What a section is read and written with.
+/// What is needed to read and write a section.
 #[derive(Clone, Copy)]
 pub struct Context<'o, 'v> {
-    /// Classes and goobjs.
+    /// The game object tables.
     pub objects: &'o Objects,
-    /// The views that are there before the section.
+    /// The views that exist before the section.
     pub views: &'v dyn Views,
-    /// Who sends the section.
+    /// The sender of the section.
     pub from: Side,
-    /// How strict to be when it is read.
+    /// How strict decoding is.
     pub rules: Rules,
 }
 
 impl<'o, 'v> Context<'o, 'v> {
-    /// For a section that a server sends, strictly.
+    /// The strict context of a section from a server.
     #[must_use]
     pub fn server(objects: &'o Objects, views: &'v dyn Views) -> Self {
         Self { objects, views, from: Side::Server, rules: Rules::STRICT }
     }
 
-    /// For a section that a client sends, strictly.
+    /// The strict context of a section from a client.
     #[must_use]
     pub fn client(objects: &'o Objects, views: &'v dyn Views) -> Self {
         Self { objects, views, from: Side::Client, rules: Rules::STRICT }
     }
 
-    /// The same with other rules.
+    /// The same context with other rules.
     #[must_use]
     pub fn with(self, rules: Rules) -> Self {
         Self { rules, ..self }
@@ -119,13 +118,13 @@ impl core::fmt::Debug for Context<'_, '_> {
     }
 }
 
-/// The views as they are inside a section: those before it, and what it has created and deleted.
-pub(super) struct Inside<'v> {
+/// The views inside a section: those before it, plus what it has created and deleted.
+pub(super) struct SectionViews<'v> {
     before: &'v dyn Views,
     changed: BTreeMap<u16, Option<Viewed>>,
 }
 
-impl<'v> Inside<'v> {
+impl<'v> SectionViews<'v> {
     pub(super) const fn new(before: &'v dyn Views) -> Self {
         Self { before, changed: BTreeMap::new() }
     }

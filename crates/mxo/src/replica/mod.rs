@@ -1,8 +1,8 @@
-//! The views of one client: a picture of the world as a server shows it.
+//! A client's views: the world as a server shows it to a client.
 //!
-//! A [`Replica`] applies sections one after the other, as the client does. Its views are then what
-//! the next section is read with, so it is a [`Views`] itself; and the state of every view can be
-//! read by the names of its properties, or written as JSON and text.
+//! A [`Replica`] applies sections one after the other, as the client does. Decoding the next
+//! section requires its views, so it implements [`Views`]. The state of each view can be read by
+//! property name, or written as JSON and text.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -27,11 +27,11 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! Packets overtake each other. A replica that is told the number of each packet
-//! ([`Replica::packet`]) keeps what is newest, property by property, whatever the order in which
-//! packets come: what an older one says of a view that is gone, or of an object that had its id
-//! before, changes nothing. A [`Notice::Stale`] names it. Updates that wait for a create are
-//! behind it, whatever their numbers, in the order of their packets.
+//! Packets can overtake each other. With packet numbers ([`Replica::packet`]), a replica keeps the
+//! newest value of each property, whatever the order of arrival. Older values, and those for a view
+//! that is gone or for an earlier object with the same id, change nothing; a [`Notice::Stale`]
+//! reports them. Updates that wait for a create apply after it, whatever their packet numbers, in
+//! packet order.
 
 mod show;
 mod view;
@@ -47,16 +47,16 @@ use crate::message::{
 };
 use crate::schema::Objects;
 
-use view::Told;
+use view::PacketStamp;
 pub use view::View;
 
-/// What a replica is willing to hold.
+/// How much a replica may store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Views at the same time. Default 16,384.
+    /// The maximum number of views. Default 16,384.
     pub views: usize,
-    /// Bytes of pending updates that wait for their creates, each with 16 more for its place.
-    /// Default 256 KiB.
+    /// The maximum size of the pending updates that wait for their creates, with 16 bytes of
+    /// overhead each. Default 256 KiB.
     pub pending_bytes: usize,
 }
 
@@ -66,105 +66,106 @@ impl Default for Bounds {
     }
 }
 
-/// What a pending update that waits takes besides its data.
-const PENDING_PLACE: usize = 16;
+/// The overhead accounted for each pending update.
+const PENDING_OVERHEAD: usize = 16;
 
-/// Something odd about a section that was applied all the same.
+/// Something odd about a section that was applied nonetheless.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// A create of a view that is there, of the same object: a repetition. Nothing was changed.
+    /// A repeated create of an existing view with the same object. Nothing changed.
     CreatedAgain(u16),
-    /// A create of a view that is there, of another object, which it took the place of.
+    /// A create of an existing view with another object, which replaced the old one.
     Replaced(u16),
-    /// A deletion of a view that is not there.
+    /// A deletion of a view that does not exist.
     DeletedUnknown(u16),
-    /// A packet that came late says something of the view that is older than what is known of it,
-    /// or is about an object that had its id before. It was left out; what in the packet is not
-    /// older was taken in.
+    /// A late packet contains older values for the view than the known ones, or refers to an
+    /// earlier object with the same id. These values were ignored; newer values in the packet were
+    /// applied.
     Stale(u16),
-    /// A pending update could not be read when its view was there. It was left out.
+    /// A pending update was unreadable once its view existed. It was ignored.
     BadPending {
         /// The view.
         view: u16,
         /// What is wrong with it.
         error: Error,
     },
-    /// A create of an object whose class is not known. The rest of the section could not be read.
+    /// A create of an object of unknown class. The rest of the section is unreadable.
     UnknownCreate {
         /// The game object type.
         goid: u16,
     },
-    /// The rest of the section could not be read for another reason.
+    /// The rest of the section is unreadable for another reason.
     Undecoded {
-        /// The view that the rest begins with.
+        /// The view at its start.
         view: u16,
-        /// What is not known.
+        /// Why it is unreadable.
         fault: Fault,
     },
 }
 
-/// The views of one client.
+/// A client's views.
 #[derive(Clone, Debug)]
 pub struct Replica {
     objects: Arc<Objects>,
     bounds: Bounds,
     views: BTreeMap<u16, View>,
-    /// Pending updates of views that are not there yet, in the order in which they came.
-    pending: BTreeMap<u16, Queue>,
+    /// Pending updates of views that do not exist yet, in order of arrival.
+    pending: BTreeMap<u16, PendingQueue>,
     pending_bytes: usize,
-    /// What had an id before, and until when.
-    past: BTreeMap<u16, Past>,
-    /// The packets of each side, by [`Side::index`], and the one that is read now.
+    /// The previous object of each id, and until when it had the id.
+    previous: BTreeMap<u16, PreviousView>,
+    /// The packet counts of each side, by [`Side::index`], and the current packet.
     counts: [PacketCount; 2],
-    now: Option<Told>,
+    now: Option<PacketStamp>,
 }
 
-/// Pending updates of one view.
+/// The pending updates of a view.
 #[derive(Clone, Debug, Default)]
-struct Queue {
-    /// Each with the count of its packet.
+struct PendingQueue {
+    /// The data, each with its packet's count.
     list: Vec<(u64, Box<[u8]>)>,
-    /// What they count for.
+    /// Their accounted size.
     bytes: usize,
 }
 
-/// What a view was that was deleted, or whose id went to another object.
+/// A view that was deleted, or whose id went to another object.
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct PreviousView {
     viewed: Option<Viewed>,
     /// The count of the packet that ended it.
     until: u64,
 }
 
-/// What there is to say of a section.
+/// What to report about a section.
 #[derive(Default)]
-struct Said {
+struct Report {
     notices: Vec<Notice>,
     stale: BTreeSet<u16>,
 }
 
-/// The views as the packet that is read now knows them: one that comes late may be about those
-/// that were deleted since.
+/// The views as the current packet knows them: a late packet may refer to views that have been
+/// deleted since.
 impl Views for Replica {
     fn viewed(&self, view: u16) -> Option<Viewed> {
-        if let Some(Told { from: Side::Server, count }) = self.now
-            && let Some(past) = self.past.get(&view).filter(|past| count < past.until)
+        if let Some(PacketStamp { from: Side::Server, count }) = self.now
+            && let Some(previous) =
+                self.previous.get(&view).filter(|previous| count < previous.until)
         {
-            return past.viewed;
+            return previous.viewed;
         }
         self.views.get(&view).map(View::viewed)
     }
 }
 
 impl Replica {
-    /// No views yet.
+    /// A replica without views.
     #[must_use]
     pub fn new(objects: Arc<Objects>) -> Self {
         Self::within(objects, Bounds::default())
     }
 
-    /// No views yet, and no more than so many.
+    /// A replica without views, with these bounds.
     #[must_use]
     pub fn within(objects: Arc<Objects>, bounds: Bounds) -> Self {
         Self {
@@ -173,40 +174,39 @@ impl Replica {
             views: BTreeMap::new(),
             pending: BTreeMap::new(),
             pending_bytes: 0,
-            past: BTreeMap::new(),
+            previous: BTreeMap::new(),
             counts: Default::default(),
             now: None,
         }
     }
 
-    /// What the views are read by.
+    /// The game object tables.
     #[must_use]
     pub fn objects(&self) -> &Arc<Objects> {
         &self.objects
     }
 
-    /// Says which packet the sections that follow are in, whether it holds any or not. Numbers come
-    /// around, so a replica that is told some of them has to be told of every packet that comes.
-    /// `time` is the packet's own, by the sender's clock: behind a hole of more than 2047 packets,
-    /// the number does not say whether a packet is newer or late. Without numbers, sections count
-    /// as being in order.
+    /// Sets the packet of the following sections. Call it for every packet, even one without
+    /// sections, or for none: packet numbers wrap around. `time` is the packet's own, by the
+    /// sender's clock; after more than 2047 missing packets, the number alone does not tell a new
+    /// packet from a late one. Without numbers, sections are treated as in order.
     pub fn packet(&mut self, from: Side, number: SequenceNumber, time: u32) {
         let count = self.counts[from.index()].take(number, time);
-        self.now = Some(Told { from, count });
-        // What ended so long ago is older than anything that can still come.
-        if self.past.len() > self.bounds.views / 2 {
+        self.now = Some(PacketStamp { from, count });
+        // These ended so long ago that anything that can still arrive is newer.
+        if self.previous.len() > self.bounds.views / 2 {
             let newest = self.counts[Side::Server.index()].newest().unwrap_or(0);
-            self.past.retain(|_, past| past.until + u64::from(MAX_NEWER) >= newest);
+            self.previous.retain(|_, previous| previous.until + u64::from(MAX_NEWER) >= newest);
         }
     }
 
-    /// Reads a section and applies it. Also returns how many bytes it took.
+    /// Reads a section and applies it. Also returns its length in bytes.
     ///
-    /// To have a trace, decode it with [`Section::decode`], this replica as the views of the
-    /// context, and [apply](Self::apply) it.
+    /// To trace it, decode it with [`Section::decode`], with this replica as the context's views,
+    /// and [apply](Self::apply) it.
     ///
     /// # Errors
-    /// Those of [`Section::decode`] and [`Self::apply`]; nothing is changed then.
+    /// Those of [`Section::decode`] and [`Self::apply`]; nothing has changed then.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -221,34 +221,34 @@ impl Replica {
         Ok((reader.position(), notices))
     }
 
-    /// Applies a section that was read with these objects, this replica's views, and from that
-    /// side.
+    /// Applies a section that was decoded with these tables, this replica's views, and this side as
+    /// the sender.
     ///
     /// # Errors
-    /// The limits on views and on pending bytes; nothing is changed then.
+    /// The limits on views and on pending bytes; nothing has changed then.
     pub fn apply(&mut self, section: &Section<'_>, from: Side) -> Result<Vec<Notice>> {
-        let told = self.told(from);
-        self.check(section, told)?;
-        let mut said = Said::default();
+        let stamp = self.stamp(from);
+        self.check(section, stamp)?;
+        let mut report = Report::default();
         for operation in &section.operations {
             match operation {
-                Operation::Create(create) => self.create(create, told, &mut said),
-                Operation::Delete(delete) => self.delete(delete, told, &mut said),
-                Operation::PendingUpdate(pending) => self.pending(pending, told, &mut said),
-                Operation::Update(update) => self.update(update, told, &mut said),
+                Operation::Create(create) => self.create(create, stamp, &mut report),
+                Operation::Delete(delete) => self.delete(delete, stamp, &mut report),
+                Operation::PendingUpdate(pending) => self.pending(pending, stamp, &mut report),
+                Operation::Update(update) => self.update(update, stamp, &mut report),
                 Operation::UnknownCreate(create) => {
-                    said.notices.push(Notice::UnknownCreate { goid: create.goid });
+                    report.notices.push(Notice::UnknownCreate { goid: create.goid });
                 }
                 Operation::Undecoded(rest) => {
-                    said.notices.push(Notice::Undecoded { view: rest.view, fault: rest.fault });
+                    report.notices.push(Notice::Undecoded { view: rest.view, fault: rest.fault });
                 }
             }
         }
-        said.notices.extend(said.stale.into_iter().map(Notice::Stale));
-        Ok(said.notices)
+        report.notices.extend(report.stale.into_iter().map(Notice::Stale));
+        Ok(report.notices)
     }
 
-    /// Forgets everything: what a client does when its connection is reset or it changes worlds.
+    /// Forgets everything, as a client does when its connection is reset or it changes worlds.
     pub fn reset(&mut self) {
         *self = Self::within(Arc::clone(&self.objects), self.bounds);
     }
@@ -259,32 +259,33 @@ impl Replica {
         self.views.get(&view)
     }
 
-    /// All views, by their ids.
+    /// All views, by id.
     pub fn views(&self) -> impl Iterator<Item = (u16, &View)> {
         self.views.iter().map(|(id, view)| (*id, view))
     }
 
-    /// How many views there are.
+    /// The number of views.
     #[must_use]
     pub fn len(&self) -> usize {
         self.views.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no views.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.views.is_empty()
     }
 
-    /// How many bytes of pending updates wait for their creates.
+    /// The size of the pending updates that wait for their creates.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.pending_bytes
     }
 
-    /// Whether the bounds hold all along a section.
-    fn check(&self, section: &Section<'_>, told: Told) -> Result<()> {
-        // What the section has changed so far: whether a view is there, and bytes that wait for it.
+    /// Checks that the bounds hold throughout a section.
+    fn check(&self, section: &Section<'_>, stamp: PacketStamp) -> Result<()> {
+        // What the section has changed so far: whether a view exists, and the bytes that wait for
+        // it.
         let mut there: BTreeMap<u16, bool> = BTreeMap::new();
         let mut waiting: BTreeMap<u16, usize> = BTreeMap::new();
         let (mut views, mut pending) = (self.views.len(), self.pending_bytes);
@@ -293,14 +294,14 @@ impl Replica {
             let is_there = |there: &BTreeMap<u16, bool>, view: u16| {
                 there.get(&view).copied().unwrap_or_else(|| self.views.contains_key(&view))
             };
-            // Views for which only that waits any more which came in newer packets.
+            // Drops what waits for a view, except for data from newer packets.
             let mut clear = |view: u16, until: u64, pending: &mut usize| {
-                let kept = self.waits_behind(view, until);
+                let kept = self.bytes_after(view, until);
                 let before = waiting.insert(view, kept).unwrap_or_else(|| waits(view));
                 *pending = pending.saturating_sub(before.saturating_sub(kept));
             };
             match operation {
-                Operation::Create(create) if !self.is_stale(create.new_view, told) => {
+                Operation::Create(create) if !self.is_stale(create.new_view, stamp) => {
                     if !is_there(&there, create.new_view) {
                         views += 1;
                         there.insert(create.new_view, true);
@@ -308,18 +309,19 @@ impl Replica {
                     clear(create.new_view, u64::MAX, &mut pending);
                 }
                 Operation::Delete(delete) => {
-                    for view in delete.views.iter().filter(|view| !self.is_stale(**view, told)) {
+                    for view in delete.views.iter().filter(|view| !self.is_stale(**view, stamp)) {
                         if is_there(&there, *view) {
                             views -= 1;
                             there.insert(*view, false);
                         }
-                        clear(*view, told.count, &mut pending);
+                        clear(*view, stamp.count, &mut pending);
                     }
                 }
                 Operation::PendingUpdate(update)
-                    if !is_there(&there, update.target) && !self.is_past(update.target, told) =>
+                    if !is_there(&there, update.target)
+                        && !self.is_previous(update.target, stamp) =>
                 {
-                    let bytes = update.data.len() + PENDING_PLACE;
+                    let bytes = update.data.len() + PENDING_OVERHEAD;
                     *waiting.entry(update.target).or_insert_with(|| waits(update.target)) += bytes;
                     pending += bytes;
                 }
@@ -339,124 +341,131 @@ impl Replica {
         Ok(())
     }
 
-    /// How many bytes wait for a view from packets behind a count.
-    fn waits_behind(&self, view: u16, count: u64) -> usize {
+    /// The bytes that wait for a view from packets after a count.
+    fn bytes_after(&self, view: u16, count: u64) -> usize {
         let list = self.pending.get(&view).into_iter().flat_map(|queue| &queue.list);
-        list.filter(|it| it.0 > count).map(|(_, data)| data.len() + PENDING_PLACE).sum()
+        list.filter(|it| it.0 > count).map(|(_, data)| data.len() + PENDING_OVERHEAD).sum()
     }
 
-    /// The packet that is read now; without numbers, the newest one.
-    fn told(&self, from: Side) -> Told {
-        let newest = || Told { from, count: self.counts[from.index()].newest().unwrap_or(0) };
+    /// The current packet; without numbers, the newest one.
+    fn stamp(&self, from: Side) -> PacketStamp {
+        let newest =
+            || PacketStamp { from, count: self.counts[from.index()].newest().unwrap_or(0) };
         self.now.filter(|now| now.from == from).unwrap_or_else(newest)
     }
 
-    /// Whether what a packet says of a view is about what had the id before.
-    fn is_past(&self, view: u16, told: Told) -> bool {
-        told.from == Side::Server
-            && self.past.get(&view).is_some_and(|past| told.count < past.until)
+    /// Whether a packet refers to the previous object of a view id.
+    fn is_previous(&self, view: u16, stamp: PacketStamp) -> bool {
+        stamp.from == Side::Server
+            && self.previous.get(&view).is_some_and(|previous| stamp.count < previous.until)
     }
 
-    /// Whether a create or a deletion is older than what is known of the view.
-    fn is_stale(&self, view: u16, told: Told) -> bool {
-        let is_behind = self.views.get(&view).is_some_and(|view| view.is_behind(told.count));
-        self.is_past(view, told) || is_behind
+    /// Whether a create or deletion is older than what is known of the view.
+    fn is_stale(&self, view: u16, stamp: PacketStamp) -> bool {
+        let is_behind = self.views.get(&view).is_some_and(|view| view.is_behind(stamp.count));
+        self.is_previous(view, stamp) || is_behind
     }
 
-    /// What has the id is over.
-    fn bury(&mut self, view: u16, viewed: Option<Viewed>, told: Told) {
-        let has_room = self.past.len() < self.bounds.views || self.past.contains_key(&view);
+    /// Records the end of a view.
+    fn retire(&mut self, view: u16, viewed: Option<Viewed>, stamp: PacketStamp) {
+        let has_room = self.previous.len() < self.bounds.views || self.previous.contains_key(&view);
         if self.now.is_some() && has_room {
-            self.past.insert(view, Past { viewed, until: told.count });
+            self.previous.insert(view, PreviousView { viewed, until: stamp.count });
         }
     }
 
-    fn create(&mut self, create: &Create<'_>, told: Told, said: &mut Said) {
+    fn create(&mut self, create: &Create<'_>, stamp: PacketStamp, report: &mut Report) {
         let id = create.new_view;
-        if self.is_stale(id, told) {
-            said.stale.insert(id);
+        if self.is_stale(id, stamp) {
+            report.stale.insert(id);
             return;
         }
         if let Some(view) = self.views.get(&id) {
             if view.is_of(create) {
-                said.notices.push(Notice::CreatedAgain(id));
+                report.notices.push(Notice::CreatedAgain(id));
                 return;
             }
-            said.notices.push(Notice::Replaced(id));
+            report.notices.push(Notice::Replaced(id));
             let viewed = view.viewed();
-            self.bury(id, Some(viewed), told);
+            self.retire(id, Some(viewed), stamp);
         }
-        self.views.insert(id, View::new(create, &self.objects, told));
+        self.views.insert(id, View::new(create, &self.objects, stamp));
         for (count, data) in self.take_pending(id, u64::MAX) {
-            // It waited for this create, so it is behind it, also where its packet was in front.
-            self.apply_pending(id, &data, Told { count: count.max(told.count), ..told }, said);
+            // It waited for this create, so it applies after it, even if its packet is older.
+            self.apply_pending(
+                id,
+                &data,
+                PacketStamp { count: count.max(stamp.count), ..stamp },
+                report,
+            );
         }
     }
 
-    fn delete(&mut self, delete: &Delete, told: Told, said: &mut Said) {
+    fn delete(&mut self, delete: &Delete, stamp: PacketStamp, report: &mut Report) {
         for view in &delete.views {
-            if self.is_stale(*view, told) {
-                said.stale.insert(*view);
+            if self.is_stale(*view, stamp) {
+                report.stale.insert(*view);
                 continue;
             }
-            self.take_pending(*view, told.count);
+            self.take_pending(*view, stamp.count);
             let gone = self.views.remove(view);
             if gone.is_none() {
-                said.notices.push(Notice::DeletedUnknown(*view));
+                report.notices.push(Notice::DeletedUnknown(*view));
             }
             let viewed = gone.map(|view| view.viewed());
-            let viewed = viewed.or_else(|| self.past.get(view).and_then(|past| past.viewed));
-            self.bury(*view, viewed, told);
+            let viewed =
+                viewed.or_else(|| self.previous.get(view).and_then(|previous| previous.viewed));
+            self.retire(*view, viewed, stamp);
         }
     }
 
-    fn pending(&mut self, pending: &PendingUpdate<'_>, told: Told, said: &mut Said) {
-        if self.is_past(pending.target, told) {
-            said.stale.insert(pending.target);
+    fn pending(&mut self, pending: &PendingUpdate<'_>, stamp: PacketStamp, report: &mut Report) {
+        if self.is_previous(pending.target, stamp) {
+            report.stale.insert(pending.target);
         } else if self.views.contains_key(&pending.target) {
-            self.apply_pending(pending.target, &pending.data, told, said);
+            self.apply_pending(pending.target, &pending.data, stamp, report);
         } else {
-            let bytes = pending.data.len() + PENDING_PLACE;
+            let bytes = pending.data.len() + PENDING_OVERHEAD;
             let queue = self.pending.entry(pending.target).or_default();
-            queue.list.push((told.count, (*pending.data).into()));
+            queue.list.push((stamp.count, (*pending.data).into()));
             queue.bytes += bytes;
             self.pending_bytes += bytes;
         }
     }
 
-    fn update(&mut self, update: &Update<'_>, told: Told, said: &mut Said) {
-        let is_stale = self.is_past(update.view, told)
+    fn update(&mut self, update: &Update<'_>, stamp: PacketStamp, report: &mut Report) {
+        let is_stale = self.is_previous(update.view, stamp)
             || self
                 .views
                 .get_mut(&update.view)
-                .is_some_and(|view| !view.update(update, &self.objects, told));
+                .is_some_and(|view| !view.update(update, &self.objects, stamp));
         if is_stale {
-            said.stale.insert(update.view);
+            report.stale.insert(update.view);
         }
     }
 
-    fn apply_pending(&mut self, id: u16, data: &[u8], told: Told, said: &mut Said) {
+    fn apply_pending(&mut self, id: u16, data: &[u8], stamp: PacketStamp, report: &mut Report) {
         let Some(view) = self.views.get_mut(&id) else { return };
         let mut reader = Reader::new(data);
         let objects = &self.objects;
-        let outcome = Update::decode_body(&mut reader, id, view.viewed(), objects, told.from)
+        let outcome = Update::decode_body(&mut reader, id, view.viewed(), objects, stamp.from)
             .and_then(|update| reader.end().map(|()| update));
         match outcome {
-            Ok(update) if view.update(&update, objects, told) => {}
-            Ok(_) => drop(said.stale.insert(id)),
+            Ok(update) if view.update(&update, objects, stamp) => {}
+            Ok(_) => drop(report.stale.insert(id)),
             Err(error) => {
-                said.notices.push(Notice::BadPending { view: id, error: error.closed() });
+                report.notices.push(Notice::BadPending { view: id, error: error.closed() });
             }
         }
     }
 
-    /// Takes what waits for a view from packets up to a count, the oldest first.
+    /// Takes the data waiting for a view from packets up to a count, oldest first.
     fn take_pending(&mut self, view: u16, until: u64) -> Vec<(u64, Box<[u8]>)> {
         let Some(queue) = self.pending.get_mut(&view) else { return Vec::new() };
         let (mut taken, left) =
             core::mem::take(&mut queue.list).into_iter().partition::<Vec<_>, _>(|it| it.0 <= until);
         taken.sort_by_key(|(count, _)| *count);
-        let bytes = taken.iter().map(|(_, data)| data.len() + PENDING_PLACE).sum();
+        let bytes = taken.iter().map(|(_, data)| data.len() + PENDING_OVERHEAD).sum();
         queue.bytes = queue.bytes.saturating_sub(bytes);
         queue.list = left;
         if queue.list.is_empty() {

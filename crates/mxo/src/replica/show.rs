@@ -1,4 +1,4 @@
-//! Views as JSON and as text.
+//! Writes views as JSON and text.
 
 use core::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use super::{Replica, View};
 use crate::message::Movement;
 use crate::types::text;
 
-/// The most characters or bytes of a value in text.
+/// The maximum length of a value in text.
 const LONGEST: usize = 48;
 
 impl Replica {
-    /// Appends all views as a JSON array, by their ids: what is known of each object, its
-    /// properties by name in the forms of [`types`](crate::types), and its movement.
+    /// Appends all views as a JSON array, by id: each object's class, its properties by name in the
+    /// forms of [`types`](crate::types), and its movement.
     pub fn write_json(&self, style: Style, out: &mut String) {
         out.push('[');
         for (index, (id, view)) in self.views().enumerate() {
@@ -77,7 +77,7 @@ impl Replica {
         out.push('}');
     }
 
-    /// Appends all views as text: a line for each, and below it its properties and its movement.
+    /// Appends all views as text: a line for each, followed by its properties and its movement.
     pub fn write_text(&self, out: &mut String) {
         for (id, view) in self.views() {
             let _ = write!(out, "view {id}: ");
@@ -121,8 +121,8 @@ impl Replica {
     }
 }
 
-/// Shows a value as it would be in a tree. False for text that came with a count and is not as long
-/// as its type.
+/// Shows a value as in a tree. Returns false for length-prefixed text whose length differs from its
+/// type's.
 fn shown(held: &Held, show: impl FnOnce(worldwire_core::NodeRef<'_, '_>)) -> bool {
     if held.bytes.len() != usize::from(held.kind.size()) {
         return false;
@@ -139,7 +139,7 @@ fn shown(held: &Held, show: impl FnOnce(worldwire_core::NodeRef<'_, '_>)) -> boo
     }
 }
 
-/// The fields of a movement that are whole numbers.
+/// The integer fields of a movement.
 fn numbers(movement: &Movement) -> impl Iterator<Item = (&'static str, u32)> {
     let byte = |value: Option<u8>| value.map(u32::from);
     let all = [

@@ -1,65 +1,66 @@
-//! One client: its views, what they are to be told, and what became of what was sent.
+//! One client: its views, the updates they need, and the outcome of what was sent.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::config::Config;
-use super::flight::{Entry, Fate, Flight, Past, What};
 use super::layout::{Audience, Mask};
-use super::thing::{Place, Viewer, World, distance};
+use super::point::{Point, distance};
+use super::send_log::{Content, Entry, GivenUp, Outcome, SendLog};
 use super::view::{Ids, Listed, NO_ENTRY, View, ViewList, ViewState};
+use super::world::{Viewer, World};
 use crate::message::OWN_VIEW;
 
-/// How many bytes a client was sent in sections, without their ids and ends.
+/// How many bytes a client was sent in sections, without their ids and end markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// What was sent for the first time.
+    /// Bytes sent for the first time.
     pub first: u64,
-    /// What was sent again: it was lost, or counted as lost, or an older value may have arrived
-    /// behind it.
+    /// Bytes sent again, because they were lost or considered lost, or because an older value may
+    /// have arrived after them.
     pub again: u64,
-    /// Sections.
+    /// The number of sections.
     pub sections: u64,
 }
 
-/// No view of that id.
+/// No view has the id.
 const NO_SLOT: u32 = u32::MAX;
-/// The object of a view that was taken out of the world.
-const NO_THING: u32 = u32::MAX;
+/// The object of a view that was removed from the world.
+const NO_OBJECT: u32 = u32::MAX;
 
 #[derive(Debug, Default)]
 pub(super) struct Client {
     pub(super) generation: u32,
     pub(super) is_alive: bool,
-    /// Its place among the clients.
+    /// Its index among the clients.
     pub(super) index: u32,
-    /// Its character.
+    /// Its own character.
     pub(super) own: Option<u32>,
-    /// From where it looks when it has no character.
-    pub(super) eye: Option<Place>,
+    /// Its viewpoint while it has no character.
+    pub(super) viewpoint: Option<Point>,
     pub(super) views: ViewList,
     pub(super) ids: Ids,
-    /// Ids that are not used again yet, and when they are.
+    /// Ids that are not reused yet, with the time from which they are.
     parked: BTreeSet<(Duration, u16)>,
     /// The time of the last tick.
     now: Duration,
     by_id: Vec<u32>,
     /// A bit for every object that it has a view of.
-    seen: Vec<u64>,
-    pub(super) flight: Flight,
-    /// Views to create, to update and to delete; some may not need it any more.
+    viewed: Vec<u64>,
+    pub(super) log: SendLog,
+    /// Views to create, update and delete. Some entries may be obsolete.
     pub(super) creates: Vec<Listed>,
     pub(super) updates: Vec<Listed>,
     pub(super) deletes: Vec<Listed>,
-    /// Objects in reach for which there was no room.
-    pub(super) unseen: usize,
+    /// The number of objects in range that did not fit.
+    pub(super) left_out: usize,
     pub(super) plan: Plan,
     pub(super) traffic: Traffic,
-    /// What the section that was made last adds to it once it is sent.
+    /// What the pending section adds to `traffic` once it is sent.
     pub(super) made: Traffic,
 }
 
-/// How far the lists were worked off in a tick.
+/// How far a tick has worked through the lists.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Plan {
     pub(super) tick: u64,
@@ -68,7 +69,7 @@ pub(super) struct Plan {
     pub(super) creates: usize,
     pub(super) updates: usize,
     pub(super) deletes: usize,
-    /// Whether updates that waited for too long go first in the next section.
+    /// Whether overdue updates go first in the next section.
     pub(super) is_updates_turn: bool,
 }
 
@@ -77,29 +78,29 @@ impl Client {
         Self { index, generation, is_alive: true, ..Self::default() }
     }
 
-    /// From where it looks.
-    pub(super) fn eye(&self, world: &World) -> Option<Place> {
+    /// The client's viewpoint.
+    pub(super) fn viewpoint(&self, world: &World) -> Option<Point> {
         match self.own {
-            Some(own) => world.places.get(own as usize).copied(),
-            None => self.eye,
+            Some(own) => world.positions.get(own as usize).copied(),
+            None => self.viewpoint,
         }
     }
 
-    pub(super) fn has_seen(&self, thing: u32) -> bool {
-        let word = self.seen.get(thing as usize / 64);
-        word.is_some_and(|bits| bits & (1 << (thing % 64)) != 0)
+    pub(super) fn has_view(&self, object: u32) -> bool {
+        let word = self.viewed.get(object as usize / 64);
+        word.is_some_and(|bits| bits & (1 << (object % 64)) != 0)
     }
 
-    fn see(&mut self, thing: u32, sees: bool) {
-        let word = thing as usize / 64;
-        if self.seen.len() <= word {
-            self.seen.resize(word + 1, 0);
+    fn set_viewed(&mut self, object: u32, sees: bool) {
+        let word = object as usize / 64;
+        if self.viewed.len() <= word {
+            self.viewed.resize(word + 1, 0);
         }
-        let bit = 1 << (thing % 64);
+        let bit = 1 << (object % 64);
         if sees {
-            self.seen[word] |= bit;
+            self.viewed[word] |= bit;
         } else {
-            self.seen[word] &= !bit;
+            self.viewed[word] &= !bit;
         }
     }
 
@@ -108,7 +109,7 @@ impl Client {
         self.by_id.get(usize::from(id)).copied().filter(|slot| *slot != NO_SLOT)
     }
 
-    /// Gives a view its id and spawn sequence, unless there is none.
+    /// Assigns an id and a spawn sequence to a view, if an id is free.
     pub(super) fn name(&mut self, slot: u32) -> bool {
         let is_parked = || self.parked.iter().any(|(_, id)| *id == OWN_VIEW);
         let id = match self.views.at(slot).audience {
@@ -129,25 +130,25 @@ impl Client {
         true
     }
 
-    /// An object came into reach.
-    pub(super) fn want(&mut self, thing: u32, world: &mut World, config: &Config) {
-        if self.has_seen(thing) {
+    /// An object came into range.
+    pub(super) fn request_view(&mut self, object: u32, world: &mut World, config: &Config) {
+        if self.has_view(object) {
             return;
         }
-        let is_own = self.own == Some(thing);
-        // The own character always has room.
+        let is_own = self.own == Some(object);
+        // The own character always fits.
         if self.views.len() >= config.views && !is_own {
-            self.unseen += 1;
+            self.left_out += 1;
             return;
         }
-        let slot = self.views.add(thing, Audience::of(is_own), world.tick);
-        self.see(thing, true);
-        world.things[thing as usize].viewers.push(Viewer { client: self.index, slot });
+        let slot = self.views.add(object, Audience::of(is_own), world.tick);
+        self.set_viewed(object, true);
+        world.objects[object as usize].viewers.push(Viewer { client: self.index, slot });
         let generation = self.views.at(slot).generation;
         self.creates.push(Listed { key: 0, slot, generation });
     }
 
-    /// An object is out of reach, or gone.
+    /// An object left the range or the world.
     pub(super) fn drop_view(
         &mut self,
         slot: u32,
@@ -156,28 +157,28 @@ impl Client {
         config: &Config,
     ) {
         let view = self.views.at_mut(slot);
-        let (thing, state) = (view.thing, view.state);
-        let viewers = &mut world.things[thing as usize].viewers;
+        let (object, state) = (view.object, view.state);
+        let viewers = &mut world.objects[object as usize].viewers;
         let mine = |viewer: &Viewer| viewer.client == self.index && viewer.slot == slot;
         if let Some(at) = viewers.iter().rposition(mine) {
             viewers.swap_remove(at);
         }
         if state == Some(ViewState::Wanted) {
-            self.see(thing, false);
+            self.set_viewed(object, false);
             self.views.remove(slot);
             return;
         }
         view.state = Some(ViewState::Deleting);
         (view.dirty, view.again) = (0, 0);
         if is_gone {
-            // Another object may have its place at once.
-            view.thing = NO_THING;
-            self.see(thing, false);
+            // Another object may reuse the index immediately.
+            view.object = NO_OBJECT;
+            self.set_viewed(object, false);
         }
         self.advance(slot, world, config);
     }
 
-    /// Takes a deletion one step further, if it can be.
+    /// Advances a deletion, if possible.
     fn advance(&mut self, slot: u32, world: &mut World, config: &Config) {
         let view = self.views.at(slot);
         if view.state != Some(ViewState::Deleting) {
@@ -192,10 +193,10 @@ impl Client {
         }
     }
 
-    /// The client does not have the view any more, for certain.
+    /// The client is known not to have the view any more.
     fn free(&mut self, slot: u32, world: &mut World, config: &Config) {
         let view = self.views.at(slot);
-        let (id, thing, given_up) = (view.id, view.thing, view.given_up);
+        let (id, object, given_up) = (view.id, view.object, view.given_up);
         match given_up.map(|at| at.saturating_add(config.later)) {
             Some(until) if until > self.now => drop(self.parked.insert((until, id))),
             _ => self.ids.release(id),
@@ -204,25 +205,27 @@ impl Client {
             *room = NO_SLOT;
         }
         self.views.remove(slot);
-        if thing != NO_THING {
-            self.see(thing, false);
+        if object != NO_OBJECT {
+            self.set_viewed(object, false);
         }
-        if self.reaches(thing, world, config.enter) {
-            self.want(thing, world, config);
+        if self.reaches(object, world, config.enter) {
+            self.request_view(object, world, config);
         }
-        // A character that waits for the own view may have it now.
+        // A character that is waiting for the own view can have it now.
         if let Some(own) = self.own {
-            self.want(own, world, config);
+            self.request_view(own, world, config);
         }
     }
 
-    /// Whether an object is there and this close, or its own character.
-    pub(super) fn reaches(&self, thing: u32, world: &World, radius: f64) -> bool {
-        if !world.things.get(thing as usize).is_some_and(|thing| thing.alive) {
+    /// Whether an object exists and is this close, or is the own character.
+    pub(super) fn reaches(&self, object: u32, world: &World, radius: f64) -> bool {
+        if !world.objects.get(object as usize).is_some_and(|object| object.alive) {
             return false;
         }
-        let near = |eye: Place| distance(&eye, &world.places[thing as usize]) <= radius * radius;
-        self.own == Some(thing) || self.eye(world).is_some_and(near)
+        let near = |viewpoint: Point| {
+            distance(&viewpoint, &world.positions[object as usize]) <= radius * radius
+        };
+        self.own == Some(object) || self.viewpoint(world).is_some_and(near)
     }
 
     /// Values of a view changed.
@@ -230,7 +233,7 @@ impl Client {
     pub(super) fn mark(&mut self, slot: u32, fresh: &[Mask; 2], tick: u64) {
         let view = self.views.at_mut(slot);
         let mask = fresh[view.audience.index()];
-        // A create will carry them.
+        // A create will contain them.
         if mask != 0 && view.state != Some(ViewState::Wanted) {
             list(view, slot, mask, false, tick, &mut self.updates);
         }
@@ -238,72 +241,74 @@ impl Client {
 
     /// A section has arrived.
     pub(super) fn deliver(&mut self, section: u64, world: &mut World, config: &Config) {
-        let was_open = match self.flight.fate(section) {
-            Some(Fate::Open) => true,
-            Some(Fate::Lost) => false,
+        let was_open = match self.log.outcome(section) {
+            Some(Outcome::Open) => true,
+            Some(Outcome::Lost) => false,
             _ => return,
         };
-        self.flight.decide(section, Fate::Delivered);
-        for number in self.flight.entries_of(section) {
-            let Some(entry) = self.flight.entry(number) else { continue };
+        self.log.decide(section, Outcome::Delivered);
+        for number in self.log.entries_of(section) {
+            let Some(entry) = self.log.entry(number) else { continue };
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
-            match entry.what {
-                What::Create => {
-                    view.flying_creates -= u16::from(was_open);
+            match entry.content {
+                Content::Create => {
+                    view.unacked_creates -= u16::from(was_open);
                     view.open -= 1;
                     if view.state == Some(ViewState::Creating) {
                         view.state = Some(ViewState::Live);
                     }
                 }
-                What::Pending(mask) | What::Plain(mask) => {
-                    Self::close_update(view, entry.what);
+                Content::Pending(mask) | Content::Plain(mask) => {
+                    Self::close_update(view, entry.content);
                     if config.late.is_some() {
-                        let stamp = self.flight.stamp(section);
-                        let stale = stale(&self.flight, view, world, number, mask, stamp);
+                        let stamp = self.log.stamp(section);
+                        let stale = stale(&self.log, view, world, number, mask, stamp);
                         list(view, entry.slot, stale, true, world.tick, &mut self.updates);
                     }
                 }
-                What::Delete { is_clean } => {
-                    view.flying_deletes -= u16::from(was_open);
+                Content::Delete { is_clean } => {
+                    view.unacked_deletes -= u16::from(was_open);
                     view.open_deletes -= 1;
                     let is_clean = is_clean && number >= view.clean_from;
                     if is_clean || config.late.is_none() {
                         view.is_gone = true;
                     }
-                    view.was_heard = true;
+                    view.delete_arrived = true;
                 }
             }
             self.advance(entry.slot, world, config);
         }
-        self.flight.trim();
+        self.log.trim();
     }
 
-    /// A section counts as lost.
+    /// A section is considered lost.
     pub(super) fn lose(&mut self, section: u64, world: &mut World, config: &Config) {
-        if self.flight.fate(section) != Some(Fate::Open) {
+        if self.log.outcome(section) != Some(Outcome::Open) {
             return;
         }
-        self.flight.decide(section, Fate::Lost);
-        for number in self.flight.entries_of(section) {
-            let Some(entry) = self.flight.entry(number) else { continue };
+        self.log.decide(section, Outcome::Lost);
+        for number in self.log.entries_of(section) {
+            let Some(entry) = self.log.entry(number) else { continue };
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
             let (slot, generation) = (entry.slot, entry.generation);
-            match entry.what {
-                What::Create => {
-                    view.flying_creates -= 1;
+            match entry.content {
+                Content::Create => {
+                    view.unacked_creates -= 1;
                     if needs_create(view) {
                         self.creates.push(Listed { key: 0, slot, generation });
                     }
                 }
-                What::Pending(mask) | What::Plain(mask) => {
-                    let newer = self.flight.chain(view.last, Some(number));
+                Content::Pending(mask) | Content::Plain(mask) => {
+                    let newer = self.log.chain(view.last, Some(number));
                     let mask = newer
-                        .filter(|(.., fate, _)| matches!(fate, Fate::Open | Fate::Delivered))
-                        .fold(mask, |mask, (_, newer, ..)| mask & !newer.what.mask());
+                        .filter(|(.., outcome, _)| {
+                            matches!(outcome, Outcome::Open | Outcome::Delivered)
+                        })
+                        .fold(mask, |mask, (_, newer, ..)| mask & !newer.content.mask());
                     list(view, slot, mask, true, world.tick, &mut self.updates);
                 }
-                What::Delete { .. } => {
-                    view.flying_deletes -= 1;
+                Content::Delete { .. } => {
+                    view.unacked_deletes -= 1;
                     self.advance(slot, world, config);
                 }
             }
@@ -313,86 +318,88 @@ impl Client {
         }
     }
 
-    /// A lost section can arrive no more.
+    /// A lost section can no longer arrive.
     fn expire(&mut self, section: u64, world: &mut World, config: &Config) {
-        if self.flight.fate(section) != Some(Fate::Lost) {
+        if self.log.outcome(section) != Some(Outcome::Lost) {
             return;
         }
-        self.flight.decide(section, Fate::Expired);
+        self.log.decide(section, Outcome::Expired);
         if config.late.is_some() {
-            self.flight.remember(section, self.now);
+            self.log.remember(section, self.now);
         }
-        for number in self.flight.entries_of(section) {
-            let Some(entry) = self.flight.entry(number) else { continue };
+        for number in self.log.entries_of(section) {
+            let Some(entry) = self.log.entry(number) else { continue };
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
             if config.late.is_some() {
                 view.given_up = Some(self.now);
             }
-            match entry.what {
-                What::Create => view.open -= 1,
-                What::Pending(mask) | What::Plain(mask) => {
-                    Self::close_update(view, entry.what);
+            match entry.content {
+                Content::Create => view.open -= 1,
+                Content::Pending(mask) | Content::Plain(mask) => {
+                    Self::close_update(view, entry.content);
                     if config.late.is_some() {
-                        let stamp = self.flight.stamp(section);
-                        let stale = stale(&self.flight, view, world, number, mask, stamp);
+                        let stamp = self.log.stamp(section);
+                        let stale = stale(&self.log, view, world, number, mask, stamp);
                         list(view, entry.slot, stale, true, world.tick, &mut self.updates);
                     }
                 }
-                What::Delete { .. } => view.open_deletes -= 1,
+                Content::Delete { .. } => view.open_deletes -= 1,
             }
             self.advance(entry.slot, world, config);
         }
-        self.flight.trim();
+        self.log.trim();
     }
 
-    /// The packet of a number has arrived.
+    /// A packet has arrived.
     pub(super) fn arrive(&mut self, number: u64, world: &mut World, config: &Config) {
-        match self.flight.find(number) {
-            Some(section) if self.flight.fate(section) != Some(Fate::Expired) => {
+        match self.log.find(number) {
+            Some(section) if self.log.outcome(section) != Some(Outcome::Expired) => {
                 self.deliver(section, world, config);
             }
             _ => {
-                if let Some(past) = self.flight.recall(number) {
-                    self.make_up(&past, world, config);
+                if let Some(past) = self.log.recall(number) {
+                    self.resend(&past, world, config);
                 }
             }
         }
     }
 
-    /// A section arrived that was not expected any more. What it may have undone is told again.
+    /// A section that was given up has arrived after all. Sends again what it may have undone.
     ///
-    /// That is all that follows from it: a deletion since may have made it unreadable, so nothing
-    /// in it counts as delivered.
-    fn make_up(&mut self, past: &Past, world: &mut World, config: &Config) {
-        let next = self.flight.next_entry();
+    /// Nothing else follows from its arrival: a later deletion may have made it unreadable, so none
+    /// of its contents count as delivered.
+    fn resend(&mut self, past: &GivenUp, world: &mut World, config: &Config) {
+        let next = self.log.next_entry();
         for entry in &past.entries {
             let Some(view) = self.views.same(entry.slot, entry.generation) else {
-                self.make_up_for_gone(entry, world, config);
+                self.resend_to_gone(entry, world, config);
                 continue;
             };
-            match entry.what {
-                What::Create | What::Pending(_) if view.state == Some(ViewState::Deleting) => {
-                    view.soil(next);
+            match entry.content {
+                Content::Create | Content::Pending(_)
+                    if view.state == Some(ViewState::Deleting) =>
+                {
+                    view.mark_unclean(next);
                     self.advance(entry.slot, world, config);
                 }
-                What::Pending(mask) | What::Plain(mask) => {
-                    let stale = stale(&self.flight, view, world, NO_ENTRY, mask, past.stamp);
+                Content::Pending(mask) | Content::Plain(mask) => {
+                    let stale = stale(&self.log, view, world, NO_ENTRY, mask, past.stamp);
                     list(view, entry.slot, stale, true, world.tick, &mut self.updates);
                 }
-                What::Create | What::Delete { .. } => {}
+                Content::Create | Content::Delete { .. } => {}
             }
         }
     }
 
-    /// Something arrived about a view that is not there any more.
-    fn make_up_for_gone(&mut self, entry: &Entry, world: &mut World, config: &Config) {
-        let may_be_there = matches!(entry.what, What::Create | What::Pending(_));
+    /// Handles the late arrival of something about a view that no longer exists.
+    fn resend_to_gone(&mut self, entry: &Entry, world: &mut World, config: &Config) {
+        let may_be_there = matches!(entry.content, Content::Create | Content::Pending(_));
         match self.slot_of(entry.id) {
             None if may_be_there => {
                 self.parked.retain(|(_, id)| *id != entry.id);
                 self.ids.claim(entry.id);
                 let audience = Audience::of(entry.id == OWN_VIEW);
-                let slot = self.views.add(NO_THING, audience, world.tick);
+                let slot = self.views.add(NO_OBJECT, audience, world.tick);
                 self.by_id[usize::from(entry.id)] = slot;
                 let view = self.views.at_mut(slot);
                 (view.state, view.id) = (Some(ViewState::Deleting), entry.id);
@@ -400,51 +407,51 @@ impl Client {
                 self.advance(slot, world, config);
             }
             Some(slot) if self.views.at(slot).state != Some(ViewState::Deleting) => {
-                // The next object of the id was changed, replaced or deleted: it comes anew.
+                // The id's next object was changed, replaced or deleted, so create it again.
                 self.drop_view(slot, false, world, config);
             }
             Some(slot) if may_be_there => {
-                let next = self.flight.next_entry();
-                self.views.at_mut(slot).soil(next);
+                let next = self.log.next_entry();
+                self.views.at_mut(slot).mark_unclean(next);
                 self.advance(slot, world, config);
             }
             _ => {}
         }
     }
 
-    /// Whether something that is hardly expected any more could still change what the client has.
+    /// Whether a given-up section could still change what the client has.
     pub(super) fn may_change(&self, world: &World, config: &Config) -> bool {
-        let is_near = |past: &&Past| past.at.saturating_add(config.later) > self.now;
-        let mut past = self.flight.past().filter(is_near);
+        let is_near = |past: &&GivenUp| past.at.saturating_add(config.later) > self.now;
+        let mut past = self.log.past().filter(is_near);
         past.any(|past| past.entries.iter().any(|entry| self.could_change(entry, past, world)))
     }
 
-    fn could_change(&self, entry: &Entry, past: &Past, world: &World) -> bool {
+    fn could_change(&self, entry: &Entry, past: &GivenUp, world: &World) -> bool {
         let view = self.views.get(entry.slot, entry.generation);
-        match (entry.what, view) {
-            (What::Create | What::Pending(_), Some(view))
+        match (entry.content, view) {
+            (Content::Create | Content::Pending(_), Some(view))
                 if view.state == Some(ViewState::Deleting) =>
             {
                 true
             }
-            (What::Pending(mask) | What::Plain(mask), Some(view)) => {
-                let Some(thing) = world.things.get(view.thing as usize) else { return false };
-                let muted = if view.audience == Audience::Own { thing.muted } else { 0 };
-                world.changed_since(view.thing, view.audience, mask & !muted, past.stamp) != 0
+            (Content::Pending(mask) | Content::Plain(mask), Some(view)) => {
+                let Some(object) = world.objects.get(view.object as usize) else { return false };
+                let muted = if view.audience == Audience::Own { object.muted } else { 0 };
+                world.changed_since(view.object, view.audience, mask & !muted, past.stamp) != 0
             }
-            (What::Create | What::Delete { .. }, Some(_)) => false,
-            (What::Create | What::Pending(_), None) => true,
-            (What::Plain(_) | What::Delete { .. }, None) => self.slot_of(entry.id).is_some(),
+            (Content::Create | Content::Delete { .. }, Some(_)) => false,
+            (Content::Create | Content::Pending(_), None) => true,
+            (Content::Plain(_) | Content::Delete { .. }, None) => self.slot_of(entry.id).is_some(),
         }
     }
 
-    fn close_update(view: &mut View, what: What) {
+    fn close_update(view: &mut View, content: Content) {
         view.open -= 1;
-        view.open_plain -= u16::from(matches!(what, What::Plain(_)));
+        view.open_plain -= u16::from(matches!(content, Content::Plain(_)));
     }
 
-    /// Sections whose time has come.
-    pub(super) fn pass(&mut self, now: Duration, world: &mut World, config: &Config) {
+    /// Handles sections whose time is up.
+    pub(super) fn handle_timeouts(&mut self, now: Duration, world: &mut World, config: &Config) {
         self.now = now;
         while let Some((until, id)) = self.parked.first().copied()
             && until <= now
@@ -452,33 +459,33 @@ impl Client {
             self.parked.pop_first();
             self.ids.release(id);
         }
-        while let Some(section) = self.flight.overdue(now, config.give_up) {
+        while let Some(section) = self.log.overdue(now, config.give_up) {
             self.lose(section, world, config);
         }
-        self.flight.wait_until(now.saturating_add(config.late.unwrap_or_default()));
-        while let Some(section) = self.flight.next_expired(now) {
+        self.log.wait_until(now.saturating_add(config.late.unwrap_or_default()));
+        while let Some(section) = self.log.next_expired(now) {
             self.expire(section, world, config);
         }
     }
 
-    /// The section that was made last was never sent.
+    /// The pending section was never sent.
     pub(super) fn take_back(&mut self, world: &mut World, config: &Config) {
-        while let Some(entry) = self.flight.take_back() {
+        while let Some(entry) = self.log.take_back() {
             let Some(view) = self.views.same(entry.slot, entry.generation) else { continue };
             let (slot, generation) = (entry.slot, entry.generation);
             view.last = entry.before;
-            match entry.what {
-                What::Create => {
-                    view.flying_creates -= 1;
+            match entry.content {
+                Content::Create => {
+                    view.unacked_creates -= 1;
                     view.open -= 1;
                     self.creates.push(Listed { key: 0, slot, generation });
                 }
-                What::Pending(mask) | What::Plain(mask) => {
-                    Self::close_update(view, entry.what);
+                Content::Pending(mask) | Content::Plain(mask) => {
+                    Self::close_update(view, entry.content);
                     list(view, slot, mask, true, world.tick, &mut self.updates);
                 }
-                What::Delete { .. } => {
-                    view.flying_deletes -= 1;
+                Content::Delete { .. } => {
+                    view.unacked_deletes -= 1;
                     view.open_deletes -= 1;
                 }
             }
@@ -492,7 +499,7 @@ impl Client {
             if view.state == Some(ViewState::Deleting) {
                 continue;
             }
-            let viewers = &mut world.things[view.thing as usize].viewers;
+            let viewers = &mut world.objects[view.object as usize].viewers;
             let mine = |viewer: &Viewer| viewer.client == self.index && viewer.slot == slot;
             if let Some(at) = viewers.iter().rposition(mine) {
                 viewers.swap_remove(at);
@@ -502,38 +509,39 @@ impl Client {
         self.ids = Ids::default();
         self.parked.clear();
         self.by_id.clear();
-        self.seen.clear();
-        self.flight.clear();
+        self.viewed.clear();
+        self.log.clear();
         self.creates.clear();
         self.updates.clear();
         self.deletes.clear();
-        self.unseen = 0;
+        self.left_out = 0;
         self.plan = Plan { tick: self.plan.tick, left: self.plan.left, ..Plan::default() };
     }
 }
 
-/// Whether a create has to be sent.
+/// Whether a create must be sent.
 pub(super) fn needs_create(view: &View) -> bool {
     match view.state {
         Some(ViewState::Wanted) => true,
-        Some(ViewState::Creating) => view.flying_creates == 0,
+        Some(ViewState::Creating) => view.unacked_creates == 0,
         _ => false,
     }
 }
 
-/// Whether a deletion has to be sent, and can be.
+/// Whether a deletion must be sent, and can be.
 ///
-/// A plain update that arrives behind the deletion could not be read, nor what is behind it. So
-/// the deletion waits for those. One that may be overtaken by a create is sent again when nothing
-/// can overtake it.
+/// A plain update that arrives after the deletion is unreadable, as is everything after it, so the
+/// deletion waits for those updates. A deletion that a create may overtake is sent again once
+/// nothing can overtake it.
 pub(super) fn needs_delete(view: &View, config: &Config) -> bool {
     view.state == Some(ViewState::Deleting)
         && !view.is_gone
-        && view.flying_deletes == 0
-        && (config.late.is_none() || (view.open_plain == 0 && (!view.was_heard || view.open == 0)))
+        && view.unacked_deletes == 0
+        && (config.late.is_none()
+            || (view.open_plain == 0 && (!view.delete_arrived || view.open == 0)))
 }
 
-/// Puts values in line to be told.
+/// Queues values to be sent.
 #[inline]
 fn list(view: &mut View, slot: u32, mask: Mask, again: bool, tick: u64, updates: &mut Vec<Listed>) {
     if mask == 0 || !matches!(view.state, Some(ViewState::Creating | ViewState::Live)) {
@@ -552,28 +560,28 @@ fn list(view: &mut View, slot: u32, mask: Mask, again: bool, tick: u64, updates:
     }
 }
 
-/// What of an update that can arrive no more has changed since. A newer value was sent while it
-/// might still arrive, so the client may have the older one. What another old update may yet do
-/// the same to is left for that one.
+/// Which parts of an expired update have changed since. A newer value was sent while the update
+/// might still arrive, so the client may now have the older one. Values that another old update may
+/// still overwrite are left to that one.
 #[cold]
-fn stale_of(flight: &Flight, view: &View, world: &World, number: u64, mut stale: Mask) -> Mask {
-    for (other, entry, fate, stamp) in flight.chain(view.last, None) {
-        let common = stale & entry.what.mask();
-        if other != number && common != 0 && matches!(fate, Fate::Open | Fate::Lost) {
-            stale &= !world.changed_since(view.thing, view.audience, common, stamp);
+fn stale_of(log: &SendLog, view: &View, world: &World, number: u64, mut stale: Mask) -> Mask {
+    for (other, entry, outcome, stamp) in log.chain(view.last, None) {
+        let common = stale & entry.content.mask();
+        if other != number && common != 0 && matches!(outcome, Outcome::Open | Outcome::Lost) {
+            stale &= !world.changed_since(view.object, view.audience, common, stamp);
         }
     }
     stale
 }
 
 #[inline]
-fn stale(flight: &Flight, view: &View, world: &World, number: u64, mask: Mask, stamp: u64) -> Mask {
+fn stale(log: &SendLog, view: &View, world: &World, number: u64, mask: Mask, stamp: u64) -> Mask {
     let mask = mask & !view.dirty;
     if mask == 0 || view.state == Some(ViewState::Deleting) {
         return 0;
     }
-    match world.changed_since(view.thing, view.audience, mask, stamp) {
+    match world.changed_since(view.object, view.audience, mask, stamp) {
         0 => 0,
-        stale => stale_of(flight, view, world, number, stale),
+        stale => stale_of(log, view, world, number, stale),
     }
 }

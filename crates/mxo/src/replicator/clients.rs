@@ -1,30 +1,30 @@
-//! Clients: who they are, what they see, and what they say.
+//! Clients: joining, what they see, and what they send.
 
 use worldwire_core::{Error, Reader, Result};
 
 use super::client::Client;
-use super::thing::check_place;
+use super::point::check_position;
 use super::view::{View, ViewState};
-use super::{ClientId, ObjectId, Place, Replicator, Traffic, limit};
+use super::{ClientId, ObjectId, Point, Replicator, Traffic, limit};
 use crate::message::{ADMIN_VIEW, Context, Fault, Movement, OWN_VIEW, Section, Viewed, Views};
 
-/// A view that a client has, or is to have.
+/// A view that a client has, or is to get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewInfo {
     /// The view id; 0 before its create is sent.
     pub id: u16,
-    /// What tells objects of one view id apart.
+    /// Distinguishes successive objects with the same view id.
     pub spawn_seq: u8,
-    /// What becomes of it.
+    /// How far the view has got.
     pub state: ViewState,
-    /// The object; `None` of a view that is being deleted.
+    /// The object; `None` while the view is being deleted.
     pub object: Option<ObjectId>,
-    /// Whether there are values that it has not been sent.
+    /// Whether there are values still to be sent.
     pub is_dirty: bool,
 }
 
 impl Replicator {
-    /// Adds a client. It sees nothing before it has a character or a place to look from.
+    /// Adds a client. It sees nothing until it has a character or a viewpoint.
     ///
     /// # Errors
     /// The limit on clients.
@@ -43,19 +43,16 @@ impl Replicator {
         Ok(ClientId { index, generation })
     }
 
-    /// Takes a client out. Its character stays.
-    ///
-    /// # Errors
-    /// Value, when it is gone already.
+    /// Removes a client. Its character stays.
     pub fn leave(&mut self, client: ClientId) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
         client.reset(&mut self.world);
         if let Some(own) = client.own.take() {
-            self.world.things[own as usize].owner = None;
-            self.world.things[own as usize].muted = 0;
+            self.world.objects[own as usize].owner = None;
+            self.world.objects[own as usize].muted = 0;
         }
-        client.eye = None;
+        client.viewpoint = None;
         client.is_alive = false;
         client.generation = client.generation.wrapping_add(1);
         self.interest.client_gone(index);
@@ -63,46 +60,47 @@ impl Replicator {
         Ok(())
     }
 
-    /// Makes an object the client's own character: view 2, from which it looks.
+    /// Makes an object the client's own character: view 2, and the client's viewpoint.
     ///
     /// # Errors
-    /// Value, when the client or the object is gone, or it is another client's.
+    /// A value error if the client has left, the object is gone, or it is another client's
+    /// character.
     pub fn possess(&mut self, client: ClientId, object: ObjectId) -> Result<()> {
         let client = self.client_index(client)?;
-        let thing = self.thing(object)?;
-        match self.world.things[thing as usize].owner {
+        let object = self.object_index(object)?;
+        match self.world.objects[object as usize].owner {
             Some(owner) if owner == client => return Ok(()),
             Some(_) => {
-                return Err(Error::value("an object without a client", "the character of another"));
+                return Err(Error::value(
+                    "an object that is nobody's character",
+                    "another client's character",
+                ));
             }
             None => {}
         }
-        if let Some(old) = self.clients[client as usize].own.replace(thing) {
-            self.world.things[old as usize].owner = None;
-            self.world.things[old as usize].muted = 0;
+        if let Some(old) = self.clients[client as usize].own.replace(object) {
+            self.world.objects[old as usize].owner = None;
+            self.world.objects[old as usize].muted = 0;
         }
-        self.world.things[thing as usize].owner = Some(client);
+        self.world.objects[object as usize].owner = Some(client);
         self.interest.client_moved(client);
         Ok(())
     }
 
-    /// Says from where a client looks that has no character.
+    /// Sets the viewpoint of a client without a character.
     ///
     /// # Errors
-    /// Value, when it is gone, and for a place that is not finite.
-    pub fn look_from(&mut self, client: ClientId, place: Place) -> Result<()> {
+    /// A value error if the client has left, or the position is not finite.
+    pub fn look_from(&mut self, client: ClientId, position: Point) -> Result<()> {
         let index = self.client_index(client)?;
-        check_place(&place)?;
-        self.clients[index as usize].eye = Some(place);
+        check_position(&position)?;
+        self.clients[index as usize].viewpoint = Some(position);
         self.interest.client_moved(index);
         Ok(())
     }
 
-    /// The client forgot all its views: its connection was reset, or it changed worlds. View ids
-    /// and spawn sequences begin again. Numbers of packets go on.
-    ///
-    /// # Errors
-    /// Value, when it is gone.
+    /// Forgets all views of a client, because its connection was reset or it changed worlds. View
+    /// ids and spawn sequences start again; packet numbers continue.
     pub fn reset(&mut self, client: ClientId) -> Result<()> {
         let index = self.client_index(client)?;
         self.clients[index as usize].reset(&mut self.world);
@@ -110,29 +108,30 @@ impl Replicator {
         Ok(())
     }
 
-    /// Reads a section from a client, from its id on, and says how many bytes it took. It is not
-    /// applied: [`follow`](Self::follow) takes its movements.
+    /// Decodes a section from a client, starting with its id, and returns its length. Does not
+    /// apply it: pass its movements to [`follow`](Self::follow).
     ///
     /// # Errors
-    /// Value, when the client is gone. Those of [`Section::decode`]; a view that is not the
-    /// client's own is [`Fault::BadViewId`], and so are all before it has one of a character
-    /// ([`Fault::UnknownView`]).
+    /// A value error if the client has left, and those of [`Section::decode`]. Views other than the
+    /// client's own are [`Fault::BadViewId`]; before it has a view of its character, all views are
+    /// [`Fault::UnknownView`].
     pub fn read<'d>(&self, client: ClientId, bytes: &'d [u8]) -> Result<(Section<'d>, usize)> {
         let index = self.client_index(client)?;
         let client = &self.clients[index as usize];
-        let own = client.own.map(|own| self.world.layout(&self.world.things[own as usize]).class);
+        let own = client.own.map(|own| self.world.layout(&self.world.objects[own as usize]).class);
         let own = OwnView(own.map(Viewed::from));
         let mut reader = Reader::new(bytes);
-        let context = Context::client(&self.world.objects, &own);
+        let context = Context::client(&self.world.schema, &own);
         let section = Section::decode(&mut reader, &context)?;
         Ok((section, reader.position()))
     }
 
-    /// A client says how its own character moves: as [`set_movement`](Self::set_movement), but the
-    /// client is not told. A script counter is left out.
+    /// Applies a movement that a client reports for its character, like
+    /// [`set_movement`](Self::set_movement) but without sending it back to that client. Ignores a
+    /// script counter.
     ///
     /// # Errors
-    /// Value, when the client is gone or has no character, and as
+    /// A value error if the client has left or has no character, and those of
     /// [`set_movement`](Self::set_movement).
     pub fn follow(&mut self, client: ClientId, movement: &Movement) -> Result<()> {
         let index = self.client_index(client)?;
@@ -145,12 +144,12 @@ impl Replicator {
         Ok(())
     }
 
-    /// The object that a client names by view id and spawn sequence, as its requests do.
+    /// The object that a client refers to by view id and spawn sequence, as in its requests.
     ///
     /// # Errors
-    /// Value, when the client is gone; [`Fault::BadViewId`] for 0 and 1, [`Fault::UnknownView`]
-    /// for a view that it does not have; value for another spawn sequence: it means an object that
-    /// had the view id before.
+    /// A value error if the client has left; [`Fault::BadViewId`] for 0 and 1;
+    /// [`Fault::UnknownView`] for a view that it does not have; a value error for another spawn
+    /// sequence, which refers to an earlier object with the same view id.
     pub fn target(&self, client: ClientId, view: u16, spawn_seq: u8) -> Result<ObjectId> {
         let index = self.client_index(client)?;
         let client = &self.clients[index as usize];
@@ -166,11 +165,10 @@ impl Replicator {
             let wanted = format!("the spawn sequence {} of view {view}", found.seq);
             return Err(Error::value(wanted, spawn_seq.to_string()).inside("spawn_seq"));
         }
-        Ok(self.object_id(found.thing))
+        Ok(self.object_id(found.object))
     }
 
-    /// The views of a client, in no particular order but always the same one. None when it is
-    /// gone.
+    /// A client's views, in a deterministic but arbitrary order. Empty if the client has left.
     pub fn views(&self, client: ClientId) -> impl Iterator<Item = ViewInfo> {
         let index = self.client_index(client).ok();
         let client = index.map(|index| &self.clients[index as usize]);
@@ -182,7 +180,7 @@ impl Replicator {
                     id: view.id,
                     spawn_seq: view.seq,
                     state,
-                    object: is_there.then(|| self.object_id(view.thing)),
+                    object: is_there.then(|| self.object_id(view.object)),
                     is_dirty: view.dirty != 0,
                 })
             })
@@ -190,51 +188,42 @@ impl Replicator {
     }
 
     /// What a client was sent so far.
-    ///
-    /// # Errors
-    /// Value, when it is gone.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         Ok(self.clients[self.client_index(client)? as usize].traffic)
     }
 
-    /// How many sections of a client have no fate yet.
-    ///
-    /// # Errors
-    /// Value, when it is gone.
+    /// How many of a client's sections are neither acknowledged nor lost.
     pub fn unacknowledged(&self, client: ClientId) -> Result<usize> {
-        Ok(self.clients[self.client_index(client)? as usize].flight.open())
+        Ok(self.clients[self.client_index(client)? as usize].log.open())
     }
 
-    /// Whether a client has for certain all that it should have as of the last tick: every view in
-    /// reach is there, nothing waits to be told, and nothing that was sent may yet arrive and change
-    /// it, as far as [`Config::later`](super::Config::later) goes.
-    ///
-    /// # Errors
-    /// Value, when it is gone.
+    /// Whether a client has certainly received everything as of the last tick: it has every view in
+    /// range, nothing is waiting to be sent, and nothing sent can still arrive and change it,
+    /// within the time of [`Config::later`](super::Config::later).
     pub fn is_settled(&self, client: ClientId) -> Result<bool> {
         let client = &self.clients[self.client_index(client)? as usize];
         let is_quiet = |view: &View| view.state == Some(ViewState::Live) && view.dirty == 0;
-        Ok(client.flight.is_empty()
+        Ok(client.log.is_empty()
             && client.views.iter().all(|(_, view)| is_quiet(view))
             && !client.may_change(&self.world, &self.config))
     }
 
-    /// Whether a client has room for views of all objects in reach.
+    /// Checks that the views of all objects in range fit.
     ///
     /// # Errors
-    /// Value, when it is gone. The limit on views, when objects had to be left out: those that came
-    /// into reach last, and of them the ones furthest away. They are looked for again when there is
-    /// room.
+    /// A value error if the client has left. The limit on views if objects had to be left out: the
+    /// last ones to come into range, and of those the farthest. They get a view when there is room
+    /// again.
     pub fn check_views(&self, client: ClientId) -> Result<()> {
         let client = &self.clients[self.client_index(client)? as usize];
-        if client.unseen == 0 {
+        if client.left_out == 0 {
             return Ok(());
         }
-        limit("views of a client", self.config.views, client.views.len() + client.unseen)
+        limit("views of a client", self.config.views, client.views.len() + client.left_out)
     }
 }
 
-/// The own view alone: all that a client may write to.
+/// The own view: the only one that a client may write to.
 struct OwnView(Option<Viewed>);
 
 impl Views for OwnView {

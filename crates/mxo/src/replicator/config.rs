@@ -1,57 +1,57 @@
-//! What a replicator is told once: radii, budgets, patience, limits.
+//! The configuration of a replicator: radii, budgets, time-outs, limits.
 
 use std::time::Duration;
 
 use worldwire_core::{Error, Result};
 
-/// The least [`Config::packet_bytes`]: any single property fits.
+/// The minimum of [`Config::packet_bytes`]: any single property fits.
 const LEAST_PACKET: usize = 512;
-/// The most [`Config::packet_bytes`]: lengths inside a section have 16 bits.
+/// The maximum of [`Config::packet_bytes`]: lengths inside a section have 16 bits.
 const MAX_PACKET: usize = 60_000;
-/// The most [`Config::views`]: ids have 16 bits, and 0, 1 and 2 are taken.
+/// The maximum of [`Config::views`]: ids have 16 bits, and 0, 1 and 2 are taken.
 const MAX_VIEWS: usize = 65_533;
-/// The most objects and clients.
+/// The maximum number of objects or clients.
 const MAX_SLOTS: usize = 1 << 30;
 
-/// How a [`Replicator`](super::Replicator) works.
+/// The configuration of a [`Replicator`](super::Replicator).
 ///
-/// Distances are in world units: 100 of them are a metre.
+/// Distances are in world units: 100 of them are one metre.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// A client gets a view of an object that is this close. Default 10,000.
+    /// A client gets a view of an object at most this far away. Default 10,000.
     pub enter: f64,
-    /// It loses the view when the object is further away than this, which is no less than
-    /// [`enter`](Self::enter): an object on the edge does not come and go. Default 12,000.
+    /// A client loses the view beyond this distance, which must be at least [`enter`](Self::enter).
+    /// The difference keeps an object at the edge from flickering. Default 12,000.
     pub leave: f64,
-    /// The most bytes of a section, from its id to its end. Default 1,295: the 1,300 bytes of a
-    /// packet without its flags and a sim time. At least 512.
+    /// The maximum size of a section in bytes, including its id and end marker. Default 1,295: the
+    /// 1,300 bytes of a packet without its flags and a sim time. At least 512.
     pub packet_bytes: usize,
-    /// The most bytes of sections for one client in one tick; no less than
+    /// The maximum number of section bytes per client and tick; at least
     /// [`packet_bytes`](Self::packet_bytes). Default twice that.
     pub tick_bytes: usize,
-    /// Ticks after which a change that waits goes before those of nearer objects. Default 10.
+    /// The number of ticks after which a waiting change goes before those of nearer objects.
+    /// Default 10.
     pub patience: u32,
-    /// How long a packet may still arrive after one that was sent later, or after it was counted
-    /// as lost. `None` if clients drop sections of overtaken packets. Default 2 seconds.
+    /// How long a packet may still arrive after a later one was sent, or after it was considered
+    /// lost. `None` if clients drop sections of overtaken packets. Default 2 seconds.
     ///
-    /// Unverified: that the game's client applies packets in the order of their arrival, as its
-    /// queue of pending updates suggests. A trace of a client on a network that reorders would
-    /// show it. The default is right in either case; `None` sends less and deletes sooner.
+    /// Unverified: that the game's client applies packets in order of arrival, as its queue of
+    /// pending updates suggests. A trace of a client on a network that reorders would show it. The
+    /// default is right in either case; `None` sends less and deletes sooner.
     pub late: Option<Duration>,
-    /// How long a packet is reckoned with that is even later than [`late`](Self::late): an id that
-    /// it names is not used again, and a client is not settled when it could still change what the
-    /// client has. Default 5 seconds. A packet whose acknowledgement comes is made up for at any
-    /// time, within 2,048 packets.
+    /// How long to allow for packets even later than [`late`](Self::late): the ids in them are not
+    /// reused, and a client is not settled while one could still change what it has. Default 5
+    /// seconds. The acknowledgement of such a packet is always handled, within 2,048 packets.
     pub later: Duration,
-    /// How long to wait for the fate of a packet before it counts as lost. The connection knows
-    /// better and should be faster. Default 10 seconds.
+    /// How long to wait before an unacknowledged packet is considered lost. The connection knows
+    /// better and should report losses sooner. Default 10 seconds.
     pub give_up: Duration,
-    /// Objects at the same time. Default 65,536.
+    /// The maximum number of objects. Default 65,536.
     pub objects: usize,
-    /// Clients at the same time. Default 1,024.
+    /// The maximum number of clients. Default 1,024.
     pub clients: usize,
-    /// Views of one client at the same time, with those whose deletion is not acknowledged. Its
-    /// own character has room in any case. Default 4,096.
+    /// The maximum number of views per client, including those whose deletion is unacknowledged.
+    /// The client's own character always fits. Default 4,096.
     pub views: usize,
 }
 
@@ -74,7 +74,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether the values go together.
+    /// Checks that the values are consistent.
     pub(super) fn check(&self) -> Result<()> {
         let wrong =
             |name, wanted: String, found: String| Err(Error::value(wanted, found).inside(name));
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_do_not_go_together_are_told() {
+    fn inconsistent_values_are_refused() {
         let default = Config::default();
         assert!(default.check().is_ok());
         let wrong = [

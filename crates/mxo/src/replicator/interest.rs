@@ -1,25 +1,27 @@
-//! Who sees what: objects within a radius of each client.
+//! Interest management: which objects are within range of which client.
 //!
-//! Only what moved is looked at. A grid finds what is near, so that objects far away cost nothing.
+//! Only objects and clients that moved are examined, and a grid finds what is near, so distant
+//! objects cost nothing.
 
 use super::client::Client;
 use super::config::Config;
 use super::layout::Audience;
-use super::thing::{Place, World, distance};
+use super::point::{Point, distance};
 use super::view::ViewState;
+use super::world::World;
 
-/// Lists of the grid. Cells share them; what is of another cell is passed over.
+/// The number of lists in the grid. Cells share them; entries of other cells are skipped.
 const BUCKETS: usize = 4_096;
 
-/// A cell of the plane of x and z.
+/// A cell of the x-z plane.
 type Cell = [i64; 2];
 
-/// Things by where they are, in cells that are as wide as the radius.
+/// Items by position, in cells as wide as the radius.
 #[derive(Debug)]
 struct Grid {
     width: f64,
     buckets: Vec<Vec<u32>>,
-    /// The cell of each, and its place in the bucket.
+    /// Each item's cell, and its index in the bucket.
     at: Vec<Option<(Cell, u32)>>,
 }
 
@@ -28,18 +30,18 @@ impl Grid {
         Self { width, buckets: vec![Vec::new(); BUCKETS], at: Vec::new() }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, as is wanted")]
-    fn cell(&self, place: &Place) -> Cell {
-        [place[0], place[2]].map(|part| (part / self.width).floor() as i64)
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates, as intended")]
+    fn cell(&self, position: &Point) -> Cell {
+        [position[0], position[2]].map(|part| (part / self.width).floor() as i64)
     }
 
-    /// Puts it where it is now; `None` takes it out.
-    fn put(&mut self, item: u32, place: Option<&Place>) {
+    /// Moves an item here, or removes it if `None`.
+    fn put(&mut self, item: u32, position: Option<&Point>) {
         let index = item as usize;
         if self.at.len() <= index {
             self.at.resize(index + 1, None);
         }
-        let cell = place.map(|place| self.cell(place));
+        let cell = position.map(|position| self.cell(position));
         if let Some((old, position)) = self.at[index] {
             if cell == Some(old) {
                 return;
@@ -59,9 +61,10 @@ impl Grid {
         });
     }
 
-    /// Appends everything in the cells around a place: all within a cell's width, and more.
-    fn near(&self, place: &Place, found: &mut Vec<u32>) {
-        let [x, z] = self.cell(place);
+    /// Appends all items in the cells around a position: everything within a cell's width, and
+    /// more.
+    fn near(&self, position: &Point, found: &mut Vec<u32>) {
+        let [x, z] = self.cell(position);
         for cell_x in x.saturating_sub(1)..=x.saturating_add(1) {
             for cell_z in z.saturating_sub(1)..=z.saturating_add(1) {
                 let cell = [cell_x, cell_z];
@@ -77,11 +80,11 @@ impl Grid {
 
 fn bucket_of([x, z]: Cell) -> usize {
     let mixed = x.wrapping_mul(0x9e37_79b1) ^ z.wrapping_mul(0x85eb_ca6b);
-    // The low bits of the products are mixed best in the middle.
+    // The middle bits of the products are mixed best.
     usize::try_from((mixed >> 8) & (BUCKETS as i64 - 1)).unwrap_or(0)
 }
 
-/// A set of numbers that keeps the order in which they came.
+/// A set of numbers in insertion order.
 #[derive(Debug, Default)]
 struct Once {
     list: Vec<u32>,
@@ -100,7 +103,7 @@ impl Once {
         }
     }
 
-    /// Moves all of them to a list.
+    /// Moves all numbers to a list.
     fn take(&mut self, into: &mut Vec<u32>) {
         into.clear();
         into.append(&mut self.list);
@@ -110,14 +113,14 @@ impl Once {
     }
 }
 
-/// Where objects and clients are, and which of them moved since the last tick.
+/// The positions of objects and clients, and which of them moved since the last tick.
 #[derive(Debug)]
 pub(super) struct Interest {
-    things: Grid,
-    eyes: Grid,
+    objects: Grid,
+    viewpoints: Grid,
     moved: Once,
     moved_clients: Once,
-    /// Scratch.
+    /// Reused memory.
     list: Vec<u32>,
     found: Vec<u32>,
 }
@@ -125,8 +128,8 @@ pub(super) struct Interest {
 impl Interest {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            things: Grid::new(config.enter),
-            eyes: Grid::new(config.enter),
+            objects: Grid::new(config.enter),
+            viewpoints: Grid::new(config.enter),
             moved: Once::default(),
             moved_clients: Once::default(),
             list: Vec::new(),
@@ -134,89 +137,95 @@ impl Interest {
         }
     }
 
-    /// An object is new or elsewhere.
-    pub(super) fn thing_moved(&mut self, thing: u32) {
-        self.moved.add(thing);
+    /// An object is new or has moved.
+    pub(super) fn object_moved(&mut self, object: u32) {
+        self.moved.add(object);
     }
 
-    pub(super) fn thing_gone(&mut self, thing: u32) {
-        self.things.put(thing, None);
+    pub(super) fn thing_gone(&mut self, object: u32) {
+        self.objects.put(object, None);
     }
 
-    /// A client is new, or looks from elsewhere.
+    /// A client is new, or its viewpoint has moved.
     pub(super) fn client_moved(&mut self, client: u32) {
         self.moved_clients.add(client);
     }
 
     pub(super) fn client_gone(&mut self, client: u32) {
-        self.eyes.put(client, None);
+        self.viewpoints.put(client, None);
     }
 
-    /// Gives clients the views that they should have.
+    /// Creates and drops views as positions require.
     pub(super) fn tick(&mut self, clients: &mut [Client], world: &mut World, config: &Config) {
         let mut list = core::mem::take(&mut self.list);
         let mut found = core::mem::take(&mut self.found);
         self.moved.take(&mut list);
-        for thing in list.iter().copied() {
-            let here = &world.things[thing as usize];
+        for object in list.iter().copied() {
+            let here = &world.objects[object as usize];
             if here.alive {
-                self.things.put(thing, Some(&world.places[thing as usize]));
+                self.objects.put(object, Some(&world.positions[object as usize]));
                 if let Some(owner) = here.owner {
                     self.moved_clients.add(owner);
                 }
             }
         }
-        // Clients move first: what an object meets is where they are now.
-        let mut eyes = core::mem::take(&mut self.moved_clients.list);
-        for client in eyes.iter().copied() {
-            let eye = clients[client as usize].eye(world);
-            self.eyes.put(client, eye.as_ref());
+        // Move the clients first, so that objects meet their current positions.
+        let mut moved = core::mem::take(&mut self.moved_clients.list);
+        for client in moved.iter().copied() {
+            let viewpoint = clients[client as usize].viewpoint(world);
+            self.viewpoints.put(client, viewpoint.as_ref());
         }
-        for thing in list.iter().copied() {
-            self.meet(thing, clients, world, config, &mut found);
+        for object in list.iter().copied() {
+            self.update_viewers(object, clients, world, config, &mut found);
         }
-        for client in eyes.iter().copied() {
-            self.look(&mut clients[client as usize], world, config, &mut found);
+        for client in moved.iter().copied() {
+            self.update_views(&mut clients[client as usize], world, config, &mut found);
         }
-        self.moved_clients.list = core::mem::take(&mut eyes);
+        self.moved_clients.list = core::mem::take(&mut moved);
         self.moved_clients.take(&mut list);
         self.list = list;
         self.found = found;
     }
 
-    /// An object moved: who sees it?
-    fn meet(
+    /// Finds who sees an object that moved.
+    fn update_viewers(
         &self,
-        thing: u32,
+        object: u32,
         clients: &mut [Client],
         world: &mut World,
         config: &Config,
         found: &mut Vec<u32>,
     ) {
-        if !world.things[thing as usize].alive {
+        if !world.objects[object as usize].alive {
             return;
         }
         let mut at = 0;
-        while let Some(viewer) = world.things[thing as usize].viewers.get(at).copied() {
+        while let Some(viewer) = world.objects[object as usize].viewers.get(at).copied() {
             let client = &mut clients[viewer.client as usize];
-            if client.reaches(thing, world, config.leave) {
+            if client.reaches(object, world, config.leave) {
                 at += 1;
             } else {
                 client.drop_view(viewer.slot, false, world, config);
             }
         }
         found.clear();
-        self.eyes.near(&world.places[thing as usize], found);
+        self.viewpoints.near(&world.positions[object as usize], found);
         for client in found.iter() {
             let client = &mut clients[*client as usize];
-            if client.reaches(thing, world, config.enter) {
-                client.want(thing, world, config);
+            if client.reaches(object, world, config.enter) {
+                client.request_view(object, world, config);
             }
         }
     }
 
-    /// A client moved: what does it see?
-    fn look(&self, client: &mut Client, world: &mut World, config: &Config, found: &mut Vec<u32>) {
+    /// Finds what a client that moved sees.
+    fn update_views(
+        &self,
+        client: &mut Client,
+        world: &mut World,
+        config: &Config,
+        found: &mut Vec<u32>,
+    ) {
         if !client.is_alive {
             return;
         }
@@ -224,32 +233,33 @@ impl Interest {
             let view = client.views.at(slot);
             let is_kept = match view.state {
                 None | Some(ViewState::Deleting) => true,
-                // A character that is the client's no more, or has become it.
-                _ if (view.audience == Audience::Own) != (client.own == Some(view.thing)) => false,
-                _ => client.reaches(view.thing, world, config.leave),
+                // The object has become the client's character, or is no longer.
+                _ if (view.audience == Audience::Own) != (client.own == Some(view.object)) => false,
+                _ => client.reaches(view.object, world, config.leave),
             };
             if !is_kept {
                 client.drop_view(slot, false, world, config);
             }
         }
-        client.unseen = 0;
+        client.left_out = 0;
         if let Some(own) = client.own {
-            client.want(own, world, config);
+            client.request_view(own, world, config);
         }
-        let Some(eye) = client.eye(world) else { return };
+        let Some(viewpoint) = client.viewpoint(world) else { return };
         found.clear();
-        self.things.near(&eye, found);
-        found.retain(|thing| {
-            !client.has_seen(*thing) && client.reaches(*thing, world, config.enter)
+        self.objects.near(&viewpoint, found);
+        found.retain(|object| {
+            !client.has_view(*object) && client.reaches(*object, world, config.enter)
         });
         let room = config.views.saturating_sub(client.views.len());
         if found.len() > room {
-            let key =
-                |thing: &u32| (distance(&eye, &world.places[*thing as usize]).to_bits(), *thing);
+            let key = |object: &u32| {
+                (distance(&viewpoint, &world.positions[*object as usize]).to_bits(), *object)
+            };
             found.sort_unstable_by_key(key);
         }
-        for thing in found.iter() {
-            client.want(*thing, world, config);
+        for object in found.iter() {
+            client.request_view(*object, world, config);
         }
     }
 }
@@ -260,34 +270,34 @@ mod tests {
     use worldwire_core::Sampler;
 
     #[test]
-    fn the_grid_finds_all_that_is_near() {
+    fn the_grid_finds_everything_near() {
         let mut sampler = Sampler::new(1);
         let mut grid = Grid::new(10.0);
-        let mut places = vec![None; 300];
+        let mut positions = vec![None; 300];
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
         let mut part = |range: u64| sampler.below(range) as f64 / 7.0 - range as f64 / 14.0;
         for round in 0..3_000_u32 {
             let item = round * 7 % 300;
-            let place = (part(100) > -6.0).then(|| [part(900), part(50), part(900)]);
-            grid.put(item, place.as_ref());
-            places[item as usize] = place;
-            let eye = [part(900), 0.0, part(900)];
+            let position = (part(100) > -6.0).then(|| [part(900), part(50), part(900)]);
+            grid.put(item, position.as_ref());
+            positions[item as usize] = position;
+            let viewpoint = [part(900), 0.0, part(900)];
             let mut found = Vec::new();
-            grid.near(&eye, &mut found);
+            grid.near(&viewpoint, &mut found);
             found.sort_unstable();
             let before = found.len();
             found.dedup();
-            assert_eq!(found.len(), before, "nothing twice");
-            for (item, place) in (0..).zip(&places) {
-                let Some(place) = place else {
-                    assert!(!found.contains(&item), "it was taken out");
+            assert_eq!(found.len(), before, "found twice");
+            for (item, position) in (0..).zip(&positions) {
+                let Some(position) = position else {
+                    assert!(!found.contains(&item), "found after its removal");
                     continue;
                 };
-                if distance(&eye, place) <= 100.0 {
-                    assert!(found.contains(&item), "{place:?} from {eye:?}");
+                if distance(&viewpoint, position) <= 100.0 {
+                    assert!(found.contains(&item), "{position:?} from {viewpoint:?}");
                 }
             }
-            assert!(found.len() < 150, "far away is left out");
+            assert!(found.len() < 150, "found items that are far away");
         }
         grid.put(1, Some(&[f64::MAX, 0.0, f64::MIN]));
         let mut found = Vec::new();

@@ -1,33 +1,33 @@
-//! Classes compiled for replication: where values are kept, and which bit of a mask each one is.
+//! Classes compiled for replication: the offsets of values, and the bits of masks.
 
 use worldwire_core::{Error, Result};
 
-use super::thing::check_place;
+use super::point::check_position;
 use crate::message::{FIRST_VIEW, Movement, OWN_VIEW, Properties, SectionWriter, Update};
 use crate::schema::{Class, ClassId, Objects};
 use crate::types::PropertyType;
 
-/// Things of an object that an update can tell: a bit for each property, by its index in the
-/// update order, and one for each field of its movement.
+/// The parts of an object that an update can contain: a bit for each property, by its index in the
+/// update order, and one for each movement field.
 pub(super) type Mask = u128;
 
-/// The most properties of an update order. The longest known has 48.
+/// The maximum number of properties in an update order. The longest known order has 48.
 const MAX_UPDATED: usize = 124;
-/// The most properties of a class, over all its orders. A create counts them in a byte.
+/// The maximum number of properties of a class over all its orders. A create counts them in a byte.
 pub(super) const MAX_FIELDS: usize = 255;
 
 pub(super) const ANIMATION: Mask = 1 << 124;
 pub(super) const ACTION: Mask = 1 << 125;
 pub(super) const YAW: Mask = 1 << 126;
 pub(super) const POSITION: Mask = 1 << 127;
-/// All fields of a movement.
+/// All movement fields.
 pub(super) const MOVEMENT: Mask = ANIMATION | ACTION | YAW | POSITION;
-/// The bit of the first of them.
+/// The bit number of the first movement field.
 pub(super) const FIRST_MOVEMENT: u32 = 124;
-/// How many they are.
+/// The number of movement fields.
 pub(super) const MOVEMENT_FIELDS: usize = 4;
 
-/// Whose view it is: that of the client whose character it is, or any other.
+/// Who a view is for: the client whose character the object is, or any other client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
     Other,
@@ -48,7 +48,7 @@ impl Audience {
         }
     }
 
-    /// A view id of the kind.
+    /// A view id of this audience.
     pub(super) const fn view(self) -> u16 {
         match self {
             Self::Other => FIRST_VIEW,
@@ -57,14 +57,14 @@ impl Audience {
     }
 }
 
-/// A property of a class, wherever it is in its orders.
+/// A property of a class, in any of its orders.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) name: Box<str>,
     pub(super) kind: PropertyType,
-    /// Where its value begins among those of an object.
+    /// The offset of its value in an object's values.
     at: usize,
-    /// What it is in updates of each audience: a bit, or nothing.
+    /// Its bit in updates for each audience; 0 if it has none.
     pub(super) bits: [Mask; 2],
 }
 
@@ -74,27 +74,27 @@ impl Field {
     }
 }
 
-/// What updates for an audience look like.
+/// The layout of updates for an audience.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Orders {
-    /// The field of each index of the update order, and whether it is text that counts itself.
+    /// The field at each index of the update order, and whether it is length-prefixed text.
     pub(super) fields: Vec<(u16, bool)>,
-    /// Whether there is a block for movement.
+    /// Whether updates can contain movement.
     pub(super) has_movement: bool,
 }
 
-/// A class, compiled. Fields are those of the create order, and behind them those that only
-/// updates have.
+/// A compiled class. Its fields are those of the create order, followed by those that only updates
+/// have.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) class: ClassId,
     pub(super) fields: Vec<Field>,
-    /// How many of them creates have.
+    /// The number of fields in creates.
     pub(super) created: usize,
-    /// How many bytes the values take.
+    /// The size of the values in bytes.
     pub(super) bytes: usize,
     pub(super) orders: [Orders; 2],
-    /// Bytes of a create with everything in it.
+    /// The maximum size of a create in bytes.
     max_create: usize,
 }
 
@@ -111,7 +111,7 @@ impl Layout {
         for slot in class.create().slots() {
             layout.push(slot.name(), slot.kind());
         }
-        // Everything around the properties, and their presence bytes.
+        // Everything around the properties, including their presence bytes.
         let frame = SectionWriter::FRAME + 16 + class.create().max_groups();
         layout.max_create = frame + layout.bytes;
         for audience in Audience::BOTH {
@@ -123,9 +123,9 @@ impl Layout {
                 if index < MAX_UPDATED {
                     layout.fields[field].bits[audience.index()] = 1 << index;
                 }
-                // Classes with more are refused.
-                let place = u16::try_from(field).unwrap_or(u16::MAX);
-                orders.fields.push((place, slot.fixed_size().is_none()));
+                // Classes with more fields are refused.
+                let index = u16::try_from(field).unwrap_or(u16::MAX);
+                orders.fields.push((index, slot.fixed_size().is_none()));
             }
             let update = Update {
                 movement: Some(Movement::default()),
@@ -160,10 +160,10 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether bytes are a value of a field.
+    /// Whether bytes are a valid value of a field.
     pub(super) fn check_value(&self, field: usize, bytes: &[u8]) -> Result<()> {
         let Some(field) = self.fields.get(field) else {
-            return Err(Error::value("a property of the class", "one of another"));
+            return Err(Error::value("a property of the class", "a property of another class"));
         };
         if bytes.len() == usize::from(field.kind.size()) {
             return Ok(());
@@ -172,29 +172,29 @@ impl Layout {
         Err(Error::value(wanted, bytes.len().to_string()).inside(&field.name))
     }
 
-    /// Whether a movement can be told.
+    /// Whether a movement can be replicated.
     pub(super) fn check_movement(&self, movement: &Movement) -> Result<()> {
         if movement.script_counter.is_some() {
             let wanted = "a movement that a server can send";
             return Err(Error::value(wanted, "a script counter").inside("script_counter"));
         }
         if let Some(position) = movement.position {
-            check_place(&position.map(f64::from)).map_err(|error| error.inside("position"))?;
+            check_position(&position.map(f64::from)).map_err(|error| error.inside("position"))?;
         }
         let has_any = *movement != Movement::default();
         if has_any && !self.orders.iter().any(|orders| orders.has_movement) {
-            return Err(Error::value("an object that moves", "one without movement"));
+            return Err(Error::value("an object with movement", "one without movement"));
         }
         Ok(())
     }
 
-    /// What updates for an audience can tell of movement.
+    /// The movement fields in updates for an audience.
     pub(super) fn movement(&self, audience: Audience) -> Mask {
         if self.orders[audience.index()].has_movement { MOVEMENT } else { 0 }
     }
 }
 
-/// The bits of a mask, the lowest first.
+/// The bit numbers of a mask, the lowest first.
 pub(super) fn bits(mut mask: Mask) -> impl Iterator<Item = u32> {
     core::iter::from_fn(move || {
         if mask == 0 {
@@ -217,11 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn a_player_has_an_order_for_itself_and_one_for_others() {
+    fn a_player_has_separate_orders_for_itself_and_others() {
         let player = layout("player");
         assert_eq!((player.fields.len(), player.created), (75, 75));
         let name = player.fields.iter().find(|field| &*field.name == "RealLastName").unwrap();
-        // Index 5 of the own view, and nothing that others are told.
+        // Index 5 of the own view; others are not sent it.
         assert_eq!(name.bits, [0, 1 << 5]);
         assert_eq!(player.orders[1].fields[5], (3, true));
         assert_eq!(player.orders.each_ref().map(|orders| orders.fields.len()), [36, 48]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_are_too_large_are_refused_by_name() {
+    fn classes_that_are_too_large_are_refused() {
         let mut names: Vec<String> = (0..256).map(|index| format!("p{index}")).collect();
         let check = |names: &[String], kind, updated: usize| {
             let named = |count| names[..count].iter().map(move |name| (name.as_str(), kind));

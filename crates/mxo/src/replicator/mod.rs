@@ -1,40 +1,39 @@
-//! The server's side of replication: one world, and the views that many clients have of it.
+//! The server side of replication: one world, and the views that many clients have of it.
 //!
-//! A [`Replicator`] holds the objects of a world with their newest values, and for each client
-//! what it has and what it was sent. It knows no sockets and no clock:
+//! A [`Replicator`] holds the objects of a world with their newest values and, for each client,
+//! what it has and what it was sent. It uses neither sockets nor a clock:
 //!
 //! 1. Change the world: [`spawn`](Replicator::spawn), [`set`](Replicator::set),
-//!    [`set_movement`](Replicator::set_movement), [`place`](Replicator::place),
+//!    [`set_movement`](Replicator::set_movement), [`move_to`](Replicator::move_to),
 //!    [`despawn`](Replicator::despawn).
-//! 2. [`tick`](Replicator::tick): who sees what, and what is there to tell.
-//! 3. For each client, [`poll`](Replicator::poll) sections until there are no more, send each as
-//!    a packet, and give its number back with [`sent`](Replicator::sent).
-//! 4. Pass on what the connection reports of packets and of itself:
-//!    [`delivered`](Replicator::delivered), [`lost`](Replicator::lost),
-//!    [`reset`](Replicator::reset).
+//! 2. Call [`tick`](Replicator::tick), which works out which clients need which updates.
+//! 3. For each client, [`poll`](Replicator::poll) sections until there are none left. Send each in
+//!    a packet, and return the packet's number with [`sent`](Replicator::sent).
+//! 4. Pass on what the connection reports: [`delivered`](Replicator::delivered),
+//!    [`lost`](Replicator::lost), [`reset`](Replicator::reset).
 //!
-//! What it sees to:
+//! Guarantees:
 //!
-//! * Updates of a view whose create is not acknowledged go as pending updates, no others do. A
-//!   create is never split, and never sent again for a view that the client has.
-//! * Nothing is lost. What a lost packet carried is sent again with the newest values, unless a
-//!   newer packet carried it. What an older packet may have overwritten, by arriving behind a newer
-//!   one, is sent again too.
-//! * A view id is used again when neither creates, updates nor deletions of its last object can
-//!   arrive any more; its next object has another spawn sequence.
-//! * The client's own character is view 2 and is updated in its own order.
-//! * Values are kept once, whatever the number of clients, and encoded once in a tick for all
+//! * Updates of a view whose create is unacknowledged are sent as pending updates; no others are. A
+//!   create is never split, and never repeated for a view that the client has.
+//! * Nothing is lost. The contents of a lost packet are sent again with the newest values, unless a
+//!   newer packet contained them. So is anything that an older packet may have overwritten by
+//!   arriving after a newer one.
+//! * A view id is reused only when no create, update or deletion of its last object can still
+//!   arrive. The next object with the id has another spawn sequence.
+//! * The client's own character is view 2, with its own update order.
+//! * Values are stored once, whatever the number of clients, and encoded once per tick for all
 //!   clients that need the same ones.
-//! * A client that needs more than [`Config::tick_bytes`] gets deletions first; then creates and
-//!   updates, those that wait for more than [`Config::patience`] ticks by age, the others by
-//!   distance. When updates have waited for too long, they and creates take turns to go first.
-//!   So a change waits for at most `patience` ticks, and twice as many packets as all that waits
-//!   and all deletions fill.
+//! * A client that needs more than [`Config::tick_bytes`] gets deletions first. Creates and updates
+//!   follow: those waiting for more than [`Config::patience`] ticks by age, the others by distance.
+//!   Overdue updates and creates take turns to go first. So a change waits for at most `patience`
+//!   ticks, plus the time for twice as many packets as everything waiting fills, deletions
+//!   included.
 //!
-//! A property that updates of its class do not have can be set too. It reaches the clients whose
+//! A property that its class has only in creates can be set, too. It reaches the clients whose
 //! views are created later.
 //!
-//! The same calls make the same bytes: nothing depends on addresses or hashes.
+//! The same calls produce the same bytes: nothing depends on addresses or hashes.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -52,18 +51,18 @@
 //! let client = server.join()?;
 //! server.look_from(client, [500.0, 0.0, 0.0])?;
 //!
-//! // Two ticks of the server. The client is at hand, so no packet is lost.
+//! // Two ticks of the server. The client is called directly, so no packet is lost.
 //! let mut neo = Replica::new(objects);
 //! for (tick, state) in [(1, 0x834), (2, 0x838)] {
 //!     server.set_value(door, "CurrentState", &Value::Unsigned(state))?;
 //!     server.tick(Duration::from_millis(50) * tick);
 //!     let mut section = Vec::new();
 //!     while server.poll(client, &mut section)? {
-//!         // A connection sends it, and says which packet it is.
+//!         // A connection would send it, and return the packet's number.
 //!         let packet = u64::from(tick);
 //!         server.sent(client, packet)?;
 //!         neo.receive(&section, Side::Server, Rules::STRICT)?;
-//!         // The client acknowledges it.
+//!         // The client acknowledges the packet.
 //!         server.delivered(client, packet)?;
 //!         section.clear();
 //!     }
@@ -76,13 +75,14 @@
 mod client;
 mod clients;
 mod config;
-mod flight;
 mod interest;
 mod layout;
 mod objects;
+mod point;
 mod section;
-mod thing;
+mod send_log;
 mod view;
+mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,14 +93,14 @@ pub use client::Traffic;
 pub use clients::ViewInfo;
 pub use config::Config;
 pub use objects::{PropertyId, Spawn};
-pub use thing::Place;
+pub use point::Point;
 pub use view::ViewState;
 
 use crate::schema::Objects;
 use client::Client;
 use interest::Interest;
 use section::{Composer, Scratch};
-use thing::World;
+use world::World;
 
 /// An object of a [`Replicator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -116,7 +116,9 @@ pub struct ClientId {
     generation: u32,
 }
 
-/// The views of many clients of one world; see the [module](self).
+/// A world, and the views that many clients have of it; see the [module](self).
+///
+/// Fallible methods return a value error for a client that has left, and for an object that is gone.
 #[derive(Debug)]
 pub struct Replicator {
     config: Config,
@@ -129,10 +131,10 @@ pub struct Replicator {
 }
 
 impl Replicator {
-    /// An empty world.
+    /// Creates an empty world.
     ///
     /// # Errors
-    /// Value, when the configuration makes no sense.
+    /// A value error if the configuration is inconsistent.
     pub fn new(objects: Arc<Objects>, config: Config) -> Result<Self> {
         config.check()?;
         Ok(Self {
@@ -146,33 +148,33 @@ impl Replicator {
         })
     }
 
-    /// The classes and goobjs.
+    /// The game object tables.
     #[must_use]
     pub fn objects(&self) -> &Arc<Objects> {
-        &self.world.objects
+        &self.world.schema
     }
 
-    /// A tick of the server: finds out who sees what and what there is to tell, and gives each
-    /// client its budget. Time does not go back; an earlier `now` counts as the last one.
+    /// Advances the world to `now`, and works out which clients need which updates. Also renews
+    /// each client's budget. An earlier `now` is treated as the last one.
     pub fn tick(&mut self, now: Duration) {
         self.now = self.now.max(now);
         self.world.tick += 1;
         self.world.clear_forms();
         for (index, client) in (0..).zip(&mut self.clients) {
             if client.is_alive {
-                client.pass(self.now, &mut self.world, &self.config);
-                if client.unseen > 0 && client.views.len() < self.config.views {
+                client.handle_timeouts(self.now, &mut self.world, &self.config);
+                if client.left_out > 0 && client.views.len() < self.config.views {
                     self.interest.client_moved(index);
                 }
             }
         }
         self.interest.tick(&mut self.clients, &mut self.world, &self.config);
-        // What is new reaches all who have a view.
+        // Changes reach all clients with a view.
         let mut changed = core::mem::take(&mut self.world.changed);
         for index in changed.drain(..) {
-            let thing = &mut self.world.things[index as usize];
-            let fresh = core::mem::take(&mut thing.fresh);
-            for viewer in &thing.viewers {
+            let object = &mut self.world.objects[index as usize];
+            let fresh = core::mem::take(&mut object.fresh);
+            for viewer in &object.viewers {
                 let client = &mut self.clients[viewer.client as usize];
                 client.mark(viewer.slot, &fresh, self.world.tick);
             }
@@ -180,41 +182,39 @@ impl Replicator {
         self.world.changed = changed;
     }
 
-    /// Appends the next section for a client to `out`, from its id 3 to its end. `false`, and
-    /// nothing is appended, when there is nothing to tell, the budget of the tick is used up, or
-    /// 1,024 sections may still arrive. [`sent`](Self::sent) must follow; a section without it
-    /// counts as never sent.
-    ///
-    /// # Errors
-    /// Value, when the client is gone.
+    /// Appends a client's next section to `out`, from its id 3 to its end marker. Returns `false`
+    /// without appending when nothing is waiting, the tick's budget is used up, or 1,024 sections
+    /// may still arrive. Call [`sent`](Self::sent) afterwards; otherwise the section is treated as
+    /// never sent.
     pub fn poll(&mut self, client: ClientId, out: &mut Vec<u8>) -> Result<bool> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
-        if client.flight.is_unsent() {
+        if client.log.is_unsent() {
             client.take_back(&mut self.world, &self.config);
         }
         let (world, config, now) = (&mut self.world, &self.config, self.now);
         Composer { world, config, scratch: &mut self.scratch, now }.compose(client, out)
     }
 
-    /// The section that was polled last was sent as the packet of this number. Numbers do not wrap,
-    /// and grow with every packet; those between them may have been used for something else.
+    /// Reports that the last polled section was sent in this packet. Packet numbers do not wrap,
+    /// and increase with every packet; other packets may use the numbers in between.
     ///
     /// # Errors
-    /// Value, when the client is gone, no section was polled, or the number does not grow.
+    /// A value error if the client has left, no section was polled, or the number does not
+    /// increase.
     pub fn sent(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
-        if !client.flight.is_unsent() {
-            return Err(Error::value("a section that was polled and not sent", "none"));
+        if !client.log.is_unsent() {
+            return Err(Error::value("a section that was polled but not sent", "none"));
         }
-        if let Some(newest) = client.flight.newest()
+        if let Some(newest) = client.log.newest()
             && number <= newest
         {
             return Err(Error::value(format!("a number above {newest}"), number.to_string())
                 .inside("number"));
         }
-        client.flight.number(number);
+        client.log.number(number);
         let made = core::mem::take(&mut client.made);
         client.traffic.first += made.first;
         client.traffic.again += made.again;
@@ -222,11 +222,8 @@ impl Replicator {
         Ok(())
     }
 
-    /// The packet of a number has arrived, perhaps late and though it was [`lost`](Self::lost).
-    /// Numbers of other packets are passed over, and those that arrived before.
-    ///
-    /// # Errors
-    /// Value, when the client is gone.
+    /// Reports that a packet has arrived, perhaps late, after it was reported [`lost`](Self::lost).
+    /// Ignores the numbers of other packets, and repetitions.
     pub fn delivered(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
@@ -234,31 +231,28 @@ impl Replicator {
         Ok(())
     }
 
-    /// The packet of a number has not arrived, as far as can be known: later ones were
-    /// acknowledged, or nothing was for too long. Others are passed over as by
-    /// [`delivered`](Self::delivered), which may still follow at any time.
-    ///
-    /// # Errors
-    /// Value, when the client is gone.
+    /// Reports that a packet has probably not arrived: later ones were acknowledged, or none was
+    /// for too long. Ignores other numbers, like [`delivered`](Self::delivered), which may still
+    /// follow at any time.
     pub fn lost(&mut self, client: ClientId, number: u64) -> Result<()> {
         let index = self.client_index(client)?;
         let client = &mut self.clients[index as usize];
-        if let Some(section) = client.flight.find(number) {
+        if let Some(section) = client.log.find(number) {
             client.lose(section, &mut self.world, &self.config);
         }
         Ok(())
     }
 
     fn object_id(&self, index: u32) -> ObjectId {
-        ObjectId { index, generation: self.world.things[index as usize].generation }
+        ObjectId { index, generation: self.world.objects[index as usize].generation }
     }
 
-    fn thing(&self, object: ObjectId) -> Result<u32> {
-        let thing = self.world.things.get(object.index as usize);
-        if thing.is_some_and(|thing| thing.alive && thing.generation == object.generation) {
+    fn object_index(&self, object: ObjectId) -> Result<u32> {
+        let found = self.world.objects.get(object.index as usize);
+        if found.is_some_and(|found| found.alive && found.generation == object.generation) {
             return Ok(object.index);
         }
-        Err(Error::value("an object that is there", format!("{object:?}, which is gone")))
+        Err(Error::value("an existing object", format!("{object:?}, which is gone")))
     }
 
     fn client_index(&self, client: ClientId) -> Result<u32> {
@@ -266,7 +260,7 @@ impl Replicator {
         if found.is_some_and(|found| found.is_alive && found.generation == client.generation) {
             return Ok(client.index);
         }
-        Err(Error::value("a client that is there", format!("{client:?}, which is gone")))
+        Err(Error::value("an existing client", format!("{client:?}, which is gone")))
     }
 }
 

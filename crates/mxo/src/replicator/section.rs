@@ -1,7 +1,7 @@
-//! Sections for a client: what goes into the next one.
+//! Composes the next section for a client.
 //!
-//! Deletions come first, then creates, the nearest first, then updates. What goes in is chosen by
-//! how long it waits and how near it is.
+//! Deletions come first, then creates, the nearest first, then updates. Waiting time and distance
+//! decide what is included.
 
 use core::mem::take;
 use std::time::Duration;
@@ -10,32 +10,33 @@ use worldwire_core::{Result, Writer};
 
 use super::client::{Client, Plan, needs_create, needs_delete};
 use super::config::Config;
-use super::flight::What;
 use super::layout::{Audience, Mask, bits};
-use super::thing::{Place, World, distance};
+use super::point::{Point, distance};
+use super::send_log::Content;
 use super::view::{Listed, View, ViewList, ViewState};
+use super::world::World;
 use crate::message::{ADMIN_VIEW, Delete, END, MPM_ID, SectionWriter};
 
-/// Bytes of a deletion besides its view ids.
+/// The size of a deletion without its view ids.
 const DELETE_FRAME: usize = 5;
-/// Bytes of a pending update besides the update.
+/// The size of a pending update around the update itself.
 const PENDING_FRAME: usize = 7;
-/// Bytes of an update besides mask and blocks.
+/// The size of an update around mask and blocks.
 const PLAIN_FRAME: usize = 2;
 /// The flags of a pending update.
 const PENDING: u8 = 2;
-/// What keys of views that do not wait for too long have in common.
+/// The bit in the keys of views that are not overdue.
 const BY_DISTANCE: u64 = 1 << 32;
 
-/// Room for what a section is made of.
+/// Reused memory for composing sections.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     updates: Vec<u8>,
-    /// Creates that are chosen: the distance, the slot.
+    /// The selected creates: distance and slot.
     creates: Vec<(u64, u32)>,
 }
 
-/// What a section is made with.
+/// Composes sections.
 pub(super) struct Composer<'a> {
     pub(super) world: &'a mut World,
     pub(super) config: &'a Config,
@@ -44,8 +45,7 @@ pub(super) struct Composer<'a> {
 }
 
 impl Composer<'_> {
-    /// Appends the next section for a client. `false` when it needs none, or may not have any more
-    /// in this tick.
+    /// Appends a client's next section. `false` if it needs none, or the tick's budget is used up.
     pub(super) fn compose(&mut self, client: &mut Client, out: &mut Vec<u8>) -> Result<bool> {
         if client.plan.tick != self.world.tick {
             self.plan(client);
@@ -55,11 +55,11 @@ impl Composer<'_> {
             && plan.creates >= client.creates.len()
             && plan.updates >= client.updates.len();
         let room = self.config.packet_bytes.min(plan.left);
-        if is_done || room <= SectionWriter::FRAME || client.flight.is_full() {
+        if is_done || room <= SectionWriter::FRAME || client.log.is_full() {
             return Ok(false);
         }
         let start = out.len();
-        client.flight.begin(self.world.stamp, self.now);
+        client.log.begin(self.world.stamp, self.now);
         client.made = super::Traffic { sections: 1, ..Default::default() };
         out.push(MPM_ID);
         let outcome = self.fill(client, room - SectionWriter::FRAME, out);
@@ -83,14 +83,14 @@ impl Composer<'_> {
             is_updates_turn: client.plan.is_updates_turn,
             ..Plan::default()
         };
-        let eye = client.eye(self.world);
+        let viewpoint = client.viewpoint(self.world);
         let key = |view: &View| {
             let waited = self.world.tick.saturating_sub(view.since);
             if waited >= u64::from(self.config.patience) {
                 return BY_DISTANCE - 1 - waited.min(BY_DISTANCE - 1);
             }
-            // Bits of floats that are not negative are ordered as they are.
-            BY_DISTANCE | u64::from(single(self.far(view, eye)).to_bits())
+            // Floats that are not negative have the same order as their bits.
+            BY_DISTANCE | u64::from(single(self.far(view, viewpoint)).to_bits())
         };
         let views = &mut client.views;
         reorder(&mut client.creates, views, needs_create, key);
@@ -98,12 +98,14 @@ impl Composer<'_> {
         reorder(&mut client.deletes, views, |view| needs_delete(view, self.config), key);
     }
 
-    /// The square of the distance to what a view is of; the own character is nearest.
-    fn far(&self, view: &View, eye: Option<Place>) -> f64 {
-        match (eye, self.world.places.get(view.thing as usize)) {
+    /// The square of the distance to a view's object; the own character is nearest.
+    fn far(&self, view: &View, viewpoint: Option<Point>) -> f64 {
+        match (viewpoint, self.world.positions.get(view.object as usize)) {
             _ if view.audience == Audience::Own => 0.0,
-            // Above 0, whatever it is.
-            (Some(eye), Some(place)) => distance(&eye, place) + f64::from(f32::MIN_POSITIVE),
+            // Always above 0.
+            (Some(viewpoint), Some(position)) => {
+                distance(&viewpoint, position) + f64::from(f32::MIN_POSITIVE)
+            }
             _ => f64::from(f32::MAX),
         }
     }
@@ -141,10 +143,10 @@ impl Composer<'_> {
                 continue;
             }
             ids.push(view.id);
-            view.flying_deletes += 1;
+            view.unacked_deletes += 1;
             view.open_deletes += 1;
-            let what = What::Delete { is_clean: view.open == 0 };
-            view.last = client.flight.push(listed.slot, view, what);
+            let content = Content::Delete { is_clean: view.open == 0 };
+            view.last = client.log.push(listed.slot, view, content);
             let is_again = core::mem::replace(&mut view.was_deleted, true);
             *if is_again { &mut client.made.again } else { &mut client.made.first } += 2;
         }
@@ -161,7 +163,7 @@ impl Composer<'_> {
     }
 
     fn creates(&mut self, client: &mut Client, room: &mut usize, out: &mut Vec<u8>) -> Result<()> {
-        let eye = client.eye(self.world);
+        let viewpoint = client.viewpoint(self.world);
         self.scratch.creates.clear();
         let mut at = client.plan.creates;
         while let Some(listed) = client.creates.get(at).copied() {
@@ -170,11 +172,11 @@ impl Composer<'_> {
                 continue;
             };
             if needs_create(view) {
-                let length = self.world.create(view.thing)?.len();
+                let length = self.world.create(view.object)?.len();
                 if length > *room {
                     break;
                 }
-                let far = self.far(view, eye).to_bits();
+                let far = self.far(view, viewpoint).to_bits();
                 if view.id != 0 || client.name(listed.slot) {
                     *room -= length;
                     self.scratch.creates.push((far, listed.slot));
@@ -186,12 +188,12 @@ impl Composer<'_> {
         self.scratch.creates.sort_unstable();
         for (_, slot) in &self.scratch.creates {
             let view = client.views.at_mut(*slot);
-            let range = self.world.create(view.thing)?;
+            let range = self.world.create(view.object)?;
             let bytes = self.world.encoded(range);
             let start = out.len();
             out.extend_from_slice(bytes);
-            // Behind view id, flags and goobj, and the object of the world, if there is one.
-            let is_of_world = self.world.things[view.thing as usize].world_id.is_some();
+            // After the view id, flags and goobj, and the world object's number if there is one.
+            let is_of_world = self.world.objects[view.object as usize].world_id.is_some();
             let seq_at = start + if is_of_world { 9 } else { 5 };
             let id_at = out.len() - 3;
             out[seq_at] = view.seq;
@@ -200,7 +202,7 @@ impl Composer<'_> {
             if view.state == Some(ViewState::Wanted) {
                 view.state = Some(ViewState::Creating);
                 client.made.first += length;
-                let mask = self.world.beyond_create(view.thing, view.audience);
+                let mask = self.world.beyond_create(view.object, view.audience);
                 view.dirty = mask;
                 if mask != 0 {
                     view.is_listed = true;
@@ -211,9 +213,9 @@ impl Composer<'_> {
             } else {
                 client.made.again += length;
             }
-            view.flying_creates += 1;
+            view.unacked_creates += 1;
             view.open += 1;
-            view.last = client.flight.push(*slot, view, What::Create);
+            view.last = client.log.push(*slot, view, Content::Create);
         }
         Ok(())
     }
@@ -233,7 +235,7 @@ impl Composer<'_> {
                 }
             };
             if view.audience == Audience::Own {
-                view.dirty &= !self.world.things[view.thing as usize].muted;
+                view.dirty &= !self.world.objects[view.object as usize].muted;
             }
             if view.dirty == 0 {
                 view.is_listed = false;
@@ -242,10 +244,10 @@ impl Composer<'_> {
             }
             let frame = if is_live { PLAIN_FRAME } else { PENDING_FRAME };
             let mut mask = view.dirty;
-            let mut range = self.world.update(view.thing, view.audience, mask)?;
+            let mut range = self.world.update(view.object, view.audience, mask)?;
             while frame + range.len() > self.config.packet_bytes - SectionWriter::FRAME {
                 mask = lower_half(mask);
-                range = self.world.update(view.thing, view.audience, mask)?;
+                range = self.world.update(view.object, view.audience, mask)?;
             }
             let length = frame + range.len();
             if length > *room {
@@ -264,20 +266,20 @@ impl Composer<'_> {
             let repeated = if again == mask {
                 length
             } else {
-                self.world.bytes_of(view.thing, view.audience, again)
+                self.world.bytes_of(view.object, view.audience, again)
             };
             client.made.again += repeated as u64;
             client.made.first += length.saturating_sub(repeated) as u64;
             view.dirty &= !mask;
             view.again &= !mask;
             view.open += 1;
-            let what = if is_live {
+            let content = if is_live {
                 view.open_plain += 1;
-                What::Plain(mask)
+                Content::Plain(mask)
             } else {
-                What::Pending(mask)
+                Content::Pending(mask)
             };
-            view.last = client.flight.push(listed.slot, view, what);
+            view.last = client.log.push(listed.slot, view, content);
             if view.dirty == 0 {
                 view.is_listed = false;
                 client.plan.updates += 1;
@@ -287,7 +289,7 @@ impl Composer<'_> {
     }
 }
 
-/// Leaves those in a list that need it, and puts them in order.
+/// Removes views that no longer need it from a list, and sorts it.
 fn reorder(
     list: &mut Vec<Listed>,
     views: &mut ViewList,
@@ -303,7 +305,7 @@ fn reorder(
     list.dedup();
 }
 
-/// The lower half of the bits of a mask; the last one stays.
+/// The lower half of a mask's bits; at least one bit remains.
 fn lower_half(mask: Mask) -> Mask {
     let half = (mask.count_ones() / 2).max(1) as usize;
     bits(mask).take(half).fold(0, |half, bit| half | 1 << bit)

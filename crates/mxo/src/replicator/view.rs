@@ -1,89 +1,89 @@
-//! The views of one client: their states, ids and spawn sequences.
+//! A client's views: their states, ids and spawn sequences.
 
 use std::time::Duration;
 
 use super::layout::{Audience, Mask};
 use crate::message::{FIRST_VIEW, OWN_VIEW};
 
-/// What becomes of a view.
+/// How far a view has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewState {
-    /// The create was not sent yet; there is no view id.
+    /// Its create has not been sent; it has no id yet.
     Wanted,
-    /// The create was sent and not acknowledged: updates go as pending updates.
+    /// Its create is unacknowledged: updates are sent as pending updates.
     Creating,
     /// The client has it.
     Live,
-    /// It is to be deleted, or the deletion was sent and not acknowledged.
+    /// It must be deleted, or its deletion is unacknowledged.
     Deleting,
 }
 
-/// No entry of the log.
+/// No log entry.
 pub(super) const NO_ENTRY: u64 = u64::MAX;
 
-/// One view. Counts are of sections of this client's log.
+/// A view. Section counts refer to this client's log.
 #[derive(Clone, Debug)]
 pub(super) struct View {
-    /// Grows when the slot is used for another view.
+    /// Grows when the slot is reused for another view.
     pub(super) generation: u32,
-    /// `None`: the slot is free.
+    /// `None` for a free slot.
     pub(super) state: Option<ViewState>,
-    /// The object. None, a number beyond all, when it is gone while the view is being deleted.
-    pub(super) thing: u32,
-    /// 0 before the create is sent.
+    /// The object; an index beyond all others if it is gone while the view is being deleted.
+    pub(super) object: u32,
+    /// 0 until the create is sent.
     pub(super) id: u16,
     pub(super) seq: u8,
     pub(super) audience: Audience,
-    /// What the client is to be told.
+    /// The values still to be sent.
     pub(super) dirty: Mask,
-    /// What of it was told before, and is repeated.
+    /// Those of them that are sent again.
     pub(super) again: Mask,
     /// The tick at which it began to wait.
     pub(super) since: u64,
     /// Whether it is in the client's list of views to update.
     pub(super) is_listed: bool,
-    /// The last entry of the log about it.
+    /// The last log entry about it.
     pub(super) last: u64,
-    /// Creates whose fate is open.
-    pub(super) flying_creates: u16,
-    /// Deletions whose fate is open.
-    pub(super) flying_deletes: u16,
-    /// Sections with anything but a deletion that may yet arrive.
+    /// The number of unacknowledged creates.
+    pub(super) unacked_creates: u16,
+    /// The number of unacknowledged deletions.
+    pub(super) unacked_deletes: u16,
+    /// The number of sections that may still arrive, other than deletions.
     pub(super) open: u16,
     /// Those of them with plain updates.
     pub(super) open_plain: u16,
-    /// Sections with a deletion that may yet arrive.
+    /// The number of deletions that may still arrive.
     pub(super) open_deletes: u16,
-    /// A deletion was sent.
+    /// Whether a deletion was sent.
     pub(super) was_deleted: bool,
-    /// A deletion arrived, though something that was sent before it may arrive behind it.
-    pub(super) was_heard: bool,
-    /// The client has it no more, whatever may yet arrive.
+    /// Whether a deletion arrived that something sent earlier may still follow.
+    pub(super) delete_arrived: bool,
+    /// Whether the client certainly does not have it, whatever may still arrive.
     pub(super) is_gone: bool,
-    /// Deletions before this entry may have been overtaken by something that came late.
+    /// Deletions before this entry may have been overtaken by something late.
     pub(super) clean_from: u64,
     /// When a section about it was last given up.
     pub(super) given_up: Option<Duration>,
 }
 
 impl View {
-    /// What came late may have brought back what a deletion took.
-    pub(super) fn soil(&mut self, next_entry: u64) {
+    /// A late arrival may have brought back what a deletion removed.
+    pub(super) fn mark_unclean(&mut self, next_entry: u64) {
         self.is_gone = false;
         self.clean_from = next_entry;
     }
 }
 
-/// A view in a list, which it may have left.
+/// An entry of a list; the view may no longer belong there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
-    /// What lists are ordered by.
+    /// The sort key.
     pub(super) key: u64,
     pub(super) slot: u32,
     pub(super) generation: u32,
 }
 
-/// The views of a client in a flat list, with free slots.
+/// A client's views in a flat list with free slots.
 #[derive(Debug, Default)]
 pub(super) struct ViewList {
     list: Vec<View>,
@@ -91,16 +91,16 @@ pub(super) struct ViewList {
 }
 
 impl ViewList {
-    /// How many slots are taken.
+    /// The number of used slots.
     pub(super) fn len(&self) -> usize {
         self.list.len() - self.free.len()
     }
 
-    pub(super) fn add(&mut self, thing: u32, audience: Audience, tick: u64) -> u32 {
+    pub(super) fn add(&mut self, object: u32, audience: Audience, tick: u64) -> u32 {
         let view = View {
             generation: 0,
             state: Some(ViewState::Wanted),
-            thing,
+            object,
             id: 0,
             seq: 0,
             audience,
@@ -109,13 +109,13 @@ impl ViewList {
             since: tick,
             is_listed: false,
             last: NO_ENTRY,
-            flying_creates: 0,
-            flying_deletes: 0,
+            unacked_creates: 0,
+            unacked_deletes: 0,
             open: 0,
             open_plain: 0,
             open_deletes: 0,
             was_deleted: false,
-            was_heard: false,
+            delete_arrived: false,
             is_gone: false,
             clean_from: 0,
             given_up: None,
@@ -146,20 +146,20 @@ impl ViewList {
         &mut self.list[slot as usize]
     }
 
-    /// The view of an entry, if it is still the same.
+    /// The view of an entry, if the slot still holds the same one.
     #[inline]
     pub(super) fn same(&mut self, slot: u32, generation: u32) -> Option<&mut View> {
         let view = self.list.get_mut(slot as usize)?;
         (view.generation == generation && view.state.is_some()).then_some(view)
     }
 
-    /// The same, to look at.
+    /// Like [`same`](Self::same), for reading.
     pub(super) fn get(&self, slot: u32, generation: u32) -> Option<&View> {
         let view = self.list.get(slot as usize)?;
         (view.generation == generation && view.state.is_some()).then_some(view)
     }
 
-    /// Every view with its slot, in the order of slots.
+    /// All views with their slots, in slot order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &View)> {
         (0..).zip(&self.list).filter(|(_, view)| view.state.is_some())
     }
@@ -169,11 +169,11 @@ impl ViewList {
     }
 }
 
-/// View ids that are taken, and the spawn sequences that they had last.
+/// The view ids in use, and the last spawn sequence of each.
 #[derive(Debug)]
 pub(super) struct Ids {
     taken: Vec<u64>,
-    /// No id below is free.
+    /// No id below this is free.
     least: usize,
     last_seq: Vec<u8>,
     seq: u8,
@@ -181,13 +181,13 @@ pub(super) struct Ids {
 
 impl Default for Ids {
     fn default() -> Self {
-        // 0, 1 and the own view are not handed out.
+        // 0, 1 and the own view are never assigned.
         Self { taken: vec![0b111], least: FIRST_VIEW.into(), last_seq: Vec::new(), seq: 0 }
     }
 }
 
 impl Ids {
-    /// The lowest free id.
+    /// Assigns the lowest free id.
     pub(super) fn take(&mut self) -> Option<u16> {
         let mut word = self.least / 64;
         while self.taken.get(word).is_some_and(|bits| *bits == u64::MAX) {
@@ -203,7 +203,7 @@ impl Ids {
         Some(found)
     }
 
-    /// Takes a certain id, which may be taken already.
+    /// Assigns a given id, which may be in use already.
     pub(super) fn claim(&mut self, id: u16) {
         let id = usize::from(id);
         if let Some(word) = self.taken.get_mut(id / 64) {
@@ -222,7 +222,8 @@ impl Ids {
         }
     }
 
-    /// The spawn sequence of the next object under an id: never 0, nor what the one before it had.
+    /// The spawn sequence of the next object with an id: never 0, and never the same as the
+    /// previous one.
     pub(super) fn next_seq(&mut self, id: u16) -> u8 {
         let id = usize::from(id);
         if self.last_seq.len() <= id {
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_free_id_is_taken() {
+    fn the_lowest_free_id_is_assigned() {
         let mut ids = Ids::default();
         assert_eq!(
             (0..200).map(|_| ids.take().unwrap()).collect::<Vec<_>>(),
@@ -260,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn spawn_sequences_differ_from_the_one_before() {
+    fn spawn_sequences_differ_from_the_previous_one() {
         let mut ids = Ids::default();
         assert_eq!([3, 4, 3].map(|id| ids.next_seq(id)), [1, 2, 3]);
         for _ in 0..252 {
             ids.next_seq(9);
         }
-        // The counter comes around to what view 3 had last, and passes it over.
+        // The counter reaches the last sequence of view 3, and skips it.
         assert_eq!([10, 11, 3].map(|id| ids.next_seq(id)), [1, 2, 4]);
     }
 }

@@ -1,12 +1,12 @@
-//! The objects that are built in.
+//! The built-in tables.
 
 use super::tables::Tables;
 
-/// What stands for the name of a file.
+/// Takes the place of a file name.
 pub(super) const NAME: &str = "built in";
 const TABLE: &str = include_str!("built_in.txt");
 
-/// Reads the table. A line that cannot be read is left out; a test sees to it that there are none.
+/// Reads the built-in table. Unreadable lines would be skipped; a test ensures that there are none.
 pub(super) fn tables() -> Tables {
     let mut tables = Tables::new();
     tables.read(NAME, TABLE);

@@ -1,19 +1,19 @@
-//! Layouts: the properties of a class, in their orders.
+//! Classes: layouts of properties, in several orders.
 
 use std::sync::Arc;
 
 use super::built_in;
 use crate::types::PropertyType;
 
-/// The most properties that an order can have. The longest known has 75.
+/// The maximum number of properties in an order. The longest known order has 75.
 pub const MAX_PROPERTIES: usize = 1_024;
 
-/// The most bytes of a name.
+/// The maximum length of a name in bytes.
 pub(super) const MAX_NAME: usize = 64;
-/// The most bytes of a name of a goobj, or of a source.
+/// The maximum length of a goobj's name, or of a source.
 const MAX_LABEL: usize = 512;
 
-/// A place in an order: what a bit of a presence vector stands for.
+/// An entry of an order: the meaning of a presence bit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     name: Box<str>,
@@ -24,32 +24,32 @@ pub struct Slot {
     create: u16,
 }
 
-/// No index of the create order.
+/// Not in the create order.
 const NOWHERE: u16 = u16::MAX;
 
 impl Slot {
-    /// The name of the property.
+    /// The property's name.
     #[inline]
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its type.
+    /// The property's type.
     #[inline]
     #[must_use]
     pub const fn kind(&self) -> PropertyType {
         self.kind
     }
 
-    /// How many bytes a value has; `None` for text that counts itself.
+    /// The size of a value in bytes; `None` for length-prefixed text.
     #[inline]
     #[must_use]
     pub const fn fixed_size(&self) -> Option<u8> {
         if self.counted { None } else { Some(self.size) }
     }
 
-    /// The index of the property in the create order of the class, where it has one.
+    /// The property's index in the class's create order, if it has one.
     #[inline]
     #[must_use]
     pub const fn create_index(&self) -> Option<u16> {
@@ -57,14 +57,14 @@ impl Slot {
     }
 }
 
-/// Properties in an order: what a presence vector is about.
+/// An order of properties, which a presence vector refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     slots: Box<[Slot]>,
 }
 
 impl Order {
-    /// The order of these names and types.
+    /// An order of these names and types.
     fn new<'a>(
         properties: impl IntoIterator<Item = (&'a str, PropertyType)>,
         counts_text: bool,
@@ -86,20 +86,20 @@ impl Order {
         Self { slots: properties.into_iter().enumerate().map(slot).collect() }
     }
 
-    /// How many properties it has.
+    /// The number of properties.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no properties.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// How many bytes of presence bits it can have: one for seven properties, and one for none.
+    /// The maximum number of presence bytes: one per seven properties, at least one.
     #[inline]
     #[must_use]
     pub fn max_groups(&self) -> usize {
@@ -119,36 +119,37 @@ impl Order {
         &self.slots
     }
 
-    /// The index of a property.
+    /// A property's index.
     #[must_use]
     pub fn index_of(&self, name: &str) -> Option<usize> {
         self.slots.iter().position(|slot| slot.name() == name)
     }
 }
 
-/// How updates of a class look. The first byte of an update is a mask of the blocks in it.
+/// The layout of a class's updates. An update starts with a mask of the blocks in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Updates {
-    /// Nobody knows; an update cannot be read.
+    /// Unknown; updates are unreadable.
     #[default]
     Unknown,
     /// Mask `01`: properties.
     Plain(Order),
     /// Mask `01`: a block of unknown layout; `02`: movement; `04`: properties.
     Npc(Order),
-    /// Mask `01`: movement; `02`: properties, in one order for the client's own character (view 2)
-    /// and in another one for those of others.
+    /// Mask `01`: movement; `02`: properties, with different orders for the client's own character
+    /// (view 2) and for others.
     ///
-    /// Unverified: the mask of properties in views of others. A capture with two players shows it.
+    /// Unverified: the mask of properties in views of others. A capture with two players would show
+    /// it.
     Player {
-        /// The order of the client's own view. Text in it counts itself.
+        /// The order for the client's own view. Its text is length-prefixed.
         own: Option<Order>,
-        /// The order of all other views.
+        /// The order for all other views.
         other: Option<Order>,
     },
 }
 
-/// A layout that goobjs share.
+/// A layout that several goobjs share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     name: Box<str>,
@@ -158,12 +159,12 @@ pub struct Class {
     updates: Updates,
 }
 
-/// The file that a class was read from, if any: it does not make it another class.
+/// The file that a class was read from. Ignored when comparing classes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct File(pub(super) Option<Arc<str>>);
 
 impl File {
-    /// The name of a file of the user's that is another one than this.
+    /// The name of a user's file, if it differs from this one.
     pub(super) fn other_than(&self, other: &Self) -> Option<&str> {
         let name = self.0.as_deref().filter(|name| *name != built_in::NAME)?;
         (other.0.as_deref() != Some(name)).then_some(name)
@@ -178,7 +179,7 @@ impl PartialEq for File {
 
 impl Eq for File {}
 
-/// Which of the update orders is meant.
+/// One of the update orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Group {
     Plain,
@@ -188,10 +189,10 @@ pub(super) enum Group {
 }
 
 impl Class {
-    /// A class with this order of creates, whose updates nobody knows.
+    /// A class with this create order, whose updates are unknown.
     ///
-    /// Names are of letters, digits, `_`, `.` and `-`, and each property has its own: what is named
-    /// otherwise works, but cannot be printed as a table and read again.
+    /// Names consist of letters, digits, `_`, `.` and `-`, and are unique within the class. Other
+    /// names work, but cannot be printed as a table and read again.
     #[must_use]
     pub fn new<'a>(
         name: &str,
@@ -207,7 +208,7 @@ impl Class {
         }
     }
 
-    /// The same class with the updates of a plain object, in this order.
+    /// The class with the updates of a plain object, in this order.
     #[must_use]
     pub fn updated<'a>(
         self,
@@ -216,7 +217,7 @@ impl Class {
         self.grouped(Group::Plain, properties)
     }
 
-    /// The same class with the updates of an NPC, in this order.
+    /// The class with the updates of an NPC, in this order.
     #[must_use]
     pub fn updated_as_npc<'a>(
         self,
@@ -225,7 +226,7 @@ impl Class {
         self.grouped(Group::Npc, properties)
     }
 
-    /// The same class with the updates of a player's character: in the own view, and in those of
+    /// The class with the updates of a player's character, for the own view and for those of
     /// others.
     #[must_use]
     pub fn updated_as_player<'a>(
@@ -258,27 +259,26 @@ impl Class {
         self
     }
 
-    /// The same class with a word on where it comes from.
+    /// The class with a note about its source.
     #[must_use]
     pub fn with_source(mut self, source: &str) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The name: of a class out of a numbered table its number.
+    /// The name; for classes from a numbered table, the number.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where the layout comes from, if the table says.
+    /// Where the layout comes from, if the table states it.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         self.source.as_deref()
     }
 
-    /// The file that it was read from, by the name that its problems have; `None` when it was made
-    /// otherwise.
+    /// The file that it was read from, as its problems name it; `None` if it was created in code.
     #[must_use]
     pub fn file(&self) -> Option<&str> {
         self.file.0.as_deref()
@@ -291,14 +291,14 @@ impl Class {
         &self.create
     }
 
-    /// How updates look.
+    /// The layout of updates.
     #[inline]
     #[must_use]
     pub const fn updates(&self) -> &Updates {
         &self.updates
     }
 
-    /// All update orders, with the words that tables use for them.
+    /// All update orders, with the table format's words for them.
     pub(super) fn groups(&self) -> impl Iterator<Item = (Group, &Order)> {
         let (first, second) = match &self.updates {
             Updates::Unknown => (None, None),
@@ -313,13 +313,13 @@ impl Class {
     }
 }
 
-/// Whether a name can be the name of a class or property: letters, digits, `_`, `.` and `-`.
+/// Whether a name is valid for a class or property: letters, digits, `_`, `.` and `-`.
 pub(super) fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(plain) && name != "-"
 }
 
-/// Whether a text can be the name of a goobj or a source: one line without spaces around it.
+/// Whether a text is valid as a goobj's name or a source: one line, without spaces around it.
 pub(super) fn is_label(text: &str) -> bool {
     let length = (1..=MAX_LABEL).contains(&text.len());
     length && text.trim() == text && !text.contains(char::is_control)

@@ -1,4 +1,4 @@
-//! Tables as lines of fields between commas.
+//! Tables as comma-separated lines.
 
 use core::ops::Range;
 use std::borrow::Cow;
@@ -12,15 +12,15 @@ use super::problems::{Problems, lines, quoted, span_of};
 use super::tables::Tables;
 use crate::types::PropertyType;
 
-/// The first line of a table of classes, which may be missing.
+/// The optional first line of a class table.
 const CLASS_HEADER: &str = "class_id,create_index,name,size,update_index";
-/// The same of names.
+/// The optional first line of a name table.
 const NAME_HEADER: &str = "name,id,";
-/// The same of a map.
+/// The optional first line of a goobj map.
 const MAP_HEADER: &str = "goid,class_id";
 
-/// The fields of a line: what stands between commas, without spaces around it and without quotes.
-/// Within quotes a comma is text, and `""` is a quote. All text is read whatever its quotes are.
+/// The fields of a line, separated by commas, without surrounding spaces and quotes. Within quotes,
+/// commas are text and `""` is a quote. Accepts any text, however its quotes are placed.
 pub fn csv_fields(line: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let mut rest = Some(line);
     core::iter::from_fn(move || {
@@ -37,7 +37,7 @@ pub fn csv_fields(line: &str) -> impl Iterator<Item = Cow<'_, str>> {
     })
 }
 
-/// The field behind its first quote, and what follows the comma behind it.
+/// A quoted field after its first quote, and what follows the comma after it.
 fn quoted_field(text: &str) -> (Cow<'_, str>, Option<&str>) {
     let mut end = 0;
     let mut has_quotes = false;
@@ -56,7 +56,7 @@ fn quoted_field(text: &str) -> (Cow<'_, str>, Option<&str>) {
     (field, behind.split_once(',').map(|(_, rest)| rest))
 }
 
-/// Whether a line names the columns: in any case, with spaces or underscores.
+/// Whether a line is a header, in any case, with spaces or underscores.
 pub fn is_csv_header(line: &str, header: &str) -> bool {
     let plain = |name: &str| name.to_ascii_lowercase().replace([' ', '-'], "_");
     let line = line.trim_start_matches('\u{feff}');
@@ -68,13 +68,15 @@ pub fn is_csv_header(line: &str, header: &str) -> bool {
 }
 
 impl Tables {
-    /// Reads classes: lines of `class_id,create_index,name,size,update_index`. The update index of
-    /// a property that is never updated is -1. A class that is not whole is a problem and left out.
+    /// Reads classes from lines of `class_id,create_index,name,size,update_index`. The update index
+    /// is -1 for a property that is never updated. An incomplete class is a problem, and is
+    /// skipped.
     ///
-    /// Types are those that the same names have in the classes that are built in; others are bytes.
+    /// Properties get the types that the built-in classes use for their names; others are raw
+    /// bytes.
     ///
-    /// Unverified: classes with the property `NPCRank` are updated as NPCs, and one laid out as the
-    /// player that is built in as that.
+    /// Unverified: classes with the property `NPCRank` are updated as NPCs, and a class with the
+    /// layout of the built-in player is updated as a player.
     pub fn read_class_csv(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut classes: BTreeMap<u32, Vec<Row<'_>>> = BTreeMap::new();
@@ -102,9 +104,9 @@ impl Tables {
         problems.finish()
     }
 
-    /// Reads names of goobjs: lines of `name,id,`, where more fields may follow. Of several names
-    /// for an id the first one counts. Ids that are not from 0 to 65535 are of other things: they are
-    /// left out, and one warning says how many there are.
+    /// Reads goobj names from lines of `name,id,`, which may have more fields. If an id has several
+    /// names, the first one wins. Ids above 65535 do not belong to goobjs: they are skipped, and
+    /// one warning states their number.
     pub fn read_name_csv(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();
@@ -119,12 +121,12 @@ impl Tables {
             };
             let Ok(number) = id.parse::<i64>() else {
                 let message = format!("wanted a number, found {}", quoted(&id));
-                problems.error(place(text, line, &id), message);
+                problems.error(field_span(text, line, &id), message);
                 continue;
             };
             if !is_label(&name) {
                 let message = format!("wanted a name, found {}", quoted(&name));
-                problems.error(place(text, line, &name), message);
+                problems.error(field_span(text, line, &name), message);
                 continue;
             }
             match u16::try_from(number) {
@@ -133,7 +135,7 @@ impl Tables {
                 }
                 Ok(_) => {}
                 Err(_) => {
-                    others.get_or_insert_with(|| (place(text, line, &id), number, 0)).2 += 1;
+                    others.get_or_insert_with(|| (field_span(text, line, &id), number, 0)).2 += 1;
                 }
             }
         }
@@ -148,7 +150,7 @@ impl Tables {
         problems.finish()
     }
 
-    /// Reads the class of each goobj: lines of `goid,class_id`. The classes have to be there.
+    /// Reads each goobj's class from lines of `goid,class_id`. Read the classes first.
     pub fn read_map(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         let mut seen = HashSet::new();
@@ -159,7 +161,7 @@ impl Tables {
                 problems.error(span_of(text, line), message);
                 continue;
             };
-            let span = place(text, line, goid);
+            let span = field_span(text, line, goid);
             let Ok(number) = goid.parse::<u16>() else {
                 let message = format!("wanted a goobj, 0 to 65535, found {}", quoted(goid));
                 problems.error(span, message);
@@ -168,7 +170,7 @@ impl Tables {
             if self.class(class).is_none() {
                 let message = format!("there is no class {}", quoted(class));
                 let help = "read the table of classes first";
-                problems.error_with(place(text, line, class), message, help);
+                problems.error_with(field_span(text, line, class), message, help);
                 continue;
             }
             if !seen.insert(number) {
@@ -183,7 +185,7 @@ impl Tables {
     }
 }
 
-/// The lines that hold something, without the first one if it names the columns.
+/// The lines that are not empty, without a header.
 fn rows<'t>(text: &'t str, header: &'static str) -> impl Iterator<Item = &'t str> {
     let held = lines(text).filter(|(_, line)| {
         let line = line.trim();
@@ -195,18 +197,18 @@ fn rows<'t>(text: &'t str, header: &'static str) -> impl Iterator<Item = &'t str
     held.enumerate().filter(columns).map(|(_, (_, line))| line)
 }
 
-/// The name of a property. The format of this project has no room for spaces: they become `_`.
+/// A property's name. The table format does not allow spaces, so they become `_`.
 pub(super) fn property_name<'t>(name: &Cow<'t, str>) -> Cow<'t, str> {
     if name.contains(' ') { name.replace(' ', "_").into() } else { name.clone() }
 }
 
-/// The place of a field in its line: that of the whole line where quotes had to be taken out.
-fn place(text: &str, line: &str, field: &str) -> Range<usize> {
+/// A field's position in its line; that of the whole line if quotes were removed.
+fn field_span(text: &str, line: &str, field: &str) -> Range<usize> {
     let is_part = line.as_bytes().as_ptr_range().contains(&field.as_ptr());
     span_of(text, if is_part || field.is_empty() { field } else { line })
 }
 
-/// A property of a class.
+/// A property in a class table.
 struct Row<'t> {
     create: usize,
     name: Cow<'t, str>,
@@ -224,7 +226,7 @@ fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Opti
     };
     let mut wrong = |part: &str, wanted: &str| {
         let message = format!("wanted {wanted}, found {}", quoted(part));
-        problems.error(place(text, line, part), message);
+        problems.error(field_span(text, line, part), message);
     };
     let Ok(number) = class.parse::<u32>() else {
         wrong(class, "the number of a class");
@@ -260,7 +262,7 @@ fn class_row<'t>(text: &str, line: &'t str, problems: &mut Problems<'_>) -> Opti
     Some((number, Row { create, name, kind, update, span: span_of(text, line) }))
 }
 
-/// The class of rows that are all there.
+/// The class of a complete set of rows.
 fn whole_class(number: u32, rows: &mut [Row<'_>], problems: &mut Problems<'_>) -> Option<Class> {
     rows.sort_by_key(|row| row.create);
     let mut names = HashSet::new();

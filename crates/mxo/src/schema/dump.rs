@@ -1,4 +1,4 @@
-//! The dump of the research community: the create properties of each goobj.
+//! The research community's dump: the create properties of each goobj.
 
 use core::ops::Range;
 use std::collections::{HashMap, HashSet};
@@ -15,8 +15,8 @@ const VALUES: &str = "#VALUES FOR GOID:";
 const USING: &str = "#USING";
 
 impl Tables {
-    /// Reads the community's dump: classes, and the class and name of each goobj. Orders of updates
-    /// are not in it: a class that is there already, with the same properties, keeps its own.
+    /// Reads the community's dump: classes, and each goobj's class and name. It has no update
+    /// orders; an existing class with the same properties keeps its own.
     ///
     /// ```text
     /// #VALUES FOR GOID: 415, Door SL Push Knob Greenmetal01texvar
@@ -24,7 +24,7 @@ impl Tables {
     /// 17,Orientation,LTQuaternion,16
     /// ```
     ///
-    /// The number in front of a property is that of its type of property, which nothing here needs.
+    /// The number before a property's name identifies its property type, which is not used here.
     pub fn read_dump(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         self.reading(name, |tables| {
             let mut reader = DumpReader {
@@ -44,7 +44,7 @@ impl Tables {
     }
 }
 
-/// What stands below one header.
+/// The lines below a header.
 struct Block<'t> {
     goid: u16,
     name: &'t str,
@@ -52,7 +52,7 @@ struct Block<'t> {
     span: Range<usize>,
     properties: Vec<(&'t str, PropertyType)>,
     names: HashSet<&'t str>,
-    /// Whether a line could not be read: the class would not be whole.
+    /// Whether a line was invalid, which makes the class incomplete.
     broken: bool,
 }
 
@@ -61,9 +61,9 @@ struct DumpReader<'s, 't> {
     text: &'t str,
     problems: Problems<'t>,
     block: Option<Block<'t>>,
-    /// The classes of this file, with their properties.
+    /// The classes in this file, with their properties.
     read: HashMap<u32, Vec<(&'t str, PropertyType)>>,
-    /// The goobjs of this file.
+    /// The goobjs in this file.
     goobjs: HashSet<u16>,
 }
 
@@ -84,7 +84,7 @@ impl<'t> DumpReader<'_, 't> {
             let number = rest.split(',').next().unwrap_or_default().trim();
             match (number.parse().ok(), &mut self.block) {
                 (Some(class), Some(block)) if block.class.is_none() => block.class = Some(class),
-                (Some(_), _) => self.wrong(line, "one #USING below #VALUES FOR GOID:"),
+                (Some(_), _) => self.wrong(line, "one #USING after #VALUES FOR GOID:"),
                 (None, _) => self.wrong(number, "the number of a class"),
             }
         } else if !line.is_empty() && !line.starts_with('#') {
@@ -134,7 +134,7 @@ impl<'t> DumpReader<'_, 't> {
         let kind = named.filter(|named| named.size() == size);
         let Some(kind) = kind.or_else(|| known::type_of(name, size)) else { return };
         let Some(block) = &mut self.block else {
-            return self.wrong(line, "#VALUES FOR GOID: in front of properties");
+            return self.wrong(line, "#VALUES FOR GOID: before properties");
         };
         if block.properties.len() >= MAX_PROPERTIES {
             return self.wrong(name, "at most 1024 properties");
@@ -145,11 +145,12 @@ impl<'t> DumpReader<'_, 't> {
         block.properties.push((name, kind));
     }
 
-    /// The block is complete.
+    /// Handles a complete block.
     fn close(&mut self) {
         let Some(block) = self.block.take() else { return };
         if !self.goobjs.insert(block.goid) {
-            let message = format!("goobj {} stands above too; this one counts", block.goid);
+            let message =
+                format!("goobj {} is already defined above; this definition is used", block.goid);
             self.problems.warning(block.span.clone(), message);
         }
         if !block.name.is_empty() {
@@ -188,17 +189,17 @@ impl<'t> DumpReader<'_, 't> {
         }
     }
 
-    /// The class of a block: one that is there already with the same layout brings its updates, and
-    /// the types that the dump does not know.
+    /// A block's class. An existing class with the same layout contributes its updates, and the
+    /// types that the dump does not state.
     fn class(&mut self, name: &str, block: &Block<'t>) -> Class {
         let read = Class::new(name, block.properties.iter().copied());
         let Some(before) = self.tables.class(name) else { return read };
         if !known::layout(before).eq(known::layout(&read)) {
-            let message = format!("class {name} was there with other properties");
+            let message = format!("class {name} existed with other properties");
             self.problems.warning(block.span.clone(), message);
             return read;
         }
-        // The type of a property, in creates and updates alike.
+        // The types of properties, in creates and updates.
         let both = before.create().slots().iter().zip(read.create().slots());
         let types: HashMap<&str, PropertyType> = both
             .map(|(old, new)| {

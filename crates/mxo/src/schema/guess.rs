@@ -1,14 +1,14 @@
-//! Guessing the class of an unknown goobj from the bytes of its create.
+//! Guesses the class of an unknown goobj from the bytes of its create.
 
 use std::collections::HashSet;
 
 use super::class::Class;
 use super::objects::ClassId;
 
-/// How many different sequences of sizes are tried. The classes that are known have about 50.
+/// The maximum number of shapes to try. The known classes have about 50.
 pub const MAX_SHAPES: usize = 256;
 
-/// A class for each sequence of sizes: classes with equal sizes read the same bytes alike.
+/// A class for each sequence of sizes. Classes with equal sizes decode the same bytes equally.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shapes(Vec<ClassId>);
 

@@ -13,7 +13,7 @@ use super::problems::{Problems, lines, quoted};
 use super::tables::Tables;
 use crate::types::PropertyType;
 
-/// What there may be: the parts that are read, and what describes the file.
+/// The known keys: the parts that are read, and those that describe the file.
 const KEYS: [&str; 8] = [
     "tables",
     "update_tables",
@@ -26,11 +26,9 @@ const KEYS: [&str; 8] = [
 ];
 
 impl Tables {
-    /// Reads classes and goobjs from JSON. What cannot be read is a problem, and the rest is read
-    /// all the same.
+    /// Reads classes and goobjs from JSON. Invalid entries are problems; all others are read.
     ///
-    /// Problems inside of it point to the first place where the name that they are about is
-    /// written.
+    /// Problems inside the JSON point to the first occurrence of the name that they are about.
     ///
     /// ```text
     /// {
@@ -45,9 +43,10 @@ impl Tables {
     /// }
     /// ```
     ///
-    /// `update_table_for` of a player is `{"own_view": ..., "other_view": ...}`. The keys `format`,
-    /// `byte_order`, `note` and `update_strings` describe the file and are passed over; others get
-    /// a warning. What is not said of a goobj stays as it was.
+    /// For a player, `update_table_for` is `{"own_view": ..., "other_view": ...}`. The keys
+    /// `format`, `byte_order`, `note` and `update_strings` describe the file and are ignored;
+    /// unknown keys cause a warning. Anything the file does not state about a goobj stays
+    /// unchanged.
     pub fn read_json(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         let mut problems = Problems::new(name, text);
         match json::parse(text) {
@@ -83,7 +82,7 @@ impl JsonReader<'_, '_, '_> {
         for key in whole.keys().filter(|key| !KEYS.contains(key)) {
             let near = nearest(key, KEYS.iter().copied());
             let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
-            let span = self.place(&[key]);
+            let span = self.name_span(&[key]);
             self.problems.warning(span, format!("{} is not read{near}", quoted(key)));
         }
         let mut updates = HashMap::new();
@@ -96,7 +95,7 @@ impl JsonReader<'_, '_, '_> {
         let tables = whole.get("tables").and_then(Json::as_object);
         for (name, _) in self.part(whole, "update_table_for") {
             if !tables.is_some_and(|tables| tables.contains_key(name)) {
-                let span = self.place(&["update_table_for", name]);
+                let span = self.name_span(&["update_table_for", name]);
                 let message = format!("there is no table {} here: not read", quoted(name));
                 self.problems.warning(span, message);
             }
@@ -114,11 +113,11 @@ impl JsonReader<'_, '_, '_> {
                 None => class,
             };
             if let Some(before) = self.tables.contradiction(&class) {
-                let span = self.place(&path);
+                let span = self.name_span(&path);
                 self.problems.warning(span, before);
             }
             if !self.tables.add(class) {
-                let span = self.place(&path);
+                let span = self.name_span(&path);
                 self.problems.error(span, "wanted at most 65534 classes, found more");
             }
         }
@@ -127,7 +126,7 @@ impl JsonReader<'_, '_, '_> {
         }
     }
 
-    /// The entries of a part that may be missing.
+    /// The entries of an optional part.
     fn part<'j>(
         &mut self,
         whole: &'j Object,
@@ -145,12 +144,12 @@ impl JsonReader<'_, '_, '_> {
     }
 
     fn wrong(&mut self, path: &[&str], wanted: &'static str, found: &Json) {
-        let span = self.place(path);
+        let span = self.name_span(path);
         self.problems.error(span, json::expected(wanted, found).to_string());
     }
 
-    /// Where a name is written: the first place behind those of the names around it.
-    fn place(&self, path: &[&str]) -> Range<usize> {
+    /// Where a name is written: its first occurrence after those of the enclosing names.
+    fn name_span(&self, path: &[&str]) -> Range<usize> {
         let mut span = 0..0;
         if self.problems.is_full() {
             return span;
@@ -240,7 +239,7 @@ impl JsonReader<'_, '_, '_> {
             return self.wrong(&path, "a name and evidence of one line", goobj);
         }
         if let Some(before) = class.and_then(|class| self.tables.set_class(number, class)) {
-            let span = self.place(&path);
+            let span = self.name_span(&path);
             self.problems.warning(span, before);
         }
         let entry = self.tables.goobj_mut(number);

@@ -1,4 +1,4 @@
-//! What the tables that are built in say of properties in tables that lack it.
+//! Completes tables from the built-in ones.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -19,17 +19,16 @@ static TYPES: LazyLock<HashMap<(&str, u8), PropertyType>> = LazyLock::new(|| {
     types
 });
 
-/// The type of a property that only has a size: as in the classes that are built in, else bytes of
-/// unknown meaning.
+/// The type of a property with a known size: that of the built-in classes, or raw bytes.
 pub(super) fn type_of(name: &str, size: u8) -> Option<PropertyType> {
     TYPES.get(&(name, size)).copied().or_else(|| PropertyType::raw(size.into()))
 }
 
-/// The class with an update order of which it is not said how updates look.
+/// Adds an update order of unstated layout to a class.
 ///
-/// Unverified: a class with the property `NPCRank` is updated as an NPC, and one laid out as the
-/// player that is built in as a player, whose own view has the order that is built in. Updates of
-/// such goobjs other than 12 and 599 would show it.
+/// Unverified: a class with the property `NPCRank` is updated as an NPC, and one with the layout of
+/// the built-in player as a player, whose own view has the built-in order. Updates of such goobjs
+/// other than 12 and 599 would show it.
 pub(super) fn grouped(class: Class, updates: &[(&str, PropertyType)]) -> Class {
     let updates = updates.iter().copied();
     if class.create().index_of("NPCRank").is_some() {
@@ -45,7 +44,7 @@ pub(super) fn grouped(class: Class, updates: &[(&str, PropertyType)]) -> Class {
     class.grouped(Group::Plain, updates)
 }
 
-/// Names and sizes of the create order.
+/// The names and sizes of the create order.
 pub(super) fn layout(class: &Class) -> impl Iterator<Item = (&str, u8)> {
     class.create().slots().iter().map(|slot| (slot.name(), slot.kind().size()))
 }

@@ -1,20 +1,19 @@
-//! Tables of game objects: which properties an object has, in which order, and of which types.
+//! Tables of game objects: the properties of each object, their order and their types.
 //!
-//! A *goobj* (game object type) has a number of 16 bits. It leads to a [`Class`], the layout that
-//! many goobjs share: an order of properties for creates, and other orders for updates. [`Objects`]
-//! holds all of it, compiled for lookup. [`Tables`] collects it from what is built in and from
-//! files:
+//! A *goobj* (game object type) has a 16-bit number. It determines a [`Class`], a layout that many
+//! goobjs share: an order of properties for creates, and others for updates. [`Objects`] contains
+//! all of it, compiled for lookup. [`Tables`] collects it from the built-in tables and from files:
 //!
-//! | file | what it has | read by |
+//! | file | contents | read by |
 //! | --- | --- | --- |
-//! | table of this project | everything, as text | [`Tables::read`] |
+//! | worldwire's table format | everything, as text | [`Tables::read`] |
 //! | `class_id,create_index,name,size,update_index` | classes | [`Tables::read_class_csv`] |
 //! | `name,id,` | names of goobjs | [`Tables::read_name_csv`] |
 //! | `goid,class_id` | the class of each goobj | [`Tables::read_map`] |
 //! | `#VALUES FOR GOID: ...` | the community's dump: classes and goobjs | [`Tables::read_dump`] |
 //! | JSON | classes and goobjs | [`Tables::read_json`] |
 //!
-//! What is read later takes the place of what was there. Read classes before what names them.
+//! Later entries replace earlier ones. Read classes before the files that refer to them.
 //!
 //! ```
 //! use worldwire_mxo::schema::Tables;

@@ -8,21 +8,21 @@ use super::class::Class;
 use super::guess::Shapes;
 use super::tables::Tables;
 
-/// Which class of a set of [`Objects`].
+/// A class in [`Objects`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClassId(pub(super) u16);
 
 /// No class.
 const NONE: u16 = u16::MAX;
 
-/// All that is known of game objects: classes, and which goobj is of which class.
+/// Everything known about game objects: classes, and the class of each goobj.
 ///
-/// Made from [`Tables`] once; looking up a goobj is reading an array.
+/// Compiled from [`Tables`]; looking up a goobj is an array access.
 #[derive(Clone, Debug)]
 pub struct Objects {
     classes: Vec<Class>,
     by_name: HashMap<Box<str>, ClassId>,
-    /// The class of each goobj up to the largest that has one.
+    /// The class of each goobj, up to the largest one with a class.
     class_of: Vec<u16>,
     names: Names,
     class_names: Names,
@@ -30,7 +30,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// What is built in, and nothing else.
+    /// The built-in tables.
     #[must_use]
     pub fn built_in() -> Self {
         Tables::built_in().compile()
@@ -76,14 +76,14 @@ impl Objects {
         self.classes.get(usize::from(id.0)).map(|class| (id, class))
     }
 
-    /// A class. `None` for an id of other objects.
+    /// A class; `None` for an id of other objects.
     #[inline]
     #[must_use]
     pub fn class(&self, id: ClassId) -> Option<&Class> {
         self.classes.get(usize::from(id.0))
     }
 
-    /// The class of a name.
+    /// A class by name.
     #[must_use]
     pub fn class_named(&self, name: &str) -> Option<(ClassId, &Class)> {
         let id = *self.by_name.get(name)?;
@@ -95,18 +95,18 @@ impl Objects {
         (0..NONE).map(ClassId).zip(&self.classes)
     }
 
-    /// The name of a goobj.
+    /// A goobj's name.
     #[must_use]
     pub fn name_of(&self, goid: u16) -> Option<&str> {
         self.names.name(goid.into())
     }
 
-    /// Names of goobjs by their numbers.
+    /// The names of goobjs, by number.
     pub(crate) const fn names(&self) -> &Names {
         &self.names
     }
 
-    /// Names of classes by their ids.
+    /// The names of classes, by id.
     pub(crate) const fn class_names(&self) -> &Names {
         &self.class_names
     }

@@ -1,20 +1,20 @@
-//! What is wrong with a file of tables: all of it, up to a bound.
+//! Problems in a table file, up to a limit.
 
 use core::ops::Range;
 
 use worldwire_core::{Diagnostic, Source};
 
-/// The most problems that are reported of one file; one more then says how many there are besides.
+/// The maximum number of problems per file; one more states how many were omitted.
 pub const MAX_PROBLEMS: usize = 200;
 
 /// The problems of a text.
 pub(super) struct Problems<'t> {
     name: &'t str,
     text: &'t str,
-    /// Made when there is something to say.
+    /// Created when needed.
     source: Option<Source<'t>>,
     list: Vec<Diagnostic>,
-    /// How many had no room, and where the first of them is.
+    /// How many problems were omitted, and where the first one is.
     more: usize,
     first: Range<usize>,
 }
@@ -24,12 +24,12 @@ impl<'t> Problems<'t> {
         Self { name, text, source: None, list: Vec::new(), more: 0, first: 0..0 }
     }
 
-    /// Something that cannot stand.
+    /// Adds an error.
     pub(super) fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
         self.add(span, |source, span| source.error(span, message));
     }
 
-    /// The same, with what to do about it.
+    /// Adds an error with a hint.
     pub(super) fn error_with(
         &mut self,
         span: Range<usize>,
@@ -39,12 +39,12 @@ impl<'t> Problems<'t> {
         self.add(span, |source, span| source.error(span, message).help(help));
     }
 
-    /// Something odd that was read all the same.
+    /// Adds a warning about something that was read nonetheless.
     pub(super) fn warning(&mut self, span: Range<usize>, message: impl Into<String>) {
         self.add(span, |source, span| source.warning(span, message));
     }
 
-    /// Whether more problems are only counted.
+    /// Whether further problems are only counted.
     pub(super) fn is_full(&self) -> bool {
         self.list.len() >= MAX_PROBLEMS
     }
@@ -66,19 +66,19 @@ impl<'t> Problems<'t> {
         self.more += 1;
     }
 
-    /// All of them.
+    /// All problems.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         if self.more > 0 {
             let (name, text) = (self.name, self.text);
             let source = self.source.get_or_insert_with(|| Source::new(name, text));
-            let message = format!("{} more problems from here on", self.more);
+            let message = format!("{} more problems follow", self.more);
             self.list.push(source.error(self.first, message));
         }
         self.list
     }
 }
 
-/// The lines of a text with the offsets of their first bytes, without line ends.
+/// The lines of a text, without line ends, each with its offset.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     text.split('\n').map(move |line| {
@@ -88,13 +88,13 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The place of a part of a text in it. The part must be a slice of the text.
+/// The position of a part of a text. The part must be a slice of the text.
 pub(super) fn span_of(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(text.as_ptr().addr()).min(text.len());
     start..(start + part.len()).min(text.len())
 }
 
-/// A word of a file for people, cut where it is long.
+/// A word from a file, shortened for display if it is long.
 pub(super) fn quoted(word: &str) -> String {
     let end = word.floor_char_boundary(40);
     let (head, rest) = word.split_at(end);

@@ -1,4 +1,4 @@
-//! The table format of this project: everything about game objects, as text.
+//! Worldwire's table format: everything about game objects, as text.
 
 use core::fmt::Write as _;
 use std::collections::HashSet;
@@ -10,10 +10,10 @@ use super::problems::{Problems, lines, quoted, span_of};
 use super::tables::{Goobj, Tables};
 use crate::types::PropertyType;
 
-/// The first line.
+/// The first line of a table.
 const VERSION: &str = "worldwire-mxo-objects 1";
 
-/// The update orders by the words for them.
+/// The words for the update orders.
 const GROUPS: [(Group, &str); 4] = [
     (Group::Plain, "update plain:"),
     (Group::Npc, "update npc:"),
@@ -22,9 +22,9 @@ const GROUPS: [(Group, &str); 4] = [
 ];
 
 impl Tables {
-    /// Reads a table of this project's format; `name` is what its problems call it. A line that
-    /// cannot be read is a problem, and the rest is read all the same. A class with such a line is
-    /// left out: without one property, all behind it would be others.
+    /// Reads a table in worldwire's format; problems use `name` as the file name. Invalid lines are
+    /// problems; all others are read. A class with an invalid line is skipped, because a missing
+    /// property would shift all others.
     ///
     /// ```text
     /// worldwire-mxo-objects 1
@@ -42,16 +42,18 @@ impl Tables {
     /// goobj 599 - NPC_BASE
     /// ```
     ///
-    /// The first line is the name of the format and its version. Lines that begin with `#` are
-    /// comments; below a class, so is what stands behind a `#`.
-    /// `class` is followed by its name and, if there is more, where it comes from. Indented below
-    /// it are its orders, a property a line, in the order of their presence bits: its name and its
-    /// type.
-    /// `update plain:`, `update npc:`, or `update own:` and `update other:` say how updates look;
-    /// there a property without a type has the type it has in creates. An order without properties
-    /// is known to have none; where no order is given, nobody knows. `goobj` is followed by its
-    /// number, its class (`-` when the file does not know it) and its name. What a file does not say
-    /// of a goobj stays as it was. A file has each class and each goobj once.
+    /// The first line states the format and its version. Lines starting with `#` are comments;
+    /// below a class, `#` also starts a comment within a line.
+    ///
+    /// `class` is followed by its name and, optionally, its source. Its orders follow, indented,
+    /// with one property per line in the order of their presence bits: name, then type. `update
+    /// plain:`, `update npc:`, or `update own:` and `update other:` state the layout of updates; a
+    /// property without a type has the same type as in creates. An order without properties is
+    /// known to be empty; a missing order is unknown.
+    ///
+    /// `goobj` is followed by its number, its class (`-` if unknown) and its name. Anything the
+    /// file does not state about a goobj stays unchanged. A file can define each class and each
+    /// goobj once.
     pub fn read(&mut self, name: &str, text: &str) -> Vec<Diagnostic> {
         self.reading(name, |tables| {
             let mut reader = TableReader {
@@ -67,7 +69,7 @@ impl Tables {
         })
     }
 
-    /// The tables in this project's format. Reading them again gives the same tables.
+    /// Prints the tables in worldwire's format. Reading the text again yields the same tables.
     #[must_use]
     pub fn print(&self) -> String {
         let mut out = format!("{VERSION}\n");
@@ -83,8 +85,8 @@ impl Tables {
         out
     }
 
-    /// What people ask about, in this project's format: a goobj and its class, and classes by name.
-    /// Each property has its type, and behind it, as a comment, its index and size.
+    /// Prints one goobj with its class, and classes by name, in worldwire's format. A comment after
+    /// each property's type states its index and size.
     #[must_use]
     pub fn print_some(&self, goid: Option<u16>, classes: &[&str]) -> String {
         let mut out = format!("{VERSION}\n");
@@ -146,7 +148,7 @@ fn print_class(class: &Class, out: &mut String) {
     }
 }
 
-/// The properties of an order with their indices and sizes.
+/// Prints an order's properties with their indices and sizes.
 fn print_slots(order: &Order, out: &mut String) {
     let lines: Vec<String> =
         order.slots().iter().map(|slot| format!("    {} {}", slot.name(), slot.kind())).collect();
@@ -156,7 +158,7 @@ fn print_slots(order: &Order, out: &mut String) {
         let _ = match slot.fixed_size() {
             Some(1) => writeln!(out, "1 byte"),
             Some(size) => writeln!(out, "{size} bytes"),
-            None => writeln!(out, "text with a count"),
+            None => writeln!(out, "length-prefixed text"),
         };
     }
 }
@@ -169,13 +171,13 @@ fn create_type(create: &Order, name: &str) -> Option<PropertyType> {
     create.slot(create.index_of(name)?).map(|slot| slot.kind())
 }
 
-/// A property as a line has it.
+/// A property in a line.
 type Property<'t> = (&'t str, PropertyType);
 
 /// What indented lines belong to.
 enum Open<'t> {
     Nothing,
-    /// A statement that could not be read.
+    /// An invalid statement.
     Broken,
     Goobj(u16),
     Class(OpenClass<'t>),
@@ -186,11 +188,11 @@ struct OpenClass<'t> {
     source: &'t str,
     create: Vec<Property<'t>>,
     groups: Vec<(Group, Vec<Property<'t>>)>,
-    /// Which list lines go to.
+    /// The list that lines are added to.
     list: List,
-    /// The names of that list.
+    /// The names in that list.
     names: HashSet<&'t str>,
-    /// Whether every line could be read.
+    /// Whether every line was valid.
     is_whole: bool,
 }
 
@@ -199,7 +201,7 @@ enum List {
     None,
     Create,
     Group,
-    /// A header could not be read: what stands below it is passed over.
+    /// After an invalid header: lines below it are skipped.
     Broken,
 }
 
@@ -208,9 +210,9 @@ struct TableReader<'s, 't> {
     text: &'t str,
     problems: Problems<'t>,
     open: Open<'t>,
-    /// The classes of this file.
+    /// The classes in this file.
     named: HashSet<&'t str>,
-    /// Its goobjs.
+    /// The goobjs in this file.
     goobjs: HashSet<u16>,
 }
 
@@ -295,7 +297,7 @@ impl<'t> TableReader<'_, 't> {
             let help = match nearest(class, classes) {
                 _ if self.named.contains(class) => "it has errors, and was left out".to_owned(),
                 Some(near) => format!("did you mean {near}?"),
-                None => "classes stand before what names them".to_owned(),
+                None => "define a class before using it".to_owned(),
             };
             let message = format!("there is no class {}", quoted(class));
             return self.problems.error_with(span_of(self.text, class), message, help);
@@ -364,7 +366,7 @@ impl<'t> TableReader<'_, 't> {
     }
 }
 
-/// What is wrong, and what was wanted instead.
+/// The invalid part, and what is expected instead.
 type Wrong<'t> = (&'t str, &'static str);
 
 impl<'t> OpenClass<'t> {
@@ -373,7 +375,7 @@ impl<'t> OpenClass<'t> {
         let before = core::mem::replace(&mut self.list, List::Broken);
         if line == "create:" {
             if before != List::None {
-                return Err((line, "create: once, in front of updates"));
+                return Err((line, "create: once, before updates"));
             }
             self.list = List::Create;
             return Ok(());
@@ -401,16 +403,16 @@ impl<'t> OpenClass<'t> {
             (List::Create, _) => &mut self.create,
             (List::Group, Some((_, list))) => list,
             (List::Broken, _) => return Ok(()),
-            _ => return Err((line, "create: or an update order in front of properties")),
+            _ => return Err((line, "create: or an update order before properties")),
         };
         if list.len() >= MAX_PROPERTIES {
             return Err((name, "at most 1024 properties"));
         }
         let kind = match (rest, self.list) {
             ("", List::Group) => {
-                own.ok_or((name, "a property of the create order, or a type behind the name"))?
+                own.ok_or((name, "a property of the create order, or a type after the name"))?
             }
-            ("", _) => return Err((rest, "a type behind the name")),
+            ("", _) => return Err((rest, "a type after the name")),
             _ => PropertyType::parse(rest).ok_or((rest, "a type such as uint8 or raw4"))?,
         };
         if !self.names.insert(name) {
@@ -421,7 +423,7 @@ impl<'t> OpenClass<'t> {
     }
 }
 
-/// The first word of a line, and what follows it.
+/// The first word of a line, and the rest.
 fn split(line: &str) -> (&str, &str) {
     match line.split_once([' ', '\t']) {
         Some((word, rest)) => (word, rest.trim_start()),

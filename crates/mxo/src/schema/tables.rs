@@ -1,4 +1,4 @@
-//! Tables as they are collected, before they are compiled.
+//! Tables as collected, before compilation.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,51 +6,50 @@ use super::built_in;
 use super::class::{Class, File};
 use super::objects::{ClassId, Objects};
 
-/// The most classes that tables can have. The game has 1,319.
+/// The maximum number of classes. The game has 1,319.
 pub const MAX_CLASSES: usize = 65_534;
 
-/// What is known of a game object type.
+/// What is known about a game object type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Goobj {
     /// The name of its class.
     pub class: Option<Box<str>>,
     /// Its own name.
     pub name: Option<Box<str>>,
-    /// Where this comes from, if the table says.
+    /// Where this comes from, if the table states it.
     pub source: Option<Box<str>>,
-    /// The file that said which class it has.
+    /// The file that states its class.
     pub(super) file: File,
 }
 
-/// Classes and goobjs, collected from what is built in and from files.
+/// Classes and goobjs, collected from the built-in tables and from files.
 ///
-/// See [`schema`](super) for the files there are. Two tables are equal when they would be printed
-/// alike.
+/// See [`schema`](super) for the file formats. Tables are equal if they print the same text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tables {
     classes: Vec<Class>,
     by_name: HashMap<Box<str>, usize>,
     pub(super) goobjs: BTreeMap<u16, Goobj>,
-    /// The file that is being read.
+    /// The file being read.
     pub(super) file: File,
 }
 
 impl Tables {
-    /// Nothing.
+    /// Empty tables.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is built in: the objects that the protocol's description, recorded packets and working
-    /// servers show.
+    /// The built-in tables: objects known from the protocol's description, recorded packets and
+    /// working servers.
     #[must_use]
     pub fn built_in() -> Self {
         built_in::tables()
     }
 
-    /// Adds a class, or puts it in the place of the one of that name. False, and nothing is
-    /// changed, when there are [`MAX_CLASSES`] already.
+    /// Adds a class, replacing one with the same name. Returns false, and changes nothing, if there
+    /// are already [`MAX_CLASSES`].
     pub fn add(&mut self, mut class: Class) -> bool {
         class.file = self.file.clone();
         if let Some(at) = self.by_name.get(class.name()) {
@@ -67,7 +66,7 @@ impl Tables {
         true
     }
 
-    /// Reads a file: the classes that are added meanwhile are its own.
+    /// Reads a file, which classes added in the meantime belong to.
     pub(super) fn reading<T>(&mut self, file: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         self.file = File(Some(file.into()));
         let outcome = read(self);
@@ -75,13 +74,13 @@ impl Tables {
         outcome
     }
 
-    /// What is known of a goobj, to be changed.
+    /// A goobj's entry, for changes.
     pub fn goobj_mut(&mut self, goid: u16) -> &mut Goobj {
         self.goobjs.entry(goid).or_default()
     }
 
-    /// A file says which class a goobj has. Where the class before came from is of no use then.
-    /// Returns what another file said, if that was something else.
+    /// Sets a goobj's class, as a file states it, and discards the source of the previous one.
+    /// Returns a message if another file stated something else.
     pub(super) fn set_class(&mut self, goid: u16, class: &str) -> Option<String> {
         let file = self.file.clone();
         let goobj = self.goobj_mut(goid);
@@ -90,19 +89,19 @@ impl Tables {
         let from = core::mem::replace(&mut goobj.file, file.clone());
         let before = before.filter(|before| **before != *class)?;
         let from = from.other_than(&file)?;
-        Some(format!("goobj {goid} had the class {before} of {from}; this one counts"))
+        Some(format!("goobj {goid} had the class {before} of {from}; this one is used"))
     }
 
-    /// What another file said of a class that is about to be added, if that was something else.
+    /// A message if another file defines a class to be added differently.
     pub(super) fn contradiction(&self, class: &Class) -> Option<String> {
         let before = self.class(class.name())?;
         let is_other = (before.create(), before.updates()) != (class.create(), class.updates());
         let from = before.file.other_than(&self.file).filter(|_| is_other)?;
         let name = class.name();
-        Some(format!("class {name} had other properties in {from}; this one counts"))
+        Some(format!("class {name} had other properties in {from}; this one is used"))
     }
 
-    /// A class by its name.
+    /// A class by name.
     #[must_use]
     pub fn class(&self, name: &str) -> Option<&Class> {
         self.by_name.get(name).and_then(|at| self.classes.get(*at))
@@ -114,12 +113,12 @@ impl Tables {
         &self.classes
     }
 
-    /// All goobjs, by their numbers.
+    /// All goobjs, by number.
     pub fn goobjs(&self) -> impl Iterator<Item = (u16, &Goobj)> {
         self.goobjs.iter().map(|(goid, goobj)| (*goid, goobj))
     }
 
-    /// Compiles them for lookup. A goobj whose class is not there has none.
+    /// Compiles the tables for lookup. A goobj whose class is missing has none.
     #[must_use]
     pub fn compile(&self) -> Objects {
         let goobjs = self.goobjs.iter().map(|(goid, goobj)| {

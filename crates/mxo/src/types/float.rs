@@ -1,4 +1,4 @@
-//! Numbers with a fraction from JSON, to the last bit.
+//! Reads floating-point numbers from JSON exactly.
 
 use worldwire_core::Result;
 use worldwire_core::json::{self, Json};
@@ -8,10 +8,10 @@ macro_rules! floats {
         $(#[doc = $doc])*
         ///
         /// # Errors
-        /// Value, when it is none or too large.
+        /// A value error for other JSON, and numbers that are too large.
         pub(super) fn $name(json: &Json) -> Result<$float> {
             let number = match json {
-                // By way of its text: a detour over the wider type could round twice.
+                // Parse the text: going through a wider type could round twice.
                 Json::Number(number) => number.to_string().parse().ok().filter(finite),
                 Json::String(text) => match &**text {
                     "NaN" => Some($float::from_bits($nan)),
@@ -21,7 +21,7 @@ macro_rules! floats {
                         Some(digits) => {
                             $bits::from_str_radix(digits, 16).ok().map($float::from_bits)
                         }
-                        // `inf` and `nan` are no spellings of JSON.
+                        // JSON has no spelling for `inf` and `nan`.
                         None => text.parse().ok().filter(finite),
                     },
                 },
@@ -36,10 +36,10 @@ macro_rules! floats {
 }
 
 floats! {
-    /// A number of single precision.
-    single: f32, u32, 0x7fc0_0000, "a number of single precision";
-    /// A number of double precision.
-    double: f64, u64, 0x7ff8_0000_0000_0000, "a number of double precision";
+    /// A single-precision number.
+    single: f32, u32, 0x7fc0_0000, "a single-precision number";
+    /// A double-precision number.
+    double: f64, u64, 0x7ff8_0000_0000_0000, "a double-precision number";
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_plain_number_has_a_name_or_its_bits() {
+    fn non_finite_numbers_are_names_or_bits() {
         for (good, wanted) in [
             (json!("Infinity"), f32::INFINITY),
             (json!("-Infinity"), f32::NEG_INFINITY),
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(single(&json!("0x7fc00001")).unwrap().to_bits(), 0x7fc0_0001);
         for wrong in [json!(1e39), json!("1e39"), json!("inf"), json!("nan"), json!(null)] {
             let error = single(&wrong).unwrap_err().to_string();
-            assert_eq!(error, format!("wanted a number of single precision, found {wrong}"));
+            assert_eq!(error, format!("wanted a single-precision number, found {wrong}"));
         }
         assert!(double(&json!(1e39)).is_ok() && double(&json!("1e400")).is_err());
     }

@@ -1,4 +1,4 @@
-//! Values of properties from JSON.
+//! Reads property values from JSON.
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Result};
@@ -7,11 +7,10 @@ use super::value::windows_1252;
 use super::{PropertyType, Value, float};
 
 impl PropertyType {
-    /// The bytes of a value that is given as JSON; the inverse of what a traced
-    /// [`decode`](Self::decode) is written as.
+    /// Encodes a JSON value; the inverse of writing a traced [`decode`](Self::decode) as JSON.
     ///
     /// # Errors
-    /// Value, when the JSON is something else or out of range.
+    /// A value error for other JSON, and values out of range.
     pub fn bytes_from_json(self, json: &Json) -> Result<Vec<u8>> {
         if let Json::Object(parts) = json
             && parts.contains_key("$hex")
@@ -49,10 +48,10 @@ impl PropertyType {
         self.write(&value)
     }
 
-    /// The bytes of a text that counts itself, without the count.
+    /// Encodes length-prefixed text, without its length.
     ///
     /// # Errors
-    /// Value, when the JSON is no text or one of more than 255 characters.
+    /// A value error for JSON that is not text, or longer than 255 characters.
     pub fn counted_from_json(json: &Json) -> Result<Vec<u8>> {
         let bytes = unpadded(json)?;
         if bytes.len() > usize::from(u8::MAX) {
@@ -70,7 +69,7 @@ impl PropertyType {
         let mut fields = FieldsOf::new(json)?;
         let mut bytes = fields.take("text").and_then(|text| inside("text", unpadded(text)))?;
         if bytes.contains(&0) {
-            let error = Error::value("a text without a zero character", "one with it");
+            let error = Error::value("a text without a zero character", "one with a zero");
             return Err(error.inside("text"));
         }
         bytes.push(0);
@@ -93,7 +92,7 @@ fn inside<V>(name: &str, outcome: Result<V>) -> Result<V> {
     outcome.map_err(|error| error.inside(name))
 }
 
-/// A text, or its bytes.
+/// A text or its bytes.
 fn unpadded(json: &Json) -> Result<Vec<u8>> {
     match json {
         Json::String(text) => windows_1252(text),

@@ -1,4 +1,4 @@
-//! The types of properties, and their values as bytes, in traces and as JSON.
+//! The types of properties, and their values as bytes, in traces and in JSON.
 //!
 //! | type | bytes | encoding | JSON |
 //! | --- | --- | --- | --- |
@@ -13,11 +13,11 @@
 //! | `bool` | 1 | 0 or 1 | `true`, `false`; any other byte is a number |
 //! | `float32` | 4 | `f32` | a number |
 //! | `string32`, `string64` | 32, 64 | Windows-1252 text and zeros | see [`text`] |
-//! | `RSI15` | 15 | the packed looks of a character | bytes |
+//! | `RSI15` | 15 | a character's packed appearance | bytes |
 //! | `locator` | 18 | unknown | bytes |
 //! | `raw1` to `raw255` | 1 to 255 | unknown | bytes |
 //!
-//! Every type also takes its bytes as they are: `{"$hex": "00ff"}`.
+//! Every type also accepts its bytes: `{"$hex": "00ff"}`.
 
 mod float;
 mod json;
@@ -30,11 +30,11 @@ use core::num::NonZeroU8;
 
 pub use value::Value;
 
-/// The type of a property: how many bytes its value has, and what they mean.
+/// The type of a property: the size of its value, and its meaning.
 ///
-/// Names are the protocol's own where they are known. The layouts of the types named `LT...`,
-/// `REZ_ID`, `MissionKey`, `EventID` and `Organization::MissionOrg` are those that servers write
-/// and the client accepts.
+/// Names are the protocol's own where known. The layouts of the types named `LT...`, `REZ_ID`,
+/// `MissionKey`, `EventID` and `Organization::MissionOrg` are those that servers write and the
+/// client accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum PropertyType {
@@ -68,16 +68,16 @@ pub enum PropertyType {
     String32,
     /// `string64`: text in 64 bytes.
     String64,
-    /// `RSI15`: packed looks, 15 bytes.
+    /// `RSI15`: a packed appearance, 15 bytes.
     Rsi,
     /// `locator`: 18 bytes of unknown meaning.
     Locator,
-    /// `rawN`: so many bytes of unknown meaning.
+    /// `rawN`: N bytes of unknown meaning.
     Raw(NonZeroU8),
 }
 
 impl PropertyType {
-    /// All types that have a name of their own.
+    /// All types with their own name.
     pub const NAMED: [Self; 17] = [
         Self::Vector3d,
         Self::Vector3f,
@@ -98,24 +98,24 @@ impl PropertyType {
         Self::Locator,
     ];
 
-    /// Bytes of unknown meaning; `None` for none or more than 255.
+    /// Bytes of unknown meaning; `None` for 0 or more than 255.
     #[must_use]
     pub fn raw(bytes: usize) -> Option<Self> {
         u8::try_from(bytes).ok().and_then(NonZeroU8::new).map(Self::Raw)
     }
 
-    /// The type of a name: `LTVector3d`, `raw18`.
+    /// A type by name: `LTVector3d`, `raw18`.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if let Some(digits) = name.strip_prefix("raw") {
-            // One spelling for each: no sign, no leading zero.
+            // There is one spelling for each: no sign, no leading zero.
             let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
             return Self::raw(digits.parse().ok()?).filter(|_| plain && !digits.starts_with('0'));
         }
         Self::NAMED.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// How many bytes a value has: 1 to 255. Text in an update of the own view counts itself
+    /// The size of a value in bytes: 1 to 255. In updates of the own view, text is length-prefixed
     /// instead.
     #[must_use]
     pub const fn size(self) -> u8 {
@@ -134,19 +134,19 @@ impl PropertyType {
         }
     }
 
-    /// Whether it is text.
+    /// Whether it is a text type.
     #[must_use]
     pub const fn is_text(self) -> bool {
         matches!(self, Self::String32 | Self::String64)
     }
 
-    /// Whether nothing is known but its size.
+    /// Whether only its size is known.
     #[must_use]
     pub const fn is_raw(self) -> bool {
         matches!(self, Self::Raw(_))
     }
 
-    /// The name; `raw` for bytes of unknown meaning, to which [`Display`](fmt::Display) adds the
+    /// The name; `raw` for bytes of unknown meaning, to which [`Display`](fmt::Display) appends the
     /// size.
     const fn name(self) -> &'static str {
         match self {
@@ -171,11 +171,13 @@ impl PropertyType {
         }
     }
 
-    /// What a JSON value has to be.
+    /// The expected JSON value.
     const fn wanted(self) -> &'static str {
         match self {
-            Self::Vector3d | Self::Vector3f => "a vector as {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0}",
-            Self::Quaternion => "a quaternion as {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0, \"w\": 1.0}",
+            Self::Vector3d | Self::Vector3f => "a vector like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0}",
+            Self::Quaternion => {
+                "a quaternion like {\"x\": 0.0, \"y\": 0.0, \"z\": 0.0, \"w\": 1.0}"
+            }
             Self::MissionOrg | Self::Uint8 => "a whole number from 0 to 255",
             Self::Bool => "true, false or a whole number from 0 to 255",
             Self::Int16 => "a whole number from -32768 to 32767",
@@ -183,14 +185,14 @@ impl PropertyType {
             Self::RezId | Self::MissionKey | Self::EventId | Self::Uint32 => {
                 "a whole number from 0 to 4294967295"
             }
-            Self::Float32 => "a number of single precision",
+            Self::Float32 => "a single-precision number",
             Self::String32 | Self::String64 => "a text or {\"$hex\": \"00ff\"}",
-            Self::Rsi | Self::Locator | Self::Raw(_) => "bytes as {\"$hex\": \"00ff\"}",
+            Self::Rsi | Self::Locator | Self::Raw(_) => "bytes like {\"$hex\": \"00ff\"}",
         }
     }
 }
 
-/// The name as tables spell it.
+/// Writes the name as tables spell it.
 impl fmt::Display for PropertyType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back_to_their_types() {
+    fn names_identify_their_types() {
         let raws = (1..=255).filter_map(PropertyType::raw);
         for kind in PropertyType::NAMED.into_iter().chain(raws) {
             assert_eq!(PropertyType::parse(&kind.to_string()), Some(kind));

@@ -1,21 +1,21 @@
-//! Text: Windows-1252, in a fixed number of bytes or behind a count.
+//! Text: Windows-1252, with a fixed size or a length prefix.
 //!
-//! A fixed text is padded with zeros. What stands behind its first zero byte is mostly zeros too,
-//! but need not be: it is kept.
+//! Text of a fixed size is padded with zeros. Other bytes after the first zero are rare but
+//! possible, and are kept.
 //!
-//! As JSON a text is a string. One with bytes other than zero behind its end is
-//! `{"text": "Neo", "behind": {"$hex": "0102"}}`, where the zero byte between them is left out.
-//! Bytes from `0x80` to `0x9f`, which ISO 8859-1 shows as control characters, are written as
-//! `{"$hex": "80"}`; reading also takes the characters of Windows-1252 for them, such as `€`.
+//! In JSON, a text is a string. If bytes other than zero follow its end, it is `{"text": "Neo",
+//! "behind": {"$hex": "0102"}}`, without the zero byte between them. Bytes from `0x80` to `0x9f`,
+//! which are control characters in ISO 8859-1, are written as `{"$hex": "80"}`; their Windows-1252
+//! characters, such as `€`, can be read as well.
 
-/// The characters of the bytes from `0x80` to `0x9f`. Five bytes have none and stand for the
-/// control character of their number.
+/// The characters of the bytes from `0x80` to `0x9f`. Five bytes have none, and map to the control
+/// characters with their numbers.
 const HIGH: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž', '\u{8f}',
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
 ];
 
-/// The text of Windows-1252 bytes.
+/// Decodes Windows-1252.
 ///
 /// ```
 /// use worldwire_mxo::types::text;
@@ -32,8 +32,8 @@ pub fn decode(bytes: &[u8]) -> String {
     bytes.iter().map(character).collect()
 }
 
-/// The Windows-1252 bytes of a text. `None` when a character has none; control characters from
-/// U+0080 to U+009F stand for the bytes of their numbers.
+/// Encodes Windows-1252; `None` if a character has no byte. Control characters from U+0080 to
+/// U+009F map to the bytes with their numbers.
 #[must_use]
 pub fn encode(text: &str) -> Option<Vec<u8>> {
     let byte = |character: char| match u8::try_from(u32::from(character)) {
@@ -43,8 +43,8 @@ pub fn encode(text: &str) -> Option<Vec<u8>> {
     text.chars().map(byte).collect()
 }
 
-/// Splits a padded text: the text itself, and what stands behind its zero byte. `None` where it has
-/// no zero byte.
+/// Splits padded text into the text and the bytes after its zero byte; `None` if it has no zero
+/// byte.
 #[must_use]
 pub fn split(padded: &[u8]) -> (&[u8], Option<&[u8]>) {
     match padded.iter().position(|byte| *byte == 0) {
@@ -56,7 +56,7 @@ pub fn split(padded: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether ISO 8859-1 and Windows-1252 show the bytes alike.
+/// Whether the bytes mean the same in ISO 8859-1 and Windows-1252.
 pub(super) fn is_latin1(text: &[u8]) -> bool {
     !text.iter().any(|byte| matches!(byte, 0x80..=0x9f))
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_has_a_character_of_its_own() {
+    fn every_byte_has_its_own_character() {
         let all: Vec<u8> = (0..=255).collect();
         let text = decode(&all);
         assert_eq!(text.chars().count(), 256);

@@ -1,14 +1,14 @@
-//! Values of properties, read from the wire and reported to a trace.
+//! Reads property values from the wire, and reports them to a trace.
 
 use worldwire_core::{Form, Place, Reader, Result, Span, Trace, Value as Shown};
 
 use super::{PropertyType, text};
 
 impl PropertyType {
-    /// Reads the bytes of a value, and reports what they mean to the trace under this name.
+    /// Reads the bytes of a value, and reports their meaning to the trace under this name.
     ///
     /// # Errors
-    /// Incomplete, when there are too few bytes; with the name as the path.
+    /// Incomplete if there are too few bytes, with the name as the path.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(
         self,
@@ -21,10 +21,10 @@ impl PropertyType {
         self.decode_shown(reader, name)
     }
 
-    /// Reads text that counts itself: a length byte and so many bytes, without padding.
+    /// Reads length-prefixed text: a length byte and that many bytes, without padding.
     ///
     /// # Errors
-    /// Incomplete, when there are too few bytes; with the name as the path.
+    /// Incomplete if there are too few bytes, with the name as the path.
     #[inline]
     pub fn decode_counted<'d, 'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
@@ -51,7 +51,7 @@ impl PropertyType {
         let size = usize::from(self.size());
         let whole = reader.rest().get(..size);
         let Some(bytes) = whole else {
-            // Its size is known from the start, so a part of it is not read.
+            // The size is known in advance, so an incomplete value is not read partly.
             return reader.take(size).map_err(|error| error.inside(name));
         };
         let parts: &[&str] = match self {
@@ -81,7 +81,7 @@ impl PropertyType {
                 report_text(reader, name, start, bytes);
                 return Ok(bytes);
             }
-            // Numbers in a row are a record, above.
+            // Vectors and quaternions were reported as records above.
             _ => return Ok(bytes),
         };
         reader.leaf_from(name, start, shown);
@@ -89,7 +89,7 @@ impl PropertyType {
     }
 }
 
-/// Reports a padded text that was read just now.
+/// Reports the padded text that was just read.
 fn report_text<'n, T: Trace<'n>>(
     reader: &mut Reader<'_, T>,
     name: &'n str,
@@ -106,7 +106,7 @@ fn report_text<'n, T: Trace<'n>>(
         None if text::is_latin1(text) => {
             reader.leaf_from(name, start, span(Form::Latin1, 0, text));
         }
-        // All of it: bytes are not padded when they are written.
+        // Report all bytes: encoding does not pad bytes.
         None => reader.leaf_from(name, start, span(Form::Bytes, 0, bytes)),
         Some(behind) => {
             let end = reader.place();
@@ -122,7 +122,7 @@ fn report_text<'n, T: Trace<'n>>(
     }
 }
 
-/// How the bytes of a text are to be shown.
+/// How to show the bytes of a text.
 fn form(text: &[u8]) -> Form {
     if text::is_latin1(text) { Form::Latin1 } else { Form::Bytes }
 }

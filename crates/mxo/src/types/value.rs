@@ -1,4 +1,4 @@
-//! Values of properties, taken out of their bytes and put back.
+//! Decodes and encodes property values.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use worldwire_core::{Error, Result};
 
 use super::{PropertyType, text};
 
-/// The value of a property, as its type reads the bytes.
+/// A decoded property value.
 ///
-/// Sections keep values as the bytes they came in, so nothing is lost that a type does not show.
-/// This is for code that wants to know, or set, what they mean.
+/// Sections keep values as bytes, so nothing is lost that a type does not show. Use this to
+/// interpret or set them.
 ///
 /// ```
 /// use worldwire_mxo::types::{PropertyType, Value};
@@ -37,12 +37,12 @@ pub enum Value<'d> {
     Float(f32),
     /// `string32` and `string64`, up to the first zero byte.
     Text(String),
-    /// Everything else.
+    /// All other types.
     Bytes(Cow<'d, [u8]>),
 }
 
 impl PropertyType {
-    /// Reads a value. `None` when there are not as many bytes as the type has.
+    /// Decodes a value; `None` if the length does not match the type.
     #[must_use]
     pub fn read(self, bytes: &[u8]) -> Option<Value<'_>> {
         if bytes.len() != usize::from(self.size()) {
@@ -69,10 +69,10 @@ impl PropertyType {
         })
     }
 
-    /// Writes a value: as many bytes as the type has.
+    /// Encodes a value, with the type's exact size.
     ///
     /// # Errors
-    /// Value, when it is one of another type, out of range or too long.
+    /// A value error for another type, a value out of range, and text that is too long.
     pub fn write(self, value: &Value<'_>) -> Result<Vec<u8>> {
         let wrong = || Error::value(self.wanted(), format!("{value:?}"));
         Ok(match (self, value) {
@@ -104,10 +104,11 @@ impl PropertyType {
         })
     }
 
-    /// A text with zeros behind it.
+    /// Encodes text, padded with zeros.
     ///
     /// # Errors
-    /// Value, when it is too long, holds a zero byte or a character that Windows-1252 lacks.
+    /// A value error for text that is too long, or contains a zero byte or a character that is not
+    /// in Windows-1252.
     pub(super) fn padded(self, value: &str) -> Result<Vec<u8>> {
         let size = usize::from(self.size());
         let mut bytes = windows_1252(value)?;
@@ -123,13 +124,12 @@ impl PropertyType {
     }
 }
 
-/// The bytes of a text.
+/// Encodes text.
 ///
 /// # Errors
-/// Value, for a character that Windows-1252 lacks.
+/// A value error for a character that is not in Windows-1252.
 pub(super) fn windows_1252(value: &str) -> Result<Vec<u8>> {
-    text::encode(value)
-        .ok_or_else(|| Error::value("characters of Windows-1252", format!("{value:?}")))
+    text::encode(value).ok_or_else(|| Error::value("Windows-1252 characters", format!("{value:?}")))
 }
 
 fn doubles<const N: usize>(bytes: &[u8]) -> [f64; N] {
@@ -154,14 +154,14 @@ mod tests {
     use worldwire_core::Sampler;
 
     #[test]
-    fn what_is_read_is_written_with_the_same_bytes() {
+    fn decoded_values_encode_to_the_same_bytes() {
         let mut sampler = Sampler::new(1);
         let raws = [1, 2, 18, 255].into_iter().filter_map(PropertyType::raw);
         for kind in PropertyType::NAMED.into_iter().chain(raws) {
             for _ in 0..200 {
                 let mut bytes = sampler.bytes(kind.size().into());
                 if kind.is_text() {
-                    // A value has no place for what stands behind the end.
+                    // A decoded text does not contain the bytes after its end.
                     let end = text::split(&bytes).0.len();
                     bytes[end..].fill(0);
                 }

@@ -1,6 +1,6 @@
-//! Every format of the family: properties, vectors, and what is shown.
+//! Tests of every format: properties, vectors and output.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod properties;
 mod reading;

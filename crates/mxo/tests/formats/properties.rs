@@ -1,4 +1,4 @@
-//! What holds for every value, every section and every table.
+//! Properties of every value, section and table.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use worldwire_mxo::types::PropertyType;
 
 static OBJECTS: LazyLock<Objects> = LazyLock::new(Objects::built_in);
 
-/// So many cases, or as many as `PROPTEST_CASES` says.
+/// The number of cases, unless `PROPTEST_CASES` sets it.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -29,7 +29,7 @@ fn pick(sampler: &mut Sampler, count: usize) -> usize {
     usize::try_from(sampler.below(count as u64)).unwrap()
 }
 
-/// Some properties of an order, with any bytes.
+/// Random properties of an order, with random bytes.
 fn properties(sampler: &mut Sampler, order: &Order) -> Properties<'static> {
     let mut properties = Properties::new();
     let most = sampler.length(order.len() as u64);
@@ -79,13 +79,13 @@ fn create(sampler: &mut Sampler, new_view: u16) -> Create<'static> {
         0 => Create::dynamic(goid, id, spawn_seq, new_view),
         _ => Create::of_world(goid, 0x34f0_089a, id, spawn_seq, new_view),
     };
-    // What nobody knows is kept.
+    // Unknown flags are kept.
     create.flags |= sampler.bits().to_le_bytes()[0] & 0xf8;
     create.tail = sampler.number().to_le_bytes()[0];
     create.with(properties(sampler, class.create()))
 }
 
-/// A section of any operations, and the views before it.
+/// A random section, and the views before it.
 fn section(seed: u64, from: Side) -> (Section<'static>, BTreeMap<u16, Viewed>) {
     let mut sampler = Sampler::new(seed);
     let mut views: BTreeMap<u16, Viewed> = BTreeMap::new();
@@ -139,7 +139,7 @@ fn encode(section: &Section<'_>, from: Side) -> Vec<u8> {
 proptest! {
     #![proptest_config(config())]
 
-    /// Values, bytes and JSON; and every shorter piece fails as it should.
+    /// Values, bytes and JSON round-trip, and every shorter piece fails properly.
     #[test]
     fn sections_round_trip(seed: u64, client: bool) {
         let from = if client { Side::Client } else { Side::Server };
@@ -149,7 +149,7 @@ proptest! {
         let lengths = made.operations.iter().map(|one| one.encoded_len(&OBJECTS));
         prop_assert_eq!(lengths.sum::<usize>() + 3, bytes.len());
 
-        // What follows is not touched.
+        // Bytes after the section are not touched.
         let longer = [&bytes[..], &[4, 1, 0, 0]].concat();
         let mut reader = Reader::new(&longer);
         let read = Section::decode(&mut reader, &context).unwrap();
@@ -196,7 +196,7 @@ proptest! {
         prop_assert_eq!(again, bytes, "{}", json);
     }
 
-    /// Tables are printed and read again.
+    /// Tables survive printing and reading.
     #[test]
     fn tables_round_trip(seed: u64) {
         let mut sampler = Sampler::new(seed);

@@ -1,4 +1,4 @@
-//! What people read of sections: trees, JSON, errors. And the rules that are not in the vectors.
+//! The output for sections (trees, JSON, errors), and rules that the vectors do not cover.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ fn server() -> Context<'static, 'static> {
     Context::server(&OBJECTS, &*VIEWS)
 }
 
-/// Text of the tree, and what came of it.
+/// The text of the tree, and the result.
 fn shown(text: &str, context: &Context<'_, '_>) -> (String, Result<()>) {
     let bytes = bytes(text);
     let mut reader = Reader::traced("section", &bytes, Tree::new());
@@ -255,7 +255,7 @@ fn a_section_as_json() {
       ]
     }
     "#);
-    // Everything that follows from the rest can be left out.
+    // Everything that the rest implies can be omitted.
     let short = json!({"operations": [
         {"delete": {"views": [7, 8]}},
         {"create": {"goid": 415, "world_id": 0x34f0_089a, "spawn_seq": 1, "new_view": 9,
@@ -302,24 +302,24 @@ fn json_that_does_not_fit_is_refused() {
     insta::assert_snapshot!(all.join("\n"), @r#"
     operations[0]: wanted create, delete, pending_update, update, unknown_create or undecoded, found "remove"
     operations[0].update.view: wanted a view whose class is known, found 77
-    operations[0].update.mask: wanted 1, from what else is given, found 3; leave it out to have it filled in
-    operations[0].update.properties: wanted a block whose layout is known, found a class whose updates nobody knows
-    operations[0].update: wanted a block whose layout is known, found a block that updates of door364 do not have
+    operations[0].update.mask: wanted 1, as the other fields imply, found 3; omit it to have it filled in
+    operations[0].update.properties: wanted a block whose layout is known, found a class whose updates are unknown
+    operations[0].update: wanted a block whose layout is known, found a block that is not in updates of door364
     operations[0].update.properties: wanted a property of the class, found "CurrentStat"; did you mean "CurrentState"?
     operations[0].delete.views[0]: wanted a whole number from 0 to 65535, found 65536
-    operations[0].pending_update.length: wanted 4, from what else is given, found 9; leave it out to have it filled in
+    operations[0].pending_update.length: wanted 4, as the other fields imply, found 9; omit it to have it filled in
     operations[0].create.class: wanted the name of a class, found "door"
-    operations[0].create.count: wanted 0, from what else is given, found 1; leave it out to have it filled in
+    operations[0].create.count: wanted 0, as the other fields imply, found 1; omit it to have it filled in
     operations[0].create.properties.CurrentState: wanted a whole number from 0 to 4294967295, found -1
     operations[0].create.properties.Orientation.w: wanted a value, found none
     operations[0].create.properties.TrapFX: wanted 4 bytes, found 1
-    operations[0].create.properties.CharacterName: wanted characters of Windows-1252, found "日本"
+    operations[0].create.properties.CharacterName: wanted Windows-1252 characters, found "日本"
     operations[0].create.properties.CharacterName: wanted 32 bytes, found 3
     "#);
 }
 
 #[test]
-fn errors_name_field_place_and_rule() {
+fn errors_name_field_offset_and_rule() {
     let all: Vec<String> = [
         "0301000c9f0101cdab0180803408000009000000",
         "0301000c9f0101cdab02804034080000090000",
@@ -338,7 +338,7 @@ fn errors_name_field_place_and_rule() {
     .map(|text| shown(text, &server()).1.unwrap_err().to_string())
     .collect();
     insta::assert_snapshot!(all.join("\n"), @r"
-    operations[0].create.properties at byte 12: wanted presence bits of properties that the class has, found byte 3 of them; goobj 415 is read as class door364 (built in)
+    operations[0].create.properties at byte 12: wanted presence bits of the class's properties, found byte 3 of them; goobj 415 is read as class door364 (built in)
     operations[0].create.properties at byte 16: wanted as many presence bits as the count, found a count of 2 and 1 bits; goobj 415 is read as class door364 (built in)
     operations[0].create.goid at byte 4: wanted a goobj whose class is known, found 65278
     operations[0].delete.views at byte 6: wanted 6 bytes, found 4
@@ -354,11 +354,11 @@ fn errors_name_field_place_and_rule() {
 }
 
 #[test]
-fn a_client_writes_its_own_view_only() {
+fn a_client_may_only_update_its_own_view() {
     let client = Context::client(&OBJECTS, &*VIEWS);
     assert_eq!(fault("030300018002380800000000", &client), Some(Fault::BadViewId));
     assert_eq!(fault("03010001010069000000", &client), Some(Fault::BadViewId));
-    // Keeping what is unknown does not make it right.
+    // Keeping unknown parts does not make it valid.
     let lenient = client.with(Rules::LENIENT);
     assert_eq!(fault("030300018002380800000000", &lenient), Some(Fault::BadViewId));
     let input = bytes("0302000104fd0000");
@@ -368,7 +368,7 @@ fn a_client_writes_its_own_view_only() {
 }
 
 #[test]
-fn what_is_unknown_is_kept_to_the_end() {
+fn unknown_parts_are_kept_to_the_end() {
     let lenient = server().with(Rules::LENIENT);
     let (text, outcome) = shown("030100010100050001000cfefe01cdab0101aa0000", &lenient);
     outcome.unwrap();
@@ -393,7 +393,7 @@ fn what_is_unknown_is_kept_to_the_end() {
     0x0011..0x0015          bytes: 01aa0000 (4 bytes)
     0x0015..0x0015    end: nothing
     ");
-    // A script of a server, a block of an NPC, a flag nobody knows, a class without updates.
+    // A server's script, an NPC block, an unknown flag, a class without updates.
     for text in ["0304000120010203", "03050001aabb", "0304000110", "0306000101aa", "0303000200"] {
         assert_eq!(fault(text, &server()), Some(Fault::UnknownLayout), "{text}");
         let input = bytes(text);
@@ -406,7 +406,7 @@ fn what_is_unknown_is_kept_to_the_end() {
 
 #[test]
 fn padding_flags_and_tails_survive() {
-    // Text in 64 bytes with something behind its end, and with characters of Windows-1252.
+    // Text in 64 bytes with bytes after its end, and Windows-1252 characters.
     let name = |text: &[u8]| {
         let mut name = text.to_vec();
         name.resize(64, 0);
@@ -414,12 +414,12 @@ fn padding_flags_and_tails_survive() {
     };
     let mut odd = Vec::new();
     for text in [
-        // A presence byte too many, unknown flags, a tail, no views at all.
+        // A superfluous presence byte, unknown flags, a tail, no views.
         "0301000cd02001cdab0080000900000000".to_owned(),
         "030100fcd02001cdab00000900770000".to_owned(),
         "030100f10000010012040069000000".to_owned(),
         "0301000000000000000001cdab00000900000000".to_owned(),
-        // An update of nothing, one with padding, and no end.
+        // An empty update, one with padding, and no end marker.
         "030300000300018000".to_owned(),
         name(b"Neo\0\xc3\xa9"),
         name(b"Caf\xe9 \x80"),
@@ -440,15 +440,15 @@ fn padding_flags_and_tails_survive() {
     }
     insta::assert_snapshot!(odd.join("\n"), @r"
     Some(0) 1 presence byte more than needed
-    Some(0) flags 0xfc with bits of unknown meaning
-    Some(0) a create that ends in 0x77 instead of 0
-    Some(0) flags 0xf1 with bits of unknown meaning
+    Some(0) flags 0xfc with unknown bits
+    Some(0) a create that ends with 0x77 instead of 0
+    Some(0) flags 0xf1 with unknown bits
     Some(0) a deletion of no views
-    Some(1) flags 0x12 with bits of unknown meaning
-    Some(0) an object that is not normal: bit 3 of the flags is 0
+    Some(1) flags 0x12 with unknown bits
+    Some(0) an object that is not normal: bit 3 of the flags is clear
     Some(0) an update without blocks
     Some(1) 1 presence byte more than needed
-    None no view id 0 at the end of the section
+    None no end marker (view id 0)
     ");
     assert_eq!(
         Section::decode(&mut Reader::new(&sample()), &server()).unwrap().oddities().count(),
@@ -457,7 +457,7 @@ fn padding_flags_and_tails_survive() {
 }
 
 #[test]
-fn a_view_is_known_from_its_create_to_its_deletion() {
+fn a_view_exists_from_its_create_to_its_deletion() {
     let create = "01000c9f0101cdab01804034080000090000";
     let update = "090001800238080000";
     let delete = "01000101000900";
@@ -467,7 +467,7 @@ fn a_view_is_known_from_its_create_to_its_deletion() {
     for text in [format!("03{update}{create}0000"), format!("03{create}{delete}{update}0000")] {
         assert_eq!(Fault::of(&read(text).unwrap_err()), Some(Fault::UnknownView));
     }
-    // One that was there is gone as well.
+    // A view from before the section is deleted as well.
     assert_eq!(
         fault("03010001010003000300018002380800000000", &server()),
         Some(Fault::UnknownView)
@@ -532,13 +532,13 @@ fn a_guess_is_marked() {
     0x0049..0x004d            CurrentState: 0x0838
     0x004d..0x004f    end: 0
     ");
-    // One property of 24 bytes fits too many classes, which differ in nothing that is there.
+    // Too many classes have one property of 24 bytes, and nothing distinguishes them.
     let section =
         bytes("0301000c0f2701cdab01010000000000000000000000000000000000000000000000000900000000");
     let read = Section::decode(&mut Reader::new(&section), &context.with(rules)).unwrap();
     let [Operation::Create(create)] = read.operations.as_slice() else { panic!("{read:?}") };
     assert!(create.guess);
-    // Nothing fits a count that is wrong.
+    // Nothing fits a wrong count.
     assert_eq!(
         fault("0301000c0f2701cdab020100000000", &context.with(rules)),
         Some(Fault::UnknownGoid)
@@ -546,11 +546,11 @@ fn a_guess_is_marked() {
 }
 
 #[test]
-fn nothing_is_guessed_between_readings_that_differ() {
+fn ambiguous_bytes_are_not_guessed() {
     let mut tables = Tables::new();
     let kind = |size| PropertyType::raw(size).unwrap();
     let rules = Rules { guess: true, ..Rules::STRICT };
-    // One property of one byte or of two: either way the rest looks right.
+    // One property of one or two bytes: the rest looks valid either way.
     let text = "0301000c010001cdab0101ff050600000000";
     for (size, fault_then) in [(1, None), (2, Some(Fault::UnknownGoid))] {
         assert!(tables.add(Class::new(&format!("raw{size}"), [("A", kind(size))])));
@@ -578,7 +578,7 @@ fn operations_are_bounded() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_not_written() {
+fn values_that_do_not_fit_are_refused() {
     let door = OBJECTS.class_of(415).unwrap().0;
     let refuse = |operation: Operation<'_>, from: Side| {
         operation.encode(&OBJECTS, from, &mut Writer::new()).unwrap_err().to_string()
@@ -613,22 +613,22 @@ fn values_that_do_not_fit_are_not_written() {
         refuse(Operation::Delete(Delete { flags: 2, views: vec![] }), Side::Server),
     ];
     insta::assert_snapshot!(all.join("\n"), @r"
-    new_view: wanted a view id that can stand here, found 1
-    world_id: wanted a world object id with these flags, found none; bit 2 of the flags says that the object is not of the world
+    new_view: wanted a view id that is allowed here, found 1
+    world_id: wanted a world object id with these flags, found none; bit 2 of the flags marks a dynamic object
     flags: wanted the flags of a create, found 0x01
     properties.CurrentState: wanted 4 bytes of EventID, found 2
-    properties: wanted presence bits of properties that the class has, found index 14 of 14
-    properties: wanted presence bits of properties that the class has, found index 900 of 14
-    properties: wanted presence bits of properties that the class has, found index 14 of 9
-    movement.time: wanted a time behind a position that a server sends of the own view, found none
+    properties: wanted presence bits of the class's properties, found index 14 of 14
+    properties: wanted presence bits of the class's properties, found index 900 of 14
+    properties: wanted presence bits of the class's properties, found index 14 of 9
+    movement.time: wanted a time after a position, from a server, for the own view, found none
     movement.time: wanted no time, found one
-    views[1]: wanted a view id that can stand here, found 0
-    flags: wanted flags whose lowest two bits are 1, found 0x02
+    views[1]: wanted a view id that is allowed here, found 0
+    flags: wanted flags with the lowest two bits 1, found 0x02
     ");
 }
 
 #[test]
-fn json_that_contradicts_what_is_known_is_refused() {
+fn json_that_contradicts_known_facts_is_refused() {
     let read = |operation: Json| {
         let section = json!({ "operations": [operation] });
         Section::from_json(&section, &server()).map(drop)
@@ -659,15 +659,15 @@ fn json_that_contradicts_what_is_known_is_refused() {
     ];
     let told = wrong.map(|outcome| outcome.unwrap_err().to_string());
     insta::assert_snapshot!(told.join("\n"), @r#"
-    operations[0].create.object: wanted "Door SL Push Knob Graymetal01texvar", the name of goobj 414, found "PlayerCharacter"; leave it out to have it filled in
-    operations[0].create.class: wanted door364, the class that is known, found vendor; leave it out to have it filled in
-    operations[0].update.class: wanted door364, the class that is known, found vendor; leave it out to have it filled in
-    operations[0].unknown_create.object: wanted "PlayerCharacter", the name of goobj 12, found "Nobody"; leave it out to have it filled in
+    operations[0].create.object: wanted "Door SL Push Knob Graymetal01texvar", the name of goobj 414, found "PlayerCharacter"; omit it to have it filled in
+    operations[0].create.class: wanted door364, the class that is known, found vendor; omit it to have it filled in
+    operations[0].update.class: wanted door364, the class that is known, found vendor; omit it to have it filled in
+    operations[0].unknown_create.object: wanted "PlayerCharacter", the name of goobj 12, found "Nobody"; omit it to have it filled in
     "#);
 }
 
 #[test]
-fn what_is_kept_as_bytes_is_something_and_stands_last() {
+fn bytes_kept_undecoded_are_not_empty_and_come_last() {
     let objects = Objects::built_in();
     let context = Context::server(&objects, &NoViews).with(Rules::LENIENT);
     let encode = |json: &str| {
@@ -696,23 +696,23 @@ fn what_is_kept_as_bytes_is_something_and_stands_last() {
         section(&[rest(7, "01"), rest(8, "01")], ""),
     ];
     insta::assert_snapshot!(refused.map(Result::unwrap_err).join("\n"), @r"
-    operations[0].undecoded.bytes: wanted at least 1 byte behind the view, found none
-    operations[0].undecoded.view: wanted a view id that can stand here, found 0
-    end: wanted null, behind an operation that is not read, found 0
-    operations[0]: wanted undecoded as the last operation, found more behind it
+    operations[0].undecoded.bytes: wanted at least 1 byte after the view, found none
+    operations[0].undecoded.view: wanted a view id that is allowed here, found 0
+    end: wanted null, after an unreadable operation, found 0
+    operations[0]: wanted undecoded as the last operation, found more after it
     ");
     let error = Section::decode(&mut Reader::new(&[3, 7, 0]), &context).unwrap_err();
     assert_eq!(Fault::of(&error), Some(Fault::Truncated), "{error}");
 }
 
 #[test]
-fn what_a_client_may_not_send_is_not_written() {
+fn operations_that_a_client_may_not_send_are_refused() {
     let context = Context::client(&OBJECTS, &*VIEWS);
     let refused = |operation: Json| {
         let json = json!({ "operations": [operation] });
         let section = Section::from_json(&json, &context).unwrap();
         let error = section.encode(&OBJECTS, Side::Client, &mut Writer::new()).unwrap_err();
-        // A server may, and a client's is not read either.
+        // A server may send it; from a client it is not read, either.
         let mut writer = Writer::new();
         section.encode(&OBJECTS, Side::Server, &mut writer).unwrap();
         let read = Section::decode(&mut Reader::new(writer.as_bytes()), &context);
@@ -720,8 +720,8 @@ fn what_a_client_may_not_send_is_not_written() {
         assert_eq!(Fault::of(&error), Some(Fault::BadViewId));
         error.to_string()
     };
-    insta::assert_snapshot!(refused(json!({"delete": {"views": [5]}})), @"operations[0].delete.view: wanted a view id that can stand here, found 1 from a client");
-    insta::assert_snapshot!(refused(json!({"update": {"view": 5, "movement": {"yaw": 3}}})), @"operations[0].update.view: wanted a view id that can stand here, found 5 from a client");
+    insta::assert_snapshot!(refused(json!({"delete": {"views": [5]}})), @"operations[0].delete.view: wanted a view id that is allowed here, found 1 from a client");
+    insta::assert_snapshot!(refused(json!({"update": {"view": 5, "movement": {"yaw": 3}}})), @"operations[0].update.view: wanted a view id that is allowed here, found 5 from a client");
     refused(json!({"pending_update": {"target": 2, "data": {"$hex": "00"}}}));
     refused(json!({"undecoded": {"view": 9, "fault": "unknown_view", "bytes": {"$hex": "00"}}}));
 }
@@ -736,5 +736,5 @@ fn a_pending_update_may_have_both_forms_if_they_agree() {
     let mut writer = Writer::new();
     both("01800238080000").unwrap().encode(&OBJECTS, Side::Server, &mut writer).unwrap();
     assert_eq!(writer.as_bytes(), bytes("030100020b00030001800238080000 0000"));
-    insta::assert_snapshot!(both("0180023908").unwrap_err(), @"operations[0].pending_update.data: wanted the bytes that the update makes, found 5 others; leave one of both out");
+    insta::assert_snapshot!(both("0180023908").unwrap_err(), @"operations[0].pending_update.data: wanted the bytes of the update, found 5 others; omit one of them");
 }

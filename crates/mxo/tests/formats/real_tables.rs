@@ -1,6 +1,5 @@
-//! Tables that people use. They have licences of their own, so they are not part of the project:
-//! `WORLDWIRE_MXO_DATA` names the folder with `attribute_classes.csv`, `gameobjects.csv` and
-//! `goobj_tables.json`.
+//! Tests with tables in real use. Their licences do not allow including them: `WORLDWIRE_MXO_DATA`
+//! names the folder with `attribute_classes.csv`, `gameobjects.csv` and `goobj_tables.json`.
 
 use std::path::PathBuf;
 
@@ -16,7 +15,7 @@ fn read(name: &str) -> Option<String> {
 }
 
 #[test]
-fn json_says_what_is_built_in() {
+fn json_agrees_with_the_built_in_tables() {
     let Some(text) = read("goobj_tables.json") else { return };
     let mut tables = Tables::new();
     assert_eq!(tables.read_json("goobj_tables.json", &text), []);
@@ -56,7 +55,7 @@ fn every_class_and_name_is_read() {
     assert!(tables.goobjs().count() > 40_000);
     assert!(matches!(tables.class("3827").unwrap().updates(), Updates::Npc(_)));
     assert!(matches!(tables.class("3990").unwrap().updates(), Updates::Player { .. }));
-    // The same layouts as those that are built in under other names.
+    // The same layouts as the built-in classes with other names.
     for (number, name) in [("364", "door364"), ("3827", "npc"), ("3990", "player")] {
         let (number, name) = (tables.class(number).unwrap(), tables.class(name).unwrap());
         assert_eq!(number.create(), name.create());
@@ -68,8 +67,8 @@ fn every_class_and_name_is_read() {
     assert_eq!(again.print(), text);
 }
 
-/// A door of unknown class, as the live service created it: with all classes at hand there is only
-/// one reading.
+/// A door of unknown class, as the live service created it. With all classes available, only one
+/// interpretation is left.
 #[test]
 fn a_door_is_guessed() {
     let Some(classes) = read("attribute_classes.csv") else { return };

@@ -51,7 +51,7 @@ fn state(replica: &Replica, view: u16) -> Option<u32> {
 }
 
 #[test]
-fn views_come_change_and_go() {
+fn views_are_created_updated_and_deleted() {
     let mut replica = replica();
     let made = create(&replica, 3, 1);
     assert_eq!(apply(&mut replica, vec![made]).unwrap(), []);
@@ -73,11 +73,11 @@ fn pending_updates_wait_for_their_create_and_keep_their_order() {
     let made = create(&replica, 3, 1);
     assert_eq!(apply(&mut replica, vec![made]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(8), 0));
-    // With the view there, they apply at once.
+    // Once the view exists, they apply immediately.
     let late = pending(&replica, 3, 9);
     assert_eq!(apply(&mut replica, vec![late]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
-    // What waits for a view that is deleted is not for the next one of its id.
+    // Updates pending for a deleted view do not apply to the next object with its id.
     let list = vec![
         Operation::Delete(Delete::of(vec![3])),
         pending(&replica, 3, 5),
@@ -89,7 +89,7 @@ fn pending_updates_wait_for_their_create_and_keep_their_order() {
 }
 
 #[test]
-fn a_pending_update_that_cannot_be_read_is_left_out() {
+fn an_unreadable_pending_update_is_ignored() {
     let mut replica = replica();
     let data = vec![1, 0x80, 2, 0x38].into();
     let bad = Operation::PendingUpdate(PendingUpdate { flags: 2, target: 3, data });
@@ -110,7 +110,7 @@ fn a_repeated_create_changes_nothing() {
     ];
     assert_eq!(apply(&mut replica, list).unwrap(), [Notice::CreatedAgain(3)]);
     assert_eq!(state(&replica, 3), Some(2));
-    // Another object under the same id takes its place.
+    // Another object with the same id replaces it.
     let Operation::Create(mut other) = create(&replica, 3, 5) else { panic!() };
     other.spawn_seq = 2;
     let notices = apply(&mut replica, vec![Operation::Create(other)]).unwrap();
@@ -119,7 +119,7 @@ fn a_repeated_create_changes_nothing() {
 }
 
 #[test]
-fn bounds_are_kept_and_a_section_beyond_them_changes_nothing() {
+fn a_section_beyond_the_bounds_changes_nothing() {
     let bounds = Bounds { views: 2, pending_bytes: 60 };
     let mut replica = Replica::within(Arc::new(Objects::built_in()), bounds);
     let three = vec![create(&replica, 3, 1), create(&replica, 4, 1), create(&replica, 5, 1)];
@@ -153,9 +153,9 @@ fn bounds_are_kept_and_a_section_beyond_them_changes_nothing() {
 }
 
 #[test]
-fn bytes_that_cannot_be_read_change_nothing() {
+fn unreadable_bytes_change_nothing() {
     let mut replica = replica();
-    // A door is created, then one more whose magic is wrong.
+    // A door is created, then another with a wrong magic number.
     let good = "01000c9f0101cdab01804034080000030000";
     let bad = "01000c9f0101abcd01804034080000040000";
     let bytes = worldwire_core::value::parse_hex(&format!("03{good}{bad}0000")).unwrap();
@@ -187,7 +187,7 @@ fn the_world_can_be_shown() {
     let own = Create::dynamic(12, class, 0x2f, 2).with(properties);
     let list = vec![Operation::Create(own), create(&replica, 3, 0x834)];
     apply(&mut replica, list).unwrap();
-    // The own name, with a count, and a position.
+    // The own name, length-prefixed, and a position.
     let bytes = [
         3, 2, 0, 3, 8, 0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0x80, 0xbf, 1, 0, 0, 0, 0x20, 3, b'N',
         b'e', b'o', 0, 0,
@@ -208,7 +208,7 @@ fn the_world_can_be_shown() {
     insta::assert_snapshot!(json, @r#"[{"view":2,"goid":12,"object":"PlayerCharacter","class":"player","spawn_seq":47,"properties":{"RealLastName":"Neo"},"movement":{"time":1,"position":{"x":1.0,"y":0.0,"z":-1.0}}},{"view":3,"goid":415,"object":"Door SL Push Knob Greenmetal01texvar","class":"door364","spawn_seq":1,"properties":{"CurrentState":2100}}]"#);
 }
 
-/// The same in a packet of the server with this number.
+/// Applies operations in a server's packet with this number.
 fn apply_in(
     replica: &mut Replica,
     number: u16,
@@ -219,30 +219,30 @@ fn apply_in(
 }
 
 #[test]
-fn what_comes_late_does_not_overwrite_what_is_newer() {
+fn late_values_do_not_overwrite_newer_ones() {
     let mut replica = replica();
-    // Over the end of the numbers.
+    // Across the wrap-around of packet numbers.
     let made = create(&replica, 3, 1);
     assert_eq!(apply_in(&mut replica, 4094, vec![made]).unwrap(), []);
     let newer = Operation::Update(update(&replica, 3, 7));
     assert_eq!(apply_in(&mut replica, 1, vec![newer]).unwrap(), []);
-    // Of a late update, only what is newer than what is known is taken in.
+    // From a late update, only values newer than the known ones are applied.
     let mut older = update(&replica, 3, 6);
     older.properties.as_mut().unwrap().set(0, vec![1]);
     let older = Operation::Update(older);
     assert_eq!(apply_in(&mut replica, 0, vec![older.clone()]).unwrap(), [Notice::Stale(3)]);
     assert_eq!(state(&replica, 3), Some(7));
     assert!(replica.view(3).unwrap().value("TrapVisible").is_some());
-    // What the client says has numbers of its own.
+    // The client's packets have their own numbers.
     replica.packet(Side::Client, SequenceNumber::new(1), 1);
     let section = Section { operations: vec![older], unterminated: false };
     assert_eq!(replica.apply(&section, Side::Client).unwrap(), []);
     assert_eq!(state(&replica, 3), Some(6));
 }
 
-/// A capture may miss so many packets that the numbers of those behind the hole look late.
+/// A capture may miss so many packets that the numbers after the gap look late.
 #[test]
-fn what_is_behind_a_long_hole_is_newer() {
+fn packets_after_a_long_gap_are_newer() {
     let mut replica = replica();
     let made = create(&replica, 3, 1);
     assert_eq!(apply_in(&mut replica, 19, vec![made]).unwrap(), []);
@@ -255,19 +255,19 @@ fn what_is_behind_a_long_hole_is_newer() {
 }
 
 #[test]
-fn a_late_packet_is_about_what_had_the_id_then() {
+fn a_late_packet_refers_to_the_earlier_object_of_an_id() {
     let mut replica = replica();
     let made = create(&replica, 3, 1);
     apply_in(&mut replica, 5, vec![made.clone()]).unwrap();
     let gone = Operation::Delete(Delete::of(vec![3]));
     apply_in(&mut replica, 7, vec![gone.clone()]).unwrap();
-    // An update and the create of what is gone, repeated.
+    // An update and the create of the deleted object, repeated.
     let old = Operation::Update(update(&replica, 3, 9));
     assert_eq!(apply_in(&mut replica, 6, vec![old.clone()]).unwrap(), [Notice::Stale(3)]);
-    assert!(replica.viewed(3).is_some(), "a late packet can be read");
+    assert!(replica.viewed(3).is_some(), "a late packet is readable");
     assert_eq!(apply_in(&mut replica, 6, vec![made.clone()]).unwrap(), [Notice::Stale(3)]);
     assert!(replica.is_empty());
-    // The id goes to another object; what waits for it is not lost to what is repeated.
+    // The id goes to another object. Repetitions do not discard what waits for it.
     let wait = pending(&replica, 3, 12);
     assert_eq!(apply_in(&mut replica, 11, vec![wait]).unwrap(), []);
     assert_eq!(apply_in(&mut replica, 8, vec![gone.clone()]).unwrap(), [Notice::DeletedUnknown(3)]);
@@ -293,7 +293,7 @@ fn pending_updates_apply_in_the_order_of_their_packets() {
         let early = pending(&replica, 3, number.into());
         assert_eq!(apply_in(&mut replica, number, vec![early]).unwrap(), []);
     }
-    // They waited for the create, so they are behind it, whatever their numbers.
+    // They waited for the create, so they apply after it, whatever their numbers.
     let made = create(&replica, 3, 10);
     assert_eq!(apply_in(&mut replica, 10, vec![made]).unwrap(), []);
     assert_eq!((state(&replica, 3), replica.pending_bytes()), (Some(9), 0));
@@ -311,7 +311,7 @@ fn pending_updates_apply_in_the_order_of_their_packets() {
 }
 
 #[test]
-fn bounds_hold_for_what_comes_late() {
+fn bounds_apply_to_late_packets() {
     let bounds = Bounds { views: 1, pending_bytes: 60 };
     let mut replica = Replica::within(Arc::new(Objects::built_in()), bounds);
     let two = vec![pending(&replica, 9, 1), pending(&replica, 9, 2)];
@@ -327,13 +327,13 @@ fn bounds_hold_for_what_comes_late() {
     apply_in(&mut replica, 12, vec![gone]).unwrap();
     let made = create(&replica, 4, 1);
     apply_in(&mut replica, 13, vec![made]).unwrap();
-    // What is left out takes no room.
+    // Ignored operations take no room.
     let late = vec![create(&replica, 3, 1), pending(&replica, 3, 1)];
     assert_eq!(apply_in(&mut replica, 11, late).unwrap(), [Notice::Stale(3)]);
 }
 
-/// What becomes of a view id: packets of its objects one after the other, each created, updated and
-/// deleted, in the order in which a server sends them.
+/// The history of a view id: the packets of successive objects, each created, updated and deleted,
+/// in the order in which a server sends them.
 fn lives(sampler: &mut Sampler, replica: &Replica) -> Vec<Vec<(u16, Operation<'static>)>> {
     let mut number = 4_000;
     let mut next = || {
@@ -365,8 +365,8 @@ fn lives(sampler: &mut Sampler, replica: &Replica) -> Vec<Vec<(u16, Operation<'s
     (1..40).map(life).collect()
 }
 
-/// A server uses an id again when its deletion has arrived. Whatever else of the old objects comes
-/// late, in any order and several times, the views are those of packets in order.
+/// A server reuses an id once its deletion has arrived. Whatever else arrives late, in any order
+/// and repeatedly, the views are the same as for packets in order.
 #[test]
 fn views_do_not_depend_on_the_order_of_packets() {
     for seed in 0..100 {

@@ -1,4 +1,4 @@
-//! What people see: trees with their layers and ranges, and errors.
+//! The output: trees with their layers and ranges, and errors.
 
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
@@ -95,7 +95,7 @@ fn plain_packets() {
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_state_where_and_what() {
     let mut shown = Vec::new();
     let mut read = |bytes: &[u8]| {
         shown.push(Packet::decode(&mut Reader::new(bytes), None).unwrap_err().to_string());
@@ -109,7 +109,7 @@ fn errors_say_where_and_what() {
     let mut cut = packet();
     cut.sections.pop();
     let cut = cut.to_bytes().unwrap();
-    // Two messages are promised, one is there.
+    // The count states two messages, but there is only one.
     let body = &cut[10..cut.len() - 3];
     let counted =
         [&u16::try_from(body.len()).unwrap().to_le_bytes()[..], &cut[6..10], body].concat();

@@ -1,4 +1,4 @@
-//! Files of tables: what is read, and what is said about what cannot be.
+//! Table files: what is read, and the reported problems.
 
 use core::fmt::Write as _;
 
@@ -27,12 +27,12 @@ fn every_problem_of_a_table_is_listed() {
     insta::assert_snapshot!(lines(&problems), @r#"
     mine.txt:1:1: error: wanted worldwire-mxo-objects 1, found "worldwire-mxo-objects 2" (the first line names the format and its version)
     mine.txt:2:3: error: wanted class or goobj, found "stray"
-    mine.txt:4:3: error: wanted create: or an update order in front of properties, found "Position LTVector3d"
+    mine.txt:4:3: error: wanted create: or an update order before properties, found "Position LTVector3d"
     mine.txt:6:14: error: wanted a type such as uint8 or raw4, found "LTVector4"
     mine.txt:8:5: error: wanted a property that the order does not have already, found "Position"
-    mine.txt:9:10: error: wanted a type behind the name, found nothing
+    mine.txt:9:10: error: wanted a type after the name, found nothing
     mine.txt:10:5: error: wanted the name of a property, found "St*te"
-    mine.txt:12:5: error: wanted a property of the create order, or a type behind the name, found "State"
+    mine.txt:12:5: error: wanted a property of the create order, or a type after the name, found "State"
     mine.txt:14:3: error: wanted one update order, or one of own: and one of other:, found "update npc:"
     mine.txt:16:3: error: wanted create:, or update plain:, npc:, own: or other:, found "update later:"
     mine.txt:17:7: error: wanted a class that the file does not have already, found "a"
@@ -40,7 +40,7 @@ fn every_problem_of_a_table_is_listed() {
     mine.txt:19:1: error: wanted class or goobj, found "object"
     mine.txt:20:7: error: wanted the number of a goobj, 0 to 65535, found "70000"
     mine.txt:21:8: error: wanted a class, or -, found nothing
-    mine.txt:22:9: error: there is no class "b" (classes stand before what names them)
+    mine.txt:22:9: error: there is no class "b" (define a class before using it)
     mine.txt:24:9: error: there is no class "a" (it has errors, and was left out)
     mine.txt:26:3: error: wanted source:, found "origin: here"
     "#);
@@ -50,7 +50,7 @@ fn every_problem_of_a_table_is_listed() {
 }
 
 #[test]
-fn a_class_with_an_error_leaves_the_one_that_is_there() {
+fn a_class_with_an_error_does_not_replace_the_existing_one() {
     let mut tables = Tables::built_in();
     let door = tables.class("door364").cloned();
     let text = "worldwire-mxo-objects 1\nclass door364\n  create:\n    IsGMAligned rwa1\n    \
@@ -60,7 +60,7 @@ fn a_class_with_an_error_leaves_the_one_that_is_there() {
 }
 
 #[test]
-fn what_a_table_does_not_say_of_a_goobj_stays() {
+fn facts_that_a_table_omits_stay_unchanged() {
     let mut names = Tables::new();
     assert_eq!(names.read_name_csv("names.csv", "name,id,\nDoor2,414,\n"), []);
     let mut tables = Tables::built_in();
@@ -76,7 +76,7 @@ fn problems_are_bounded() {
     let text = "worldwire-mxo-objects 1\n".to_owned() + &"x\n".repeat(5_000);
     let problems = Tables::new().read("long.txt", &text);
     assert_eq!(problems.len(), MAX_PROBLEMS + 1);
-    insta::assert_snapshot!(problems.last().unwrap(), @"long.txt:202:1: error: 4800 more problems from here on");
+    insta::assert_snapshot!(problems.last().unwrap(), @"long.txt:202:1: error: 4800 more problems follow");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn names_and_maps_are_read() {
 }
 
 #[test]
-fn a_map_ends_what_was_said_of_the_class_before() {
+fn a_map_discards_the_source_of_the_previous_class() {
     let mut tables = Tables::built_in();
     let source = |tables: &Tables| {
         let (_, goobj) = tables.goobjs().find(|(goid, _)| *goid == 414).unwrap();
@@ -158,7 +158,7 @@ fn a_map_ends_what_was_said_of_the_class_before() {
 }
 
 #[test]
-fn the_dump_of_the_community_is_read() {
+fn the_community_dump_is_read() {
     let mut tables = Tables::new();
     let classes = "364,0,Orientation,16,-1\n364,1,TrapFX,4,0\n";
     assert_eq!(tables.read_class_csv("classes.csv", classes), []);
@@ -168,7 +168,7 @@ fn the_dump_of_the_community_is_read() {
                 10,Flag,bool,1\r\n";
     assert_eq!(tables.read_dump("dump.txt", text), []);
     let door = tables.class("364").unwrap();
-    // The dump brings the type, the classes bring the updates.
+    // The dump contributes the type, the classes the updates.
     let order = door.updates().order(3).unwrap();
     assert_eq!(order.slot(0).unwrap().kind(), PropertyType::RezId);
     let objects = tables.compile();
@@ -185,14 +185,14 @@ fn the_dump_of_the_community_is_read() {
          #USING 364\n1,B,uint8,1\n#VALUES FOR GOID: 10, F\n#USING 77\n",
     );
     insta::assert_snapshot!(lines(&problems), @r##"
-    bad.txt:1:1: error: wanted #VALUES FOR GOID: in front of properties, found "1,A,uint8,1"
-    bad.txt:2:1: error: wanted one #USING below #VALUES FOR GOID:, found "#USING 5"
+    bad.txt:1:1: error: wanted #VALUES FOR GOID: before properties, found "1,A,uint8,1"
+    bad.txt:2:1: error: wanted one #USING after #VALUES FOR GOID:, found "#USING 5"
     bad.txt:3:19: error: wanted a goobj, 0 to 65535, found "x"
     bad.txt:5:8: error: wanted the number of a class, found "five"
     bad.txt:7:5: warning: wanted 1 as the size of uint8, found 2: read as bytes
     bad.txt:6:1: error: no class for the goobj (a line such as #USING 364, Binary-Present: YES)
     bad.txt:11:3: error: wanted a property that the class does not have already, found "A"
-    bad.txt:12:1: warning: class 364 was there with other properties
+    bad.txt:12:1: warning: class 364 existed with other properties
     bad.txt:15:1: error: class 364 has other properties above
     bad.txt:18:1: warning: class 77 has no properties here: left out
     "##);
@@ -234,7 +234,7 @@ fn json_is_read() {
 }
 
 #[test]
-fn a_goobj_stands_once_in_a_file() {
+fn a_file_defines_a_goobj_once() {
     let mut tables = Tables::built_in();
     let text = "worldwire-mxo-objects 1\ngoobj 7 door364 Seven\ngoobj 7 vendor Seven again\n";
     insta::assert_snapshot!(lines(&tables.read("twice.objects", text)), @r#"twice.objects:3:7: error: wanted a goobj that the file does not have already, found "7""#);
@@ -243,7 +243,7 @@ fn a_goobj_stands_once_in_a_file() {
 }
 
 #[test]
-fn what_is_shown_of_a_class_reads_back() {
+fn a_printed_class_can_be_read() {
     let whole = Tables::built_in();
     let mut again = Tables::new();
     for class in whole.classes() {
@@ -262,7 +262,7 @@ fn what_is_shown_of_a_class_reads_back() {
 }
 
 #[test]
-fn what_json_does_not_say_of_a_goobj_stays() {
+fn facts_that_json_omits_stay_unchanged() {
     let mut tables = Tables::built_in();
     let text = r#"{"goobjects": {"414": {"name": "Mine"}, "12": {"table": "vendor"}}}"#;
     assert_eq!(tables.read_json("some.json", text), []);
@@ -291,11 +291,11 @@ fn csv_may_have_quotes_and_spaces() {
 }
 
 #[test]
-fn files_that_contradict_each_other_are_told() {
+fn contradictions_between_files_are_reported() {
     let mut tables = Tables::built_in();
     assert_eq!(tables.read_class_csv("a.csv", "9000,0,P,24,0\n9001,0,P,24,0\n"), []);
     assert_eq!(tables.read_map("a.map", "414,9000\n7,9000\n"), []);
-    // The same again is no contradiction.
+    // Repeating a definition is not a contradiction.
     assert_eq!(tables.read_class_csv("b.csv", "9000,0,P,24,0\n"), []);
     assert_eq!(tables.read_map("b.map", "7,9000\n"), []);
     let said = [
@@ -309,19 +309,19 @@ fn files_that_contradict_each_other_are_told() {
         tables.read_dump("f.txt", "#VALUES FOR GOID: 7, Door\n#USING 9001\n1,Q,uint8,1\n"),
     ];
     insta::assert_snapshot!(lines(&said.concat()), @r"
-    c.csv:1:1: warning: class 9000 had other properties in b.csv; this one counts
-    c.map:1:1: warning: goobj 414 had the class 9000 of a.map; this one counts
-    d.txt:2:7: warning: class 9001 had other properties in a.csv; this one counts
-    d.txt:4:9: warning: goobj 7 had the class 9000 of b.map; this one counts
-    e.json:1:13: warning: class 9000 had other properties in c.csv; this one counts
-    e.json:1:40: warning: goobj 7 had the class 9001 of d.txt; this one counts
-    f.txt:1:1: warning: class 9001 was there with other properties
-    f.txt:1:1: warning: goobj 7 had the class 9000 of e.json; this one counts
+    c.csv:1:1: warning: class 9000 had other properties in b.csv; this one is used
+    c.map:1:1: warning: goobj 414 had the class 9000 of a.map; this one is used
+    d.txt:2:7: warning: class 9001 had other properties in a.csv; this one is used
+    d.txt:4:9: warning: goobj 7 had the class 9000 of b.map; this one is used
+    e.json:1:13: warning: class 9000 had other properties in c.csv; this one is used
+    e.json:1:40: warning: goobj 7 had the class 9001 of d.txt; this one is used
+    f.txt:1:1: warning: class 9001 existed with other properties
+    f.txt:1:1: warning: goobj 7 had the class 9000 of e.json; this one is used
     ");
 }
 
 #[test]
-fn what_json_has_besides_is_told() {
+fn unknown_json_keys_are_reported() {
     let text = r#"{"note": "mine", "table": {}, "tables": {}, "update_table_for": {"dor": "x"}}"#;
     insta::assert_snapshot!(lines(&Tables::new().read_json("odd.json", text)), @r#"
     odd.json:1:18: warning: "table" is not read; did you mean tables?
@@ -330,7 +330,7 @@ fn what_json_has_besides_is_told() {
 }
 
 #[test]
-fn names_of_other_things_are_counted() {
+fn names_of_other_ids_are_counted() {
     let mut tables = Tables::new();
     let said = tables.read_name_csv("names.csv", "Door,7,\nBoost,-5,\nHouse,70000,\nLamp,8,\n");
     let lines: Vec<String> = said.iter().map(ToString::to_string).collect();

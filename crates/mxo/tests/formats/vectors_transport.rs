@@ -1,4 +1,4 @@
-//! Every case of the conformance vectors of the layers around object sections.
+//! Runs every conformance vector of the layers around object sections.
 
 use worldwire_core::json::{Json, Style};
 use worldwire_core::testing::{agrees, hex, render, run_vectors};
@@ -71,7 +71,7 @@ fn text(error: worldwire_core::Error) -> String {
     error.to_string()
 }
 
-/// Decrypts, reads, shows as JSON, reads that, writes and encrypts.
+/// Decrypts, decodes and shows a datagram as JSON, then goes all encoding differs.
 fn datagram(case: &Json) -> Outcome {
     let (key, iv) = (SessionKey::new(&array(case, "key")?), array(case, "iv")?);
     let wire = hex(case, "datagram")?;
@@ -127,7 +127,7 @@ fn tcp_length(case: &Json) -> Outcome {
     same(&frame, &TcpFrame::of(&body))
 }
 
-/// Reads a plain packet, shows it as JSON, reads that and writes it.
+/// Decodes a plain packet, shows it as JSON, and encodes that again.
 fn plain(input: &[u8]) -> Result<Plain<'_>, String> {
     let mut reader = Reader::traced("datagram", input, Tree::new());
     let packet = Plain::decode(&mut reader).map_err(text)?;
@@ -140,7 +140,7 @@ fn plain(input: &[u8]) -> Result<Plain<'_>, String> {
 fn hello(case: &Json) -> Outcome {
     let (input, expect) = (hex(case, "input")?, &case["expect"]);
     same(&(input.len() as u64), &number(expect, "length")?)?;
-    let Plain::Hello(hello) = plain(&input)? else { return Err("it is no hello".into()) };
+    let Plain::Hello(hello) = plain(&input)? else { return Err("not a hello".into()) };
     same(&hello.character_uid, &number(expect, "character_uid")?)?;
     same(&hello.encrypted_session, &array(expect, "encrypted_session")?)
 }

@@ -1,4 +1,4 @@
-//! What holds for every message and format, whatever its values.
+//! Properties of every message and format, whatever the values.
 
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children};
@@ -19,7 +19,8 @@ fn json(tree: &Tree<'_>, style: Style) -> Json {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Bytes, value, JSON, value, bytes; with a trace and without; and no part of it is a value.
+/// Checks bytes, value, JSON, value, bytes, with and without a trace; and that no prefix is a
+/// value.
 macro_rules! round_trips {
     ($value:expr, |$reader:ident| $decode:expr, |$json:ident| $from_json:expr) => {{
         let value = $value;
@@ -97,7 +98,7 @@ proptest! {
         let text = MarginText { time, body: body.into() };
         let frame = text.seal(&key, &[9; 16]).unwrap();
         let sealed = MarginFrame::decode(&mut Reader::new(&frame.body)).unwrap();
-        let MarginFrame::Sealed { iv, cipher } = sealed else { panic!("it is encrypted") };
+        let MarginFrame::Sealed { iv, cipher } = sealed else { panic!("not encrypted") };
         let plain = key.open(&iv, &cipher).unwrap();
         round_trips!(
             MarginText::decode(&mut Reader::new(&plain)).unwrap(),

@@ -1,4 +1,4 @@
-//! What the vectors of objects say, held against the crate.
+//! Checks the object vectors against the crate.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn number(json: &Json, key: &str) -> Result<u64, String> {
     json.get(key).and_then(Json::as_u64).ok_or_else(|| format!("no {key}"))
 }
 
-/// The views that a case says are there, by the names of their classes.
+/// The views that a case requires, by class name.
 fn views(case: &Json, objects: &Objects) -> Result<BTreeMap<u16, Viewed>, String> {
     let known = case.get("known_views").and_then(Json::as_object).ok_or("no known_views")?;
     let view = |(view, class): (&str, &Json)| {
@@ -38,7 +38,7 @@ fn views(case: &Json, objects: &Objects) -> Result<BTreeMap<u16, Viewed>, String
     known.iter().map(view).collect()
 }
 
-/// A stream that can be read: every operation, and all the ways back to its bytes.
+/// A readable stream: every operation, and every way back to its bytes.
 pub(crate) fn section(case: &Json) -> Outcome {
     match case.get("kind").and_then(Json::as_str) {
         Some("flags") => return flags(case),
@@ -84,7 +84,7 @@ pub(crate) fn section(case: &Json) -> Outcome {
     same("from JSON", again, read)
 }
 
-/// One operation of a section: what the case says of it stands in the tree.
+/// An operation of a section: the tree must contain what the case states.
 fn operation(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     let wanted = wanted.as_object().ok_or("no operation")?;
     let find = |name: &str| node.child(name).ok_or_else(|| format!("no {name}"));
@@ -102,7 +102,7 @@ fn operation(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
             "world_id" if value.is_null() => {
                 same("world_id", node.child("world_id").is_some(), false)?;
             }
-            // One byte for seven properties: what is left of the record besides the values.
+            // One byte per seven properties: the rest of the record besides the values.
             "vector_bytes" => {
                 let record = find("properties")?;
                 let values: usize = record.children().map(|child| child.raw().len()).sum();
@@ -144,7 +144,7 @@ fn properties(record: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     for (child, wanted) in record.children().zip(wanted) {
         same("name", Some(child.name()), wanted.get("name").and_then(Json::as_str))?;
         let bytes = hex(wanted, "hex")?;
-        // Text of the own view has its count in front.
+        // Text in the own view is length-prefixed.
         let raw = child.raw();
         same("bytes", raw.get(raw.len() - bytes.len()..), Some(&bytes[..]))?;
         match wanted.get("value") {
@@ -156,13 +156,13 @@ fn properties(record: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     Ok(())
 }
 
-/// What the bits of the flags say.
+/// The meaning of the flag bits.
 fn flags(case: &Json) -> Outcome {
     for one in case.get("cases").and_then(Json::as_array).ok_or("no cases")? {
         let byte = u8::try_from(number(one, "byte")?).map_err(text)?;
         let objects = Objects::built_in();
         let context = Context::server(&objects, &worldwire_mxo::message::NoViews);
-        // Enough zeros for anything but a relevance notice, whose layout nobody knows.
+        // Enough zeros for anything but a relevance notice, whose layout is unknown.
         let bytes = [&[3, 1, 0, byte][..], &[0; 16]].concat();
         let mut reader = Reader::traced("section", &bytes, Tree::new());
         let outcome = Section::decode(&mut reader, &context);
@@ -184,7 +184,7 @@ fn flags(case: &Json) -> Outcome {
     Ok(())
 }
 
-/// Which properties the bits of a single presence byte stand for.
+/// The properties that the bits of a single presence byte stand for.
 fn bits(case: &Json) -> Outcome {
     let mut bytes = hex(case, "vector")?;
     bytes.resize(bytes.len() + 4 * 7, 0);
@@ -223,7 +223,7 @@ pub(crate) fn vector(case: &Json) -> Outcome {
     }
     let mut writer = Writer::new();
     read.encode(order, &mut writer).map_err(text)?;
-    same("what was read is written again", writer.as_bytes(), &encoded)?;
+    same("encoding what was read", writer.as_bytes(), &encoded)?;
     same("length", read.encoded_len(order), encoded.len())?;
 
     let mut made = Properties::new();
@@ -234,14 +234,14 @@ pub(crate) fn vector(case: &Json) -> Outcome {
     made.encode(order, &mut writer).map_err(text)?;
     let padded = case.get("kind").and_then(Json::as_str) == Some("vector-decode-only");
     same("padded", read.padding() > 0, padded)?;
-    same("what is made has no padding", writer.as_bytes() == encoded, !padded)
+    same("padding", writer.as_bytes() == encoded, !padded)
 }
 
-/// A stream that must fail, with its class.
+/// A stream that must fail, with its fault.
 pub(crate) fn malformed(case: &Json) -> Outcome {
     let mut tables = Tables::built_in();
     assert!(tables.goobjs().all(|(goid, _)| goid != 0xfefe));
-    tables.goobj_mut(0xfefe).name = Some("nobody knows".into());
+    tables.goobj_mut(0xfefe).name = Some("unknown".into());
     let objects = tables.compile();
     let views = views(case, &objects)?;
     let input = case.get("input").and_then(Json::as_str).and_then(parse_hex).ok_or("no input")?;
@@ -251,7 +251,7 @@ pub(crate) fn malformed(case: &Json) -> Outcome {
     let outcome = Section::decode(&mut reader, &context);
     let (tree, outcome) = reader.conclude(outcome);
     render(&tree, Style::default());
-    let Err(error) = outcome else { return Err("it was read".into()) };
+    let Err(error) = outcome else { return Err("it was accepted".into()) };
     same("fault", Fault::of(&error).map(Fault::name), Some(wanted))?;
     let silent = Section::decode(&mut Reader::new(&input), &context);
     same("without a trace", silent.err(), Some(error))?;

@@ -1,4 +1,4 @@
-//! What becomes of creates, updates and deletions when packets arrive, get lost, or come late.
+//! Creates, updates and deletions when packets arrive, get lost or come late.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use worldwire_mxo::types::Value;
 
 use crate::desk::{DOOR, Desk, NPC, PLAYER};
 
-/// Clients that drop what was overtaken.
+/// For clients that drop overtaken packets.
 fn in_order() -> Config {
     Config { late: None, ..Config::default() }
 }
@@ -21,7 +21,7 @@ fn a_lost_update_is_sent_again_with_the_newest_value() {
         assert_eq!(desk.exchange(), "create 3:1");
         desk.set(door, 7);
         let (first, _) = desk.flush();
-        // Nothing is repeated unasked.
+        // Nothing is repeated without need.
         assert_eq!(desk.exchange(), "");
         desk.lost(first);
         desk.set(door, 8);
@@ -31,7 +31,7 @@ fn a_lost_update_is_sent_again_with_the_newest_value() {
 }
 
 #[test]
-fn what_a_newer_packet_carries_is_not_sent_again() {
+fn values_in_a_newer_packet_are_not_sent_again() {
     let mut desk = Desk::new(in_order());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -41,13 +41,13 @@ fn what_a_newer_packet_carries_is_not_sent_again() {
     desk.set(door, 8);
     let (newer, _) = desk.flush();
     desk.lost(older);
-    // The state is on its way, the other property is not.
+    // The state is in flight, the other property is not.
     let (again, section) = desk.flush();
     assert_eq!(section, [3, 3, 0, 1, 0x40, 1, 0, 0]);
     desk.delivered(newer);
     desk.delivered(again);
     assert!(desk.flush().1.is_empty());
-    // A newer one that was lost covers nothing.
+    // A newer packet that was lost covers nothing.
     desk.set(door, 9);
     let (older, _) = desk.flush();
     desk.set(door, 10);
@@ -59,7 +59,7 @@ fn what_a_newer_packet_carries_is_not_sent_again() {
 }
 
 #[test]
-fn a_value_that_an_older_packet_may_have_overwritten_is_sent_again() {
+fn values_that_an_older_packet_may_have_overwritten_are_sent_again() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -77,7 +77,7 @@ fn a_value_that_an_older_packet_may_have_overwritten_is_sent_again() {
     assert_eq!(desk.state(3), Some(Value::Unsigned(8)));
     assert!(desk.server.is_settled(desk.client).unwrap());
 
-    // The same where it counted as lost.
+    // The same if it was reported lost.
     desk.set(door, 9);
     let (older, old) = desk.flush();
     desk.lost(older);
@@ -89,7 +89,7 @@ fn a_value_that_an_older_packet_may_have_overwritten_is_sent_again() {
     desk.receive(&section);
     desk.delivered(number);
     assert_eq!(desk.state(3), Some(Value::Unsigned(10)));
-    // It may come even later: then its acknowledgement tells of it.
+    // It may arrive even later: its acknowledgement then reveals it.
     assert!(!desk.server.is_settled(desk.client).unwrap());
     desk.receive(&old);
     desk.delivered(older);
@@ -101,8 +101,8 @@ fn a_value_that_an_older_packet_may_have_overwritten_is_sent_again() {
 }
 
 #[test]
-fn what_is_made_up_for_is_what_came_late() {
-    // Nobody knows what became of it: the client is settled in the end.
+fn late_arrivals_are_corrected() {
+    // If its outcome stays unknown, the client is considered settled after a while.
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -111,20 +111,20 @@ fn what_is_made_up_for_is_what_came_late() {
     desk.lost(older);
     assert_eq!(desk.exchange(), "update 3");
     desk.wait(2_000);
-    assert!(desk.server.is_settled(desk.client).unwrap(), "it has the same value");
+    assert!(desk.server.is_settled(desk.client).unwrap(), "the value differs");
     desk.set(door, 8);
     assert_eq!(desk.exchange(), "update 3");
     assert!(!desk.server.is_settled(desk.client).unwrap());
     desk.wait(5_000);
     assert!(desk.server.is_settled(desk.client).unwrap());
-    // And yet: more than a minute late.
+    // It arrives after all, more than a minute late.
     desk.wait(60_000);
     desk.delivered(older);
     assert_eq!(desk.exchange(), "update 3");
 }
 
 #[test]
-fn a_create_that_comes_late_makes_no_ghost() {
+fn a_late_create_leaves_no_ghost() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     let (create, late) = desk.flush();
@@ -140,12 +140,12 @@ fn a_create_that_comes_late_makes_no_ghost() {
     desk.receive(&late);
     assert_eq!(desk.replica.len(), 1);
     desk.delivered(create);
-    // The id is not for another object yet.
+    // The id is not reused yet.
     desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "delete [3], create 4:2");
     assert_eq!(desk.replica.len(), 1);
     assert!(desk.server.is_settled(desk.client).unwrap());
-    // The same while the deletion is on its way.
+    // The same while the deletion is in flight.
     let door = desk.door_at([1.0; 3]);
     let (create, late) = desk.flush();
     desk.lost(create);
@@ -162,7 +162,7 @@ fn a_create_that_comes_late_makes_no_ghost() {
 }
 
 #[test]
-fn an_object_whose_id_something_late_took_comes_anew() {
+fn an_object_is_created_again_if_a_late_packet_took_its_id() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -183,12 +183,12 @@ fn an_object_whose_id_something_late_took_comes_anew() {
 }
 
 #[test]
-fn a_create_is_repeated_only_while_it_is_not_acknowledged() {
+fn a_create_is_repeated_only_until_it_is_acknowledged() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     let (first, late) = desk.flush();
     desk.set(door, 7);
-    // The client keeps the update until the create comes.
+    // The client keeps the update until the create arrives.
     let (number, section) = desk.flush();
     assert_eq!(desk.receive(&section), "pending 3");
     desk.delivered(number);
@@ -197,16 +197,16 @@ fn a_create_is_repeated_only_while_it_is_not_acknowledged() {
     assert_eq!(desk.receive(&section), "create 3:1");
     assert_eq!(desk.state(3), Some(Value::Unsigned(7)));
     desk.receive(&late);
-    assert_eq!(desk.state(3), Some(Value::Unsigned(7)), "it changes nothing");
+    assert_eq!(desk.state(3), Some(Value::Unsigned(7)), "the repetition changed the value");
     desk.lost(second);
     desk.delivered(first);
-    assert_eq!(desk.exchange(), "", "one of them arrived");
+    assert_eq!(desk.exchange(), "", "a create was repeated after one arrived");
     desk.set(door, 8);
     assert_eq!(desk.exchange(), "update 3");
 }
 
 #[test]
-fn a_deletion_waits_for_updates_that_it_would_make_unreadable() {
+fn a_deletion_waits_for_updates_in_flight() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -218,7 +218,7 @@ fn a_deletion_waits_for_updates_that_it_would_make_unreadable() {
     desk.delivered(number);
     assert_eq!(desk.exchange(), "delete [3]");
     assert_eq!(desk.server.views(desk.client).count(), 0);
-    // Clients that drop what was overtaken can do without.
+    // Not needed for clients that drop overtaken packets.
     let mut desk = Desk::new(in_order());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -230,7 +230,7 @@ fn a_deletion_waits_for_updates_that_it_would_make_unreadable() {
 }
 
 #[test]
-fn an_id_is_used_again_when_nothing_of_its_object_can_arrive() {
+fn an_id_is_reused_once_nothing_of_its_object_can_arrive() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     let (create, late) = desk.flush();
@@ -238,7 +238,7 @@ fn an_id_is_used_again_when_nothing_of_its_object_can_arrive() {
     let (delete, section) = desk.flush();
     assert_eq!(desk.receive(&section), "delete [3]");
     desk.delivered(delete);
-    // The create arrives behind the deletion.
+    // The create arrives after the deletion.
     desk.receive(&late);
     assert_eq!(desk.replica.len(), 1);
     desk.door_at([1.0; 3]);
@@ -246,13 +246,13 @@ fn an_id_is_used_again_when_nothing_of_its_object_can_arrive() {
     desk.delivered(create);
     assert_eq!(desk.exchange(), "delete [3]");
     assert_eq!(desk.replica.len(), 1);
-    // The lowest id, and another spawn sequence than before.
+    // The lowest id, and another spawn sequence.
     desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:3");
 }
 
 #[test]
-fn a_late_deletion_does_not_meet_the_next_object() {
+fn a_late_deletion_does_not_hit_the_next_object() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
@@ -260,13 +260,13 @@ fn a_late_deletion_does_not_meet_the_next_object() {
     let (first, late) = desk.flush();
     desk.lost(first);
     assert_eq!(desk.exchange(), "delete [3]");
-    // The first one may still arrive.
+    // The first deletion may still arrive.
     desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 4:2");
     desk.receive(&late);
     assert_eq!(desk.replica.len(), 1);
     desk.wait(2_000);
-    // It may come even later.
+    // It may arrive even later.
     desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 5:3");
     desk.wait(5_000);
@@ -291,21 +291,21 @@ fn a_lost_deletion_is_sent_until_it_arrives() {
 }
 
 #[test]
-fn an_object_that_comes_back_waits_for_its_deletion() {
+fn a_returning_object_waits_for_its_deletion() {
     let mut desk = Desk::new(in_order());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
-    desk.server.place(door, [1e6; 3]).unwrap();
+    desk.server.move_to(door, [1e6; 3]).unwrap();
     let (number, section) = desk.flush();
     assert_eq!(desk.receive(&section), "delete [3]");
-    desk.server.place(door, [1.0; 3]).unwrap();
+    desk.server.move_to(door, [1.0; 3]).unwrap();
     assert!(desk.flush().1.is_empty());
     desk.delivered(number);
     assert_eq!(desk.exchange(), "create 3:2");
 }
 
 #[test]
-fn packets_without_a_fate_count_as_lost_in_the_end() {
+fn packets_without_an_outcome_are_eventually_lost() {
     let mut desk = Desk::new(Config { give_up: Duration::from_secs(1), ..in_order() });
     desk.door_at([1.0; 3]);
     desk.flush();
@@ -317,7 +317,7 @@ fn packets_without_a_fate_count_as_lost_in_the_end() {
 }
 
 #[test]
-fn a_section_that_was_never_sent_is_made_again() {
+fn a_section_that_was_never_sent_is_composed_again() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     let other = desk.door_at([2.0; 3]);
@@ -340,7 +340,7 @@ fn a_section_that_was_never_sent_is_made_again() {
 }
 
 #[test]
-fn a_reset_client_begins_again() {
+fn a_reset_client_starts_over() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     desk.door_at([2.0; 3]);
@@ -349,7 +349,7 @@ fn a_reset_client_begins_again() {
     let (late, _) = desk.flush();
     desk.server.reset(desk.client).unwrap();
     desk.replica.reset();
-    // What is said of packets from before is passed over.
+    // Reports about earlier packets are ignored.
     desk.lost(late);
     assert_eq!(desk.exchange(), "create 3:1, create 4:2");
     assert_eq!(desk.state(3), Some(Value::Unsigned(1)));
@@ -371,7 +371,7 @@ fn the_own_character_is_view_2_and_has_its_own_order() {
     desk.server.possess(desk.client, neo).unwrap();
     let other = desk.server.join().unwrap();
     desk.server.look_from(other, [0.0; 3]).unwrap();
-    // What creates do not have follows at once.
+    // Properties that are not in creates follow immediately.
     assert_eq!(desk.exchange(), "create 2:1, pending 2");
     let mut section = Vec::new();
     assert!(desk.server.poll(other, &mut section).unwrap());
@@ -380,12 +380,12 @@ fn the_own_character_is_view_2_and_has_its_own_order() {
     desk.server.set_value(neo, "RealLastName", &Value::Text("Neo".into())).unwrap();
     desk.server.set_value(neo, "Level", &Value::Unsigned(50)).unwrap();
     let (_, own) = desk.flush();
-    // Text counts itself: the name is 5, the level 15 of the own order.
+    // Text is length-prefixed: the name is 5, the level 15 in the own order.
     assert_eq!(own, [3, 2, 0, 2, 0xa0, 3, b'N', b'e', b'o', 0x80, 2, 50, 0, 0]);
     desk.receive(&own);
     let mut section = Vec::new();
     assert!(desk.server.poll(other, &mut section).unwrap());
-    // Others are not told of the name; the level is 9 of their order.
+    // Other clients are not sent the name; the level is 9 in their order.
     assert_eq!(section, [3, 3, 0, 2, 0x80, 4, 50, 0, 0]);
     let mut text = String::new();
     desk.replica.write_text(&mut text);
@@ -398,7 +398,7 @@ fn the_own_character_is_view_2_and_has_its_own_order() {
 }
 
 #[test]
-fn a_client_is_not_told_how_it_moves_itself() {
+fn a_client_is_not_sent_its_own_movement() {
     let mut desk = Desk::new(in_order());
     let neo = desk.server.spawn(Spawn::new(PLAYER)).unwrap();
     desk.server.possess(desk.client, neo).unwrap();
@@ -419,7 +419,7 @@ fn a_client_is_not_told_how_it_moves_itself() {
     let mut section = Vec::new();
     assert!(desk.server.poll(other, &mut section).unwrap());
     assert_eq!(section, [3, 3, 0, 1, 4, 0x80, 0, 0]);
-    // The server turns it around, to where it was before the client spoke.
+    // The server turns it back to its previous direction.
     let back = Movement { yaw: Some(0), ..Movement::default() };
     desk.server.set_movement(neo, &back).unwrap();
     assert_eq!(desk.exchange(), "update 2");
@@ -427,7 +427,7 @@ fn a_client_is_not_told_how_it_moves_itself() {
 }
 
 #[test]
-fn a_character_can_change_hands() {
+fn a_character_can_change_owners() {
     let mut desk = Desk::new(in_order());
     let first = desk.server.spawn(Spawn::new(PLAYER)).unwrap();
     let second = desk.server.spawn(Spawn::new(PLAYER)).unwrap();
@@ -442,16 +442,16 @@ fn a_character_can_change_hands() {
     };
     assert_eq!(
         error.to_string(),
-        "wanted an object without a client, found the character of another"
+        "wanted an object that is nobody's character, found another client's character"
     );
     desk.server.despawn(second).unwrap();
     assert_eq!(desk.exchange(), "delete [2]");
-    // It goes on looking from there.
+    // It keeps its viewpoint.
     assert_eq!(desk.server.views(desk.client).count(), 1);
 }
 
 #[test]
-fn movements_of_npcs_are_blocks_of_their_own() {
+fn movements_of_npcs_have_their_own_block() {
     let mut desk = Desk::new(Config::default());
     let agent = desk.server.spawn(Spawn::new(NPC)).unwrap();
     assert_eq!(desk.exchange(), "create 3:1");
@@ -465,23 +465,23 @@ fn movements_of_npcs_are_blocks_of_their_own() {
     let (number, section) = desk.flush();
     assert_eq!(section, [3, 3, 0, 6, 5, 1, 2, 64, 1, 1, 0, 0]);
     desk.delivered(number);
-    // The same again is no change.
+    // Setting the same movement again changes nothing.
     desk.server.set_movement(agent, &movement).unwrap();
     assert!(desk.flush().1.is_empty());
 }
 
 #[test]
-fn properties_that_updates_do_not_have_reach_later_views() {
+fn properties_only_in_creates_reach_later_views() {
     let mut desk = Desk::new(in_order());
     let door = desk.door_at([1.0; 3]);
     assert_eq!(desk.exchange(), "create 3:1");
-    let place = Value::Vector3d([1.0, 2.0, 3.0]);
-    desk.server.set_value(door, "Position", &place).unwrap();
+    let position = Value::Vector3d([1.0, 2.0, 3.0]);
+    desk.server.set_value(door, "Position", &position).unwrap();
     assert!(desk.flush().1.is_empty());
     desk.server.reset(desk.client).unwrap();
     desk.replica.reset();
     assert_eq!(desk.exchange(), "create 3:1");
-    assert_eq!(desk.replica.view(3).unwrap().value("Position"), Some(place));
+    assert_eq!(desk.replica.view(3).unwrap().value("Position"), Some(position));
     assert_eq!(desk.server.views(desk.client).next().unwrap().state, ViewState::Live);
     let property = desk.server.property(DOOR, "Position").unwrap();
     assert_eq!(desk.server.value(door, property).map(<[u8]>::len), Some(24));

@@ -1,4 +1,4 @@
-//! Who sees what, and who is told first when not everything fits.
+//! Interest management, and the order when not everything fits.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use worldwire_mxo::types::PropertyType;
 use crate::desk::{DOOR, Desk};
 
 #[test]
-fn objects_on_the_edge_do_not_come_and_go() {
+fn objects_at_the_edge_do_not_flicker() {
     let mut desk =
         Desk::new(Config { enter: 100.0, leave: 120.0, late: None, ..Config::default() });
     let door = desk.door_at([101.0, 0.0, 0.0]);
     let mut at = |x: f64| {
-        desk.server.place(door, [x, 0.0, 0.0]).unwrap();
+        desk.server.move_to(door, [x, 0.0, 0.0]).unwrap();
         desk.exchange()
     };
     assert_eq!(at(100.5), "");
@@ -34,7 +34,7 @@ fn objects_on_the_edge_do_not_come_and_go() {
 }
 
 #[test]
-fn deletions_come_first_then_creates_the_nearest_first_then_updates() {
+fn deletions_come_first_then_near_creates_then_updates() {
     let mut desk = Desk::new(Config::default());
     let gone = desk.door_at([1.0; 3]);
     let stays = desk.door_at([2.0; 3]);
@@ -53,7 +53,7 @@ fn deletions_come_first_then_creates_the_nearest_first_then_updates() {
 }
 
 #[test]
-fn a_large_update_is_split_and_no_section_is_too_long() {
+fn a_large_update_is_split() {
     let names: Vec<String> = (0..100).map(|index| format!("p{index}")).collect();
     let kind = PropertyType::raw(20).unwrap();
     let first = |count| names[..count].iter().map(move |name| (name.as_str(), kind));
@@ -79,20 +79,20 @@ fn a_large_update_is_split_and_no_section_is_too_long() {
     let (_, first) = desk.flush();
     assert_eq!(desk.receive(&first), "pending 3");
     assert!(first.len() <= 1_200);
-    assert!(desk.poll().1.is_empty(), "the tick has no room for more");
+    assert!(desk.poll().1.is_empty(), "the tick's budget is exceeded");
     let (_, second) = desk.flush();
     assert_eq!(desk.receive(&second), "pending 3");
     let view = desk.replica.view(3).unwrap();
     assert_eq!(view.values().len(), 100);
 }
 
-/// The doors of a row, of which the nearest change all the time and the others at times.
+/// A row of doors: the nearest change all the time, the others occasionally.
 #[derive(Clone, Debug)]
 struct Row {
     doors: usize,
     busy: usize,
     patience: u32,
-    /// How many doors appear and vanish in each tick.
+    /// How many doors appear and disappear per tick.
     churn: usize,
 }
 
@@ -106,7 +106,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn whatever_waits_is_told_within_bounds(row in row()) {
+    fn waiting_changes_are_sent_within_bounds(row in row()) {
         let Row { doors, busy, patience, churn } = row;
         let config = Config {
             patience, packet_bytes: 512, tick_bytes: 512, late: None, ..Config::default()
@@ -116,7 +116,7 @@ proptest! {
             (0..doors).map(|at| desk.door_at([100.0 + at as f64, 0.0, 0.0])).collect();
         while desk.exchange() != "" {}
         let far = *row.last().unwrap();
-        // Updates of a door take 9 bytes; 56 fit into a section. Deletions take 2 bytes each.
+        // An update of a door takes 9 bytes, so 56 fit into a section. A deletion takes 2 bytes.
         let bound = u64::from(patience) + 2 * (doors as u64).div_ceil(50) + 2;
         let mut extra = Vec::new();
         let mut state = 0;
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_calls_make_the_same_bytes(seed in any::<u64>()) {
+    fn the_same_calls_produce_the_same_bytes(seed in any::<u64>()) {
         let run = || {
             let mut desk = Desk::new(Config { packet_bytes: 512, ..Config::default() });
             let mut sampler = worldwire_core::Sampler::new(seed);
@@ -158,11 +158,11 @@ proptest! {
             for _ in 0..60 {
                 let mut part = || u32::try_from(sampler.below(30_000)).unwrap();
                 let parts = [part(), part(), part()];
-                let place = parts.map(f64::from);
-                doors.push(desk.door_at(place));
+                let position = parts.map(f64::from);
+                doors.push(desk.door_at(position));
                 let picked = doors[usize::try_from(sampler.below(doors.len() as u64)).unwrap()];
                 match sampler.below(4) {
-                    0 => desk.server.place(picked, place).unwrap(),
+                    0 => desk.server.move_to(picked, position).unwrap(),
                     _ => desk.set(picked, parts[0]),
                 }
                 let (number, section) = desk.flush();
@@ -176,7 +176,7 @@ proptest! {
 }
 
 #[test]
-fn the_create_of_a_spawn_has_its_properties() {
+fn a_create_contains_the_spawned_properties() {
     let mut desk = Desk::new(Config::default());
     let mut properties = Properties::new();
     properties.set(13, vec![0x34, 8, 0, 0]);

@@ -1,4 +1,4 @@
-//! A server and one client, with every packet in the test's hands.
+//! A server and one client; the test controls every packet.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use worldwire_core::{Reader, Side};
 use worldwire_mxo::message::{Context, Operation, Section};
 use worldwire_mxo::replica::Replica;
-use worldwire_mxo::replicator::{ClientId, Config, ObjectId, Place, Replicator, Spawn};
+use worldwire_mxo::replicator::{ClientId, Config, ObjectId, Point, Replicator, Spawn};
 use worldwire_mxo::schema::Objects;
 use worldwire_mxo::types::Value;
 
@@ -18,7 +18,7 @@ pub(crate) const PLAYER: u16 = 12;
 pub(crate) struct Desk {
     pub(crate) server: Replicator,
     pub(crate) client: ClientId,
-    /// What the client has of the packets that were given to it.
+    /// The client's views after the packets it received.
     pub(crate) replica: Replica,
     pub(crate) now: Duration,
     pub(crate) number: u64,
@@ -34,8 +34,8 @@ impl Desk {
         Self { server, client, replica, now: Duration::ZERO, number: 0 }
     }
 
-    pub(crate) fn door_at(&mut self, place: Place) -> ObjectId {
-        let door = self.server.spawn(Spawn { place, ..Spawn::new(DOOR) }).unwrap();
+    pub(crate) fn door_at(&mut self, position: Point) -> ObjectId {
+        let door = self.server.spawn(Spawn { position, ..Spawn::new(DOOR) }).unwrap();
         self.set(door, 0);
         door
     }
@@ -48,13 +48,13 @@ impl Desk {
         self.wait(50);
     }
 
-    /// A tick after so many milliseconds.
+    /// Ticks after this many milliseconds.
     pub(crate) fn wait(&mut self, milliseconds: u64) {
         self.now += Duration::from_millis(milliseconds);
         self.server.tick(self.now);
     }
 
-    /// The next section of this tick, and its number; empty if there is none.
+    /// The next section in this tick, and its packet number; empty if there is none.
     pub(crate) fn poll(&mut self) -> (u64, Vec<u8>) {
         let mut section = Vec::new();
         if self.server.poll(self.client, &mut section).unwrap() {
@@ -64,13 +64,13 @@ impl Desk {
         (self.number, section)
     }
 
-    /// A tick and its first section.
+    /// Ticks, and returns the first section.
     pub(crate) fn flush(&mut self) -> (u64, Vec<u8>) {
         self.tick();
         self.poll()
     }
 
-    /// The client gets a section, and says what was in it.
+    /// Gives the client a section, and returns its contents.
     pub(crate) fn receive(&mut self, section: &[u8]) -> String {
         let objects = Arc::clone(self.replica.objects());
         let context = Context::server(&objects, &self.replica);
@@ -80,7 +80,7 @@ impl Desk {
         shown
     }
 
-    /// A tick, whose first section arrives and is acknowledged.
+    /// Ticks; the first section arrives and is acknowledged.
     pub(crate) fn exchange(&mut self) -> String {
         let (number, section) = self.flush();
         if section.is_empty() {
@@ -104,7 +104,7 @@ impl Desk {
     }
 }
 
-/// Operations and views, in short.
+/// Operations and views, abbreviated.
 fn shown(section: &Section<'_>) -> String {
     let mut text = String::new();
     for operation in &section.operations {

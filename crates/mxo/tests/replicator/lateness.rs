@@ -1,5 +1,5 @@
-//! The replicator over the connections of this crate, on a wire where much comes seconds late. A
-//! connection that finds it lost has measured how fast the rest is.
+//! The replicator over this crate's connections, on a wire where many packets arrive seconds late.
+//! A connection considers them lost, because it has measured how fast the rest is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ const SEEDS: u64 = 12;
 struct Late {
     sampler: Sampler,
     now: Duration,
-    /// Client and server, and what is on its way to each, by arrival.
+    /// Client and server, and the packets on their way to each, by arrival.
     machines: [Connection; 2],
     wires: [BTreeMap<(Duration, u64), Vec<u8>>; 2],
     count: u64,
     server: Replicator,
     client: ClientId,
     replica: Replica,
-    /// Packets that were lost, and of them those that came.
-    fates: [u64; 2],
+    /// The number of lost packets, and how many of them arrived after all.
+    outcomes: [u64; 2],
 }
 
 impl Late {
@@ -56,11 +56,11 @@ impl Late {
             server,
             client: id,
             replica: Replica::new(objects),
-            fates: [0; 2],
+            outcomes: [0; 2],
         }
     }
 
-    /// Of a hundred datagrams 40 are late, a fifth of those by up to 3 seconds.
+    /// Out of a hundred datagrams 40 are late, a fifth of them by up to 3 seconds.
     fn arrival(&mut self) -> Duration {
         let late = match self.sampler.below(100) {
             0..8 => 500 + self.sampler.below(2_500),
@@ -90,7 +90,7 @@ impl Late {
                     &mut self.server,
                     self.client,
                     &mut self.replica,
-                    &mut self.fates,
+                    &mut self.outcomes,
                 );
             }
             while let Some(datagram) = self.machines[at].poll_transmit(side.other()) {
@@ -112,7 +112,7 @@ impl Late {
         }
         let mut section = Vec::new();
         while self.server.poll(self.client, &mut section).unwrap() {
-            // What cannot be sent now is polled again.
+            // Sections that cannot be sent now are polled again.
             let Ok(number) = machine.sender().send_objects(&section[1..], None) else { break };
             self.server.sent(self.client, number.0).unwrap();
             section.clear();
@@ -133,7 +133,7 @@ fn hear(
             if let Unit::Section { id: 3, .. } = piece.unit
                 && let Err(error) = replica.receive(piece.bytes, Side::Server, Rules::STRICT)
             {
-                // It came so late that its view is gone.
+                // It arrived so late that its view is gone.
                 assert_eq!(Fault::of(&error), Some(Fault::UnknownView), "{error}");
             }
         }
@@ -153,7 +153,7 @@ fn hear(
     }
 }
 
-/// What happens: people walk, doors change, come and go.
+/// The events: people walk; doors change, appear and disappear.
 fn happen(late: &mut Late, doors: &mut Vec<ObjectId>, people: &[ObjectId], round: u32) {
     for _ in 0..late.sampler.below(3) {
         let picked = usize::try_from(late.sampler.below(30)).unwrap();
@@ -176,7 +176,7 @@ fn happen(late: &mut Late, doors: &mut Vec<ObjectId>, people: &[ObjectId], round
 }
 
 #[test]
-fn a_client_whose_datagrams_come_seconds_late_has_it_all() {
+fn a_client_with_datagrams_seconds_late_receives_everything() {
     let mut all = [0; 2];
     for seed in 0..SEEDS {
         let mut late = Late::new(seed);
@@ -187,7 +187,7 @@ fn a_client_whose_datagrams_come_seconds_late_has_it_all() {
             late.tick();
         }
         let mut rounds = 0;
-        // Packets that only acknowledge go on, but settled is settled.
+        // Pure acknowledgements continue, but a settled client stays settled.
         while rounds < 10 || !late.server.is_settled(late.client).unwrap() {
             late.tick();
             rounds += 1;
@@ -196,7 +196,7 @@ fn a_client_whose_datagrams_come_seconds_late_has_it_all() {
         for _ in 0..100 {
             late.tick();
             let is_settled = late.server.is_settled(late.client).unwrap();
-            assert!(is_settled, "seed {seed}: something came behind the end");
+            assert!(is_settled, "seed {seed}: something arrived after the client was settled");
         }
         assert_eq!(late.replica.len(), doors.len() + people.len(), "seed {seed}");
         let state = late.server.property(DOOR, "CurrentState").unwrap();
@@ -213,7 +213,7 @@ fn a_client_whose_datagrams_come_seconds_late_has_it_all() {
                 assert_eq!(found, held.map(Value::Unsigned), "seed {seed}: view {}", view.id);
             }
         }
-        (all[0], all[1]) = (all[0] + late.fates[0], all[1] + late.fates[1]);
+        (all[0], all[1]) = (all[0] + late.outcomes[0], all[1] + late.outcomes[1]);
     }
     // Nothing was really lost.
     assert!(all[1] > 200 && all[0] - all[1] <= all[0] / 50, "{all:?}");

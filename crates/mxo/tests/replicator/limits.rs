@@ -12,7 +12,7 @@ fn fault(error: &Error) -> Option<&'static str> {
 }
 
 #[test]
-fn a_client_writes_to_its_own_view_only() {
+fn a_client_may_only_update_its_own_view() {
     let mut desk = Desk::new(Config::default());
     let movement = [3, 2, 0, 1, 4, 0x80, 0, 0];
     let error = desk.server.read(desk.client, &movement).unwrap_err();
@@ -22,7 +22,7 @@ fn a_client_writes_to_its_own_view_only() {
     desk.server.possess(desk.client, neo).unwrap();
     assert_eq!(desk.exchange(), "create 2:1, create 3:2");
     assert!(desk.server.read(desk.client, &movement).is_ok());
-    // A view of somebody else, and the AdminView: a create, a deletion.
+    // Another client's view, and the AdminView: a create, a deletion.
     for bytes in [
         &[3, 3, 0, 1, 0x80, 2, 0x38, 8, 0, 0, 0, 0][..],
         &[3, 1, 0, 0x0c, 0x9f, 1, 1, 0xcd, 0xab, 0, 0, 9, 0, 0, 0, 0],
@@ -64,16 +64,16 @@ fn limits_are_named() {
 }
 
 #[test]
-fn what_is_gone_or_does_not_fit_is_refused() {
+fn missing_objects_and_invalid_values_are_refused() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
     let told = |error: Error| error.to_string();
     let error = desk.server.spawn(Spawn::new(9)).unwrap_err();
     assert_eq!(fault(&error), Some("unknown_goid"));
-    let place = [f64::NAN, 0.0, 0.0];
-    let error = desk.server.spawn(Spawn { place, ..Spawn::new(DOOR) }).unwrap_err();
+    let position = [f64::NAN, 0.0, 0.0];
+    let error = desk.server.spawn(Spawn { position, ..Spawn::new(DOOR) }).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"place: wanted a place with finite coordinates, found [NaN, 0.0, 0.0]"
+        told(error), @"position: wanted finite coordinates, found [NaN, 0.0, 0.0]"
     );
     let mut properties = Properties::new();
     properties.set(13, vec![1, 2]);
@@ -98,7 +98,7 @@ fn what_is_gone_or_does_not_fit_is_refused() {
     let level = desk.server.property(PLAYER, "Level").unwrap();
     let error = desk.server.set(door, level, &[1]).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"property: wanted a property of the object's class, found one of another class"
+        told(error), @"property: wanted a property of the object's class, found a property of another class"
     );
 
     let npc = desk.server.spawn(Spawn::new(NPC)).unwrap();
@@ -106,7 +106,7 @@ fn what_is_gone_or_does_not_fit_is_refused() {
     let moves = Movement { animation, ..Movement::default() };
     assert!(desk.server.set_movement(npc, &moves).is_ok());
     let error = desk.server.set_movement(door, &moves).unwrap_err();
-    insta::assert_snapshot!(told(error), @"wanted an object that moves, found one without movement");
+    insta::assert_snapshot!(told(error), @"wanted an object with movement, found one without movement");
     let script = Movement { script_counter: Some(1), ..moves };
     let error = desk.server.set_movement(npc, &script).unwrap_err();
     insta::assert_snapshot!(
@@ -116,18 +116,18 @@ fn what_is_gone_or_does_not_fit_is_refused() {
     let nowhere = Movement { position: Some([0.0, f32::INFINITY, 0.0]), ..moves };
     let error = desk.server.set_movement(npc, &nowhere).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"position: wanted a place with finite coordinates, found [0.0, inf, 0.0]"
+        told(error), @"position: wanted finite coordinates, found [0.0, inf, 0.0]"
     );
 
     desk.server.despawn(door).unwrap();
     let error = desk.server.despawn(door).unwrap_err();
-    assert!(told(error).starts_with("wanted an object that is there, found ObjectId"));
-    // Its place in the list is used again, its id is not.
+    assert!(told(error).starts_with("wanted an existing object, found ObjectId"));
+    // Its index is reused, its id is not.
     let other = desk.door_at([1.0; 3]);
-    assert!(desk.server.place(door, [0.0; 3]).is_err() && other != door);
+    assert!(desk.server.move_to(door, [0.0; 3]).is_err() && other != door);
     let error = desk.server.sent(desk.client, 1).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"wanted a section that was polled and not sent, found none"
+        told(error), @"wanted a section that was polled but not sent, found none"
     );
     desk.tick();
     desk.poll();

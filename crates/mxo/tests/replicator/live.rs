@@ -1,4 +1,4 @@
-//! The replicator over the connections of this crate, on a wire that loses, repeats and reorders
+//! The replicator over this crate's connections, on a wire that loses, repeats and reorders
 //! datagrams.
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Live {
         pair.run_until(pair.now + TICK, |member, event, _| match (member, event) {
             (Member::Client, Event::Received(piece)) => {
                 if let Unit::Section { id: 3, .. } = piece.unit {
-                    // With the id in front.
+                    // Including the id.
                     let read = replica.receive(piece.bytes, Side::Server, Rules::STRICT);
                     assert_eq!(read.unwrap().0, piece.bytes.len());
                 }
@@ -64,7 +64,7 @@ impl Live {
         }
         let mut section = Vec::new();
         while server.poll(*client, &mut section).unwrap() {
-            // What cannot be sent now is polled again.
+            // Sections that cannot be sent now are polled again.
             let Ok(number) = pair.server.sender().send_objects(&section[1..], None) else { break };
             server.sent(*client, number.0).unwrap();
             section.clear();
@@ -73,7 +73,7 @@ impl Live {
 }
 
 #[test]
-fn a_client_of_a_bad_wire_has_it_all() {
+fn a_client_on_a_bad_wire_receives_everything() {
     for seed in 0..6 {
         let conditions = Conditions {
             latency: Duration::from_millis(60),

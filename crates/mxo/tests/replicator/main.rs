@@ -1,6 +1,6 @@
-//! A server's world and what clients see of it.
+//! A server's world, and what clients see of it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod behaviour;
 mod budget;

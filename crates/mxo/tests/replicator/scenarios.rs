@@ -1,4 +1,4 @@
-//! The scenarios of the vectors: what a server sends to one client, step by step.
+//! The vectors' scenarios: what a server sends to one client, step by step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ const FILES: [&str; 8] = [
 
 #[test]
 fn every_scenario() {
-    // Clients that drop overtaken packets, and those that do not.
+    // For clients that drop overtaken packets, and for those that do not.
     for late in [None, Some(Duration::from_secs(2))] {
         run_vectors("mxo", &FILES, |case| match case.file {
             "scenarios" => Run::new(case.case, late)?.steps(),
@@ -106,7 +106,7 @@ impl<'j> Run<'j> {
             return if (found, all_live) == (wanted, true) {
                 Ok(())
             } else {
-                Err(format!("wanted {wanted} sections without a fate, found {found}"))
+                Err(format!("wanted {wanted} unacknowledged sections, found {found}"))
             };
         }
         if let Some(free) = step.get("expect_free_views").and_then(Json::as_array) {
@@ -159,8 +159,8 @@ impl<'j> Run<'j> {
 
     fn is_free(&mut self, view: u64) -> Outcome {
         if self.config.late.is_some() {
-            // The create can still arrive behind the deletion. When it cannot any more, another
-            // deletion makes sure.
+            // The create can still arrive after the deletion. Once it cannot, another deletion
+            // makes sure.
             if !self.is_taken(view) {
                 return Err(format!("view {view} is free while its create may arrive"));
             }

@@ -14,14 +14,14 @@ use worldwire_mxo::replicator::{
 };
 use worldwire_mxo::schema::Objects;
 
-/// Random operations of all seeds together.
+/// The number of random operations over all seeds.
 const OPERATIONS: u64 = 100_000;
 const SEEDS: u64 = 50;
 const CLIENTS: usize = 4;
 const TICK: Duration = Duration::from_millis(50);
-/// How many ticks it may take until all is told once nothing changes.
+/// The maximum number of ticks to deliver everything once nothing changes.
 const MAX_REST: u32 = 4_000;
-/// The most bytes that are sent again for one that is sent first.
+/// The maximum number of bytes sent again per byte sent first.
 const MAX_AGAIN: f64 = 1.6;
 
 /// A door, an NPC and a player.
@@ -29,34 +29,34 @@ const GOIDS: [u16; 3] = [415, 599, 12];
 
 #[derive(Clone, Copy)]
 struct Network {
-    /// Of 100 packets, in both directions.
+    /// The percentage of lost packets in both directions.
     lost: u64,
     repeated: u64,
-    /// The longest way, in milliseconds; the shortest is 20.
+    /// The maximum delay in milliseconds; the minimum is 20.
     slowest: u64,
-    /// Of 100 packets, in both directions, those that take up to 3 seconds: much longer than
-    /// anybody reckons with.
+    /// The percentage of packets in both directions that take up to 3 seconds, much longer than
+    /// expected.
     late: u64,
-    /// Whether clients drop what was overtaken.
+    /// Whether clients drop overtaken packets.
     in_order: bool,
-    /// Whether clients go by the numbers of packets, and keep what is newest.
+    /// Whether clients use packet numbers to keep the newest values.
     numbered: bool,
 }
 
-/// A client and the transport below it.
+/// A client, and its transport.
 struct Peer {
     id: ClientId,
     replica: Replica,
     own: Option<ObjectId>,
-    /// The server's next number, and packets without a fate by their full numbers.
+    /// The server's next number, and the full numbers of packets without an outcome.
     next: u64,
     open: BTreeMap<u64, Duration>,
-    /// Packets that were called lost, as far back as numbers can tell.
+    /// Packets reported lost, as far back as their numbers are unambiguous.
     lost: BTreeSet<u64>,
-    /// Packets on their way, by arrival: numbers of 12 bits and bytes, or acknowledgements.
+    /// Packets in flight, by arrival: 12-bit numbers with bytes, or acknowledgements.
     to_client: BTreeMap<(Duration, u64), (u16, Vec<u8>)>,
     to_server: BTreeMap<(Duration, u64), (u16, u8)>,
-    /// What arrived, and the newest.
+    /// The packets that arrived, and the newest of them.
     received: BTreeSet<u64>,
     newest: u64,
     counter: u64,
@@ -69,11 +69,11 @@ struct Sim {
     peers: Vec<Peer>,
     objects: Vec<(ObjectId, u16, [f64; 3])>,
     now: Duration,
-    /// What clients left out because it was older than what they had.
+    /// How many values clients ignored because they had newer ones.
     stale: u64,
 }
 
-/// The full number of 12 bits: the one nearest to another number.
+/// The full number for 12 bits: the one nearest to another number.
 fn expand(number: u16, near: u64) -> u64 {
     let base = near - near % 4096 + u64::from(number);
     [base.saturating_sub(4096), base, base + 4096]
@@ -106,7 +106,7 @@ impl Sim {
             id: server.join().unwrap(),
             replica: Replica::new(Arc::clone(&objects)),
             own: None,
-            // Numbers wrap soon.
+            // The numbers wrap soon.
             next: 4_000,
             open: BTreeMap::new(),
             lost: BTreeSet::new(),
@@ -128,21 +128,21 @@ impl Sim {
             stale: 0,
         };
         for index in 0..CLIENTS {
-            let place = sim.place();
-            sim.server.look_from(sim.peers[index].id, place).unwrap();
+            let position = sim.position();
+            sim.server.look_from(sim.peers[index].id, position).unwrap();
         }
         sim
     }
 
-    fn place(&mut self) -> [f64; 3] {
+    fn position(&mut self) -> [f64; 3] {
         let mut part = || f64::from(u32::try_from(self.sampler.below(400)).unwrap());
         [part(), part() / 10.0, part()]
     }
 
     fn movement(&mut self) -> Movement {
         let bits = self.sampler.bits().to_le_bytes();
-        let position = self.place().map(|part| {
-            #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
+        let position = self.position().map(|part| {
+            #[expect(clippy::cast_possible_truncation, reason = "small integers")]
             let part = part as f32;
             part
         });
@@ -157,7 +157,7 @@ impl Sim {
         }
     }
 
-    /// Something happens in the world.
+    /// Runs a random operation.
     fn operate(&mut self) {
         let choice = self.sampler.below(100);
         let picked = usize::try_from(self.sampler.below(self.objects.len().max(1) as u64)).unwrap();
@@ -177,10 +177,10 @@ impl Sim {
             }
             (18..60, Some((id, goid, _))) => self.set(id, goid),
             (60..85, Some((id, goid, _))) => {
-                let place = self.place();
+                let position = self.position();
                 if goid == 415 {
-                    self.server.place(id, place).unwrap();
-                    self.objects[picked].2 = place;
+                    self.server.move_to(id, position).unwrap();
+                    self.objects[picked].2 = position;
                     return;
                 }
                 let movement = self.movement();
@@ -190,9 +190,9 @@ impl Sim {
                 }
             }
             (85..94, _) => {
-                let place = self.place();
+                let position = self.position();
                 let peer = self.peer();
-                self.server.look_from(self.peers[peer].id, place).unwrap();
+                self.server.look_from(self.peers[peer].id, position).unwrap();
             }
             (94..97, Some((id, goid, _))) => {
                 let peer = self.peer();
@@ -217,16 +217,16 @@ impl Sim {
 
     fn spawn(&mut self) {
         let goid = GOIDS[usize::try_from(self.sampler.below(3)).unwrap()];
-        let place = self.place();
+        let position = self.position();
         let world_id = (goid == 415).then(|| u32::try_from(self.objects.len()).unwrap());
-        let id = self.server.spawn(Spawn { world_id, place, ..Spawn::new(goid) }).unwrap();
-        self.objects.push((id, goid, place));
+        let id = self.server.spawn(Spawn { world_id, position, ..Spawn::new(goid) }).unwrap();
+        self.objects.push((id, goid, position));
         for _ in 0..self.sampler.below(6) {
             self.set(id, goid);
         }
     }
 
-    /// Sets a property that updates have too.
+    /// Sets a property that updates contain, too.
     fn set(&mut self, id: ObjectId, goid: u16) {
         let objects = Arc::clone(self.server.objects());
         let order = objects.class_of(goid).unwrap().1.updates().order(3).unwrap();
@@ -237,7 +237,7 @@ impl Sim {
         self.server.set(id, property, &value).unwrap();
     }
 
-    /// The connection is reset: nothing of before arrives any more.
+    /// Resets a connection: earlier packets no longer arrive.
     fn reset(&mut self, index: usize) {
         let peer = &mut self.peers[index];
         self.server.reset(peer.id).unwrap();
@@ -268,7 +268,7 @@ impl Sim {
                     break;
                 }
                 assert!(section.len() <= 600, "a section of {} bytes", section.len());
-                // Other packets have numbers too.
+                // Other packets use numbers, too.
                 self.peers[index].next += 1 + self.sampler.below(2);
                 self.send(index, &section);
             }
@@ -294,7 +294,7 @@ impl Sim {
         }
     }
 
-    /// What has arrived at a client by now.
+    /// Handles what has arrived at a client by now.
     fn clients_turn(&mut self, index: usize) {
         while let Some(first) = self.peers[index].to_client.first_entry()
             && first.key().0 <= self.now
@@ -314,7 +314,7 @@ impl Sim {
                 let read = peer.replica.receive(&section, Side::Server, Rules::STRICT);
                 let (used, notices) = match read {
                     Ok(read) => read,
-                    // It came so late that its view is gone.
+                    // It arrived so late that its view is gone.
                     Err(error) if self.network.late > 0 => {
                         assert_eq!(Fault::of(&error), Some(Fault::UnknownView), "{error}");
                         (section.len(), Vec::new())
@@ -341,10 +341,10 @@ impl Sim {
         }
     }
 
-    /// What has arrived at the server by now, and what took too long.
+    /// Handles what has arrived at the server by now, and time-outs.
     fn servers_turn(&mut self, index: usize) {
         let now = self.now;
-        // There and back, at the ends of ticks.
+        // A round trip, rounded up to ticks.
         let patience = Duration::from_millis(2 * self.network.slowest) + 2 * TICK;
         let peer = &mut self.peers[index];
         while let Some(first) = peer.to_server.first_entry()
@@ -360,7 +360,7 @@ impl Sim {
                     self.server.delivered(peer.id, number).unwrap();
                 }
             }
-            // What is seven before it can be acknowledged by no later packet either.
+            // A later packet can no longer acknowledge a packet seven numbers before it, either.
             let behind: Vec<u64> =
                 peer.open.range(..full.saturating_sub(7)).map(|p| *p.0).collect();
             for number in behind {
@@ -378,7 +378,7 @@ impl Sim {
         }
     }
 
-    /// Nothing changes any more: everything arrives in the end.
+    /// Lets everything arrive without further changes.
     fn rest(&mut self) -> u32 {
         for round in 0..MAX_REST {
             let settled = |peer: &Peer| {
@@ -394,26 +394,26 @@ impl Sim {
         panic!("still not at rest: {views:?}");
     }
 
-    /// Every client has what it should.
+    /// Checks that every client has what it should.
     fn compare(&self) {
         for peer in &self.peers {
             let views: Vec<_> = self.server.views(peer.id).collect();
             assert!(views.iter().all(|view| view.state == ViewState::Live && !view.is_dirty));
-            assert_eq!(views.len(), peer.replica.len(), "as many views");
-            assert_eq!(peer.replica.pending_bytes(), 0, "nothing waits for a create");
+            assert_eq!(views.len(), peer.replica.len(), "the number of views differs");
+            assert_eq!(peer.replica.pending_bytes(), 0, "updates wait for a create");
             for view in &views {
                 let id = view.object.unwrap();
                 let (_, goid, _) = self.objects.iter().find(|one| one.0 == id).unwrap();
                 let seen = peer.replica.view(view.id).unwrap();
                 assert_eq!((seen.goid(), seen.spawn_seq()), (*goid, view.spawn_seq));
                 let is_own = peer.own == Some(id);
-                assert_eq!(view.id == 2, is_own, "the own character is view 2");
+                assert_eq!(view.id == 2, is_own, "view 2 is not the own character");
                 self.compare_values(id, *goid, seen, is_own);
             }
             let eye = peer.own.and_then(|own| self.objects.iter().find(|one| one.0 == own));
             let Some((_, _, eye)) = eye else { continue };
-            for (id, _, place) in &self.objects {
-                let far = (0..3).map(|k| (place[k] - eye[k]).powi(2)).sum::<f64>().sqrt();
+            for (id, _, position) in &self.objects {
+                let far = (0..3).map(|k| (position[k] - eye[k]).powi(2)).sum::<f64>().sqrt();
                 let seen = views.iter().any(|view| view.object == Some(*id));
                 assert!(seen || far > 100.0, "{id:?} is not seen from {far}");
                 assert!(!seen || far <= 120.0, "{id:?} is seen from {far}");
@@ -437,7 +437,7 @@ impl Sim {
             let found = seen.value(slot.name());
             let same = match (&found, &wanted) {
                 (Some(found), Some(wanted)) => {
-                    // Floats that are no numbers differ from themselves.
+                    // NaNs differ from themselves.
                     found == wanted || format!("{found:?}") == format!("{wanted:?}")
                 }
                 (None, None) => true,
@@ -447,7 +447,7 @@ impl Sim {
         }
         let wanted = self.server.movement(id).unwrap();
         let mut found = *seen.movement();
-        // Others are not told the time.
+        // Other clients are not sent the time.
         found.time = found.time.or(wanted.time);
         assert_eq!(found, *wanted, "own: {is_own}");
     }
@@ -467,7 +467,7 @@ fn run(seed: u64, network: Network, operations: u64) -> Traffic {
     }
     sim.rest();
     sim.compare();
-    assert!(sim.stale > 0 || !network.numbered, "nothing came late");
+    assert!(sim.stale > 0 || !network.numbered, "no packet was late");
     for peer in &sim.peers {
         let traffic = sim.server.traffic(peer.id).unwrap();
         sum.first += traffic.first;
@@ -497,7 +497,7 @@ const BAD: Network =
     Network { lost: 30, repeated: 10, slowest: 300, late: 0, in_order: false, numbered: false };
 
 #[test]
-fn clients_that_apply_packets_as_they_come_have_it_all() {
+fn clients_that_apply_packets_on_arrival_receive_everything() {
     let traffic = all_seeds(BAD, 1);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
@@ -505,7 +505,7 @@ fn clients_that_apply_packets_as_they_come_have_it_all() {
 }
 
 #[test]
-fn clients_that_keep_what_is_newest_have_it_all() {
+fn clients_that_keep_the_newest_values_receive_everything() {
     let traffic = all_seeds(Network { numbered: true, ..BAD }, 2);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
@@ -513,17 +513,17 @@ fn clients_that_keep_what_is_newest_have_it_all() {
 }
 
 #[test]
-fn clients_that_drop_overtaken_packets_have_it_all() {
+fn clients_that_drop_overtaken_packets_receive_everything() {
     let traffic = all_seeds(Network { in_order: true, slowest: 100, ..BAD }, 4);
     let ratio = ratio(traffic);
     println!("sent again: {ratio:.3} of what was sent first; {traffic:?}");
     assert!(ratio <= MAX_AGAIN, "sent again: {ratio:.3} of what was sent first; {traffic:?}");
 }
 
-/// Nothing is lost, and yet much comes after it was called lost, and even after it was not expected
-/// any more: a second after that.
+/// Nothing is lost, but much arrives after it was considered lost, and some a second after it was
+/// given up.
 #[test]
-fn clients_of_a_network_that_is_seconds_late_have_it_all() {
+fn clients_on_a_network_seconds_late_receive_everything() {
     let network = Network { lost: 0, repeated: 0, slowest: 100, late: 40, ..BAD };
     let traffic = all_seeds(network, 2);
     let ratio = ratio(traffic);
@@ -532,7 +532,7 @@ fn clients_of_a_network_that_is_seconds_late_have_it_all() {
 }
 
 #[test]
-fn a_good_network_repeats_next_to_nothing() {
+fn a_good_network_causes_few_repetitions() {
     let network = Network { lost: 0, repeated: 0, slowest: 21, ..BAD };
     let traffic = all_seeds(network, 10);
     let ratio = ratio(traffic);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use worldwire_mxo::message::Movement;
-use worldwire_mxo::replicator::Place;
+use worldwire_mxo::replicator::Point;
 
 /// Walking from point to point, round and round.
 #[derive(Clone, Debug)]
@@ -17,8 +17,8 @@ pub(super) struct Walk {
 
 #[derive(Clone, Debug)]
 struct Leg {
-    from: Place,
-    to: Place,
+    from: Point,
+    to: Point,
     /// Seconds since the round began.
     leaves: f64,
     takes: f64,
@@ -27,7 +27,7 @@ struct Leg {
 /// Where a walker is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Position {
-    pub(super) offset: Place,
+    pub(super) offset: Point,
     /// 256 are a full turn.
     pub(super) yaw: u8,
     pub(super) walks: bool,
@@ -40,7 +40,7 @@ pub(super) struct Position {
 const ACTIONS: [u8; 2] = [0, 2];
 
 impl Walk {
-    pub(super) fn new(points: &[Place], speed: f64, pause: f64) -> Self {
+    pub(super) fn new(points: &[Point], speed: f64, pause: f64) -> Self {
         let mut moment = 0.0;
         let next = points.iter().cycle().skip(1);
         let legs = points.iter().zip(next).map(|(from, to)| {
@@ -74,7 +74,7 @@ impl Walk {
 
 impl Position {
     /// The movement of one who stands at a place and has walked from there.
-    pub(super) fn movement(self, place: Place) -> Movement {
+    pub(super) fn movement(self, place: Point) -> Movement {
         #[expect(clippy::cast_possible_truncation, reason = "the wire has no more")]
         let position = core::array::from_fn(|at| (place[at] + self.offset[at]) as f32);
         let [stands, walks] = ACTIONS;
@@ -109,7 +109,7 @@ impl Cycle {
     }
 }
 
-fn distance(from: &Place, to: &Place) -> f64 {
+fn distance(from: &Point, to: &Point) -> f64 {
     from.iter().zip(to).map(|(from, to)| (to - from).powi(2)).sum::<f64>().sqrt()
 }
 

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use worldwire_core::json::{Given, Json};
 use worldwire_mxo::message::Properties;
-use worldwire_mxo::replicator::Place;
+use worldwire_mxo::replicator::Point;
 use worldwire_mxo::schema::{Class, Objects, Order, Updates};
 
 use super::actor::{Cycle, Walk};
@@ -49,7 +49,7 @@ const BUILT_IN: &str = include_str!("scene.toml");
 #[derive(Clone, Debug)]
 pub struct Scene {
     /// Where characters begin.
-    pub(super) start: Place,
+    pub(super) start: Point,
     pub(super) things: Vec<Thing>,
 }
 
@@ -58,7 +58,7 @@ pub struct Scene {
 pub(super) struct Thing {
     pub(super) goid: u16,
     pub(super) world_id: Option<u32>,
-    pub(super) place: Place,
+    pub(super) place: Point,
     pub(super) properties: Properties<'static>,
     pub(super) walk: Option<Arc<Walk>>,
     pub(super) cycle: Option<Arc<Cycle>>,
@@ -81,7 +81,7 @@ pub enum SceneError {
     Toml(#[from] toml::de::Error),
     /// Where characters begin.
     #[error("start: wanted coordinates up to {FURTHEST}, found {0:?}")]
-    Start(Place),
+    Start(Point),
     /// An object.
     #[error("object {number}: {what}")]
     Object {
@@ -96,7 +96,7 @@ pub enum SceneError {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    start: Place,
+    start: Point,
     #[serde(default)]
     object: Vec<Entry>,
 }
@@ -105,17 +105,17 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Entry {
     goobj: Goobj,
-    at: Place,
+    at: Point,
     world_id: Option<u32>,
     #[serde(default)]
     values: toml::Table,
     count: Option<usize>,
     #[serde(default)]
-    step: Place,
+    step: Point,
     row: Option<usize>,
     #[serde(default)]
-    next_row: Place,
-    path: Option<Vec<Place>>,
+    next_row: Point,
+    path: Option<Vec<Point>>,
     speed: Option<f64>,
     #[serde(default)]
     pause: f64,
@@ -287,7 +287,7 @@ fn values(table: &toml::Table, class: &Class) -> Result<Properties<'static>, Str
 }
 
 /// Tells the client where the object is, if its class has a place for that.
-pub(super) fn set_position(values: &mut Properties<'static>, class: &Class, place: Place) {
+pub(super) fn set_position(values: &mut Properties<'static>, class: &Class, place: Point) {
     use worldwire_mxo::types::{PropertyType, Value};
     let Some(index) = class.create().index_of("Position") else { return };
     let is_vector =
@@ -304,7 +304,7 @@ fn is_near(part: &f64) -> bool {
     part.abs() <= FURTHEST
 }
 
-fn along(place: Place, step: Place, times: usize) -> Place {
+fn along(place: Point, step: Point, times: usize) -> Point {
     #[expect(clippy::cast_precision_loss, reason = "objects are counted by thousands")]
     let times = times as f64;
     core::array::from_fn(|at| step[at].mul_add(times, place[at]))

@@ -10,7 +10,7 @@ use worldwire_mxo::frame::SequenceNumber;
 use worldwire_mxo::message::{Create, Movement, Operation, Properties, Section, Update};
 use worldwire_mxo::replica::Replica;
 use worldwire_mxo::replicator::{
-    ClientId, Config, ObjectId, Place, Replicator, Spawn, Traffic, ViewState,
+    ClientId, Config, ObjectId, Point, Replicator, Spawn, Traffic, ViewState,
 };
 use worldwire_mxo::schema::Objects;
 use worldwire_mxo::types::text;
@@ -28,7 +28,7 @@ pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct World {
     replicator: Replicator,
-    start: Place,
+    start: Point,
     actors: Vec<Actor>,
     /// What was spawned, for who asks what a client should see.
     known: HashMap<ObjectId, Known>,
@@ -89,7 +89,7 @@ impl World {
             let object = world.spawn(Spawn {
                 goid: thing.goid,
                 world_id: thing.world_id,
-                place: thing.place,
+                position: thing.place,
                 properties: thing.properties.clone(),
                 movement,
             })?;
@@ -132,7 +132,7 @@ impl World {
         #[expect(clippy::cast_possible_truncation, reason = "the wire has no more")]
         let position = Some(place.map(|part| part as f32));
         let movement = Movement { position, yaw: Some(0), ..Movement::default() };
-        let spawn = Spawn { place, properties, movement, ..Spawn::new(CHARACTER) };
+        let spawn = Spawn { position: place, properties, movement, ..Spawn::new(CHARACTER) };
         let character = self
             .spawn(spawn)
             .and_then(|character| self.replicator.possess(client, character).map(|()| character));
@@ -341,7 +341,7 @@ impl World {
     }
 
     /// Characters do not all begin at one point.
-    fn start_of(&self, uid: u64) -> Place {
+    fn start_of(&self, uid: u64) -> Point {
         let [x, y, z] = self.start;
         let step = |part: u64| f64::from(u32::try_from(part % 10).unwrap_or(0)) * 40.0 - 200.0;
         [x + step(uid), y, z + step(uid / 10)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_capture::SyntheticUdp;
-use worldwire_client::mxo::Eyes;
+use worldwire_client::mxo::ClientView;
 use worldwire_core::connection::{Connection as _, Event, Input};
 use worldwire_core::{Sampler, Side};
 use worldwire_mxo::connection::{ClientConfig, Connection, News, ServerConfig, Session, Unit};
@@ -72,7 +72,7 @@ pub(crate) fn write(folder: &Path) -> Outcome<()> {
 struct Guest {
     ends: [Connection; 2],
     wire: SyntheticUdp,
-    eyes: Eyes,
+    view: ClientView,
     client: Option<ClientId>,
     sampler: Sampler,
 }
@@ -99,7 +99,7 @@ impl Guest {
         let client = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 20 + number), 50_300);
         let server = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 10_000);
         let (wire, sampler) = (SyntheticUdp::new(client, server), Sampler::new(uid));
-        Self { ends, wire, eyes: Eyes::new(Arc::clone(objects), uid), client: None, sampler }
+        Self { ends, wire, view: ClientView::new(Arc::clone(objects), uid), client: None, sampler }
     }
 
     /// Carries everything that waits to be sent, but what gets lost behind the capture.
@@ -145,8 +145,8 @@ impl Guest {
         }
         for told in told {
             match (side, told, self.client) {
-                (Side::Client, Told::Section(_, bytes), _) => self.eyes.hear(&bytes)?,
-                (Side::Client, Told::News(news), _) => self.eyes.news(&news),
+                (Side::Client, Told::Section(_, bytes), _) => self.view.receive(&bytes)?,
+                (Side::Client, Told::News(news), _) => self.view.handle_news(&news),
                 (Side::Server, Told::Hello(uid), None) => self.client = Some(world.enter(uid)?),
                 (Side::Server, Told::Section(number, bytes), Some(client)) => {
                     world.hear(client, number, &bytes)?;
@@ -160,7 +160,7 @@ impl Guest {
 
     fn speak(&mut self, world: &mut World) -> Outcome<()> {
         let [client, server] = &mut self.ends;
-        self.eyes.step(client.sender())?;
+        self.view.step(client.sender())?;
         if let Some(client) = self.client {
             world.speak(client, server.sender())?;
         }

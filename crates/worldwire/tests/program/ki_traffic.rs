@@ -108,7 +108,7 @@ async fn a_capture_of_a_login_server_dissects_completely() {
     let mut game = Client::connect(&place, &settings).await.unwrap();
     game.ping().await.unwrap();
     game.validate(&pass).await.unwrap();
-    game.admitted().await.unwrap();
+    game.wait_until_admitted().await.unwrap();
     game.create(Character::plain("Merle", "Fire", 1).as_bytes()).await.unwrap();
     realm.refresh(None).unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -202,7 +202,7 @@ impl Stage for Sockets {
         let (type_, buffer) = (class, Bytes32::new(buffer.to_vec()));
         let message = Message::from(ClientMessage::from(PropagateBuffer { type_, buffer }));
         let heard = self.runtime.block_on(async {
-            visitor.game.link().say(message).await.unwrap();
+            visitor.game.link().send(message).await.unwrap();
             visitor.settle(lists).await
         });
         self.heard.extend(heard.into_iter().map(|bytes| (player, bytes)));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use worldwire_client::mxo::{Difference, Truth, Visit, VisitConfig, ask, compare};
+use worldwire_client::mxo::{Client, Difference, ExpectedViews, Settings, compare, query};
 use worldwire_core::Error;
 use worldwire_core::json::Style;
 use worldwire_dissect::MxoObjects;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
         .map_err(|error| Failure::Run(format!("no random numbers: {error}")))?;
     // JSON of other programs keeps 53 bits of a number.
     let first = arguments.character.unwrap_or_else(|| u64::from_le_bytes(first) >> 16);
-    let mut config = VisitConfig::new(first);
+    let mut config = Settings::new(first);
     config.objects = Arc::clone(objects.objects());
     config.session = arguments.session;
     if let Some(key) = &arguments.key {
@@ -50,11 +50,7 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
     runtime.block_on(visit(arguments, &config, common))
 }
 
-async fn visit(
-    arguments: &ClientMxo,
-    config: &VisitConfig,
-    common: &Common,
-) -> Result<(), Failure> {
+async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Result<(), Failure> {
     let (host, port) = host_and_port(&arguments.server, PORT)?;
     let page = match &arguments.compare {
         Some(page) => Some(page_of(page, &host).await?),
@@ -64,11 +60,10 @@ async fn visit(
     let mut is_whole = true;
     for number in 0..u64::from(arguments.count) {
         let uid = config.uid.wrapping_add(number);
-        let config =
-            VisitConfig { uid, conditions: conditions(arguments, number), ..config.clone() };
-        match Visit::to((host.as_str(), port), config).await {
+        let config = Settings { uid, conditions: conditions(arguments, number), ..config.clone() };
+        match Client::connect((host.as_str(), port), config).await {
             Ok(visit) => {
-                visit.seen(|eyes| eyes.walk(!arguments.still));
+                visit.with_view(|view| view.set_walking(!arguments.still));
                 visits.push(visit);
             }
             Err(error) if visits.is_empty() => {
@@ -84,7 +79,7 @@ async fn visit(
         }
     }
     sleep(Duration::from_secs(arguments.seconds)).await;
-    visits.iter().for_each(|visit| visit.seen(|eyes| eyes.walk(false)));
+    visits.iter().for_each(|visit| visit.with_view(|view| view.set_walking(false)));
     let is_equal = match page {
         Some(address) => at_rest(arguments, address, &visits, common).await?,
         None => true,
@@ -103,7 +98,7 @@ async fn visit(
             complain(&client, "the server has closed the connection");
             is_whole = false;
         }
-        if let Some(why) = visit.seen(|eyes| eyes.unread().map(unread)) {
+        if let Some(why) = visit.with_view(|view| view.unread().map(unread)) {
             complain(&client, &why);
             is_whole = false;
         }
@@ -128,7 +123,7 @@ async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
     let mut found = found.map_err(|error| failed(&format_args!("{host}: {error}")))?;
     let none = || failed(&format_args!("{host}: has no address"));
     let address = found.next().ok_or_else(none)?;
-    ask(address, "GET", "/status").await.map_err(|error| failed(&error))?;
+    query(address, "GET", "/status").await.map_err(|error| failed(&error))?;
     Ok(address)
 }
 
@@ -157,7 +152,7 @@ fn conditions(arguments: &ClientMxo, number: u64) -> Option<Conditions> {
 async fn at_rest(
     arguments: &ClientMxo,
     address: SocketAddr,
-    visits: &[Visit],
+    visits: &[Client],
     common: &Common,
 ) -> Result<bool, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(error.to_string());
@@ -167,8 +162,9 @@ async fn at_rest(
     for visit in visits {
         loop {
             // Objects stand still for a minute.
-            ask(address, "POST", "/hold").await.map_err(|error| failed(&error))?;
-            let truth = Truth::of(address, visit.uid()).await.map_err(|error| failed(&error))?;
+            query(address, "POST", "/hold").await.map_err(|error| failed(&error))?;
+            let truth =
+                ExpectedViews::fetch(address, visit.uid()).await.map_err(|error| failed(&error))?;
             let (is_told, differences) = differences(visit, &truth)?;
             if is_told && truth.is_settled && differences.is_empty() {
                 break;
@@ -187,7 +183,7 @@ async fn at_rest(
             sleep(PAUSE).await;
         }
     }
-    ask(address, "POST", "/go").await.map_err(|error| failed(&error))?;
+    query(address, "POST", "/go").await.map_err(|error| failed(&error))?;
     if is_equal && !common.quiet {
         let (count, took) = (visits.len(), start.elapsed().as_secs_f64());
         let clients =
@@ -200,20 +196,20 @@ async fn at_rest(
 }
 
 /// Whether the server knows where the character is, and what a client sees otherwise.
-fn differences(visit: &Visit, truth: &Truth) -> Result<(bool, Vec<Difference>), Failure> {
+fn differences(visit: &Client, truth: &ExpectedViews) -> Result<(bool, Vec<Difference>), Failure> {
     let mut text = String::new();
-    let is_told = visit.seen(|eyes| {
-        eyes.replica().write_json(Style::default(), &mut text);
-        eyes.is_told()
+    let is_told = visit.with_view(|view| {
+        view.replica().write_json(Style::default(), &mut text);
+        view.is_acknowledged()
     });
     let own = serde_json::from_str(&text).map_err(|error| Failure::Run(error.to_string()))?;
     Ok((is_told, compare(&truth.views, &own, MAX_LISTED)))
 }
 
-fn shown(visit: &Visit, is_json: bool) -> String {
+fn shown(visit: &Client, is_json: bool) -> String {
     let mut text = String::new();
-    visit.seen(|eyes| {
-        let replica = eyes.replica();
+    visit.with_view(|view| {
+        let replica = view.replica();
         if is_json {
             let _ = write!(text, "{{\"character\":{},\"views\":", visit.uid());
             replica.write_json(Style::default(), &mut text);
@@ -225,14 +221,14 @@ fn shown(visit: &Visit, is_json: bool) -> String {
     text
 }
 
-fn summary(visits: &[Visit]) {
+fn summary(visits: &[Client]) {
     let (mut views, mut sections, mut bytes, mut odd) = (0, 0, 0, 0);
     let (mut arrived, mut lost, mut again, mut late) = (0, 0, 0, 0);
     for visit in visits {
-        visit.seen(|eyes| {
-            let (more_sections, more_bytes) = eyes.received();
+        visit.with_view(|view| {
+            let (more_sections, more_bytes) = view.received();
             (sections, bytes) = (sections + more_sections, bytes + more_bytes);
-            (views, odd) = (views + eyes.replica().len(), odd + eyes.notices());
+            (views, odd) = (views + view.replica().len(), odd + view.notices());
         });
         if let Some(counts) = visit.counts() {
             arrived += counts.arrived();

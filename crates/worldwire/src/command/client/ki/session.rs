@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tokio::time::Instant;
-use worldwire_client::ki::{Client, ClientError, Pass, Told};
+use worldwire_client::ki::{Client, ClientError, LoginToken, ServerMessage};
 use worldwire_ki::Dictionary;
 use worldwire_ki::character::Character;
 use worldwire_ki::client_args::Argument;
@@ -44,7 +44,7 @@ pub(super) struct Session<'s> {
     setup: &'s Setup,
     number: Option<u32>,
     client: Option<Client>,
-    pass: Option<Pass>,
+    pass: Option<LoginToken>,
     selected: Option<Selected>,
 }
 
@@ -67,7 +67,9 @@ impl<'s> Session<'s> {
                 self.pass = Some(pass);
                 return Ok(vec![json!({ "user": user })]);
             }
-            Step::Token(user, ck2) => self.pass = Some(Pass { user: *user, ck2: ck2.clone() }),
+            Step::Token(user, ck2) => {
+                self.pass = Some(LoginToken { user: *user, ck2: ck2.clone() })
+            }
             Step::Validate => {
                 let pass = self.pass.clone().ok_or_else(|| said("wanted a login before"))?;
                 self.close().await;
@@ -76,7 +78,7 @@ impl<'s> Session<'s> {
                 let client = self.client().await?;
                 client.validate(&pass).await?;
                 while client.position() != Some(0) {
-                    let position = client.moved().await?;
+                    let position = client.next_queue_position().await?;
                     if position > 0 && tells {
                         say(format_args!("worldwire: waiting in the queue, at {position}"));
                     }
@@ -209,12 +211,12 @@ fn said(text: &str) -> Problem {
 }
 
 /// What a server says unasked.
-fn told_json(told: &Told) -> Json {
+fn told_json(told: &ServerMessage) -> Json {
     match told {
-        Told::Admit(0) => json!({ "told": "let in" }),
-        Told::Admit(position) => json!({ "told": "in the queue", "position": position }),
-        Told::Message(text) => json!({ "told": "a message", "text": text }),
-        Told::Other { service, order } => {
+        ServerMessage::Admit(0) => json!({ "told": "let in" }),
+        ServerMessage::Admit(position) => json!({ "told": "in the queue", "position": position }),
+        ServerMessage::Message(text) => json!({ "told": "a message", "text": text }),
+        ServerMessage::Other { service, order } => {
             json!({ "told": "something else", "service": service, "order": order })
         }
         answer => {

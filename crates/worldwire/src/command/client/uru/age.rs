@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use worldwire_client::uru::{
-    Age, ClientError, Game, Notification, Notifications, Player, Result, Scene, Seen, Shard,
+    Age, ClientError, Game, Notification, Notifications, Player, Result, Scene, SceneEvent, Shard,
 };
 use worldwire_core::Field as _;
 use worldwire_uru::net_message::{NetFlags, NetHeader, NetMessage};
@@ -121,9 +121,9 @@ impl InAge {
         let Ears::Open(scene, notifications) = &mut self.ears else { return Ok(Vec::new()) };
         let mut values = Vec::new();
         while let Some(notification) = notifications.next().await {
-            for one in scene.follow(&notification)? {
+            for one in scene.apply(&notification)? {
                 values.push(seen(&one));
-                if matches!(&one, Seen::Lock { object: of, .. } if of.name == object.name) {
+                if matches!(&one, SceneEvent::Lock { object: of, .. } if of.name == object.name) {
                     return Ok(values);
                 }
             }
@@ -176,7 +176,7 @@ impl InAge {
         loop {
             match timeout_at(end, notifications.next()).await {
                 Ok(Some(notification)) => {
-                    values.extend(scene.follow(&notification)?.iter().map(seen));
+                    values.extend(scene.apply(&notification)?.iter().map(seen));
                 }
                 Ok(None) => return Err(self.over().await),
                 Err(_) => return Ok(values),

@@ -21,7 +21,7 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     let parsed = Shard::parse(&text);
     let mut shard = parsed.map_err(|error| Failure::Run(format!("{}: {error}", shown(path))))?;
     if let Some(at) = &arguments.at {
-        let (host, port) = shard.place(at);
+        let (host, port) = shard.host_and_port(at);
         let (host, port) = (Some(host.to_owned()), port);
         (shard.gatekeeper, shard.auth, shard.file) = (host.clone(), host.clone(), host);
         shard.port = port;

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, timeout_at};
-use worldwire_client::uru::folder::{self, Placed};
+use worldwire_client::uru::folder::{self, InstalledFile};
 use worldwire_client::uru::{
-    Auth, ClientError, Files, Gatekeeper, Login, NewAge, Notifications, Picture, Player, Result,
+    Auth, ClientError, Files, Gatekeeper, Login, NewAge, Notifications, Player, Result, VaultMirror,
 };
 use worldwire_uru::crypt::login::PASSWORD_UNITS;
 use worldwire_uru::file::secure;
@@ -109,7 +109,7 @@ impl<'s> Session<'s> {
             }
             Step::Vault(node) => {
                 let root = self.number(node.unwrap_or(Node::Player))?;
-                tree(&Picture::fetch(self.auth().await?, root).await?)
+                tree(&VaultMirror::fetch(self.auth().await?, root).await?)
             }
             Step::Node(node) => {
                 let id = self.number(*node)?;
@@ -405,7 +405,7 @@ impl<'s> Session<'s> {
 
     async fn download(&mut self, group: &str, folder: &Path) -> Result<Vec<Json>> {
         let mut values = Vec::new();
-        let mut placed = |placed: &Placed| {
+        let mut placed = |placed: &InstalledFile| {
             if let Some(bytes) = placed.downloaded {
                 values.push(json!({"file": placed.path.to_string_lossy(), "bytes": bytes}));
             }
@@ -496,7 +496,7 @@ fn player_shown(player: &Player) -> Json {
 }
 
 /// The nodes of a picture as a tree; what is there twice is followed once.
-fn tree(picture: &Picture) -> Vec<Json> {
+fn tree(picture: &VaultMirror) -> Vec<Json> {
     let mut values = Vec::new();
     let mut seen = BTreeSet::new();
     let mut next = vec![(0usize, picture.root())];

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value as Json, from_str, json};
-use worldwire_client::uru::{Notification, Seen};
+use worldwire_client::uru::{Notification, SceneEvent};
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::{Classes as _, Field as _, Reader, Record as _, Tree, Value, Writer};
 use worldwire_uru::net_message::NetMessage;
@@ -120,14 +120,18 @@ pub(super) fn notification(told: &Notification) -> Json {
 }
 
 /// What a player saw in an age.
-pub(super) fn seen(seen: &Seen) -> Json {
+pub(super) fn seen(seen: &SceneEvent) -> Json {
     match seen {
-        Seen::Came { player, name } => json!({"seen": "Came", "player": player, "name": name}),
-        Seen::Went { player, name } => json!({"seen": "Went", "player": player, "name": name}),
-        Seen::Chat { player, name, text } => {
+        SceneEvent::Joined { player, name } => {
+            json!({"seen": "Came", "player": player, "name": name})
+        }
+        SceneEvent::Left { player, name } => {
+            json!({"seen": "Went", "player": player, "name": name})
+        }
+        SceneEvent::Chat { player, name, text } => {
             json!({"seen": "Chat", "player": player, "name": name, "text": text})
         }
-        Seen::Clone { object, is_avatar, loaded } => {
+        SceneEvent::Clone { object, is_avatar, loaded } => {
             let what = match (is_avatar, loaded) {
                 (true, true) => "Avatar",
                 (true, false) => "AvatarGone",
@@ -136,11 +140,11 @@ pub(super) fn seen(seen: &Seen) -> Json {
             };
             json!({"seen": what, "object": object_shown(object)})
         }
-        Seen::Moved { player, position } => match position {
+        SceneEvent::Moved { player, position } => match position {
             Some(position) => json!({"seen": "Moved", "player": player, "position": position}),
             None => json!({"seen": "Moved", "player": player}),
         },
-        Seen::State { object, descriptor, player, changes } => {
+        SceneEvent::State { object, descriptor, player, changes } => {
             let mut shown = json!({
                 "seen": "State",
                 "object": object_shown(object),
@@ -157,12 +161,12 @@ pub(super) fn seen(seen: &Seen) -> Json {
             }
             shown
         }
-        Seen::Lock { object, granted } => {
+        SceneEvent::Lock { object, granted } => {
             json!({"seen": "Lock", "object": object_shown(object), "granted": granted})
         }
-        Seen::Owner(owner) => json!({"seen": "Owner", "owner": owner}),
-        Seen::AllThere => json!({"seen": "AllThere"}),
-        Seen::Other { player, class, .. } => {
+        SceneEvent::Owner(owner) => json!({"seen": "Owner", "owner": owner}),
+        SceneEvent::StateComplete => json!({"seen": "AllThere"}),
+        SceneEvent::Other { player, class, .. } => {
             json!({"seen": class_name(*class), "player": player})
         }
         other => json!({"seen": format!("{other:?}")}),

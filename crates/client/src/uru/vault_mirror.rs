@@ -1,4 +1,4 @@
-//! A part of the vault that follows the server.
+//! A local copy of a part of the vault.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
@@ -9,44 +9,44 @@ use worldwire_uru::vault::VaultNode;
 use super::vault::fetched;
 use super::{Auth, ClientError, Notification, Result};
 
-/// The nodes and references below one node, as a client knows them.
+/// A client's copy of a node and everything below it.
 ///
-/// The server tells of every change to what the client is interested in; [`follow`](Self::follow)
-/// keeps the picture up to date.
+/// The server notifies clients of every change to nodes they are interested in;
+/// [`apply`](Self::apply) keeps the copy up to date.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
+pub struct VaultMirror {
     root: u32,
     nodes: BTreeMap<u32, VaultNode<'static>>,
-    /// By parent, in the order in which the server listed or told them.
+    /// By parent, in the order received.
     refs: BTreeMap<u32, Vec<NodeRef>>,
-    /// Parent and child of every reference.
+    /// The parent and child of every reference.
     edges: HashSet<(u32, u32)>,
-    /// The root, and every node that references lead to; some may have vanished.
+    /// The root, and every referenced node, including those that have vanished.
     known: HashSet<u32>,
 }
 
-/// How many nodes are asked for before the first one is waited for.
+/// How many requests may be unanswered at a time.
 const AT_ONCE: usize = 32;
 
-impl Picture {
+impl VaultMirror {
     /// Fetches a node and everything below it.
     ///
     /// # Errors
-    /// A refusal: `VaultNodeNotFound` for the root. A node that vanishes in the meantime is left
-    /// out.
+    /// Refusals include `VaultNodeNotFound`, for the root. Leaves out other nodes that vanish in
+    /// the meantime.
     pub async fn fetch(auth: &Auth, root: u32) -> Result<Self> {
-        let mut picture = Self {
+        let mut mirror = Self {
             root,
             nodes: BTreeMap::new(),
             refs: BTreeMap::new(),
             edges: HashSet::new(),
             known: [root].into(),
         };
-        picture.complete(auth, root).await?;
-        Ok(picture)
+        mirror.complete(auth, root).await?;
+        Ok(mirror)
     }
 
-    /// The node that everything is below.
+    /// The topmost node.
     #[must_use]
     pub fn root(&self) -> u32 {
         self.root
@@ -68,17 +68,17 @@ impl Picture {
         self.refs.values().flatten()
     }
 
-    /// The references of a node to those directly below it.
+    /// The references from a node to those directly below it.
     #[must_use]
     pub fn below(&self, parent: u32) -> &[NodeRef] {
         self.refs.get(&parent).map_or(&[], Vec::as_slice)
     }
 
-    /// Follows what the server told. Whether it concerned this picture.
+    /// Updates the copy from a notification. Returns whether it was affected.
     ///
     /// # Errors
-    /// Those of the requests for what changed.
-    pub async fn follow(&mut self, auth: &Auth, notification: &Notification) -> Result<bool> {
+    /// Those of the requests for the changed nodes.
+    pub async fn apply(&mut self, auth: &Auth, notification: &Notification) -> Result<bool> {
         match *notification {
             Notification::NodeChanged { node_id, .. } if self.known.contains(&node_id) => {
                 self.fetch_nodes(auth, [node_id].into()).await?;
@@ -119,7 +119,7 @@ impl Picture {
         Ok(true)
     }
 
-    /// Fetches what is below a node, and every node that is not there yet.
+    /// Fetches the nodes below a node that are still missing.
     async fn complete(&mut self, auth: &Auth, from: u32) -> Result<()> {
         let refs = match auth.fetch_refs(from).await {
             Err(error) if from != self.root && is_gone(&error) => Vec::new(),
@@ -171,7 +171,7 @@ impl Picture {
         self.known = reached;
     }
 
-    /// Keeps a reference unless it is there; whether it was new.
+    /// Adds a reference, and returns whether it was new.
     fn insert(&mut self, new: NodeRef) -> bool {
         let is_new = self.edges.insert((new.parent_id, new.child_id));
         if is_new {

@@ -1,4 +1,4 @@
-//! What was sent to a client and may yet arrive: a log of sections, and what each one carried.
+//! The log of sections that were sent to a client and may still arrive, with their contents.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -7,40 +7,40 @@ use super::layout::Mask;
 use super::view::{NO_ENTRY, View};
 use crate::frame::MAX_NEWER;
 
-/// The most sections of a client whose fate is open, or that may yet arrive. Nothing more is sent
-/// to it until there are fewer.
+/// The maximum number of sections that are unacknowledged or may still arrive. No more are sent to
+/// the client until there are fewer.
 pub(super) const MAX_SECTIONS: usize = 1_024;
-/// The most entries of sections that were given up which are kept in mind.
+/// The maximum number of remembered entries of given-up sections.
 const MAX_PAST: usize = 16_384;
 
-/// What is known of a section.
+/// The outcome of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    /// Nothing.
+pub(super) enum Outcome {
+    /// Not known yet.
     Open,
     /// It arrived.
     Delivered,
-    /// It counts as lost, and may still arrive.
+    /// Considered lost, but may still arrive.
     Lost,
-    /// It did not arrive, or nobody will ever know.
+    /// It did not arrive, or the outcome will never be known.
     Expired,
 }
 
-/// What an entry is about.
+/// The contents of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum Content {
     Create,
-    /// A pending update of these.
+    /// A pending update of these values.
     Pending(Mask),
-    /// A plain update of these.
+    /// A plain update of these values.
     Plain(Mask),
-    /// A deletion; whether nothing that was sent before may arrive behind it.
+    /// A deletion. It is clean if nothing sent before it may arrive after it.
     Delete {
         is_clean: bool,
     },
 }
 
-impl What {
+impl Content {
     pub(super) const fn mask(self) -> Mask {
         match self {
             Self::Pending(mask) | Self::Plain(mask) => mask,
@@ -49,25 +49,25 @@ impl What {
     }
 }
 
-/// One operation of a section.
+/// One operation in a section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry {
     pub(super) slot: u32,
     pub(super) generation: u32,
-    pub(super) what: What,
-    /// The entry before it about the same view.
+    pub(super) content: Content,
+    /// The previous entry for the same view.
     pub(super) before: u64,
-    /// The id of the view.
+    /// The view's id.
     pub(super) id: u16,
-    /// Its section.
+    /// The section that contains it.
     section: u64,
 }
 
-/// A section that was not expected any more, and whose acknowledgement may come all the same.
+/// A given-up section, whose acknowledgement may still come.
 #[derive(Debug)]
-pub(super) struct Past {
+pub(super) struct GivenUp {
     pub(super) entries: Box<[Entry]>,
-    /// That of the section.
+    /// The section's stamp.
     pub(super) stamp: u64,
     /// When it was given up.
     pub(super) at: Duration,
@@ -76,50 +76,50 @@ pub(super) struct Past {
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     number: Option<u64>,
-    /// Its first entry.
+    /// The number of its first entry.
     first: u64,
     entries: u32,
     /// Values that changed later are not in it.
     stamp: u64,
-    fate: Fate,
+    outcome: Outcome,
     at: Duration,
 }
 
-/// The log of a client. Sections and entries are numbered from 0; the oldest leave it first.
+/// A client's log. Sections and entries are numbered from 0; the oldest are removed first.
 #[derive(Debug, Default)]
-pub(super) struct Flight {
+pub(super) struct SendLog {
     sections: VecDeque<Sent>,
     first_section: u64,
     entries: VecDeque<Entry>,
     first_entry: u64,
-    /// Lost sections, and when they can arrive no more; `None` before the next tick tells the time.
+    /// Lost sections, and when they expire; `None` until the next tick sets the time.
     late: VecDeque<(Option<Duration>, u64)>,
     newest: Option<u64>,
-    /// By their numbers, and how many entries they have.
-    past: BTreeMap<u64, Past>,
+    /// By packet number.
+    past: BTreeMap<u64, GivenUp>,
     past_entries: usize,
 }
 
-impl Flight {
+impl SendLog {
     pub(super) fn is_full(&self) -> bool {
         self.sections.len() >= MAX_SECTIONS
     }
 
-    /// How many sections have no fate yet.
+    /// How many sections have no outcome yet.
     pub(super) fn open(&self) -> usize {
-        self.sections.iter().filter(|sent| sent.fate == Fate::Open).count()
+        self.sections.iter().filter(|sent| sent.outcome == Outcome::Open).count()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.sections.is_empty()
     }
 
-    /// The number of the entry that is added next.
+    /// The number of the next entry.
     pub(super) fn next_entry(&self) -> u64 {
         self.first_entry + self.entries.len() as u64
     }
 
-    /// The number of the newest section that has one.
+    /// The newest packet number.
     pub(super) const fn newest(&self) -> Option<u64> {
         self.newest
     }
@@ -127,30 +127,30 @@ impl Flight {
     /// Begins a section.
     pub(super) fn begin(&mut self, stamp: u64, now: Duration) {
         let first = self.first_entry + self.entries.len() as u64;
-        let fate = Fate::Open;
-        self.sections.push_back(Sent { number: None, first, entries: 0, stamp, fate, at: now });
+        let outcome = Outcome::Open;
+        self.sections.push_back(Sent { number: None, first, entries: 0, stamp, outcome, at: now });
     }
 
-    /// Adds an entry to the section that was begun last; returns its number.
+    /// Adds an entry to the newest section, and returns its number.
     #[inline]
-    pub(super) fn push(&mut self, slot: u32, view: &View, what: What) -> u64 {
+    pub(super) fn push(&mut self, slot: u32, view: &View, content: Content) -> u64 {
         let number = self.next_entry();
         let View { generation, last: before, id, .. } = *view;
         let section = self.first_section + (self.sections.len() as u64).saturating_sub(1);
-        self.entries.push_back(Entry { slot, generation, what, before, id, section });
+        self.entries.push_back(Entry { slot, generation, content, before, id, section });
         if let Some(sent) = self.sections.back_mut() {
             sent.entries += 1;
         }
         number
     }
 
-    /// Whether the section that was begun last has no number yet.
+    /// Whether the newest section has no packet number yet.
     pub(super) fn is_unsent(&self) -> bool {
         self.sections.back().is_some_and(|last| last.number.is_none())
     }
 
-    /// Takes back the last entry of the section that was begun last and has no number; `None`
-    /// when there are none left, and the section is taken back too.
+    /// Removes the last entry of the newest section, which must be unsent. `None`, and the section
+    /// is removed as well, if it has none left.
     pub(super) fn take_back(&mut self) -> Option<Entry> {
         let last = self.sections.back_mut().filter(|last| last.number.is_none())?;
         if last.entries == 0 {
@@ -161,7 +161,7 @@ impl Flight {
         self.entries.pop_back()
     }
 
-    /// Gives it its number, which is above all others.
+    /// Assigns the newest section its packet number, which is above all others.
     pub(super) fn number(&mut self, number: u64) {
         if let Some(last) = self.sections.back_mut() {
             last.number = Some(number);
@@ -169,9 +169,9 @@ impl Flight {
         }
     }
 
-    /// The section of a number.
+    /// The section in a packet.
     pub(super) fn find(&self, number: u64) -> Option<u64> {
-        // Only the last one can be without a number.
+        // Only the last section can be without a number.
         let is_before = |sent: &Sent| sent.number.is_some_and(|found| found < number);
         let index = self.sections.partition_point(is_before);
         let sent = self.sections.get(index)?;
@@ -182,21 +182,21 @@ impl Flight {
         self.sections.get(usize::try_from(section.checked_sub(self.first_section)?).ok()?)
     }
 
-    pub(super) fn fate(&self, section: u64) -> Option<Fate> {
-        self.sent(section).map(|sent| sent.fate)
+    pub(super) fn outcome(&self, section: u64) -> Option<Outcome> {
+        self.sent(section).map(|sent| sent.outcome)
     }
 
     pub(super) fn stamp(&self, section: u64) -> u64 {
         self.sent(section).map_or(0, |sent| sent.stamp)
     }
 
-    /// Says what became of a section. A lost one is kept in mind until it can arrive no more.
-    pub(super) fn decide(&mut self, section: u64, fate: Fate) {
+    /// Records the outcome of a section. A lost section is kept until it expires.
+    pub(super) fn decide(&mut self, section: u64, outcome: Outcome) {
         let Some(index) = section.checked_sub(self.first_section) else { return };
         let sent = usize::try_from(index).ok().and_then(|at| self.sections.get_mut(at));
         let Some(sent) = sent else { return };
-        sent.fate = fate;
-        if fate == Fate::Lost {
+        sent.outcome = outcome;
+        if outcome == Outcome::Lost {
             self.late.push_back((None, section));
         }
     }
@@ -212,13 +212,13 @@ impl Flight {
         self.entries.get(index).copied()
     }
 
-    /// Entries about a view, from this one backwards to the one behind `end`, with the fates of
-    /// their sections and their stamps.
+    /// The entries for a view, from this one back to the one after `end`, with the outcomes and
+    /// stamps of their sections.
     pub(super) fn chain(
         &self,
         last: u64,
         end: Option<u64>,
-    ) -> impl Iterator<Item = (u64, Entry, Fate, u64)> {
+    ) -> impl Iterator<Item = (u64, Entry, Outcome, u64)> {
         let mut next = last;
         core::iter::from_fn(move || {
             if next == NO_ENTRY || Some(next) == end {
@@ -228,17 +228,17 @@ impl Flight {
             let entry = self.entry(number)?;
             let sent = self.sent(entry.section)?;
             next = entry.before;
-            Some((number, entry, sent.fate, sent.stamp))
+            Some((number, entry, sent.outcome, sent.stamp))
         })
     }
 
-    /// Sections that were lost since the last tick can arrive until then.
+    /// Sections that were lost since the last tick expire at this time.
     pub(super) fn wait_until(&mut self, until: Duration) {
         let unset = self.late.iter_mut().rev().take_while(|(until, _)| until.is_none());
         unset.for_each(|(room, _)| *room = Some(until));
     }
 
-    /// A lost section that can arrive no more.
+    /// The next lost section that has expired.
     pub(super) fn next_expired(&mut self, now: Duration) -> Option<u64> {
         let (Some(until), section) = *self.late.front()? else { return None };
         if until > now {
@@ -248,21 +248,21 @@ impl Flight {
         Some(section)
     }
 
-    /// The oldest section that was sent this long ago and has no fate.
+    /// The oldest section that was sent this long ago and has no outcome.
     pub(super) fn overdue(&self, now: Duration, give_up: Duration) -> Option<u64> {
         let is_old = |sent: &&Sent| sent.at.saturating_add(give_up) <= now;
         let index =
-            self.sections.iter().take_while(is_old).position(|sent| sent.fate == Fate::Open);
+            self.sections.iter().take_while(is_old).position(|sent| sent.outcome == Outcome::Open);
         index.map(|index| self.first_section + index as u64)
     }
 
-    /// Keeps in mind a section that is given up.
+    /// Remembers a given-up section.
     pub(super) fn remember(&mut self, section: u64, at: Duration) {
         let range = self.entries_of(section);
         let Some(&Sent { number: Some(number), stamp, .. }) = self.sent(section) else { return };
         let entries: Box<[Entry]> = range.filter_map(|number| self.entry(number)).collect();
         self.past_entries += entries.len();
-        self.past.insert(number, Past { entries, stamp, at });
+        self.past.insert(number, GivenUp { entries, stamp, at });
         let reached = self.newest.unwrap_or(0).saturating_sub(MAX_NEWER.into());
         while let Some(first) = self.past.first_entry()
             && (*first.key() < reached || self.past_entries > MAX_PAST)
@@ -271,22 +271,22 @@ impl Flight {
         }
     }
 
-    /// Takes back what was kept in mind of the section with a number.
-    pub(super) fn recall(&mut self, number: u64) -> Option<Past> {
+    /// Takes out the given-up section of a packet.
+    pub(super) fn recall(&mut self, number: u64) -> Option<GivenUp> {
         let past = self.past.remove(&number)?;
         self.past_entries -= past.entries.len();
         Some(past)
     }
 
-    /// What is kept in mind.
-    pub(super) fn past(&self) -> impl Iterator<Item = &Past> {
+    /// The given-up sections.
+    pub(super) fn past(&self) -> impl Iterator<Item = &GivenUp> {
         self.past.values()
     }
 
-    /// Forgets the oldest sections that are done with.
+    /// Removes the oldest sections that have an outcome.
     pub(super) fn trim(&mut self) {
         while let Some(sent) = self.sections.front()
-            && matches!(sent.fate, Fate::Delivered | Fate::Expired)
+            && matches!(sent.outcome, Outcome::Delivered | Outcome::Expired)
         {
             let entries = sent.entries;
             self.sections.pop_front();
@@ -298,7 +298,7 @@ impl Flight {
         }
     }
 
-    /// Forgets everything. Numbers go on.
+    /// Forgets everything. Numbers continue.
     pub(super) fn clear(&mut self) {
         self.first_section += self.sections.len() as u64;
         self.first_entry += self.entries.len() as u64;

@@ -1,4 +1,4 @@
-//! What a client sees, and where its character walks. It does no IO.
+//! What a client sees, and where its character walks, without IO.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use worldwire_mxo::message::{MPM_ID, Movement, OWN_VIEW, Operation, Rules, Secti
 use worldwire_mxo::replica::{Notice, Replica};
 use worldwire_mxo::schema::Objects;
 
-/// How far a character goes from where it began.
+/// How far a character strays from its starting point.
 const ROAM: f32 = 3_000.0;
-/// How far it goes in a step.
+/// The length of a step.
 const STRIDE: f32 = 18.0;
-/// The chance, one in so many, that it turns at a step.
+/// A character turns at one of this many steps.
 const TURNS: u64 = 12;
-/// The action of one who stands and of one who walks.
+/// The actions of a character that stands and of one that walks.
 const ACTIONS: [u8; 2] = [0, 2];
 
-/// The views of a client, and its character.
+/// The client's view of the world, and its character.
 #[derive(Debug)]
-pub struct Eyes {
+pub struct ClientView {
     replica: Replica,
     sampler: Sampler,
     walks: bool,
-    /// Where the character began, once it is there.
+    /// Where the character appeared.
     home: Option<[f32; 3]>,
     yaw: u8,
-    /// What the server was told last, and what it is to be told.
+    /// The character's newest movement, sent or to be sent.
     movement: Movement,
-    is_untold: bool,
-    /// The packet that told it.
-    told_in: Option<PacketNumber>,
+    has_unsent: bool,
+    /// The packet that carried it, until it is acknowledged.
+    unacknowledged: Option<PacketNumber>,
     sections: u64,
     bytes: u64,
     notices: u64,
@@ -38,8 +38,8 @@ pub struct Eyes {
     why: Option<Error>,
 }
 
-impl Eyes {
-    /// A client that has seen nothing yet. `seed` is where chance begins.
+impl ClientView {
+    /// A view of a world that has not been received yet. `seed` seeds the random walk.
     #[must_use]
     pub fn new(objects: Arc<Objects>, seed: u64) -> Self {
         Self {
@@ -49,8 +49,8 @@ impl Eyes {
             home: None,
             yaw: 0,
             movement: Movement::default(),
-            is_untold: false,
-            told_in: None,
+            has_unsent: false,
+            unacknowledged: None,
             sections: 0,
             bytes: 0,
             notices: 0,
@@ -59,49 +59,49 @@ impl Eyes {
         }
     }
 
-    /// The views.
+    /// The views of objects.
     #[must_use]
     pub const fn replica(&self) -> &Replica {
         &self.replica
     }
 
-    /// Whether the character walks. It stands still once this is false.
-    pub const fn walk(&mut self, walks: bool) {
+    /// Makes the character walk, or stand still.
+    pub const fn set_walking(&mut self, walks: bool) {
         self.walks = walks;
     }
 
-    /// Whether the server knows for certain where the character is.
+    /// Whether the server has acknowledged the character's newest movement.
     #[must_use]
-    pub const fn is_told(&self) -> bool {
-        !self.is_untold && self.told_in.is_none()
+    pub const fn is_acknowledged(&self) -> bool {
+        !self.has_unsent && self.unacknowledged.is_none()
     }
 
-    /// Sections and bytes that were received.
+    /// The number of sections received, and of their bytes.
     #[must_use]
     pub const fn received(&self) -> (u64, u64) {
         (self.sections, self.bytes)
     }
 
-    /// What was odd in them: updates of views that are not there, and the like. A server that does
-    /// it right gives no reason for any.
+    /// The number of oddities in them, such as updates of unknown views. A correct server causes
+    /// none.
     #[must_use]
     pub const fn notices(&self) -> u64 {
         self.notices
     }
 
-    /// How many sections could not be read, and why the first one could not: most often because the
-    /// client lacks a table that the server has.
+    /// The number of unreadable sections, and the error of the first one. Most often the client
+    /// lacks a table that the server has.
     #[must_use]
     pub fn unread(&self) -> Option<(u64, &Error)> {
         self.why.as_ref().map(|why| (self.unread, why))
     }
 
-    /// An object section of the server, from its id on.
+    /// Handles an object section from the server, which starts with its id.
     ///
     /// # Errors
-    /// Those of [`Replica::receive`]; nothing has changed then but what [`unread`](Self::unread)
-    /// says.
-    pub fn hear(&mut self, section: &[u8]) -> Result<()> {
+    /// Those of [`Replica::receive`]. The views are then unchanged; [`unread`](Self::unread) counts
+    /// the section.
+    pub fn receive(&mut self, section: &[u8]) -> Result<()> {
         self.take(section).inspect_err(|error| {
             self.unread += 1;
             self.why.get_or_insert_with(|| error.clone());
@@ -123,34 +123,36 @@ impl Eyes {
         Ok(())
     }
 
-    /// What the connection reports.
-    pub fn news(&mut self, news: &News) {
+    /// Handles a report of the connection.
+    pub fn handle_news(&mut self, news: &News) {
         match news {
-            News::Delivered(number) if self.told_in == Some(*number) => self.told_in = None,
-            News::Lost(number) if self.told_in == Some(*number) => {
-                (self.told_in, self.is_untold) = (None, true);
+            News::Delivered(number) if self.unacknowledged == Some(*number) => {
+                self.unacknowledged = None
+            }
+            News::Lost(number) if self.unacknowledged == Some(*number) => {
+                (self.unacknowledged, self.has_unsent) = (None, true);
             }
             News::Reset => {
                 self.replica.reset();
-                (self.home, self.told_in, self.is_untold) = (None, None, false);
+                (self.home, self.unacknowledged, self.has_unsent) = (None, None, false);
             }
             _ => {}
         }
     }
 
-    /// Time for a step.
+    /// Lets the character take a step.
     ///
     /// # Errors
-    /// What cannot be sent; it is tried again with the next step.
+    /// What [`Sender::send_objects`] returns. The movement is sent with the next step instead.
     pub fn step(&mut self, sender: &mut Sender) -> Result<()> {
         let Some(home) = self.home else { return Ok(()) };
         if self.walks {
             self.stride(home);
         } else if self.movement.action == Some(ACTIONS[1]) {
             self.movement.action = Some(ACTIONS[0]);
-            self.is_untold = true;
+            self.has_unsent = true;
         }
-        if !self.is_untold {
+        if !self.has_unsent {
             return Ok(());
         }
         let section = self.section()?;
@@ -159,8 +161,8 @@ impl Eyes {
         let bytes = writer.into_bytes();
         debug_assert_eq!(bytes.first(), Some(&MPM_ID));
         let number = sender.send_objects(bytes.get(1..).unwrap_or_default(), None)?;
-        (self.told_in, self.is_untold) = (Some(number), false);
-        // What the character does is seen at once.
+        (self.unacknowledged, self.has_unsent) = (Some(number), false);
+        // The client sees its own movement immediately.
         self.replica.apply(&section, Side::Client)?;
         Ok(())
     }
@@ -169,7 +171,7 @@ impl Eyes {
         let from = self.movement.position.unwrap_or(home);
         let gone = |at: usize| from[at] - home[at];
         if gone(0).hypot(gone(2)) > ROAM {
-            // Back home.
+            // Walk back towards the start.
             self.yaw = turn(-gone(0), -gone(2));
         } else if self.sampler.below(TURNS) == 0 {
             self.yaw = self.sampler.bits().to_le_bytes()[0];
@@ -180,7 +182,7 @@ impl Eyes {
         self.movement.position = Some(to);
         self.movement.yaw = Some(self.yaw);
         self.movement.action = Some(ACTIONS[1]);
-        self.is_untold = true;
+        self.has_unsent = true;
     }
 
     fn section(&self) -> Result<Section<'static>> {
@@ -199,7 +201,7 @@ impl Eyes {
     }
 }
 
-/// Repetitions are no news where packets get lost.
+/// Repetitions are normal when packets are lost.
 const fn is_odd(notice: &Notice) -> bool {
     matches!(
         notice,
@@ -210,7 +212,7 @@ const fn is_odd(notice: &Notice) -> bool {
     )
 }
 
-/// The direction as a part of a full turn.
+/// A direction, in 256ths of a full turn.
 fn turn(x: f32, z: f32) -> u8 {
     let part = x.atan2(z) / core::f32::consts::TAU * 256.0;
     #[expect(

@@ -1,4 +1,4 @@
-//! Questions to the status page of a server.
+//! Requests to a server's status page.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,60 +8,57 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What a server says that a client should see.
+/// What a client should see, according to the server.
 #[derive(Clone, Debug)]
-pub struct Truth {
-    /// Whether the client has all of it for certain, as far as the server knows.
+pub struct ExpectedViews {
+    /// Whether the client has acknowledged all of it.
     pub is_settled: bool,
     /// The views.
     pub views: Json,
 }
 
-/// Why a page cannot be read.
+/// Why a request to the status page failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PageError {
-    /// The network.
+pub enum StatusPageError {
+    /// A network error.
     #[error("the status page at {address}: {error}")]
     Io {
-        /// Where it is.
+        /// The page's address.
         address: SocketAddr,
-        /// What the system says.
+        /// The operating system's error.
         error: std::io::Error,
     },
-    /// It takes too long.
+    /// The server did not answer in time.
     #[error("the status page at {0} does not answer")]
     Silent(SocketAddr),
-    /// It says something else.
+    /// The server sent another answer.
     #[error("the status page at {address}: wanted {wanted}, found {found}")]
     Answer {
-        /// Where it is.
+        /// The page's address.
         address: SocketAddr,
-        /// What was asked for.
+        /// What the answer should contain.
         wanted: &'static str,
         /// The beginning of the answer.
         found: String,
     },
 }
 
-/// How long a page may take.
+/// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes of an answer.
+/// The maximum size of an answer.
 const MAX_BYTES: u64 = 64 << 20;
 
-impl Truth {
-    /// Asks what the client with a character should see.
-    ///
-    /// # Errors
-    /// [`PageError`].
-    pub async fn of(address: SocketAddr, uid: u64) -> Result<Self, PageError> {
-        let body = ask(address, "GET", &format!("/views/{uid}")).await?;
+impl ExpectedViews {
+    /// Asks what the client of a character should see.
+    pub async fn fetch(address: SocketAddr, uid: u64) -> Result<Self, StatusPageError> {
+        let body = query(address, "GET", &format!("/views/{uid}")).await?;
         let whole: Option<Json> = serde_json::from_str(&body).ok();
         let parts = whole.and_then(|mut whole| {
             let is_settled = whole.get("settled")?.as_bool()?;
             Some(Self { is_settled, views: whole.get_mut("views")?.take() })
         });
-        parts.ok_or_else(|| PageError::Answer {
+        parts.ok_or_else(|| StatusPageError::Answer {
             address,
             wanted: "settled and views",
             found: start_of(&body),
@@ -69,12 +66,16 @@ impl Truth {
     }
 }
 
-/// Asks for a page, and returns its body.
+/// Sends a request, and returns the body of the answer.
 ///
 /// # Errors
-/// [`PageError`], also when the server does not say that all is well.
-pub async fn ask(address: SocketAddr, method: &str, path: &str) -> Result<String, PageError> {
-    let io = |error| PageError::Io { address, error };
+/// [`StatusPageError`], also for any status but 200.
+pub async fn query(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+) -> Result<String, StatusPageError> {
+    let io = |error| StatusPageError::Io { address, error };
     let asking = async {
         let mut stream = TcpStream::connect(address).await?;
         let request = format!(
@@ -88,14 +89,14 @@ pub async fn ask(address: SocketAddr, method: &str, path: &str) -> Result<String
     };
     let answer = match timeout(PATIENCE, asking).await {
         Ok(answer) => answer.map_err(io)?,
-        Err(_) => return Err(PageError::Silent(address)),
+        Err(_) => return Err(StatusPageError::Silent(address)),
     };
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     if head.starts_with("HTTP/1.1 2") {
         return Ok(body.to_owned());
     }
     let found = if body.is_empty() { start_of(head) } else { start_of(body) };
-    Err(PageError::Answer { address, wanted: "an answer", found })
+    Err(StatusPageError::Answer { address, wanted: "an answer", found })
 }
 
 fn start_of(text: &str) -> String {

@@ -1,4 +1,4 @@
-//! What servers say.
+//! Messages from the server.
 
 use core::result::Result;
 
@@ -7,17 +7,17 @@ use worldwire_ki::schema::Protocols;
 
 use super::Code;
 
-/// What a server says.
+/// A decoded message from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Told {
+pub enum ServerMessage {
     /// `MSG_PING_RSP`.
     Pong,
     /// `MSG_USER_AUTHEN_RSP`: the account and `Rec1`.
     Authenticated(Result<(u64, Vec<u8>), Code>),
     /// `MSG_USER_VALIDATE_RSP`: the account.
     Validated(Result<u64, Code>),
-    /// `MSG_USER_ADMIT_IND`: the position in the queue, 0 when the client is in.
+    /// `MSG_USER_ADMIT_IND`: the queue position; 0 means admitted.
     Admit(u32),
     /// `MSG_STARTCHARACTERLIST`.
     StartList {
@@ -57,17 +57,17 @@ pub enum Told {
     },
     /// `MSG_ATTACHFAILED`.
     AttachFailed(Code),
-    /// Something else.
+    /// Any other message.
     Other {
-        /// Its service.
+        /// The service's number.
         service: u8,
-        /// Its number there.
+        /// The message's number in the service.
         order: u8,
     },
 }
 
-impl Told {
-    /// Reads what a server says.
+impl ServerMessage {
+    /// Decodes a message.
     #[must_use]
     pub fn read(protocols: &Protocols, service: u8, order: u8, payload: &[u8]) -> Self {
         let other = Self::Other { service, order };
@@ -75,7 +75,7 @@ impl Told {
         if &*message.tag == "MSG_SERVERMESSAGE" {
             return server_message(payload).map_or(other, Self::Message);
         }
-        // Servers of earlier revisions leave out what was appended since.
+        // Servers of earlier revisions omit the fields that were appended since.
         let Some(fields) = Fields::read(message, payload, 0) else { return other };
         let error = |name| Some(Code(fields.word(name))).filter(|code| code.0 != 0);
         match fields.tag() {
@@ -120,7 +120,8 @@ impl Told {
     }
 }
 
-/// The text of a message, narrow or wide: sources differ, and the length says which it is.
+/// The text of `MSG_SERVERMESSAGE`. Sources disagree on narrow or wide characters; the length tells
+/// them apart.
 fn server_message(payload: &[u8]) -> Option<String> {
     let (_modal, rest) = payload.split_first()?;
     let (count, text) = rest.split_first_chunk()?;
@@ -141,14 +142,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k_02_a_servers_message_is_narrow_or_wide() {
+    fn k_02_a_server_message_can_be_narrow_or_wide() {
         let protocols = Protocols::built_in();
-        let read = |payload: &[u8]| Told::read(&protocols, 2, 6, payload);
-        assert_eq!(read(b"\x01\x02\0hi"), Told::Message("hi".to_owned()));
-        assert_eq!(read(b"\x01\x02\0h\0i\0"), Told::Message("hi".to_owned()));
-        let other = Told::Other { service: 2, order: 6 };
+        let read = |payload: &[u8]| ServerMessage::read(&protocols, 2, 6, payload);
+        assert_eq!(read(b"\x01\x02\0hi"), ServerMessage::Message("hi".to_owned()));
+        assert_eq!(read(b"\x01\x02\0h\0i\0"), ServerMessage::Message("hi".to_owned()));
+        let other = ServerMessage::Other { service: 2, order: 6 };
         assert_eq!(read(b"\x01\x02\0h\0i"), other);
         assert_eq!(read(b"\x01"), other);
-        assert_eq!(Told::read(&protocols, 99, 1, b""), Told::Other { service: 99, order: 1 });
+        assert_eq!(
+            ServerMessage::read(&protocols, 99, 1, b""),
+            ServerMessage::Other { service: 99, order: 1 }
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A connection to a world over UDP.
+//! A connection to a world, over UDP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,30 +18,29 @@ use worldwire_mxo::schema::Objects;
 use worldwire_net::rough::{Conditions, Stretch, StretchCounts};
 use worldwire_net::{Application, Clock, Driver, End, Flow, Stop, udp};
 
-use super::Eyes;
+use super::ClientView;
 
-/// How a client behaves.
+/// A client's settings.
 #[derive(Clone, Debug)]
-pub struct VisitConfig {
-    /// The number of the character.
+pub struct Settings {
+    /// The character's number.
     pub uid: u64,
-    /// The id of the session.
+    /// The session's id.
     pub session: u32,
-    /// Its key.
+    /// The session's key.
     pub key: SessionKey,
-    /// Classes and goobjs, as the server has them. Default what is built in.
+    /// The classes and goobjs that the server uses. Default: the built-in ones.
     pub objects: Arc<Objects>,
-    /// The time from step to step. Default 100 ms.
+    /// The time between two steps. Default 100 ms.
     pub step: Duration,
-    /// How long the server may take to answer, and to let the client in. Default 15 s.
+    /// How long the server may take to answer and to admit the client. Default 15 s.
     pub setup_time: Duration,
-    /// A bad network on the way to the server, if there is one. Default none.
+    /// A simulated bad network between client and server. Default: none.
     pub conditions: Option<Conditions>,
 }
 
-impl VisitConfig {
-    /// The defaults: session 1 with the key that everybody knows, as a server on this machine has
-    /// it.
+impl Settings {
+    /// The defaults: session 1 with the well-known key, which a server on this machine uses, too.
     #[must_use]
     pub fn new(uid: u64) -> Self {
         let key = core::array::from_fn(|at| u8::try_from(at).unwrap_or(0));
@@ -57,77 +56,77 @@ impl VisitConfig {
     }
 }
 
-/// Why there is no visit.
+/// Why a client could not enter a world.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum VisitError {
-    /// The network.
+pub enum ConnectError {
+    /// A network error.
     #[error("cannot connect: {0}")]
     Io(#[from] io::Error),
-    /// The system has no random numbers.
+    /// The operating system has no random numbers.
     #[error("no random numbers: {0}")]
     Random(getrandom::Error),
-    /// The server did not answer the hello, or did not let the client in.
+    /// The server did not answer the hello, or did not admit the client.
     #[error(
-        "the server does not answer: is it there, with this session id and key, and with room \
-        for one more client from this address? ({0})"
+        "the server does not answer ({0}); check that it is running with this session ID and key, \
+        and has room for one more client from this address"
     )]
     NoAnswer(End),
 }
 
 /// A client in a world. It stays until it [leaves](Self::leave) or is dropped.
 #[derive(Debug)]
-pub struct Visit {
+pub struct Client {
     uid: u64,
-    state: Arc<State>,
+    state: Arc<Shared>,
     driving: JoinHandle<End>,
     carrying: Option<Stop>,
     counts: Option<Arc<StretchCounts>>,
 }
 
 #[derive(Debug)]
-struct State {
-    eyes: Mutex<Eyes>,
-    /// Whether the client is sent the world.
+struct Shared {
+    view: Mutex<ClientView>,
+    /// Whether the server has started to send the world.
     is_in: watch::Sender<bool>,
     leaves: watch::Sender<bool>,
 }
 
-impl State {
-    fn eyes(&self) -> MutexGuard<'_, Eyes> {
-        self.eyes.lock().unwrap_or_else(PoisonError::into_inner)
+impl Shared {
+    fn view(&self) -> MutexGuard<'_, ClientView> {
+        self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Visit {
-    /// Enters a world: waits until the server sends what is in it.
-    ///
-    /// # Errors
-    /// [`VisitError`].
-    pub async fn to(server: impl ToSocketAddrs, config: VisitConfig) -> Result<Self, VisitError> {
+impl Client {
+    /// Enters a world: waits until the server starts to send it.
+    pub async fn connect(
+        server: impl ToSocketAddrs,
+        config: Settings,
+    ) -> Result<Self, ConnectError> {
         let addresses: Vec<_> = tokio::net::lookup_host(server).await?.collect();
         let (start, mut config) = (Instant::now(), config);
         loop {
             let left = config.setup_time.saturating_sub(start.elapsed());
-            match Self::knock(&addresses, &config, left.min(KNOCK)).await {
-                Err(VisitError::NoAnswer(UNHEARD)) if start.elapsed() < config.setup_time => {}
+            match Self::try_connect(&addresses, &config, left.min(RETRY_AFTER)).await {
+                Err(ConnectError::NoAnswer(NO_ANSWER)) if start.elapsed() < config.setup_time => {}
                 entered => return entered,
             }
-            // Other datagrams get lost the next time.
+            // The next attempt loses other datagrams.
             if let Some(conditions) = &mut config.conditions {
                 conditions.seed = conditions.seed.wrapping_add(1 << 32);
             }
         }
     }
 
-    /// Tries to enter, for so long.
-    async fn knock(
+    /// Makes one attempt to enter, within this time.
+    async fn try_connect(
         server: &[SocketAddr],
-        config: &VisitConfig,
+        config: &Settings,
         patience: Duration,
-    ) -> Result<Self, VisitError> {
+    ) -> Result<Self, ConnectError> {
         let mut seed = [0; 24];
-        getrandom::fill(&mut seed).map_err(VisitError::Random)?;
+        getrandom::fill(&mut seed).map_err(ConnectError::Random)?;
         let [vectors, chance] = [&seed[..16], &seed[16..]];
         let vectors: [u8; 16] = vectors.try_into().unwrap_or_default();
         let chance = u64::from_le_bytes(chance.try_into().unwrap_or_default());
@@ -152,12 +151,12 @@ impl Visit {
         let mut client = ClientConfig::new(since_1970, config.uid);
         client.setup_time = patience;
         let connection = Connection::client(client, session, clock.now());
-        let state = Arc::new(State {
-            eyes: Mutex::new(Eyes::new(Arc::clone(&config.objects), chance)),
+        let state = Arc::new(Shared {
+            view: Mutex::new(ClientView::new(Arc::clone(&config.objects), chance)),
             is_in: watch::Sender::new(false),
             leaves: watch::Sender::new(false),
         });
-        let application = Walker::new(Arc::clone(&state), config.step);
+        let application = ClientApplication::new(Arc::clone(&state), config.step);
         let driving = tokio::spawn(async move {
             udp::drive(&Driver::client(clock), socket, connection, application).await
         });
@@ -165,46 +164,46 @@ impl Visit {
         let mut is_in = visit.state.is_in.subscribe();
         tokio::select! {
             end = &mut visit.driving => {
-                Err(VisitError::NoAnswer(end.unwrap_or(End::Cut)))
+                Err(ConnectError::NoAnswer(end.unwrap_or(End::Cut)))
             }
             _ = is_in.wait_for(|is_in| *is_in) => Ok(visit),
-            () = sleep(patience) => Err(VisitError::NoAnswer(UNHEARD)),
+            () = sleep(patience) => Err(ConnectError::NoAnswer(NO_ANSWER)),
         }
     }
 
-    /// The number of the character.
+    /// The character's number.
     #[must_use]
     pub const fn uid(&self) -> u64 {
         self.uid
     }
 
-    /// Looks at what is seen.
-    pub fn seen<R>(&self, look: impl FnOnce(&mut Eyes) -> R) -> R {
-        look(&mut self.state.eyes())
+    /// Gives `read` access to what the client sees.
+    pub fn with_view<R>(&self, read: impl FnOnce(&mut ClientView) -> R) -> R {
+        read(&mut self.state.view())
     }
 
-    /// What became of datagrams on a bad network.
+    /// What the simulated network did to the datagrams.
     #[must_use]
     pub fn counts(&self) -> Option<&StretchCounts> {
         self.counts.as_deref()
     }
 
-    /// Whether the connection is over though nobody left.
+    /// Whether the connection has ended without [`leave`](Self::leave).
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.driving.is_finished()
     }
 
-    /// Leaves: says so, and waits until the server knows it, for two seconds at most. UDP has no
-    /// end: a server that is not of this project, or that the message does not reach, notices later
-    /// that nothing more comes.
+    /// Leaves the world. Waits up to two seconds for the server to acknowledge it. UDP has no
+    /// connection close: a server that misses the message, or that does not know it, times the
+    /// client out.
     pub async fn leave(mut self) -> Option<End> {
         let _ = self.state.leaves.send(true);
         (&mut self.driving).await.ok()
     }
 }
 
-impl Drop for Visit {
+impl Drop for Client {
     fn drop(&mut self) {
         self.driving.abort();
         if let Some(carrying) = &self.carrying {
@@ -213,46 +212,46 @@ impl Drop for Visit {
     }
 }
 
-/// What the client does with its connection.
-struct Walker {
-    state: Arc<State>,
+/// The application that drives the client's connection.
+struct ClientApplication {
+    state: Arc<Shared>,
     steps: tokio::time::Interval,
     leaves: watch::Receiver<bool>,
-    /// Since when the client is leaving.
+    /// When the client began to leave.
     leaving: Option<Instant>,
 }
 
-/// How long a server is waited for before it is asked anew: what it was sent may be lost, and it
-/// gives up whoever does not show in time that it hears.
-const KNOCK: Duration = Duration::from_secs(6);
+/// How long one attempt to connect may take. If a packet of the handshake is lost, the server gives
+/// up on the client, and a new attempt is needed.
+const RETRY_AFTER: Duration = Duration::from_secs(6);
 /// The server did not answer in time.
-const UNHEARD: End = End::Closed(CloseReason::Timeout(Timer::Setup));
+const NO_ANSWER: End = End::Closed(CloseReason::Timeout(Timer::Setup));
 
-/// How long the server may take to hear that a client leaves, and how often to ask whether it has.
-const FAREWELL: Duration = Duration::from_secs(2);
-const BETWEEN: Duration = Duration::from_millis(10);
+/// How long to wait for the acknowledgement of the leave message, and how often to check for it.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(2);
+const LEAVE_POLL: Duration = Duration::from_millis(10);
 
-/// The bytes of a section without anything in it.
+/// The size of a section without operations.
 const EMPTY: usize = SectionWriter::FRAME;
 
-/// Why a walker wakes.
+/// What the application wakes up for.
 enum Wake {
     Step,
     Leave,
 }
 
-impl Walker {
-    fn new(state: Arc<State>, step: Duration) -> Self {
+impl ClientApplication {
+    fn new(state: Arc<Shared>, step: Duration) -> Self {
         let mut steps = interval(step);
         steps.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let leaves = state.leaves.subscribe();
         Self { state, steps, leaves, leaving: None }
     }
 
-    /// Says that the client leaves, and ends the connection when the server knows.
+    /// Sends the leave message, and closes the connection once it is acknowledged.
     fn leave(&mut self, sender: &mut Sender) -> Flow {
         let is_said = match self.leaving {
-            Some(since) => since.elapsed() < FAREWELL,
+            Some(since) => since.elapsed() < LEAVE_TIMEOUT,
             None => {
                 self.leaving = Some(Instant::now());
                 sender.send(&RpcMessage::new(LEAVE, b"")).is_ok()
@@ -266,24 +265,24 @@ impl Walker {
     }
 }
 
-impl Application<Connection> for Walker {
+impl Application<Connection> for ClientApplication {
     type Notice = Wake;
 
     async fn event(&mut self, event: EventOf<'_, Connection>, _: &mut Sender) -> Flow {
         match event {
             Event::Received(piece) => {
                 if let Unit::Section { id: MPM_ID, .. } = piece.unit {
-                    let mut eyes = self.state.eyes();
-                    // What cannot be read is counted.
-                    let _ = eyes.hear(piece.bytes);
-                    // An empty one asks whether anybody is here; then comes the world, which may not
-                    // be readable.
+                    let mut view = self.state.view();
+                    // The view counts unreadable sections.
+                    let _ = view.receive(piece.bytes);
+                    // The server first sends an empty section to see whether the client answers,
+                    // then the world. The world may be unreadable.
                     if piece.bytes.len() > EMPTY {
                         self.state.is_in.send_replace(true);
                     }
                 }
             }
-            Event::News(news) => self.state.eyes().news(&news),
+            Event::News(news) => self.state.view().handle_news(&news),
             _ => {}
         }
         Flow::Continue(())
@@ -291,7 +290,7 @@ impl Application<Connection> for Walker {
 
     async fn notified(&mut self) -> Wake {
         if self.leaving.is_some() {
-            sleep(BETWEEN).await;
+            sleep(LEAVE_POLL).await;
             return Wake::Leave;
         }
         tokio::select! {
@@ -303,8 +302,8 @@ impl Application<Connection> for Walker {
     async fn notice(&mut self, wake: Wake, sender: &mut Sender) -> Flow {
         match wake {
             Wake::Step => {
-                // What cannot be sent now goes with the next step.
-                let _ = self.state.eyes().step(sender);
+                // What cannot be sent now is sent with the next step.
+                let _ = self.state.view().step(sender);
                 Flow::Continue(())
             }
             Wake::Leave => self.leave(sender),
