@@ -29,10 +29,10 @@ use worldwire_tera::schema::plan::{Field, FieldKind};
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
 use worldwire_tera::types::{Scalar, TextView};
 
-#[path = "made_up/cases.rs"]
+#[path = "synthetic/cases.rs"]
 mod cases;
 #[allow(dead_code, reason = "the other benchmarks use the rest")]
-mod made_up;
+mod synthetic;
 
 /// How long a slice is, and how many there are.
 const SLICE: Duration = Duration::from_millis(60);
@@ -59,7 +59,7 @@ fn main() {
     let data = std::env::var_os("WORLDWIRE_TERA_DATA").map(PathBuf::from);
     let files: BTreeMap<String, String> = match &data {
         Some(data) => cases::files(&data.join("toolbox-2022/definitions")),
-        None => made_up::files().into_iter().collect(),
+        None => synthetic::files().into_iter().collect(),
     };
     let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
     let set = Set::load(&files, options);
@@ -69,7 +69,7 @@ fn main() {
     };
     let kinds: Vec<Kind<'_>> = match &data {
         Some(data) => cases::real(&set, data),
-        None => cases::made_up(&set),
+        None => cases::synthetic(&set),
     }
     .into_iter()
     .map(|(title, messages)| {

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use worldwire_core::{Result, Side};
 
 use super::{CodeMap, Deprecated, MapKind, MapName, NameList, Revisions};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER};
 use crate::message::{HeaderForm, Item, View};
-use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
+use crate::schema::{Definition, FileName, ParseOptions, Patch, Plan, Set};
 
 /// Maps, definitions and lists, as far as there are any.
 #[derive(Clone, Debug, Default)]
@@ -51,17 +52,14 @@ impl CheckVersion {
     /// The definition of the message, the same in every build.
     pub const DEFINITION: &'static str = "array version\n- int32 index\n- int32 value\n";
 
-    /// Reads it from the message; its opcode is that of no other in any build.
+    /// Reads the revisions from a message, whose opcode is the same in every build.
     ///
     /// # Errors
     /// Malformed, when it is not that message.
     pub fn decode(message: &[u8]) -> Result<Self> {
-        let file = FileName { name: "C_CHECK_VERSION".into(), version: 1, platform: None };
-        let definition = Definition::parse(&file, Self::DEFINITION, &ParseOptions::default());
         let mut found = Self::default();
-        // The text above is a good one.
-        let Ok(definition) = definition else { return Ok(found) };
-        let view = View::new(definition.plan(), message, HeaderForm::Plain)?;
+        let Some(plan) = Self::plan() else { return Ok(found) };
+        let view = View::new(plan, message, HeaderForm::Plain)?;
         if let Some(Item::List(versions)) = view.fields().get("version")? {
             for version in versions {
                 let Item::Record(version) = version? else { continue };
@@ -78,6 +76,15 @@ impl CheckVersion {
             }
         }
         Ok(found)
+    }
+
+    /// The layout of the message, compiled once.
+    fn plan() -> Option<&'static Plan> {
+        static DEFINITION: LazyLock<Option<Definition>> = LazyLock::new(|| {
+            let file = FileName { name: "C_CHECK_VERSION".into(), version: 1, platform: None };
+            Definition::parse(&file, CheckVersion::DEFINITION, &ParseOptions::default()).ok()
+        });
+        DEFINITION.as_ref().map(Definition::plan)
     }
 }
 

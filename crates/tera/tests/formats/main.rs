@@ -6,7 +6,7 @@ mod codegen;
 #[path = "../definitions/mod.rs"]
 mod definitions;
 mod hostile;
-mod made_up;
 mod properties;
 mod real_definitions;
 mod real_values;
+mod synthetic;

@@ -8,15 +8,15 @@ use worldwire_tera::schema::format::canonical;
 use worldwire_tera::schema::{Definition, FileName, ParseOptions, Problem, Set};
 
 use crate::definitions::Message;
-use crate::made_up::{self, MadeUp};
+use crate::synthetic::{self, SyntheticDefinition};
 
-fn parse(made: &MadeUp, text: &str) -> Result<Definition, Vec<Problem>> {
+fn parse(made: &SyntheticDefinition, text: &str) -> Result<Definition, Vec<Problem>> {
     let options =
         ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
-    Definition::parse(&FileName::parse("S_MADE_UP.1.def").unwrap(), text, &options)
+    Definition::parse(&FileName::parse("S_SYNTHETIC.1.def").unwrap(), text, &options)
 }
 
-fn definition(made: &MadeUp) -> Definition {
+fn definition(made: &SyntheticDefinition) -> Definition {
     let text = made.text();
     parse(made, &text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
 }
@@ -35,7 +35,7 @@ proptest! {
 
     /// Bytes and values, JSON, every shorter piece, and every field in place.
     #[test]
-    fn messages_go_all_the_way_and_back(made in made_up::definitions(), seed: u64) {
+    fn messages_go_all_the_way_and_back(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
         let sampler = &mut Sampler::new(seed);
         for form in [HeaderForm::Plain, HeaderForm::Integrity] {
@@ -49,7 +49,7 @@ proptest! {
 
     /// Whatever a count, offset or link says.
     #[test]
-    fn one_word_damages_one_message(made in made_up::definitions(), seed: u64) {
+    fn one_word_damages_one_message(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
         let value = definition.plan().sample(&mut Sampler::new(seed));
         let message = Message { plan: definition.plan(), opcode: 7, form: HeaderForm::Plain };
@@ -65,14 +65,14 @@ proptest! {
 
     /// Links are followed, wherever the bodies stand.
     #[test]
-    fn order_does_not_matter(made in made_up::definitions(), seed: u64) {
+    fn order_does_not_matter(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
         let plan = definition.plan();
         let sampler = &mut Sampler::new(seed);
         let value = plan.sample(sampler);
         let mut canonical = Vec::new();
         plan.encode(Head::plain(0), &value, &mut canonical).unwrap();
-        let Some(bytes) = made_up::shuffled(plan, &value, sampler) else { return Ok(()) };
+        let Some(bytes) = synthetic::shuffled(plan, &value, sampler) else { return Ok(()) };
         let read = plan.read(&bytes, HeaderForm::Plain).unwrap();
         prop_assert_eq!(format!("{:?}", read.fields()), format!("{value:?}"));
         let mut again = Vec::new();
@@ -88,28 +88,28 @@ proptest! {
 
     /// Formatting changes no layout, and a definition does not differ from itself.
     #[test]
-    fn texts_have_one_form(made in made_up::definitions()) {
+    fn texts_have_one_form(made in synthetic::definitions()) {
         let text = made.text();
         let definition = definition(&made);
-        let formatted = canonical("S_MADE_UP.1.def", &text).unwrap();
+        let formatted = canonical("S_SYNTHETIC.1.def", &text).unwrap();
         let again = parse(&made, &formatted).unwrap();
         prop_assert_eq!(again.plan(), definition.plan());
-        prop_assert_eq!(&canonical("S_MADE_UP.1.def", &formatted).unwrap(), &formatted);
+        prop_assert_eq!(&canonical("S_SYNTHETIC.1.def", &formatted).unwrap(), &formatted);
         prop_assert_eq!(diff(definition.lines(), definition.lines()), []);
     }
 
     /// A definition is the same alone and in a set, and its set can be read at any patch.
     #[test]
-    fn sets_hold_what_was_put_in(made in made_up::definitions()) {
+    fn sets_hold_what_was_put_in(made in synthetic::definitions()) {
         let text = made.text();
         let options =
             ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
-        let set = Set::load([("S_MADE_UP.1.def", &text)], options);
+        let set = Set::load([("S_SYNTHETIC.1.def", &text)], options);
         let alone = definition(&made);
-        prop_assert_eq!(set.get("S_MADE_UP", 1).unwrap().plan(), alone.plan());
+        prop_assert_eq!(set.get("S_SYNTHETIC", 1).unwrap().plan(), alone.plan());
         for patch in set.boundaries() {
             let set = set.with(ParseOptions { patch: Some(patch), ..set.options().clone() });
-            prop_assert!(set.get("S_MADE_UP", 1).is_some());
+            prop_assert!(set.get("S_SYNTHETIC", 1).is_some());
         }
     }
 }

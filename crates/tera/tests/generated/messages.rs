@@ -11,495 +11,312 @@ use worldwire_tera::types::{Angle, Skill, SkillForm, Text};
 ///
 /// | field | type |
 /// | --- | --- |
-/// | `a` | `bool` |
-/// | `b` | `byte` |
-/// | `c` | `int16` |
-/// | `d` | `uint16` |
-/// | `e` | `int32` |
-/// | `f` | `uint32` |
-/// | `g` | `int64` |
-/// | `h` | `uint64` |
-/// | `i` | `float` |
-/// | `j` | `double` |
-/// | `k` | `angle` |
-/// | `l` | `vec3` |
-/// | `m` | `vec3fa` |
-/// | `n` | `skillid` |
+/// | `type` | `bool` |
+/// | `self` | `byte` |
+/// | `Self` | `int16` |
+/// | `input` | `uint16` |
+/// | `start` | `int32` |
+/// | `gameId` | `uint32` |
+/// | `game_id` | `int64` |
+/// | `_` | `uint64` |
+/// | `__` | `float` |
+/// | `f0` | `double` |
+/// | `fixed0` | `angle` |
+/// | `Value` | `vec3` |
+/// | `error` | `vec3fa` |
+/// | `index` | `skillid` |
 /// | `o` | `skillid32` |
-/// | `p` | `customize` |
-/// | `q` | `string` |
+/// | `at0` | `customize` |
+/// | `output` | `int32` |
+/// | `Ok` | `string` |
 /// | `r` | `bytes` |
-/// | `s` | `array` |
-/// | `x` | `object` |
+/// | `value` | `array` |
+/// | `Value2` | `array` |
+/// | `match` | `object` |
+/// | `flags` | `array<bool>` |
+/// | `skills` | `array<skillid>` |
+/// | `angles` | `array<angle>` |
+/// | `turns` | `array<vec3fa>` |
+/// | `looks` | `array<customize>` |
+/// | `words` | `array<string>` |
+/// | `nothing` | `object` |
+/// | `void` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SEverythingV1<'d> {
     /// `bool`.
-    pub a: bool,
+    pub type_: bool,
     /// `byte`.
-    pub b: u8,
+    pub self_: u8,
     /// `int16`.
-    pub c: i16,
+    pub self_2: i16,
     /// `uint16`.
-    pub d: u16,
+    pub input: u16,
     /// `int32`.
-    pub e: i32,
+    pub start: i32,
     /// `uint32`.
-    pub f: u32,
+    pub game_id: u32,
     /// `int64`.
-    pub g: i64,
+    pub game_id_2: i64,
     /// `uint64`.
-    pub h: u64,
+    pub field: u64,
     /// `float`.
-    pub i: f32,
+    pub field_2: f32,
     /// `double`.
-    pub j: f64,
+    pub f0: f64,
     /// `angle`.
-    pub k: Angle,
+    pub fixed0: Angle,
     /// `vec3`.
-    pub l: [f32; 3],
+    pub value: [f32; 3],
     /// `vec3fa`.
-    pub m: [f32; 3],
+    pub error: [f32; 3],
     /// `skillid`.
-    pub n: Skill,
+    pub index: Skill,
     /// `skillid32`.
     pub o: Skill,
     /// `customize`.
-    pub p: [u8; 8],
+    pub at0: [u8; 8],
+    /// `int32`.
+    pub output: i32,
     /// `string`.
-    pub q: Text<'d>,
+    pub ok: Text<'d>,
     /// `bytes`.
     pub r: Cow<'d, [u8]>,
     /// `array`.
-    pub s: Vec<SEverythingV1S<'d>>,
+    pub value_2: Vec<SEverythingV1Value<'d>>,
+    /// `array`.
+    pub value2: Vec<SEverythingV1Value2>,
     /// `object`.
-    pub x: SEverythingV1X<'d>,
+    pub match_: SEverythingV1Match<'d>,
+    /// `array<bool>`.
+    pub flags: Vec<bool>,
+    /// `array<skillid>`.
+    pub skills: Vec<Skill>,
+    /// `array<angle>`.
+    pub angles: Vec<Angle>,
+    /// `array<vec3fa>`.
+    pub turns: Vec<[f32; 3]>,
+    /// `array<customize>`.
+    pub looks: Vec<[u8; 8]>,
+    /// `array<string>`.
+    pub words: Vec<Text<'d>>,
+    /// `object`.
+    pub nothing: SEverythingV1Nothing,
+    /// `array`.
+    pub void: Vec<SEverythingV1Void>,
 }
 
 impl<'d> Typed<'d> for SEverythingV1<'d> {
     const NAME: &'static str = "S_EVERYTHING";
     const VERSION: u32 = 1;
-    const WORDS: usize = 16;
+    const WORDS: usize = 48;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<104>(start, 108)?;
-        let f0 = part(fixed0, 16) != [0];
-        let f1 = u8::from_le_bytes(part(fixed0, 17));
-        let f2 = i16::from_le_bytes(part(fixed0, 18));
-        let f3 = u16::from_le_bytes(part(fixed0, 20));
-        let f4 = i32::from_le_bytes(part(fixed0, 22));
-        let f5 = u32::from_le_bytes(part(fixed0, 26));
-        let f6 = i64::from_le_bytes(part(fixed0, 30));
-        let f7 = u64::from_le_bytes(part(fixed0, 38));
-        let f8 = f32::from_le_bytes(part(fixed0, 46));
-        let f9 = f64::from_le_bytes(part(fixed0, 50));
-        let f10 = Angle(i16::from_le_bytes(part(fixed0, 58)));
-        let f11 = floats(fixed0, 60);
-        let f12 = floats(fixed0, 72);
-        let f13 = Skill::from_raw(u64::from_le_bytes(part(fixed0, 84)), SkillForm::Wide);
-        let f14 = Skill::from_raw(u32::from_le_bytes(part(fixed0, 92)).into(), SkillForm::Narrow);
-        let f15 = part(fixed0, 96);
-        let f16 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("q"))?;
-        let f17 = input.bytes(word(fixed0, 4), word(fixed0, 2), (start + 4, start + 2)).map_err(|error| error.inside("r"))?;
-        let f18 = input.list(word(fixed0, 6), word(fixed0, 8), start + 8, 14, SEverythingV1S::read).map_err(|error| error.inside("s"))?;
+        let fixed0 = input.scope::<140>(start, 144)?;
+        let f0 = part(fixed0, 48) != [0];
+        let f1 = u8::from_le_bytes(part(fixed0, 49));
+        let f2 = i16::from_le_bytes(part(fixed0, 50));
+        let f3 = u16::from_le_bytes(part(fixed0, 52));
+        let f4 = i32::from_le_bytes(part(fixed0, 54));
+        let f5 = u32::from_le_bytes(part(fixed0, 58));
+        let f6 = i64::from_le_bytes(part(fixed0, 62));
+        let f7 = u64::from_le_bytes(part(fixed0, 70));
+        let f8 = f32::from_le_bytes(part(fixed0, 78));
+        let f9 = f64::from_le_bytes(part(fixed0, 82));
+        let f10 = Angle(i16::from_le_bytes(part(fixed0, 90)));
+        let f11 = floats(fixed0, 92);
+        let f12 = floats(fixed0, 104);
+        let f13 = Skill::from_raw(u64::from_le_bytes(part(fixed0, 116)), SkillForm::Wide);
+        let f14 = Skill::from_raw(u32::from_le_bytes(part(fixed0, 124)).into(), SkillForm::Narrow);
+        let f15 = part(fixed0, 128);
+        let f16 = i32::from_le_bytes(part(fixed0, 136));
+        let f17 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("Ok"))?;
+        let f18 = input.bytes(word(fixed0, 4), word(fixed0, 2), (start + 4, start + 2)).map_err(|error| error.inside("r"))?;
+        let f19 = input.list(word(fixed0, 6), word(fixed0, 8), start + 8, 14, SEverythingV1Value::read).map_err(|error| error.inside("value"))?;
+        let f20 = input.list(word(fixed0, 10), word(fixed0, 12), start + 12, 8, SEverythingV1Value2::read).map_err(|error| error.inside("Value2"))?;
         let (at1, fixed1) = input.segment::<2>()?;
         let _ = (at1, fixed1);
-        let f24 = i16::from_le_bytes(part(fixed1, 0));
-        let f25 = input.text(word(fixed0, 10), start + 10).map_err(|error| error.inside("z").inside("x"))?;
-        let f27 = input.list(word(fixed0, 12), word(fixed0, 14), start + 14, 8, SEverythingV1XDeepList::read).map_err(|error| error.inside("list").inside("deep").inside("x"))?;
-        Ok(Self { a: f0, b: f1, c: f2, d: f3, e: f4, f: f5, g: f6, h: f7, i: f8, j: f9, k: f10, l: f11, m: f12, n: f13, o: f14, p: f15, q: f16, r: f17, s: f18, x: SEverythingV1X { y: f24, z: f25, deep: SEverythingV1XDeep { list: f27 } } })
+        let f35 = i16::from_le_bytes(part(fixed1, 0));
+        let f36 = input.text(word(fixed0, 14), start + 14).map_err(|error| error.inside("Vec").inside("match"))?;
+        let f38 = input.list(word(fixed0, 16), word(fixed0, 18), start + 18, 8, SEverythingV1MatchDeepResult::read).map_err(|error| error.inside("Result").inside("deep").inside("match"))?;
+        let f22 = input.list(word(fixed0, 20), word(fixed0, 22), start + 22, 5, |input, start| {
+            let fixed0 = input.scope::<1>(start, 5)?;
+            let f40 = part(fixed0, 0) != [0];
+            Ok(f40)
+        }).map_err(|error| error.inside("flags"))?;
+        let f23 = input.list(word(fixed0, 24), word(fixed0, 26), start + 26, 12, |input, start| {
+            let fixed0 = input.scope::<8>(start, 12)?;
+            let f41 = Skill::from_raw(u64::from_le_bytes(part(fixed0, 0)), SkillForm::Wide);
+            Ok(f41)
+        }).map_err(|error| error.inside("skills"))?;
+        let f24 = input.list(word(fixed0, 28), word(fixed0, 30), start + 30, 6, |input, start| {
+            let fixed0 = input.scope::<2>(start, 6)?;
+            let f42 = Angle(i16::from_le_bytes(part(fixed0, 0)));
+            Ok(f42)
+        }).map_err(|error| error.inside("angles"))?;
+        let f25 = input.list(word(fixed0, 32), word(fixed0, 34), start + 34, 16, |input, start| {
+            let fixed0 = input.scope::<12>(start, 16)?;
+            let f43 = floats(fixed0, 0);
+            Ok(f43)
+        }).map_err(|error| error.inside("turns"))?;
+        let f26 = input.list(word(fixed0, 36), word(fixed0, 38), start + 38, 12, |input, start| {
+            let fixed0 = input.scope::<8>(start, 12)?;
+            let f44 = part(fixed0, 0);
+            Ok(f44)
+        }).map_err(|error| error.inside("looks"))?;
+        let f27 = input.list(word(fixed0, 40), word(fixed0, 42), start + 42, 6, |input, start| {
+            let fixed0 = input.scope::<2>(start, 6)?;
+            let f45 = input.text(word(fixed0, 0), start)?;
+            Ok(f45)
+        }).map_err(|error| error.inside("words"))?;
+        let f29 = input.list(word(fixed0, 44), word(fixed0, 46), start + 46, 4, SEverythingV1Void::read).map_err(|error| error.inside("void"))?;
+        Ok(Self { type_: f0, self_: f1, self_2: f2, input: f3, start: f4, game_id: f5, game_id_2: f6, field: f7, field_2: f8, f0: f9, fixed0: f10, value: f11, error: f12, index: f13, o: f14, at0: f15, output: f16, ok: f17, r: f18, value_2: f19, value2: f20, match_: SEverythingV1Match { y: f35, vec: f36, deep: SEverythingV1MatchDeep { result: f38 } }, flags: f22, skills: f23, angles: f24, turns: f25, looks: f26, words: f27, nothing: SEverythingV1Nothing {}, void: f29 })
     }
 
     fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<104>(|fixed| {
-            put(fixed, 16, [u8::from(self.a)]);
-            put(fixed, 17, [self.b]);
-            put(fixed, 18, self.c.to_le_bytes());
-            put(fixed, 20, self.d.to_le_bytes());
-            put(fixed, 22, self.e.to_le_bytes());
-            put(fixed, 26, self.f.to_le_bytes());
-            put(fixed, 30, self.g.to_le_bytes());
-            put(fixed, 38, self.h.to_le_bytes());
-            put(fixed, 46, self.i.to_le_bytes());
-            put(fixed, 50, self.j.to_le_bytes());
-            put(fixed, 58, self.k.0.to_le_bytes());
-            put_floats(fixed, 60, self.l);
-            put_floats(fixed, 72, self.m);
-            put(fixed, 84, wide(self.n).map_err(|error| error.inside("n"))?.to_le_bytes());
-            put(fixed, 92, narrow(self.o).map_err(|error| error.inside("o"))?.to_le_bytes());
-            put(fixed, 96, self.p);
-            Ok(())
-        })?;
-        output.text(at0, &self.q).map_err(|error| error.inside("q"))?;
-        output.bytes((at0 + 4, at0 + 2), &self.r).map_err(|error| error.inside("r"))?;
-        output.list((at0 + 6, at0 + 8), &self.s, |output, item| item.write(output)).map_err(|error| error.inside("s"))?;
-        let at1 = output.fixed::<2>(|fixed| {
-            put(fixed, 0, self.x.y.to_le_bytes());
-            Ok(())
-        })?;
-        let _ = at1;
-        output.text(at0 + 10, &self.x.z).map_err(|error| error.inside("z").inside("x"))?;
-        output.list((at0 + 12, at0 + 14), &self.x.deep.list, |output, item| item.write(output)).map_err(|error| error.inside("list").inside("deep").inside("x"))?;
-        Ok(())
-    }
-
-    fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Bool(self.a),
-            Value::Unsigned(self.b.into()),
-            Value::Signed(self.c.into()),
-            Value::Unsigned(self.d.into()),
-            Value::Signed(self.e.into()),
-            Value::Unsigned(self.f.into()),
-            Value::Signed(self.g),
-            Value::Unsigned(self.h),
-            Value::Float(self.i),
-            Value::Double(self.j),
-            Value::Angle(self.k),
-            Value::Vec3(self.l),
-            Value::Vec3fa(self.m),
-            Value::Skill(wide(self.n)?),
-            Value::Skill(narrow(self.o)?.into()),
-            Value::Customize(self.p),
-            Value::Text(Text::from_bytes(self.q.as_bytes())),
-            Value::Bytes(Cow::Borrowed(&self.r)),
-            Value::List(self.s.iter().map(|item| item.value()).collect::<Result<_>>()?),
-            self.x.value()?,
-        ]))
-    }
-}
-
-/// `s` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `t` | `int32` |
-/// | `u` | `string` |
-/// | `v` | `array` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEverythingV1S<'d> {
-    /// `int32`.
-    pub t: i32,
-    /// `string`.
-    pub u: Text<'d>,
-    /// `array`.
-    pub v: Vec<SEverythingV1SV>,
-}
-
-impl<'d> SEverythingV1S<'d> {
-    pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<10>(start, 14)?;
-        let f20 = i32::from_le_bytes(part(fixed0, 6));
-        let f21 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("u"))?;
-        let f22 = input.list(word(fixed0, 2), word(fixed0, 4), start + 4, 5, SEverythingV1SV::read).map_err(|error| error.inside("v"))?;
-        Ok(Self { t: f20, u: f21, v: f22 })
-    }
-
-    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<10>(|fixed| {
-            put(fixed, 6, self.t.to_le_bytes());
-            Ok(())
-        })?;
-        output.text(at0, &self.u).map_err(|error| error.inside("u"))?;
-        output.list((at0 + 2, at0 + 4), &self.v, |output, item| item.write(output)).map_err(|error| error.inside("v"))?;
-        Ok(())
-    }
-
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Signed(self.t.into()),
-            Value::Text(Text::from_bytes(self.u.as_bytes())),
-            Value::List(self.v.iter().map(|item| item.value()).collect::<Result<_>>()?),
-        ]))
-    }
-}
-
-/// `s.v` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `w` | `byte` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEverythingV1SV {
-    /// `byte`.
-    pub w: u8,
-}
-
-impl SEverythingV1SV {
-    pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<1>(start, 5)?;
-        let f23 = u8::from_le_bytes(part(fixed0, 0));
-        Ok(Self { w: f23 })
-    }
-
-    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        output.fixed::<1>(|fixed| {
-            put(fixed, 0, [self.w]);
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Unsigned(self.w.into()),
-        ]))
-    }
-}
-
-/// `x` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `y` | `int16` |
-/// | `z` | `string` |
-/// | `deep` | `object` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEverythingV1X<'d> {
-    /// `int16`.
-    pub y: i16,
-    /// `string`.
-    pub z: Text<'d>,
-    /// `object`.
-    pub deep: SEverythingV1XDeep<'d>,
-}
-
-impl<'d> SEverythingV1X<'d> {
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Signed(self.y.into()),
-            Value::Text(Text::from_bytes(self.z.as_bytes())),
-            self.deep.value()?,
-        ]))
-    }
-}
-
-/// `x.deep` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `list` | `array` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEverythingV1XDeep<'d> {
-    /// `array`.
-    pub list: Vec<SEverythingV1XDeepList<'d>>,
-}
-
-impl<'d> SEverythingV1XDeep<'d> {
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::List(self.list.iter().map(|item| item.value()).collect::<Result<_>>()?),
-        ]))
-    }
-}
-
-/// `x.deep.list` of `S_EVERYTHING`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `blob` | `bytes` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEverythingV1XDeepList<'d> {
-    /// `bytes`.
-    pub blob: Cow<'d, [u8]>,
-}
-
-impl<'d> SEverythingV1XDeepList<'d> {
-    pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 8)?;
-        let f28 = input.bytes(word(fixed0, 2), word(fixed0, 0), (start + 2, start)).map_err(|error| error.inside("blob"))?;
-        Ok(Self { blob: f28 })
-    }
-
-    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<4>(|_| Ok(()))?;
-        output.bytes((at0 + 2, at0), &self.blob).map_err(|error| error.inside("blob"))?;
-        Ok(())
-    }
-
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Bytes(Cow::Borrowed(&self.blob)),
-        ]))
-    }
-}
-
-/// `S_HOSTILE`, version 2.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `type` | `int32` |
-/// | `self` | `int32` |
-/// | `Self` | `int32` |
-/// | `input` | `int32` |
-/// | `start` | `int32` |
-/// | `gameId` | `int32` |
-/// | `game_id` | `int32` |
-/// | `_` | `int32` |
-/// | `__` | `int32` |
-/// | `f0` | `int32` |
-/// | `fixed0` | `int32` |
-/// | `Value` | `int32` |
-/// | `Ok` | `string` |
-/// | `value` | `array` |
-/// | `Value2` | `array` |
-/// | `match` | `object` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SHostileV2<'d> {
-    /// `int32`.
-    pub type_: i32,
-    /// `int32`.
-    pub self_: i32,
-    /// `int32`.
-    pub self_2: i32,
-    /// `int32`.
-    pub input: i32,
-    /// `int32`.
-    pub start: i32,
-    /// `int32`.
-    pub game_id: i32,
-    /// `int32`.
-    pub game_id_2: i32,
-    /// `int32`.
-    pub field: i32,
-    /// `int32`.
-    pub field_2: i32,
-    /// `int32`.
-    pub f0: i32,
-    /// `int32`.
-    pub fixed0: i32,
-    /// `int32`.
-    pub value: i32,
-    /// `string`.
-    pub ok: Text<'d>,
-    /// `array`.
-    pub value_2: Vec<SHostileV2Value>,
-    /// `array`.
-    pub value2: Vec<SHostileV2Value2>,
-    /// `object`.
-    pub match_: SHostileV2Match<'d>,
-}
-
-impl<'d> Typed<'d> for SHostileV2<'d> {
-    const NAME: &'static str = "S_HOSTILE";
-    const VERSION: u32 = 2;
-    const WORDS: usize = 16;
-
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<64>(start, 68)?;
-        let f0 = i32::from_le_bytes(part(fixed0, 16));
-        let f1 = i32::from_le_bytes(part(fixed0, 20));
-        let f2 = i32::from_le_bytes(part(fixed0, 24));
-        let f3 = i32::from_le_bytes(part(fixed0, 28));
-        let f4 = i32::from_le_bytes(part(fixed0, 32));
-        let f5 = i32::from_le_bytes(part(fixed0, 36));
-        let f6 = i32::from_le_bytes(part(fixed0, 40));
-        let f7 = i32::from_le_bytes(part(fixed0, 44));
-        let f8 = i32::from_le_bytes(part(fixed0, 48));
-        let f9 = i32::from_le_bytes(part(fixed0, 52));
-        let f10 = i32::from_le_bytes(part(fixed0, 56));
-        let f11 = i32::from_le_bytes(part(fixed0, 60));
-        let f12 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("Ok"))?;
-        let f13 = input.list(word(fixed0, 2), word(fixed0, 4), start + 4, 12, SHostileV2Value::read).map_err(|error| error.inside("value"))?;
-        let f14 = input.list(word(fixed0, 6), word(fixed0, 8), start + 8, 8, SHostileV2Value2::read).map_err(|error| error.inside("Value2"))?;
-        let f20 = input.text(word(fixed0, 10), start + 10).map_err(|error| error.inside("Vec").inside("match"))?;
-        let f21 = input.list(word(fixed0, 12), word(fixed0, 14), start + 14, 6, SHostileV2MatchResult::read).map_err(|error| error.inside("Result").inside("match"))?;
-        Ok(Self { type_: f0, self_: f1, self_2: f2, input: f3, start: f4, game_id: f5, game_id_2: f6, field: f7, field_2: f8, f0: f9, fixed0: f10, value: f11, ok: f12, value_2: f13, value2: f14, match_: SHostileV2Match { vec: f20, result: f21 } })
-    }
-
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<64>(|fixed| {
-            put(fixed, 16, self.type_.to_le_bytes());
-            put(fixed, 20, self.self_.to_le_bytes());
-            put(fixed, 24, self.self_2.to_le_bytes());
-            put(fixed, 28, self.input.to_le_bytes());
-            put(fixed, 32, self.start.to_le_bytes());
-            put(fixed, 36, self.game_id.to_le_bytes());
-            put(fixed, 40, self.game_id_2.to_le_bytes());
-            put(fixed, 44, self.field.to_le_bytes());
-            put(fixed, 48, self.field_2.to_le_bytes());
-            put(fixed, 52, self.f0.to_le_bytes());
-            put(fixed, 56, self.fixed0.to_le_bytes());
-            put(fixed, 60, self.value.to_le_bytes());
+        let at0 = output.fixed::<140>(|fixed| {
+            put(fixed, 48, [u8::from(self.type_)]);
+            put(fixed, 49, [self.self_]);
+            put(fixed, 50, self.self_2.to_le_bytes());
+            put(fixed, 52, self.input.to_le_bytes());
+            put(fixed, 54, self.start.to_le_bytes());
+            put(fixed, 58, self.game_id.to_le_bytes());
+            put(fixed, 62, self.game_id_2.to_le_bytes());
+            put(fixed, 70, self.field.to_le_bytes());
+            put(fixed, 78, self.field_2.to_le_bytes());
+            put(fixed, 82, self.f0.to_le_bytes());
+            put(fixed, 90, self.fixed0.0.to_le_bytes());
+            put_floats(fixed, 92, self.value);
+            put_floats(fixed, 104, self.error);
+            put(fixed, 116, wide(self.index).map_err(|error| error.inside("index"))?.to_le_bytes());
+            put(fixed, 124, narrow(self.o).map_err(|error| error.inside("o"))?.to_le_bytes());
+            put(fixed, 128, self.at0);
+            put(fixed, 136, self.output.to_le_bytes());
             Ok(())
         })?;
         output.text(at0, &self.ok).map_err(|error| error.inside("Ok"))?;
-        output.list((at0 + 2, at0 + 4), &self.value_2, |output, item| item.write(output)).map_err(|error| error.inside("value"))?;
-        output.list((at0 + 6, at0 + 8), &self.value2, |output, item| item.write(output)).map_err(|error| error.inside("Value2"))?;
-        output.text(at0 + 10, &self.match_.vec).map_err(|error| error.inside("Vec").inside("match"))?;
-        output.list((at0 + 12, at0 + 14), &self.match_.result, |output, item| item.write(output)).map_err(|error| error.inside("Result").inside("match"))?;
+        output.bytes((at0 + 4, at0 + 2), &self.r).map_err(|error| error.inside("r"))?;
+        output.list((at0 + 6, at0 + 8), &self.value_2, |output, item| item.write(output)).map_err(|error| error.inside("value"))?;
+        output.list((at0 + 10, at0 + 12), &self.value2, |output, item| item.write(output)).map_err(|error| error.inside("Value2"))?;
+        let at1 = output.fixed::<2>(|fixed| {
+            put(fixed, 0, self.match_.y.to_le_bytes());
+            Ok(())
+        })?;
+        let _ = at1;
+        output.text(at0 + 14, &self.match_.vec).map_err(|error| error.inside("Vec").inside("match"))?;
+        output.list((at0 + 16, at0 + 18), &self.match_.deep.result, |output, item| item.write(output)).map_err(|error| error.inside("Result").inside("deep").inside("match"))?;
+        output.list((at0 + 20, at0 + 22), &self.flags, |output, &item| {
+            output.fixed::<1>(|fixed| {
+                put(fixed, 0, [u8::from(item)]);
+                Ok(())
+            })?;
+            Ok(())
+        }).map_err(|error| error.inside("flags"))?;
+        output.list((at0 + 24, at0 + 26), &self.skills, |output, &item| {
+            output.fixed::<8>(|fixed| {
+                put(fixed, 0, wide(item)?.to_le_bytes());
+                Ok(())
+            })?;
+            Ok(())
+        }).map_err(|error| error.inside("skills"))?;
+        output.list((at0 + 28, at0 + 30), &self.angles, |output, &item| {
+            output.fixed::<2>(|fixed| {
+                put(fixed, 0, item.0.to_le_bytes());
+                Ok(())
+            })?;
+            Ok(())
+        }).map_err(|error| error.inside("angles"))?;
+        output.list((at0 + 32, at0 + 34), &self.turns, |output, &item| {
+            output.fixed::<12>(|fixed| {
+                put_floats(fixed, 0, item);
+                Ok(())
+            })?;
+            Ok(())
+        }).map_err(|error| error.inside("turns"))?;
+        output.list((at0 + 36, at0 + 38), &self.looks, |output, &item| {
+            output.fixed::<8>(|fixed| {
+                put(fixed, 0, item);
+                Ok(())
+            })?;
+            Ok(())
+        }).map_err(|error| error.inside("looks"))?;
+        output.list((at0 + 40, at0 + 42), &self.words, |output, item| {
+            let at0 = output.fixed::<2>(|_| Ok(()))?;
+            output.text(at0, item)?;
+            Ok(())
+        }).map_err(|error| error.inside("words"))?;
+        output.list((at0 + 44, at0 + 46), &self.void, |output, item| item.write(output)).map_err(|error| error.inside("void"))?;
         Ok(())
     }
 
     fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
-            Value::Signed(self.type_.into()),
-            Value::Signed(self.self_.into()),
+            Value::Bool(self.type_),
+            Value::Unsigned(self.self_.into()),
             Value::Signed(self.self_2.into()),
-            Value::Signed(self.input.into()),
+            Value::Unsigned(self.input.into()),
             Value::Signed(self.start.into()),
-            Value::Signed(self.game_id.into()),
-            Value::Signed(self.game_id_2.into()),
-            Value::Signed(self.field.into()),
-            Value::Signed(self.field_2.into()),
-            Value::Signed(self.f0.into()),
-            Value::Signed(self.fixed0.into()),
-            Value::Signed(self.value.into()),
+            Value::Unsigned(self.game_id.into()),
+            Value::Signed(self.game_id_2),
+            Value::Unsigned(self.field),
+            Value::Float(self.field_2),
+            Value::Double(self.f0),
+            Value::Angle(self.fixed0),
+            Value::Vec3(self.value),
+            Value::Vec3fa(self.error),
+            Value::Skill(wide(self.index)?),
+            Value::Skill(narrow(self.o)?.into()),
+            Value::Customize(self.at0),
+            Value::Signed(self.output.into()),
             Value::Text(Text::from_bytes(self.ok.as_bytes())),
+            Value::Bytes(Cow::Borrowed(&self.r)),
             Value::List(self.value_2.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::List(self.value2.iter().map(|item| item.value()).collect::<Result<_>>()?),
             self.match_.value()?,
+            Value::List(self.flags.iter().map(|&item| Ok(Value::Bool(item))).collect::<Result<_>>()?),
+            Value::List(self.skills.iter().map(|&item| Ok(Value::Skill(wide(item)?))).collect::<Result<_>>()?),
+            Value::List(self.angles.iter().map(|&item| Ok(Value::Angle(item))).collect::<Result<_>>()?),
+            Value::List(self.turns.iter().map(|&item| Ok(Value::Vec3fa(item))).collect::<Result<_>>()?),
+            Value::List(self.looks.iter().map(|&item| Ok(Value::Customize(item))).collect::<Result<_>>()?),
+            Value::List(self.words.iter().map(|item| Ok(Value::Text(Text::from_bytes(item.as_bytes())))).collect::<Result<_>>()?),
+            self.nothing.value()?,
+            Value::List(self.void.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
     }
 }
 
-/// `value` of `S_HOSTILE`.
+/// `value` of `S_EVERYTHING`.
 ///
 /// | field | type |
 /// | --- | --- |
 /// | `output` | `int32` |
+/// | `u` | `string` |
 /// | `Text` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SHostileV2Value {
+pub struct SEverythingV1Value<'d> {
     /// `int32`.
     pub output: i32,
+    /// `string`.
+    pub u: Text<'d>,
     /// `array`.
-    pub text: Vec<SHostileV2ValueText>,
+    pub text: Vec<SEverythingV1ValueText>,
 }
 
-impl SHostileV2Value {
-    pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<8>(start, 12)?;
-        let f16 = i32::from_le_bytes(part(fixed0, 4));
-        let f17 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 8, SHostileV2ValueText::read).map_err(|error| error.inside("Text"))?;
-        Ok(Self { output: f16, text: f17 })
+impl<'d> SEverythingV1Value<'d> {
+    pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
+        let fixed0 = input.scope::<10>(start, 14)?;
+        let f30 = i32::from_le_bytes(part(fixed0, 6));
+        let f31 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("u"))?;
+        let f32 = input.list(word(fixed0, 2), word(fixed0, 4), start + 4, 5, SEverythingV1ValueText::read).map_err(|error| error.inside("Text"))?;
+        Ok(Self { output: f30, u: f31, text: f32 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<8>(|fixed| {
-            put(fixed, 4, self.output.to_le_bytes());
+        let at0 = output.fixed::<10>(|fixed| {
+            put(fixed, 6, self.output.to_le_bytes());
             Ok(())
         })?;
-        output.list((at0, at0 + 2), &self.text, |output, item| item.write(output)).map_err(|error| error.inside("Text"))?;
+        output.text(at0, &self.u).map_err(|error| error.inside("u"))?;
+        output.list((at0 + 2, at0 + 4), &self.text, |output, item| item.write(output)).map_err(|error| error.inside("Text"))?;
         Ok(())
     }
 
@@ -510,32 +327,33 @@ impl SHostileV2Value {
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.output.into()),
+            Value::Text(Text::from_bytes(self.u.as_bytes())),
             Value::List(self.text.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
     }
 }
 
-/// `value.Text` of `S_HOSTILE`.
+/// `value.Text` of `S_EVERYTHING`.
 ///
 /// | field | type |
 /// | --- | --- |
-/// | `item` | `int32` |
+/// | `item` | `byte` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SHostileV2ValueText {
-    /// `int32`.
-    pub item: i32,
+pub struct SEverythingV1ValueText {
+    /// `byte`.
+    pub item: u8,
 }
 
-impl SHostileV2ValueText {
+impl SEverythingV1ValueText {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 8)?;
-        let f18 = i32::from_le_bytes(part(fixed0, 0));
-        Ok(Self { item: f18 })
+        let fixed0 = input.scope::<1>(start, 5)?;
+        let f33 = u8::from_le_bytes(part(fixed0, 0));
+        Ok(Self { item: f33 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        output.fixed::<4>(|fixed| {
-            put(fixed, 0, self.item.to_le_bytes());
+        output.fixed::<1>(|fixed| {
+            put(fixed, 0, [self.item]);
             Ok(())
         })?;
         Ok(())
@@ -547,27 +365,27 @@ impl SHostileV2ValueText {
     /// Value, for a skill whose parts have no room.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
-            Value::Signed(self.item.into()),
+            Value::Unsigned(self.item.into()),
         ]))
     }
 }
 
-/// `Value2` of `S_HOSTILE`.
+/// `Value2` of `S_EVERYTHING`.
 ///
 /// | field | type |
 /// | --- | --- |
 /// | `error` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SHostileV2Value2 {
+pub struct SEverythingV1Value2 {
     /// `int32`.
     pub error: i32,
 }
 
-impl SHostileV2Value2 {
+impl SEverythingV1Value2 {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<4>(start, 8)?;
-        let f19 = i32::from_le_bytes(part(fixed0, 0));
-        Ok(Self { error: f19 })
+        let f34 = i32::from_le_bytes(part(fixed0, 0));
+        Ok(Self { error: f34 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
@@ -589,54 +407,81 @@ impl SHostileV2Value2 {
     }
 }
 
-/// `match` of `S_HOSTILE`.
+/// `match` of `S_EVERYTHING`.
 ///
 /// | field | type |
 /// | --- | --- |
+/// | `y` | `int16` |
 /// | `Vec` | `string` |
-/// | `Result` | `array` |
+/// | `deep` | `object` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SHostileV2Match<'d> {
+pub struct SEverythingV1Match<'d> {
+    /// `int16`.
+    pub y: i16,
     /// `string`.
     pub vec: Text<'d>,
-    /// `array`.
-    pub result: Vec<SHostileV2MatchResult<'d>>,
+    /// `object`.
+    pub deep: SEverythingV1MatchDeep<'d>,
 }
 
-impl<'d> SHostileV2Match<'d> {
+impl<'d> SEverythingV1Match<'d> {
     /// The fields as the definition has them.
     ///
     /// # Errors
     /// Value, for a skill whose parts have no room.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
+            Value::Signed(self.y.into()),
             Value::Text(Text::from_bytes(self.vec.as_bytes())),
+            self.deep.value()?,
+        ]))
+    }
+}
+
+/// `match.deep` of `S_EVERYTHING`.
+///
+/// | field | type |
+/// | --- | --- |
+/// | `Result` | `array` |
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SEverythingV1MatchDeep<'d> {
+    /// `array`.
+    pub result: Vec<SEverythingV1MatchDeepResult<'d>>,
+}
+
+impl<'d> SEverythingV1MatchDeep<'d> {
+    /// The fields as the definition has them.
+    ///
+    /// # Errors
+    /// Value, for a skill whose parts have no room.
+    pub fn value(&self) -> Result<Value<'_>> {
+        Ok(Value::Record(vec![
             Value::List(self.result.iter().map(|item| item.value()).collect::<Result<_>>()?),
         ]))
     }
 }
 
-/// `match.Result` of `S_HOSTILE`.
+/// `match.deep.Result` of `S_EVERYTHING`.
 ///
 /// | field | type |
 /// | --- | --- |
-/// | `crate` | `string` |
+/// | `crate` | `bytes` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SHostileV2MatchResult<'d> {
-    /// `string`.
-    pub crate_: Text<'d>,
+pub struct SEverythingV1MatchDeepResult<'d> {
+    /// `bytes`.
+    pub crate_: Cow<'d, [u8]>,
 }
 
-impl<'d> SHostileV2MatchResult<'d> {
+impl<'d> SEverythingV1MatchDeepResult<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<2>(start, 6)?;
-        let f22 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("crate"))?;
-        Ok(Self { crate_: f22 })
+        let fixed0 = input.scope::<4>(start, 8)?;
+        let f39 = input.bytes(word(fixed0, 2), word(fixed0, 0), (start + 2, start)).map_err(|error| error.inside("crate"))?;
+        Ok(Self { crate_: f39 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<2>(|_| Ok(()))?;
-        output.text(at0, &self.crate_).map_err(|error| error.inside("crate"))?;
+        let at0 = output.fixed::<4>(|_| Ok(()))?;
+        output.bytes((at0 + 2, at0), &self.crate_).map_err(|error| error.inside("crate"))?;
         Ok(())
     }
 
@@ -646,162 +491,47 @@ impl<'d> SHostileV2MatchResult<'d> {
     /// Value, for a skill whose parts have no room.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
-            Value::Text(Text::from_bytes(self.crate_.as_bytes())),
+            Value::Bytes(Cow::Borrowed(&self.crate_)),
         ]))
     }
 }
 
-/// `S_TYPED`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `numbers` | `array<int32>` |
-/// | `words` | `array<string>` |
-/// | `places` | `array<vec3>` |
-/// | `flags` | `array<bool>` |
-/// | `skills` | `array<skillid>` |
-/// | `angles` | `array<angle>` |
-/// | `turns` | `array<vec3fa>` |
-/// | `looks` | `array<customize>` |
+/// `nothing` of `S_EVERYTHING`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct STypedV1<'d> {
-    /// `array<int32>`.
-    pub numbers: Vec<i32>,
-    /// `array<string>`.
-    pub words: Vec<Text<'d>>,
-    /// `array<vec3>`.
-    pub places: Vec<[f32; 3]>,
-    /// `array<bool>`.
-    pub flags: Vec<bool>,
-    /// `array<skillid>`.
-    pub skills: Vec<Skill>,
-    /// `array<angle>`.
-    pub angles: Vec<Angle>,
-    /// `array<vec3fa>`.
-    pub turns: Vec<[f32; 3]>,
-    /// `array<customize>`.
-    pub looks: Vec<[u8; 8]>,
+pub struct SEverythingV1Nothing {}
+
+impl SEverythingV1Nothing {
+    /// The fields as the definition has them.
+    ///
+    /// # Errors
+    /// Value, for a skill whose parts have no room.
+    pub fn value(&self) -> Result<Value<'_>> {
+        Ok(Value::Record(vec![
+        ]))
+    }
 }
 
-impl<'d> Typed<'d> for STypedV1<'d> {
-    const NAME: &'static str = "S_TYPED";
-    const VERSION: u32 = 1;
-    const WORDS: usize = 32;
+/// `void` of `S_EVERYTHING`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SEverythingV1Void {}
 
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<32>(start, 36)?;
-        let f0 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 8, |input, start| {
-            let fixed0 = input.scope::<4>(start, 8)?;
-            let f8 = i32::from_le_bytes(part(fixed0, 0));
-            Ok(f8)
-        }).map_err(|error| error.inside("numbers"))?;
-        let f1 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 6, |input, start| {
-            let fixed0 = input.scope::<2>(start, 6)?;
-            let f9 = input.text(word(fixed0, 0), start)?;
-            Ok(f9)
-        }).map_err(|error| error.inside("words"))?;
-        let f2 = input.list(word(fixed0, 8), word(fixed0, 10), start + 10, 16, |input, start| {
-            let fixed0 = input.scope::<12>(start, 16)?;
-            let f10 = floats(fixed0, 0);
-            Ok(f10)
-        }).map_err(|error| error.inside("places"))?;
-        let f3 = input.list(word(fixed0, 12), word(fixed0, 14), start + 14, 5, |input, start| {
-            let fixed0 = input.scope::<1>(start, 5)?;
-            let f11 = part(fixed0, 0) != [0];
-            Ok(f11)
-        }).map_err(|error| error.inside("flags"))?;
-        let f4 = input.list(word(fixed0, 16), word(fixed0, 18), start + 18, 12, |input, start| {
-            let fixed0 = input.scope::<8>(start, 12)?;
-            let f12 = Skill::from_raw(u64::from_le_bytes(part(fixed0, 0)), SkillForm::Wide);
-            Ok(f12)
-        }).map_err(|error| error.inside("skills"))?;
-        let f5 = input.list(word(fixed0, 20), word(fixed0, 22), start + 22, 6, |input, start| {
-            let fixed0 = input.scope::<2>(start, 6)?;
-            let f13 = Angle(i16::from_le_bytes(part(fixed0, 0)));
-            Ok(f13)
-        }).map_err(|error| error.inside("angles"))?;
-        let f6 = input.list(word(fixed0, 24), word(fixed0, 26), start + 26, 16, |input, start| {
-            let fixed0 = input.scope::<12>(start, 16)?;
-            let f14 = floats(fixed0, 0);
-            Ok(f14)
-        }).map_err(|error| error.inside("turns"))?;
-        let f7 = input.list(word(fixed0, 28), word(fixed0, 30), start + 30, 12, |input, start| {
-            let fixed0 = input.scope::<8>(start, 12)?;
-            let f15 = part(fixed0, 0);
-            Ok(f15)
-        }).map_err(|error| error.inside("looks"))?;
-        Ok(Self { numbers: f0, words: f1, places: f2, flags: f3, skills: f4, angles: f5, turns: f6, looks: f7 })
+impl SEverythingV1Void {
+    pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
+        input.scope::<0>(start, 4)?;
+        Ok(Self {})
     }
 
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<32>(|_| Ok(()))?;
-        output.list((at0, at0 + 2), &self.numbers, |output, &item| {
-            output.fixed::<4>(|fixed| {
-                put(fixed, 0, item.to_le_bytes());
-                Ok(())
-            })?;
-            Ok(())
-        }).map_err(|error| error.inside("numbers"))?;
-        output.list((at0 + 4, at0 + 6), &self.words, |output, item| {
-            let at0 = output.fixed::<2>(|_| Ok(()))?;
-            output.text(at0, item)?;
-            Ok(())
-        }).map_err(|error| error.inside("words"))?;
-        output.list((at0 + 8, at0 + 10), &self.places, |output, &item| {
-            output.fixed::<12>(|fixed| {
-                put_floats(fixed, 0, item);
-                Ok(())
-            })?;
-            Ok(())
-        }).map_err(|error| error.inside("places"))?;
-        output.list((at0 + 12, at0 + 14), &self.flags, |output, &item| {
-            output.fixed::<1>(|fixed| {
-                put(fixed, 0, [u8::from(item)]);
-                Ok(())
-            })?;
-            Ok(())
-        }).map_err(|error| error.inside("flags"))?;
-        output.list((at0 + 16, at0 + 18), &self.skills, |output, &item| {
-            output.fixed::<8>(|fixed| {
-                put(fixed, 0, wide(item)?.to_le_bytes());
-                Ok(())
-            })?;
-            Ok(())
-        }).map_err(|error| error.inside("skills"))?;
-        output.list((at0 + 20, at0 + 22), &self.angles, |output, &item| {
-            output.fixed::<2>(|fixed| {
-                put(fixed, 0, item.0.to_le_bytes());
-                Ok(())
-            })?;
-            Ok(())
-        }).map_err(|error| error.inside("angles"))?;
-        output.list((at0 + 24, at0 + 26), &self.turns, |output, &item| {
-            output.fixed::<12>(|fixed| {
-                put_floats(fixed, 0, item);
-                Ok(())
-            })?;
-            Ok(())
-        }).map_err(|error| error.inside("turns"))?;
-        output.list((at0 + 28, at0 + 30), &self.looks, |output, &item| {
-            output.fixed::<8>(|fixed| {
-                put(fixed, 0, item);
-                Ok(())
-            })?;
-            Ok(())
-        }).map_err(|error| error.inside("looks"))?;
+    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
+        output.fixed::<0>(|_| Ok(()))?;
         Ok(())
     }
 
-    fn value(&self) -> Result<Value<'_>> {
+    /// The fields as the definition has them.
+    ///
+    /// # Errors
+    /// Value, for a skill whose parts have no room.
+    pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
-            Value::List(self.numbers.iter().map(|&item| Ok(Value::Signed(item.into()))).collect::<Result<_>>()?),
-            Value::List(self.words.iter().map(|item| Ok(Value::Text(Text::from_bytes(item.as_bytes())))).collect::<Result<_>>()?),
-            Value::List(self.places.iter().map(|&item| Ok(Value::Vec3(item))).collect::<Result<_>>()?),
-            Value::List(self.flags.iter().map(|&item| Ok(Value::Bool(item))).collect::<Result<_>>()?),
-            Value::List(self.skills.iter().map(|&item| Ok(Value::Skill(wide(item)?))).collect::<Result<_>>()?),
-            Value::List(self.angles.iter().map(|&item| Ok(Value::Angle(item))).collect::<Result<_>>()?),
-            Value::List(self.turns.iter().map(|&item| Ok(Value::Vec3fa(item))).collect::<Result<_>>()?),
-            Value::List(self.looks.iter().map(|&item| Ok(Value::Customize(item))).collect::<Result<_>>()?),
         ]))
     }
 }
@@ -815,7 +545,7 @@ impl<'d> Typed<'d> for STypedV1<'d> {
 /// | `a` | `array` |
 /// | `b` | `array<vec3>` |
 /// | `c` | `array` |
-/// | `behind` | `int32` |
+/// | `after` | `int32` |
 /// | `s` | `string` |
 /// | `last` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -831,7 +561,7 @@ pub struct CMixedV7<'d> {
     /// `array`.
     pub c: Vec<CMixedV7C<'d>>,
     /// `int32`.
-    pub behind: i32,
+    pub after: i32,
     /// `string`.
     pub s: Text<'d>,
     /// `int32`.
@@ -867,7 +597,7 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
         let _ = (at2, fixed2);
         let f7 = i32::from_le_bytes(part(fixed2, 0));
         let f9 = input.text(word(fixed0, 14), start + 14).map_err(|error| error.inside("q").inside("o"))?;
-        Ok(Self { o: CMixedV7O { p: f8, q: f9 }, id: f1, a: f2, b: f3, c: f4, behind: f5, s: f6, last: f7 })
+        Ok(Self { o: CMixedV7O { p: f8, q: f9 }, id: f1, a: f2, b: f3, c: f4, after: f5, s: f6, last: f7 })
     }
 
     fn write(&self, output: &mut Output<'_>) -> Result<()> {
@@ -901,7 +631,7 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
             }
         }
         let at1 = output.fixed::<4>(|fixed| {
-            put(fixed, 0, self.behind.to_le_bytes());
+            put(fixed, 0, self.after.to_le_bytes());
             Ok(())
         })?;
         let _ = at1;
@@ -922,7 +652,7 @@ impl<'d> Typed<'d> for CMixedV7<'d> {
             Value::List(self.a.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::List(self.b.iter().map(|&item| Ok(Value::Vec3(item))).collect::<Result<_>>()?),
             Value::List(self.c.iter().map(|item| item.value()).collect::<Result<_>>()?),
-            Value::Signed(self.behind.into()),
+            Value::Signed(self.after.into()),
             Value::Text(Text::from_bytes(self.s.as_bytes())),
             Value::Signed(self.last.into()),
         ]))
@@ -1148,149 +878,6 @@ impl CMixedV7CF {
     }
 }
 
-/// `S_REF`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `id` | `int32` |
-/// | `more` | `uint16` |
-/// | `list` | `array` |
-/// | `name` | `string` |
-/// | `o` | `object` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SRefV1<'d> {
-    /// `int32`.
-    pub id: i32,
-    /// `uint16`.
-    pub more: u16,
-    /// `array`.
-    pub list: Vec<SRefV1List<'d>>,
-    /// `string`.
-    pub name: Text<'d>,
-    /// `object`.
-    pub o: SRefV1O<'d>,
-}
-
-impl<'d> Typed<'d> for SRefV1<'d> {
-    const NAME: &'static str = "S_REF";
-    const VERSION: u32 = 1;
-    const WORDS: usize = 10;
-
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<12>(start, 16)?;
-        let f0 = i32::from_le_bytes(part(fixed0, 0));
-        let f1 = u16::from_le_bytes(part(fixed0, 10));
-        let f2 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 10, SRefV1List::read).map_err(|error| error.inside("list"))?;
-        let f3 = input.text(word(fixed0, 8), start + 8).map_err(|error| error.inside("name"))?;
-        let (at1, fixed1) = input.segment::<4>()?;
-        let _ = (at1, fixed1);
-        let f8 = input.bytes(word(fixed1, 2), word(fixed1, 0), (at1 + 2, at1)).map_err(|error| error.inside("blob").inside("o"))?;
-        Ok(Self { id: f0, more: f1, list: f2, name: f3, o: SRefV1O { blob: f8 } })
-    }
-
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<12>(|fixed| {
-            put(fixed, 0, self.id.to_le_bytes());
-            put(fixed, 10, self.more.to_le_bytes());
-            Ok(())
-        })?;
-        output.list((at0 + 4, at0 + 6), &self.list, |output, item| item.write(output)).map_err(|error| error.inside("list"))?;
-        output.text(at0 + 8, &self.name).map_err(|error| error.inside("name"))?;
-        let at1 = output.fixed::<4>(|_| Ok(()))?;
-        let _ = at1;
-        output.bytes((at1 + 2, at1), &self.o.blob).map_err(|error| error.inside("blob").inside("o"))?;
-        Ok(())
-    }
-
-    fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Signed(self.id.into()),
-            Value::Unsigned(self.more.into()),
-            Value::List(self.list.iter().map(|item| item.value()).collect::<Result<_>>()?),
-            Value::Text(Text::from_bytes(self.name.as_bytes())),
-            self.o.value()?,
-        ]))
-    }
-}
-
-/// `list` of `S_REF`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `f` | `float` |
-/// | `word` | `string` |
-/// | `behind` | `int16` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SRefV1List<'d> {
-    /// `float`.
-    pub f: f32,
-    /// `string`.
-    pub word: Text<'d>,
-    /// `int16`.
-    pub behind: i16,
-}
-
-impl<'d> SRefV1List<'d> {
-    pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<6>(start, 10)?;
-        let f5 = f32::from_le_bytes(part(fixed0, 2));
-        let f6 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("word"))?;
-        let (at1, fixed1) = input.segment::<2>()?;
-        let _ = (at1, fixed1);
-        let f7 = i16::from_le_bytes(part(fixed1, 0));
-        Ok(Self { f: f5, word: f6, behind: f7 })
-    }
-
-    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<6>(|fixed| {
-            put(fixed, 2, self.f.to_le_bytes());
-            Ok(())
-        })?;
-        output.text(at0, &self.word).map_err(|error| error.inside("word"))?;
-        let at1 = output.fixed::<2>(|fixed| {
-            put(fixed, 0, self.behind.to_le_bytes());
-            Ok(())
-        })?;
-        let _ = at1;
-        Ok(())
-    }
-
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Float(self.f),
-            Value::Text(Text::from_bytes(self.word.as_bytes())),
-            Value::Signed(self.behind.into()),
-        ]))
-    }
-}
-
-/// `o` of `S_REF`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `blob` | `bytes` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SRefV1O<'d> {
-    /// `bytes`.
-    pub blob: Cow<'d, [u8]>,
-}
-
-impl<'d> SRefV1O<'d> {
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Bytes(Cow::Borrowed(&self.blob)),
-        ]))
-    }
-}
-
 /// `S_COUNTED`, version 1.
 ///
 /// | field | type |
@@ -1298,8 +885,9 @@ impl<'d> SRefV1O<'d> {
 /// | `id` | `int32` |
 /// | `list` | `array` |
 /// | `name` | `string` |
-/// | `behind` | `int32` |
+/// | `after` | `int32` |
 /// | `blob` | `bytes` |
+/// | `inline` | `string` |
 /// | `last` | `bool` |
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SCountedV1<'d> {
@@ -1310,9 +898,11 @@ pub struct SCountedV1<'d> {
     /// `string`.
     pub name: Text<'d>,
     /// `int32`.
-    pub behind: i32,
+    pub after: i32,
     /// `bytes`.
     pub blob: Cow<'d, [u8]>,
+    /// `string`.
+    pub inline: Text<'d>,
     /// `bool`.
     pub last: bool,
 }
@@ -1320,10 +910,10 @@ pub struct SCountedV1<'d> {
 impl<'d> Typed<'d> for SCountedV1<'d> {
     const NAME: &'static str = "S_COUNTED";
     const VERSION: u32 = 1;
-    const WORDS: usize = 12;
+    const WORDS: usize = 14;
 
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<16>(start, 20)?;
+        let fixed0 = input.scope::<18>(start, 22)?;
         let f0 = i32::from_le_bytes(part(fixed0, 4));
         let f1 = input.list(word(fixed0, 0), word(fixed0, 8), start + 8, 10, SCountedV1List::read).map_err(|error| error.inside("list"))?;
         let f2 = input.text(word(fixed0, 2), start + 2).map_err(|error| error.inside("name"))?;
@@ -1331,30 +921,36 @@ impl<'d> Typed<'d> for SCountedV1<'d> {
         let _ = (at1, fixed1);
         let f3 = i32::from_le_bytes(part(fixed1, 0));
         let f4 = input.bytes(word(fixed0, 14), word(fixed0, 12), (start + 14, start + 12)).map_err(|error| error.inside("blob"))?;
-        let (at2, fixed2) = input.segment::<1>()?;
+        let (at2, fixed2) = input.segment::<0>()?;
         let _ = (at2, fixed2);
-        let f5 = part(fixed2, 0) != [0];
-        Ok(Self { id: f0, list: f1, name: f2, behind: f3, blob: f4, last: f5 })
+        let f5 = input.text_here(at2).map_err(|error| error.inside("inline"))?;
+        let (at3, fixed3) = input.segment::<1>()?;
+        let _ = (at3, fixed3);
+        let f6 = part(fixed3, 0) != [0];
+        Ok(Self { id: f0, list: f1, name: f2, after: f3, blob: f4, inline: f5, last: f6 })
     }
 
     fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<16>(|fixed| {
+        let at0 = output.fixed::<18>(|fixed| {
             put(fixed, 4, self.id.to_le_bytes());
             Ok(())
         })?;
         output.list((at0, at0 + 8), &self.list, |output, item| item.write(output)).map_err(|error| error.inside("list"))?;
         output.text(at0 + 2, &self.name).map_err(|error| error.inside("name"))?;
         let at1 = output.fixed::<4>(|fixed| {
-            put(fixed, 0, self.behind.to_le_bytes());
+            put(fixed, 0, self.after.to_le_bytes());
             Ok(())
         })?;
         let _ = at1;
         output.bytes((at0 + 14, at0 + 12), &self.blob).map_err(|error| error.inside("blob"))?;
-        let at2 = output.fixed::<1>(|fixed| {
+        let at2 = output.fixed::<0>(|_| Ok(()))?;
+        let _ = at2;
+        output.text_here(&self.inline).map_err(|error| error.inside("inline"))?;
+        let at3 = output.fixed::<1>(|fixed| {
             put(fixed, 0, [u8::from(self.last)]);
             Ok(())
         })?;
-        let _ = at2;
+        let _ = at3;
         Ok(())
     }
 
@@ -1363,8 +959,9 @@ impl<'d> Typed<'d> for SCountedV1<'d> {
             Value::Signed(self.id.into()),
             Value::List(self.list.iter().map(|item| item.value()).collect::<Result<_>>()?),
             Value::Text(Text::from_bytes(self.name.as_bytes())),
-            Value::Signed(self.behind.into()),
+            Value::Signed(self.after.into()),
             Value::Bytes(Cow::Borrowed(&self.blob)),
+            Value::Text(Text::from_bytes(self.inline.as_bytes())),
             Value::Bool(self.last),
         ]))
     }
@@ -1387,9 +984,9 @@ pub struct SCountedV1List<'d> {
 impl<'d> SCountedV1List<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<6>(start, 10)?;
-        let f6 = i32::from_le_bytes(part(fixed0, 2));
-        let f7 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("word"))?;
-        Ok(Self { id: f6, word: f7 })
+        let f7 = i32::from_le_bytes(part(fixed0, 2));
+        let f8 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("word"))?;
+        Ok(Self { id: f7, word: f8 })
     }
 
     pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
@@ -2075,144 +1672,6 @@ impl<'d> SPlacedV1OneTwo<'d> {
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Text(Text::from_bytes(self.t.as_bytes())),
-        ]))
-    }
-}
-
-/// `S_EMPTY`, version 0.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `nothing` | `object` |
-/// | `void` | `array` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEmptyV0 {
-    /// `object`.
-    pub nothing: SEmptyV0Nothing,
-    /// `array`.
-    pub void: Vec<SEmptyV0Void>,
-}
-
-impl<'d> Typed<'d> for SEmptyV0 {
-    const NAME: &'static str = "S_EMPTY";
-    const VERSION: u32 = 0;
-    const WORDS: usize = 4;
-
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<4>(start, 8)?;
-        let f1 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 4, SEmptyV0Void::read).map_err(|error| error.inside("void"))?;
-        Ok(Self { nothing: SEmptyV0Nothing {}, void: f1 })
-    }
-
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<4>(|_| Ok(()))?;
-        output.list((at0, at0 + 2), &self.void, |output, item| item.write(output)).map_err(|error| error.inside("void"))?;
-        Ok(())
-    }
-
-    fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            self.nothing.value()?,
-            Value::List(self.void.iter().map(|item| item.value()).collect::<Result<_>>()?),
-        ]))
-    }
-}
-
-/// `nothing` of `S_EMPTY`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEmptyV0Nothing {}
-
-impl SEmptyV0Nothing {
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-        ]))
-    }
-}
-
-/// `void` of `S_EMPTY`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SEmptyV0Void {}
-
-impl SEmptyV0Void {
-    pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        input.scope::<0>(start, 4)?;
-        Ok(Self {})
-    }
-
-    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        output.fixed::<0>(|_| Ok(()))?;
-        Ok(())
-    }
-
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-        ]))
-    }
-}
-
-/// `S_INLINE`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `id` | `int32` |
-/// | `name` | `string` |
-/// | `level` | `byte` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SInlineV1<'d> {
-    /// `int32`.
-    pub id: i32,
-    /// `string`.
-    pub name: Text<'d>,
-    /// `byte`.
-    pub level: u8,
-}
-
-impl<'d> Typed<'d> for SInlineV1<'d> {
-    const NAME: &'static str = "S_INLINE";
-    const VERSION: u32 = 1;
-    const WORDS: usize = 2;
-
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<6>(start, 10)?;
-        let f0 = i32::from_le_bytes(part(fixed0, 2));
-        let (at1, fixed1) = input.segment::<0>()?;
-        let _ = (at1, fixed1);
-        let f1 = input.text_here(at1).map_err(|error| error.inside("name"))?;
-        let (at2, fixed2) = input.segment::<1>()?;
-        let _ = (at2, fixed2);
-        let f2 = u8::from_le_bytes(part(fixed2, 0));
-        Ok(Self { id: f0, name: f1, level: f2 })
-    }
-
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        output.fixed::<6>(|fixed| {
-            put(fixed, 2, self.id.to_le_bytes());
-            Ok(())
-        })?;
-        let at1 = output.fixed::<0>(|_| Ok(()))?;
-        let _ = at1;
-        output.text_here(&self.name).map_err(|error| error.inside("name"))?;
-        let at2 = output.fixed::<1>(|fixed| {
-            put(fixed, 0, [self.level]);
-            Ok(())
-        })?;
-        let _ = at2;
-        Ok(())
-    }
-
-    fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Signed(self.id.into()),
-            Value::Text(Text::from_bytes(self.name.as_bytes())),
-            Value::Unsigned(self.level.into()),
         ]))
     }
 }

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use worldwire_core::Result;
 use worldwire_tera::message::Value;
-use worldwire_tera::message::typed::{Input, Output, Typed, floats, part, put, put_floats, wide, word};
-use worldwire_tera::types::{Angle, Skill, SkillForm, Text};
+use worldwire_tera::message::typed::{Input, Output, Typed, floats, part, put, put_floats, word};
+use worldwire_tera::types::{Angle, Text};
 
-/// `S_MADE_UP_USER`, version 1.
+/// `S_SYNTHETIC_USER`, version 1.
 ///
 /// | field | type |
 /// | --- | --- |
@@ -80,7 +80,7 @@ use worldwire_tera::types::{Angle, Skill, SkillForm, Text};
 /// | `crest` | `string` |
 /// | `shape` | `bytes` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpUserV1<'d> {
+pub struct SSyntheticUserV1<'d> {
     /// `uint32`.
     pub world: u32,
     /// `uint32`.
@@ -219,8 +219,8 @@ pub struct SMadeUpUserV1<'d> {
     pub shape: Cow<'d, [u8]>,
 }
 
-impl<'d> Typed<'d> for SMadeUpUserV1<'d> {
-    const NAME: &'static str = "S_MADE_UP_USER";
+impl<'d> Typed<'d> for SSyntheticUserV1<'d> {
+    const NAME: &'static str = "S_SYNTHETIC_USER";
     const VERSION: u32 = 1;
     const WORDS: usize = 20;
 
@@ -456,7 +456,7 @@ impl<'d> Typed<'d> for SMadeUpUserV1<'d> {
     }
 }
 
-/// `S_MADE_UP_BAG`, version 1.
+/// `S_SYNTHETIC_BAG`, version 1.
 ///
 /// | field | type |
 /// | --- | --- |
@@ -470,7 +470,7 @@ impl<'d> Typed<'d> for SMadeUpUserV1<'d> {
 /// | `best` | `int32` |
 /// | `items` | `array` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpBagV1<'d> {
+pub struct SSyntheticBagV1<'d> {
     /// `uint64`.
     pub id: u64,
     /// `int32`.
@@ -488,11 +488,11 @@ pub struct SMadeUpBagV1<'d> {
     /// `int32`.
     pub best: i32,
     /// `array`.
-    pub items: Vec<SMadeUpBagV1Items<'d>>,
+    pub items: Vec<SSyntheticBagV1Items<'d>>,
 }
 
-impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
-    const NAME: &'static str = "S_MADE_UP_BAG";
+impl<'d> Typed<'d> for SSyntheticBagV1<'d> {
+    const NAME: &'static str = "S_SYNTHETIC_BAG";
     const VERSION: u32 = 1;
     const WORDS: usize = 4;
 
@@ -506,7 +506,7 @@ impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
         let f5 = part(fixed0, 26) != [0];
         let f6 = i32::from_le_bytes(part(fixed0, 27));
         let f7 = i32::from_le_bytes(part(fixed0, 31));
-        let f8 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 14, SMadeUpBagV1Items::read).map_err(|error| error.inside("items"))?;
+        let f8 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 14, SSyntheticBagV1Items::read).map_err(|error| error.inside("items"))?;
         Ok(Self { id: f0, pages: f1, money: f2, open: f3, first: f4, more: f5, mean: f6, best: f7, items: f8 })
     }
 
@@ -541,7 +541,7 @@ impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
     }
 }
 
-/// `items` of `S_MADE_UP_BAG`.
+/// `items` of `S_SYNTHETIC_BAG`.
 ///
 /// | field | type |
 /// | --- | --- |
@@ -563,11 +563,11 @@ impl<'d> Typed<'d> for SMadeUpBagV1<'d> {
 /// | `awake` | `bool` |
 /// | `maker` | `string` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpBagV1Items<'d> {
+pub struct SSyntheticBagV1Items<'d> {
     /// `array`.
-    pub crystals: Vec<SMadeUpBagV1ItemsCrystals>,
+    pub crystals: Vec<SSyntheticBagV1ItemsCrystals>,
     /// `array`.
-    pub passives: Vec<SMadeUpBagV1ItemsPassives>,
+    pub passives: Vec<SSyntheticBagV1ItemsPassives>,
     /// `int32`.
     pub kind: i32,
     /// `uint64`.
@@ -600,11 +600,11 @@ pub struct SMadeUpBagV1Items<'d> {
     pub maker: Text<'d>,
 }
 
-impl<'d> SMadeUpBagV1Items<'d> {
+impl<'d> SSyntheticBagV1Items<'d> {
     pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<10>(start, 14)?;
-        let f9 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 12, SMadeUpBagV1ItemsCrystals::read).map_err(|error| error.inside("crystals"))?;
-        let f10 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 8, SMadeUpBagV1ItemsPassives::read).map_err(|error| error.inside("passives"))?;
+        let f9 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 12, SSyntheticBagV1ItemsCrystals::read).map_err(|error| error.inside("crystals"))?;
+        let f10 = input.list(word(fixed0, 4), word(fixed0, 6), start + 6, 8, SSyntheticBagV1ItemsPassives::read).map_err(|error| error.inside("passives"))?;
         let (at1, fixed1) = input.segment::<63>()?;
         let _ = (at1, fixed1);
         let f11 = i32::from_le_bytes(part(fixed1, 0));
@@ -678,21 +678,21 @@ impl<'d> SMadeUpBagV1Items<'d> {
     }
 }
 
-/// `items.crystals` of `S_MADE_UP_BAG`.
+/// `items.crystals` of `S_SYNTHETIC_BAG`.
 ///
 /// | field | type |
 /// | --- | --- |
 /// | `kind` | `int32` |
 /// | `place` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpBagV1ItemsCrystals {
+pub struct SSyntheticBagV1ItemsCrystals {
     /// `int32`.
     pub kind: i32,
     /// `int32`.
     pub place: i32,
 }
 
-impl SMadeUpBagV1ItemsCrystals {
+impl SSyntheticBagV1ItemsCrystals {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<8>(start, 12)?;
         let f26 = i32::from_le_bytes(part(fixed0, 0));
@@ -721,18 +721,18 @@ impl SMadeUpBagV1ItemsCrystals {
     }
 }
 
-/// `items.passives` of `S_MADE_UP_BAG`.
+/// `items.passives` of `S_SYNTHETIC_BAG`.
 ///
 /// | field | type |
 /// | --- | --- |
 /// | `kind` | `int32` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpBagV1ItemsPassives {
+pub struct SSyntheticBagV1ItemsPassives {
     /// `int32`.
     pub kind: i32,
 }
 
-impl SMadeUpBagV1ItemsPassives {
+impl SSyntheticBagV1ItemsPassives {
     pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
         let fixed0 = input.scope::<4>(start, 8)?;
         let f28 = i32::from_le_bytes(part(fixed0, 0));
@@ -758,396 +758,7 @@ impl SMadeUpBagV1ItemsPassives {
     }
 }
 
-/// `S_MADE_UP_PARTY`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `raid` | `bool` |
-/// | `leaderWorld` | `uint32` |
-/// | `leader` | `uint32` |
-/// | `sharing` | `int32` |
-/// | `rarity` | `int32` |
-/// | `members` | `array` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpPartyV1<'d> {
-    /// `bool`.
-    pub raid: bool,
-    /// `uint32`.
-    pub leader_world: u32,
-    /// `uint32`.
-    pub leader: u32,
-    /// `int32`.
-    pub sharing: i32,
-    /// `int32`.
-    pub rarity: i32,
-    /// `array`.
-    pub members: Vec<SMadeUpPartyV1Members<'d>>,
-}
-
-impl<'d> Typed<'d> for SMadeUpPartyV1<'d> {
-    const NAME: &'static str = "S_MADE_UP_PARTY";
-    const VERSION: u32 = 1;
-    const WORDS: usize = 4;
-
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<21>(start, 25)?;
-        let f0 = part(fixed0, 4) != [0];
-        let f1 = u32::from_le_bytes(part(fixed0, 5));
-        let f2 = u32::from_le_bytes(part(fixed0, 9));
-        let f3 = i32::from_le_bytes(part(fixed0, 13));
-        let f4 = i32::from_le_bytes(part(fixed0, 17));
-        let f5 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 40, SMadeUpPartyV1Members::read).map_err(|error| error.inside("members"))?;
-        Ok(Self { raid: f0, leader_world: f1, leader: f2, sharing: f3, rarity: f4, members: f5 })
-    }
-
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<21>(|fixed| {
-            put(fixed, 4, [u8::from(self.raid)]);
-            put(fixed, 5, self.leader_world.to_le_bytes());
-            put(fixed, 9, self.leader.to_le_bytes());
-            put(fixed, 13, self.sharing.to_le_bytes());
-            put(fixed, 17, self.rarity.to_le_bytes());
-            Ok(())
-        })?;
-        output.list((at0, at0 + 2), &self.members, |output, item| item.write(output)).map_err(|error| error.inside("members"))?;
-        Ok(())
-    }
-
-    fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Bool(self.raid),
-            Value::Unsigned(self.leader_world.into()),
-            Value::Unsigned(self.leader.into()),
-            Value::Signed(self.sharing.into()),
-            Value::Signed(self.rarity.into()),
-            Value::List(self.members.iter().map(|item| item.value()).collect::<Result<_>>()?),
-        ]))
-    }
-}
-
-/// `members` of `S_MADE_UP_PARTY`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `world` | `uint32` |
-/// | `person` | `uint32` |
-/// | `level` | `int32` |
-/// | `class` | `int32` |
-/// | `online` | `bool` |
-/// | `id` | `uint64` |
-/// | `order` | `int32` |
-/// | `invites` | `bool` |
-/// | `crest` | `uint32` |
-/// | `name` | `string` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpPartyV1Members<'d> {
-    /// `uint32`.
-    pub world: u32,
-    /// `uint32`.
-    pub person: u32,
-    /// `int32`.
-    pub level: i32,
-    /// `int32`.
-    pub class: i32,
-    /// `bool`.
-    pub online: bool,
-    /// `uint64`.
-    pub id: u64,
-    /// `int32`.
-    pub order: i32,
-    /// `bool`.
-    pub invites: bool,
-    /// `uint32`.
-    pub crest: u32,
-    /// `string`.
-    pub name: Text<'d>,
-}
-
-impl<'d> SMadeUpPartyV1Members<'d> {
-    pub(crate) fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<36>(start, 40)?;
-        let f6 = u32::from_le_bytes(part(fixed0, 2));
-        let f7 = u32::from_le_bytes(part(fixed0, 6));
-        let f8 = i32::from_le_bytes(part(fixed0, 10));
-        let f9 = i32::from_le_bytes(part(fixed0, 14));
-        let f10 = part(fixed0, 18) != [0];
-        let f11 = u64::from_le_bytes(part(fixed0, 19));
-        let f12 = i32::from_le_bytes(part(fixed0, 27));
-        let f13 = part(fixed0, 31) != [0];
-        let f14 = u32::from_le_bytes(part(fixed0, 32));
-        let f15 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("name"))?;
-        Ok(Self { world: f6, person: f7, level: f8, class: f9, online: f10, id: f11, order: f12, invites: f13, crest: f14, name: f15 })
-    }
-
-    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<36>(|fixed| {
-            put(fixed, 2, self.world.to_le_bytes());
-            put(fixed, 6, self.person.to_le_bytes());
-            put(fixed, 10, self.level.to_le_bytes());
-            put(fixed, 14, self.class.to_le_bytes());
-            put(fixed, 18, [u8::from(self.online)]);
-            put(fixed, 19, self.id.to_le_bytes());
-            put(fixed, 27, self.order.to_le_bytes());
-            put(fixed, 31, [u8::from(self.invites)]);
-            put(fixed, 32, self.crest.to_le_bytes());
-            Ok(())
-        })?;
-        output.text(at0, &self.name).map_err(|error| error.inside("name"))?;
-        Ok(())
-    }
-
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Unsigned(self.world.into()),
-            Value::Unsigned(self.person.into()),
-            Value::Signed(self.level.into()),
-            Value::Signed(self.class.into()),
-            Value::Bool(self.online),
-            Value::Unsigned(self.id),
-            Value::Signed(self.order.into()),
-            Value::Bool(self.invites),
-            Value::Unsigned(self.crest.into()),
-            Value::Text(Text::from_bytes(self.name.as_bytes())),
-        ]))
-    }
-}
-
-/// `S_MADE_UP_SKILL`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `id` | `uint64` |
-/// | `place` | `vec3` |
-/// | `facing` | `angle` |
-/// | `kind` | `int32` |
-/// | `skill` | `skillid` |
-/// | `stage` | `int32` |
-/// | `speed` | `float` |
-/// | `reach` | `float` |
-/// | `serial` | `uint32` |
-/// | `moving` | `bool` |
-/// | `goal` | `vec3` |
-/// | `target` | `uint64` |
-/// | `moves` | `array` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpSkillV1 {
-    /// `uint64`.
-    pub id: u64,
-    /// `vec3`.
-    pub place: [f32; 3],
-    /// `angle`.
-    pub facing: Angle,
-    /// `int32`.
-    pub kind: i32,
-    /// `skillid`.
-    pub skill: Skill,
-    /// `int32`.
-    pub stage: i32,
-    /// `float`.
-    pub speed: f32,
-    /// `float`.
-    pub reach: f32,
-    /// `uint32`.
-    pub serial: u32,
-    /// `bool`.
-    pub moving: bool,
-    /// `vec3`.
-    pub goal: [f32; 3],
-    /// `uint64`.
-    pub target: u64,
-    /// `array`.
-    pub moves: Vec<SMadeUpSkillV1Moves>,
-}
-
-impl<'d> Typed<'d> for SMadeUpSkillV1 {
-    const NAME: &'static str = "S_MADE_UP_SKILL";
-    const VERSION: u32 = 1;
-    const WORDS: usize = 4;
-
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<75>(start, 79)?;
-        let f0 = u64::from_le_bytes(part(fixed0, 4));
-        let f1 = floats(fixed0, 12);
-        let f2 = Angle(i16::from_le_bytes(part(fixed0, 24)));
-        let f3 = i32::from_le_bytes(part(fixed0, 26));
-        let f4 = Skill::from_raw(u64::from_le_bytes(part(fixed0, 30)), SkillForm::Wide);
-        let f5 = i32::from_le_bytes(part(fixed0, 38));
-        let f6 = f32::from_le_bytes(part(fixed0, 42));
-        let f7 = f32::from_le_bytes(part(fixed0, 46));
-        let f8 = u32::from_le_bytes(part(fixed0, 50));
-        let f9 = part(fixed0, 54) != [0];
-        let f10 = floats(fixed0, 55);
-        let f11 = u64::from_le_bytes(part(fixed0, 67));
-        let f12 = input.list(word(fixed0, 0), word(fixed0, 2), start + 2, 16, SMadeUpSkillV1Moves::read).map_err(|error| error.inside("moves"))?;
-        Ok(Self { id: f0, place: f1, facing: f2, kind: f3, skill: f4, stage: f5, speed: f6, reach: f7, serial: f8, moving: f9, goal: f10, target: f11, moves: f12 })
-    }
-
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<75>(|fixed| {
-            put(fixed, 4, self.id.to_le_bytes());
-            put_floats(fixed, 12, self.place);
-            put(fixed, 24, self.facing.0.to_le_bytes());
-            put(fixed, 26, self.kind.to_le_bytes());
-            put(fixed, 30, wide(self.skill).map_err(|error| error.inside("skill"))?.to_le_bytes());
-            put(fixed, 38, self.stage.to_le_bytes());
-            put(fixed, 42, self.speed.to_le_bytes());
-            put(fixed, 46, self.reach.to_le_bytes());
-            put(fixed, 50, self.serial.to_le_bytes());
-            put(fixed, 54, [u8::from(self.moving)]);
-            put_floats(fixed, 55, self.goal);
-            put(fixed, 67, self.target.to_le_bytes());
-            Ok(())
-        })?;
-        output.list((at0, at0 + 2), &self.moves, |output, item| item.write(output)).map_err(|error| error.inside("moves"))?;
-        Ok(())
-    }
-
-    fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Unsigned(self.id),
-            Value::Vec3(self.place),
-            Value::Angle(self.facing),
-            Value::Signed(self.kind.into()),
-            Value::Skill(wide(self.skill)?),
-            Value::Signed(self.stage.into()),
-            Value::Float(self.speed),
-            Value::Float(self.reach),
-            Value::Unsigned(self.serial.into()),
-            Value::Bool(self.moving),
-            Value::Vec3(self.goal),
-            Value::Unsigned(self.target),
-            Value::List(self.moves.iter().map(|item| item.value()).collect::<Result<_>>()?),
-        ]))
-    }
-}
-
-/// `moves` of `S_MADE_UP_SKILL`.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `duration` | `float` |
-/// | `speed` | `float` |
-/// | `distance` | `float` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpSkillV1Moves {
-    /// `float`.
-    pub duration: f32,
-    /// `float`.
-    pub speed: f32,
-    /// `float`.
-    pub distance: f32,
-}
-
-impl SMadeUpSkillV1Moves {
-    pub(crate) fn read(input: &mut Input<'_>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<12>(start, 16)?;
-        let f13 = f32::from_le_bytes(part(fixed0, 0));
-        let f14 = f32::from_le_bytes(part(fixed0, 4));
-        let f15 = f32::from_le_bytes(part(fixed0, 8));
-        Ok(Self { duration: f13, speed: f14, distance: f15 })
-    }
-
-    pub(crate) fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        output.fixed::<12>(|fixed| {
-            put(fixed, 0, self.duration.to_le_bytes());
-            put(fixed, 4, self.speed.to_le_bytes());
-            put(fixed, 8, self.distance.to_le_bytes());
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// The fields as the definition has them.
-    ///
-    /// # Errors
-    /// Value, for a skill whose parts have no room.
-    pub fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Float(self.duration),
-            Value::Float(self.speed),
-            Value::Float(self.distance),
-        ]))
-    }
-}
-
-/// `S_MADE_UP_CHAT`, version 1.
-///
-/// | field | type |
-/// | --- | --- |
-/// | `channel` | `int32` |
-/// | `id` | `uint64` |
-/// | `world` | `uint32` |
-/// | `master` | `bool` |
-/// | `bearer` | `bool` |
-/// | `name` | `string` |
-/// | `text` | `string` |
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SMadeUpChatV1<'d> {
-    /// `int32`.
-    pub channel: i32,
-    /// `uint64`.
-    pub id: u64,
-    /// `uint32`.
-    pub world: u32,
-    /// `bool`.
-    pub master: bool,
-    /// `bool`.
-    pub bearer: bool,
-    /// `string`.
-    pub name: Text<'d>,
-    /// `string`.
-    pub text: Text<'d>,
-}
-
-impl<'d> Typed<'d> for SMadeUpChatV1<'d> {
-    const NAME: &'static str = "S_MADE_UP_CHAT";
-    const VERSION: u32 = 1;
-    const WORDS: usize = 4;
-
-    fn read(input: &mut Input<'d>, start: usize) -> Result<Self> {
-        let fixed0 = input.scope::<22>(start, 26)?;
-        let f0 = i32::from_le_bytes(part(fixed0, 4));
-        let f1 = u64::from_le_bytes(part(fixed0, 8));
-        let f2 = u32::from_le_bytes(part(fixed0, 16));
-        let f3 = part(fixed0, 20) != [0];
-        let f4 = part(fixed0, 21) != [0];
-        let f5 = input.text(word(fixed0, 0), start).map_err(|error| error.inside("name"))?;
-        let f6 = input.text(word(fixed0, 2), start + 2).map_err(|error| error.inside("text"))?;
-        Ok(Self { channel: f0, id: f1, world: f2, master: f3, bearer: f4, name: f5, text: f6 })
-    }
-
-    fn write(&self, output: &mut Output<'_>) -> Result<()> {
-        let at0 = output.fixed::<22>(|fixed| {
-            put(fixed, 4, self.channel.to_le_bytes());
-            put(fixed, 8, self.id.to_le_bytes());
-            put(fixed, 16, self.world.to_le_bytes());
-            put(fixed, 20, [u8::from(self.master)]);
-            put(fixed, 21, [u8::from(self.bearer)]);
-            Ok(())
-        })?;
-        output.text(at0, &self.name).map_err(|error| error.inside("name"))?;
-        output.text(at0 + 2, &self.text).map_err(|error| error.inside("text"))?;
-        Ok(())
-    }
-
-    fn value(&self) -> Result<Value<'_>> {
-        Ok(Value::Record(vec![
-            Value::Signed(self.channel.into()),
-            Value::Unsigned(self.id),
-            Value::Unsigned(self.world.into()),
-            Value::Bool(self.master),
-            Value::Bool(self.bearer),
-            Value::Text(Text::from_bytes(self.name.as_bytes())),
-            Value::Text(Text::from_bytes(self.text.as_bytes())),
-        ]))
-    }
-}
-
-/// `C_MADE_UP_STEPS`, version 1.
+/// `C_SYNTHETIC_STEPS`, version 1.
 ///
 /// | field | type |
 /// | --- | --- |
@@ -1160,7 +771,7 @@ impl<'d> Typed<'d> for SMadeUpChatV1<'d> {
 /// | `time` | `uint32` |
 /// | `shadow` | `bool` |
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CMadeUpStepsV1 {
+pub struct CSyntheticStepsV1 {
     /// `vec3`.
     pub place: [f32; 3],
     /// `angle`.
@@ -1179,8 +790,8 @@ pub struct CMadeUpStepsV1 {
     pub shadow: bool,
 }
 
-impl<'d> Typed<'d> for CMadeUpStepsV1 {
-    const NAME: &'static str = "C_MADE_UP_STEPS";
+impl<'d> Typed<'d> for CSyntheticStepsV1 {
+    const NAME: &'static str = "C_SYNTHETIC_STEPS";
     const VERSION: u32 = 1;
     const WORDS: usize = 0;
 

@@ -39,7 +39,7 @@ pub(crate) struct Field {
 
 /// A made-up definition.
 #[derive(Clone, Debug)]
-pub(crate) struct MadeUp {
+pub(crate) struct SyntheticDefinition {
     pub(crate) dialect: Dialect,
     pub(crate) patch: Option<Patch>,
     fields: Vec<Field>,
@@ -49,7 +49,7 @@ pub(crate) struct MadeUp {
     seed: u64,
 }
 
-pub(crate) fn definitions() -> impl Strategy<Value = MadeUp> {
+pub(crate) fn definitions() -> impl Strategy<Value = SyntheticDefinition> {
     let dialect = prop_oneof![Just(Dialect::Legacy), Just(Dialect::Toolbox), Just(Dialect::Proto)];
     let patch = prop_oneof![
         Just(None),
@@ -61,7 +61,7 @@ pub(crate) fn definitions() -> impl Strategy<Value = MadeUp> {
         (fields(dialect, 3), any::<bool>(), any::<u64>()).prop_map(
             move |(fields, explicit, seed)| {
                 let explicit = explicit && dialect != Dialect::Proto;
-                let mut made = MadeUp { dialect, patch, fields, explicit, seed };
+                let mut made = SyntheticDefinition { dialect, patch, fields, explicit, seed };
                 name(&mut made.fields, &mut 0);
                 made
             },
@@ -177,7 +177,7 @@ impl Kind {
     }
 }
 
-impl MadeUp {
+impl SyntheticDefinition {
     /// The text of the definition, spaced in odd ways.
     pub(crate) fn text(&self) -> String {
         let mut text = Text { made: self, sampler: Sampler::new(self.seed), out: String::new() };
@@ -187,7 +187,7 @@ impl MadeUp {
 }
 
 struct Text<'m> {
-    made: &'m MadeUp,
+    made: &'m SyntheticDefinition,
     sampler: Sampler,
     out: String,
 }

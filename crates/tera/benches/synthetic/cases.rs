@@ -49,14 +49,14 @@ pub(crate) fn real(set: &Set, data: &Path) -> Vec<Kind> {
 }
 
 /// The same of made-up definitions.
-pub(crate) fn made_up(set: &Set) -> Vec<Kind> {
+pub(crate) fn synthetic(set: &Set) -> Vec<Kind> {
     let messages = |name: &str, count: usize| {
         let definition = set.newest(name).unwrap();
         let file = format!("{}.def", definition.title());
-        let messages = super::made_up::messages(definition, count).into_iter();
+        let messages = super::synthetic::messages(definition, count).into_iter();
         messages.map(|bytes| (file.clone(), bytes)).collect::<Vec<_>>()
     };
-    let named = super::made_up::NAMED.iter();
+    let named = super::synthetic::NAMED.iter();
     let mut kinds: Vec<Kind> =
         named.map(|one| (one.title.to_owned(), messages(one.name, MESSAGES as usize))).collect();
     let mix = set.definitions().flat_map(|definition| messages(definition.name(), 1));

@@ -47,7 +47,7 @@ pub(crate) struct Named {
 pub(crate) const NAMED: [Named; 6] = [
     Named {
         title: "user",
-        name: "S_MADE_UP_USER",
+        name: "S_SYNTHETIC_USER",
         text: "uint32 world\nuint32 person\nuint64 id\nvec3 place\nangle facing\nint32 relation\n\
                int32 kind\nint16 zone\nint16 walking\nint16 running\nint16 mode\nint16 state\n\
                bool shown\nbool living\ncustomize looks\nuint32 sword\nuint32 coat\n\
@@ -65,7 +65,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "bag",
-        name: "S_MADE_UP_BAG",
+        name: "S_SYNTHETIC_BAG",
         text: "uint64 id\nint32 pages\nint64 money\nbool open\nbool first\nbool more\n\
                int32 mean\nint32 best\narray items\n- array crystals\n- - int32 kind\n- - int32 place\n- array passives\n\
                - - int32 kind\n- int32 kind\n- uint64 item\n- uint64 owner\n- int32 slot\n\
@@ -77,7 +77,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "party",
-        name: "S_MADE_UP_PARTY",
+        name: "S_SYNTHETIC_PARTY",
         text: "bool raid\nuint32 leaderWorld\nuint32 leader\nint32 sharing\nint32 rarity\n\
                array members\n- uint32 world\n- uint32 person\n- int32 level\n- int32 class\n\
                - bool online\n- uint64 id\n- int32 order\n- bool invites\n- uint32 crest\n\
@@ -87,7 +87,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "skill",
-        name: "S_MADE_UP_SKILL",
+        name: "S_SYNTHETIC_SKILL",
         text: "uint64 id\nvec3 place\nangle facing\nint32 kind\nskillid skill\nint32 stage\n\
                float speed\nfloat reach\nuint32 serial\nbool moving\nvec3 goal\nuint64 target\n\
                array moves\n- float duration\n- float speed\n- float distance\n",
@@ -96,7 +96,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "chat",
-        name: "S_MADE_UP_CHAT",
+        name: "S_SYNTHETIC_CHAT",
         text: "int32 channel\nuint64 id\nuint32 world\nbool master\nbool bearer\nstring name\n\
                string text\n",
         filled: None,
@@ -104,13 +104,17 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "steps",
-        name: "C_MADE_UP_STEPS",
+        name: "C_SYNTHETIC_STEPS",
         text: "vec3 place\nangle facing\nangle looking\nvec3 goal\nint32 kind\nint16 slide\n\
                uint32 time\nbool shadow\n",
         filled: None,
         asked: ["place", "goal", "time"],
     },
 ];
+
+/// The titles of the named definitions that also have a generated struct: one with texts and bytes,
+/// one with nested arrays, and one whose fields all have a fixed size.
+pub(crate) const TYPED: [&str; 3] = ["user", "bag", "steps"];
 
 /// The names and texts of all files; always the same.
 pub(crate) fn files() -> Vec<(String, String)> {
@@ -130,7 +134,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
     }
     for (number, fields) in fields.iter_mut().enumerate() {
         let side = if number % 3 == 0 { 'C' } else { 'S' };
-        let mut text = format!("# made-up message {number}\n\n");
+        let mut text = format!("# synthetic message {number}\n\n");
         let (mut fixed, mut varied) = (String::new(), String::new());
         for index in 0..fields.len() {
             let kind = fields.swap_remove(below(fields.len()));
@@ -149,7 +153,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
         }
         text.push_str(&fixed);
         text.push_str(&varied);
-        files.push((format!("{side}_MADE_UP_{number}.{}.def", 1 + number % 4), text));
+        files.push((format!("{side}_SYNTHETIC_{number}.{}.def", 1 + number % 4), text));
     }
     files
 }
