@@ -1,4 +1,4 @@
-//! Counter and checksum in messages that no list names.
+//! Detects counter and checksum in messages that no list names.
 
 use std::collections::BTreeMap;
 
@@ -10,74 +10,75 @@ use crate::integrity::{self, FIRST_PATCH};
 use crate::message::{HeaderForm, NoteKind};
 use crate::schema::Definition;
 
-/// Finds the client messages of a conversation that have an integrity header, where there is no
-/// list of them, or one of another patch.
+/// Detects which client messages of a conversation have an integrity header, if there is no list of
+/// them, or only one for another patch.
 ///
-/// Such a message is 8 bytes longer than its definition says, and can be read as it should be with
-/// those behind the opcode. The first 4 of them count: the messages of its opcode, or all that have
-/// a counter. Look at all messages in their order.
+/// Such a message is 8 bytes longer than its definition says, and fits it if those bytes follow the
+/// opcode. The first 4 of them are a counter, either per opcode or for all messages that have one.
+/// All messages must be observed in order.
 ///
-/// One message proves nothing: a layout that has grown by 8 bytes looks the same. So a header is
-/// found where a counter rises from one message to the next. Once a client is known to have
-/// counters, the first message of another opcode is read with the header too, and is taken back
-/// when the next one does not count. Before patch 92 nothing is looked for.
+/// A single message proves nothing: a layout that grew by 8 bytes looks the same. A header is
+/// therefore only detected when a counter rises between messages. Once a client is known to use
+/// counters, the first message of another opcode is also read with the header, but this is revoked
+/// if the next one does not continue the count. Before patch 92, no detection takes place.
 ///
-/// Unverified: no list is known for patches after 98, and no capture of one; the header is taken to
-/// be that of patch 93 to 98, and either way to count is accepted. A capture of a later client would
-/// show it.
+/// Unverified: no list and no capture is known for patches after 98. The header is assumed to be
+/// that of patches 93 to 98, and both ways of counting are accepted. A capture of a later client
+/// would show which is right.
 #[derive(Clone, Debug, Default)]
 pub struct Seals {
     opcodes: BTreeMap<u16, Count>,
-    /// The last counter of all, and how many in a row were one more than the one before.
+    /// The last counter of any message, and how many consecutive counters preceded it.
     last: u32,
     row: u32,
-    /// Whether this client is known to have counters.
+    /// Whether this client is known to use counters.
     is_proven: bool,
 }
 
-/// How the messages of an opcode are counted.
+/// The count of an opcode's messages.
 #[derive(Clone, Copy, Debug)]
 struct Count {
-    /// The counter of the last one.
+    /// The counter of the last message.
     last: u32,
     state: State,
 }
 
-/// What is known of an opcode.
+/// What is known about an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// One message looked as if it had the header.
     Seen,
-    /// It is read with the header because others have it.
+    /// It is read with the header because other opcodes have it.
     Presumed,
     /// It has the header.
     Found,
-    /// What looked like a counter did not count.
+    /// What looked like a counter did not continue.
     Refuted,
 }
 
-/// Counters that are passed over by messages whose definition is not known, at most.
+/// Maximum number of counters that messages without a definition may have used in between.
 const MAX_UNKNOWN: u32 = 64;
 
-/// What [`Seals`] say of a message.
+/// The verdict of [`Seals`] on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seal {
-    /// It is as the lists say.
+    /// Its header is the one that the lists say.
     Listed,
-    /// It may have an integrity header, but nothing else shows that the client has counters: it is
-    /// to be read as the lists say.
+    /// It may have an integrity header, but nothing else shows that the client uses counters: read
+    /// it as the lists say.
     Perhaps,
-    /// It has an integrity header, and no list names it; it is the first of its opcode to be read
-    /// so.
+    /// It has an integrity header although no list names it, and is the first message of its opcode
+    /// to be read that way.
     First,
-    /// It has an integrity header, and no list names it.
+    /// It has an integrity header although no list names it, like earlier messages of its opcode.
     Further,
-    /// It is as the lists say, and so were those of its opcode that seemed to have the header.
+    /// Its header is the one that the lists say; earlier messages of its opcode were wrongly read
+    /// with an integrity header.
     Refuted,
 }
 
 impl Seal {
-    /// The header to read the message with, where it is not the one of the lists.
+    /// The header form for reading the message, if it differs from the lists.
     #[must_use]
     pub const fn form(self) -> Option<HeaderForm> {
         match self {
@@ -88,7 +89,7 @@ impl Seal {
 }
 
 impl Seals {
-    /// Looks at the next message.
+    /// Examines the next message.
     pub fn look(&mut self, packets: &Packets, from: Side, message: &[u8]) -> Seal {
         if from == Side::Server || packets.patch().is_some_and(|patch| patch.major < FIRST_PATCH) {
             return Seal::Listed;
@@ -136,13 +137,13 @@ impl Seals {
         let Some(known) = known else { return Seal::Listed };
         self.opcodes.insert(opcode, Count { state: State::Refuted, ..known });
         if !self.is_proven {
-            // What did not count is nothing that others count on from.
+            // A false counter must not be the start of a count across opcodes.
             self.last = 0;
         }
         if known.state == State::Seen { Seal::Listed } else { Seal::Refuted }
     }
 
-    /// Whether a counter of all messages comes behind the last one.
+    /// Whether a counter continues the count across opcodes.
     fn is_next(&self, counter: u32) -> bool {
         let far = if self.row > 1 { MAX_UNKNOWN } else { 1 };
         (1..=far).contains(&counter.saturating_sub(self.last))
@@ -153,13 +154,13 @@ impl Seals {
         self.last = counter;
     }
 
-    /// The opcodes of messages that have the header, and no list names them: those whose counter
-    /// was seen to rise.
+    /// The opcodes of messages that have the header although no list names them: those whose
+    /// counter was seen to rise.
     pub fn opcodes(&self) -> impl Iterator<Item = u16> + '_ {
         self.of_state(|state| state == State::Found)
     }
 
-    /// The opcodes of messages that may have the header, for all that one message can tell.
+    /// The opcodes of messages that may have the header, as far as a single message can tell.
     pub fn perhaps(&self) -> impl Iterator<Item = u16> + '_ {
         self.of_state(|state| matches!(state, State::Seen | State::Presumed))
     }
@@ -169,7 +170,7 @@ impl Seals {
     }
 }
 
-/// Whether a message fits its definition with an integrity header, and not without one.
+/// Whether a message fits its definition with an integrity header, but not without.
 pub(super) fn looks_sealed(definition: &Definition, message: &[u8]) -> bool {
     let fits = |form| {
         let odd = [NoteKind::TrailingBytes, NoteKind::OffsetMismatch];
@@ -210,7 +211,7 @@ mod tests {
         bytes
     }
 
-    /// What is said of messages with counters.
+    /// The verdicts on messages with counters.
     fn looks<const N: usize>(
         packets: &Packets,
         seals: &mut Seals,
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_counts_is_found() {
+    fn a_rising_counter_is_detected() {
         let (packets, mut seals) = (packets(), Seals::default());
         let mut signer = Signer::new(Some(99));
         for wanted in [Seal::Perhaps, Seal::First, Seal::Further] {
@@ -240,18 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_of_all_messages_is_found() {
+    fn a_counter_across_opcodes_is_detected() {
         let (packets, mut seals) = (packets(), Seals::default());
         let found = looks(&packets, &mut seals, [(5, 1), (6, 2), (6, 3)]);
         assert_eq!(found, [Seal::Perhaps, Seal::First, Seal::Further]);
-        // Two of them were messages that nobody has a definition of.
+        // Two messages without a definition came in between.
         let found = looks(&packets, &mut seals, [(5, 6), (6, 7)]);
         assert_eq!(found, [Seal::First, Seal::Further]);
     }
 
-    /// A layout that has grown by 8 bytes, whose first field happens to be 1 at first.
+    /// A layout that grew by 8 bytes, whose first field happens to be 1 at first.
     #[test]
-    fn a_counter_that_does_not_count_is_none() {
+    fn a_counter_that_does_not_rise_is_ignored() {
         let (packets, mut seals) = (packets(), Seals::default());
         assert_eq!(looks(&packets, &mut seals, [(6, 1)]), [Seal::Perhaps]);
         assert_eq!(seals.perhaps().collect::<Vec<_>>(), [6]);
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_made_likely_is_taken_back() {
+    fn a_presumed_header_is_revoked() {
         let (packets, mut seals) = (packets(), Seals::default());
         let found = looks(&packets, &mut seals, [(5, 1), (5, 2), (6, 1), (6, 1), (6, 2), (5, 3)]);
         let wanted =
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn old_clients_do_not_count() {
+    fn old_clients_do_not_use_counters() {
         for (patch, wanted) in [
             (Patch::major(91), [Seal::Listed; 2]),
             (Patch::major(92), [Seal::Perhaps, Seal::First]),

@@ -7,6 +7,7 @@ use worldwire_tera::schema::diff::diff;
 use worldwire_tera::schema::format::canonical;
 use worldwire_tera::schema::{Definition, FileName, ParseOptions, Problem, Set};
 
+use crate::boundaries;
 use crate::definitions::Message;
 use crate::synthetic::{self, SyntheticDefinition};
 
@@ -107,7 +108,7 @@ proptest! {
         let set = Set::load([("S_SYNTHETIC.1.def", &text)], options);
         let alone = definition(&made);
         prop_assert_eq!(set.get("S_SYNTHETIC", 1).unwrap().plan(), alone.plan());
-        for patch in set.boundaries() {
+        for patch in boundaries(&set) {
             let set = set.with(ParseOptions { patch: Some(patch), ..set.options().clone() });
             prop_assert!(set.get("S_SYNTHETIC", 1).is_some());
         }

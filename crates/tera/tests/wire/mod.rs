@@ -9,9 +9,10 @@ use worldwire_core::testing::hex;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Error, Side};
 use worldwire_tera::connection::Connection;
-use worldwire_tera::crypt::exchange::{Key, Keys, Session, Variant, client_key};
-use worldwire_tera::crypt::pike::{Pike, expand};
+use worldwire_tera::crypt::exchange::{Key, Keys, Session, Variant};
+use worldwire_tera::crypt::pike::Pike;
 use worldwire_tera::frame::Header;
+use worldwire_tera::fuzzing::{client_key, expanded_key};
 use worldwire_tera::integrity::{Verdict, checksum, header, verify};
 
 pub(crate) type Outcome = Result<(), String>;
@@ -42,7 +43,7 @@ pub(crate) fn cipher(section: &str, case: &Json) -> Outcome {
         }
         "key_expansion" => {
             let key = key(case, "key")?;
-            same(expand(&key).to_vec(), hex(case, "state")?)?;
+            same(expanded_key(&key).to_vec(), hex(case, "state")?)?;
             let mut stream = vec![0; 1 << 20];
             Pike::new(&key).apply(&mut stream);
             same(stream[..96].to_vec(), hex(case, "keystream_first_96")?)?;
