@@ -1,9 +1,10 @@
-//! How fast definitions are loaded, and messages read and written: by the definitions at run time
-//! as values, as a tree, and field by field in place; and as typed structs.
+//! Loading definitions, and reading and writing messages: by definition as values, as a tree, and
+//! field by field in place; and as generated structs.
 //!
-//! The definitions are made up, as many and as long as real ones; `mix` is one message of each.
+//! The definitions are synthetic, in the number and size of a real set; `mix` is one message of
+//! each.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
 use std::mem::take;
@@ -18,14 +19,14 @@ use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
 mod synthetic;
 #[path = "synthetic/typed.rs"]
 #[rustfmt::skip]
-#[allow(clippy::all, reason = "made, and not for reading")]
-#[allow(dead_code, unreachable_pub, reason = "what is made is for everybody")]
+#[allow(clippy::all, reason = "generated code")]
+#[allow(dead_code, unreachable_pub, reason = "generated for use in public modules")]
 mod typed;
 
 use synthetic::{NAMED, TYPED};
 use typed::{CSyntheticStepsV1, SSyntheticBagV1, SSyntheticUserV1};
 
-/// Messages of each kind.
+/// Number of messages of each kind.
 const MESSAGES: usize = 50;
 /// What is measured: each of the named messages, and one message of every definition.
 const KINDS: [&str; 7] = ["user", "bag", "party", "skill", "chat", "steps", "mix"];
@@ -113,7 +114,7 @@ fn decode_tree(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// The names of three fields of each message.
+/// The names of three fields for each message.
 fn asked(work: &Work<'_>) -> Vec<Vec<String>> {
     let names = |definition: &&Definition| -> Vec<String> {
         let fields = definition.plan().fields();
@@ -126,7 +127,7 @@ fn asked(work: &Work<'_>) -> Vec<Vec<String>> {
     work.messages.iter().map(|(definition, _)| names(definition)).collect()
 }
 
-/// Three fields by their names.
+/// Three fields by name.
 #[divan::bench(name = "tera/view_names", args = KINDS)]
 fn view_names(bencher: Bencher<'_, '_>, kind: &str) {
     let set = synthetic::set();
@@ -142,7 +143,7 @@ fn view_names(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// The same fields, their places known from the first message on.
+/// The same fields by index, looked up once.
 #[divan::bench(name = "tera/view_slots", args = KINDS)]
 fn view_slots(bencher: Bencher<'_, '_>, kind: &str) {
     let set = synthetic::set();

@@ -186,7 +186,7 @@ impl<'p> Ranking<'p> {
         let mut candidates: Vec<Candidate<'p>> = Vec::new();
         for attempt in self.attempts {
             let Attempt { definition, form, fits, clean, weight, notes, error } = attempt;
-            #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+            #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 messages")]
             let score = weight / messages as f64;
             let candidate = Candidate { definition, form, fits, clean, score, notes, error };
             match candidates.last_mut() {

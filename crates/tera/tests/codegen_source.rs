@@ -1,7 +1,7 @@
-//! The Rust that stands in files is what is made from their definitions today. Apart from the tests
-//! of that Rust, so that it can be made anew when it does not compile.
+//! Checks that the checked-in Rust is what its definitions generate. This is separate from the
+//! tests of that Rust, so that it can be regenerated even if it does not compile.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use worldwire_tera::schema::Definition;
 mod definitions;
 
 #[path = "../benches/synthetic/mod.rs"]
-#[allow(dead_code, reason = "the benchmarks want the rest")]
+#[allow(dead_code, reason = "the benchmarks use the rest")]
 mod synthetic;
 
 use definitions::definitions;
@@ -26,11 +26,11 @@ fn compare<'d>(file: &str, definitions: impl IntoIterator<Item = &'d Definition>
         std::fs::write(&path, &made).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap();
-    assert!(made == found, "WORLDWIRE_BLESS=1 writes {} anew", path.display());
+    assert!(made == found, "outdated; run with WORLDWIRE_BLESS=1 to regenerate {}", path.display());
 }
 
 #[test]
-fn the_source_is_what_is_made_today() {
+fn checked_in_rust_is_up_to_date() {
     compare("tests/generated/messages.rs", &definitions());
     let set = synthetic::set();
     let typed = synthetic::NAMED.iter().filter(|one| synthetic::TYPED.contains(&one.title));

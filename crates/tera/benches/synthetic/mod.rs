@@ -1,14 +1,15 @@
-//! Made-up definitions of the number, size and shape of a real set's, and messages by them.
+//! Synthetic definitions with the number, size and shape of a real set, and messages encoded with
+//! them.
 
 use worldwire_core::Sampler;
 use worldwire_tera::message::{Head, Value};
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Set};
 
-/// How many files there are.
+/// Number of definition files.
 pub(crate) const FILES: usize = 836;
 
-/// How many fields of which type, named definitions left aside; typed arrays and fields of arrays
-/// count as one each.
+/// Number of fields of each type, excluding the named definitions; typed arrays and arrays with
+/// fields count as one each.
 const FIELDS: [(&str, u32); 20] = [
     ("int32", 1444),
     ("uint32", 1062),
@@ -32,8 +33,8 @@ const FIELDS: [(&str, u32); 20] = [
     ("double", 10),
 ];
 
-/// A message that stands for its kind: its definition, a list that is filled and how full, and
-/// three fields that somebody might ask for.
+/// A representative message: its definition, a list to fill and its number of elements, and three
+/// fields that are looked up.
 pub(crate) struct Named {
     pub(crate) title: &'static str,
     pub(crate) name: &'static str,
@@ -42,8 +43,8 @@ pub(crate) struct Named {
     pub(crate) asked: [&'static str; 3],
 }
 
-/// Messages of every size that matters: somebody comes into sight, a bag, a party, a skill, talk,
-/// and steps. Every one has version 1.
+/// Messages of all relevant sizes: a player appears, an inventory, a party, a skill, chat, and
+/// movement. All have version 1.
 pub(crate) const NAMED: [Named; 6] = [
     Named {
         title: "user",
@@ -163,7 +164,7 @@ pub(crate) fn set() -> Set {
     Set::load(files(), ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() })
 }
 
-/// So many messages of a definition.
+/// Generates messages of a definition.
 pub(crate) fn messages(definition: &Definition, count: usize) -> Vec<Vec<u8>> {
     let (plan, mut sampler) = (definition.plan(), Sampler::new(7));
     let named = NAMED.iter().find(|one| one.name == definition.name());
@@ -177,11 +178,11 @@ pub(crate) fn messages(definition: &Definition, count: usize) -> Vec<Vec<u8>> {
                 items.extend(list.into_iter().flatten().cloned());
             }
             items.truncate(wanted);
-            assert!(plan.set(&mut value, path, Value::List(items)), "there is a list {path}");
+            assert!(plan.set(&mut value, path, Value::List(items)), "no list {path}");
         }
         let mut bytes = Vec::new();
         plan.encode(Head::plain(0x1234), &value, &mut bytes)
-            .expect("made-up values can be written");
+            .expect("generated values can be encoded");
         bytes
     };
     (0..count).map(message).collect()

@@ -437,12 +437,12 @@ fn payload(message: &[u8]) -> Option<u64> {
     Some(hasher.finish())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 messages")]
 fn part(count: u64, of: u64) -> f64 {
     count as f64 / of.max(1) as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 messages")]
 fn share(at: usize, of: usize) -> f64 {
     at as f64 / of.max(1) as f64
 }

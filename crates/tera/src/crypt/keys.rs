@@ -86,7 +86,7 @@ impl KeyFile {
     }
 }
 
-/// Whether the text has a table of ours, and so must be TOML.
+/// Whether the text contains a `tera` table, and so must be TOML.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let name = line.trim_start().trim_start_matches('[').trim_start();

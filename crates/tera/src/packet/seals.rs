@@ -245,7 +245,7 @@ mod tests {
         let (packets, mut seals) = (packets(), Seals::default());
         let found = looks(&packets, &mut seals, [(5, 1), (6, 2), (6, 3)]);
         assert_eq!(found, [Seal::Perhaps, Seal::First, Seal::Further]);
-        // Two messages without a definition came in between.
+        // Two messages without a definition were sent in between.
         let found = looks(&packets, &mut seals, [(5, 6), (6, 7)]);
         assert_eq!(found, [Seal::First, Seal::Further]);
     }

@@ -1,6 +1,6 @@
 //! Definitions, generated Rust and messages: properties, limits, and real data.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod codegen;
 #[path = "../definitions/mod.rs"]
