@@ -28,7 +28,7 @@
 //! let packet = packets.get(4321).expect("the map has it");
 //! let plan = packet.definition.expect("the library has it").plan();
 //! let view = View::new(plan, &message, packet.form)?;
-//! let Some(Item::Text(text)) = view.fields().get("message")? else { panic!("not a text") };
+//! let text = view.fields().get("message")?.and_then(Item::text).expect("a text");
 //! assert_eq!(format!("{}: {text}", packet.name), "S_CHAT: hello");
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```

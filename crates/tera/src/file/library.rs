@@ -60,19 +60,15 @@ impl CheckVersion {
         let mut found = Self::default();
         let Some(plan) = Self::plan() else { return Ok(found) };
         let view = View::new(plan, message, HeaderForm::Plain)?;
-        if let Some(Item::List(versions)) = view.fields().get("version")? {
-            for version in versions {
-                let Item::Record(version) = version? else { continue };
-                let number = |item: Option<Item<'_, '_, '_>>| match item {
-                    Some(Item::Scalar(number)) => u32::try_from(number.signed()?).ok(),
-                    _ => None,
-                };
-                let value = number(version.get("value")?);
-                match number(version.get("index")?) {
-                    Some(0) => found.protocol = value,
-                    Some(1) => found.system_messages = value,
-                    _ => {}
-                }
+        let versions = view.fields().get("version")?.and_then(Item::list);
+        for version in versions.into_iter().flatten() {
+            let Some(version) = version?.record() else { continue };
+            let number = |item: Option<Item<'_, '_, '_>>| u32::try_from(item?.signed()?).ok();
+            let value = number(version.get("value")?);
+            match number(version.get("index")?) {
+                Some(0) => found.protocol = value,
+                Some(1) => found.system_messages = value,
+                _ => {}
             }
         }
         Ok(found)

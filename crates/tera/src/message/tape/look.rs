@@ -197,7 +197,71 @@ impl fmt::Debug for TapeList<'_, '_> {
     }
 }
 
-impl<'t> Datum<'t, '_> {
+impl<'t, 'p> Datum<'t, 'p> {
+    /// The value, if it is a fixed-size one.
+    #[inline]
+    #[must_use]
+    pub fn scalar(self) -> Option<ScalarValue> {
+        match self {
+            Self::Scalar(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value as a signed integer; see [`ScalarValue::signed`].
+    #[inline]
+    #[must_use]
+    pub fn signed(self) -> Option<i64> {
+        self.scalar()?.signed()
+    }
+
+    /// The value as an unsigned integer; see [`ScalarValue::unsigned`].
+    #[inline]
+    #[must_use]
+    pub fn unsigned(self) -> Option<u64> {
+        self.scalar()?.unsigned()
+    }
+
+    /// The text, if it is one.
+    #[inline]
+    #[must_use]
+    pub fn text(self) -> Option<TextView<'t>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The bytes, if it is a byte string.
+    #[inline]
+    #[must_use]
+    pub fn bytes(self) -> Option<&'t [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The elements, if it is an array or row.
+    #[inline]
+    #[must_use]
+    pub fn list(self) -> Option<TapeList<'t, 'p>> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The fields, if it is an object or element.
+    #[inline]
+    #[must_use]
+    pub fn record(self) -> Option<TapeRecord<'t, 'p>> {
+        match self {
+            Self::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
     /// Converts it to a [`Value`], with everything in it.
     #[must_use]
     pub fn to_value(&self) -> Value<'t> {

@@ -39,7 +39,7 @@ pub use look::{Datum, TapeList, TapeRecord};
 /// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
 /// let mut tape = Tape::new();
 /// plan.read_into(&message, HeaderForm::Plain, &mut tape)?;
-/// let Some(Datum::Text(name)) = tape.fields(plan).get("name") else { panic!("no name") };
+/// let name = tape.fields(plan).get("name").and_then(Datum::text).expect("a text");
 /// assert_eq!(name.to_string(), "E");
 /// tape.set(plan, "level", &Value::Signed(70))?;
 /// let mut out = Vec::new();

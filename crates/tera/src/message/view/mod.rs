@@ -46,7 +46,7 @@ pub use list::ListView;
 /// # let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
 /// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
 /// let view = View::new(definition.plan(), &message, HeaderForm::Plain)?;
-/// let Some(Item::Text(name)) = view.fields().get("name")? else { panic!("no name") };
+/// let name = view.fields().get("name")?.and_then(Item::text).expect("a text");
 /// assert_eq!(name.to_string(), "E");
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
@@ -79,6 +79,72 @@ pub enum Item<'v, 'd, 'p> {
     List(ListView<'v, 'd, 'p>),
     /// An object or element.
     Record(RecordView<'v, 'd, 'p>),
+}
+
+impl<'v, 'd, 'p> Item<'v, 'd, 'p> {
+    /// The value, if it is a fixed-size one.
+    #[inline]
+    #[must_use]
+    pub fn scalar(self) -> Option<ScalarValue> {
+        match self {
+            Self::Scalar(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value as a signed integer; see [`ScalarValue::signed`].
+    #[inline]
+    #[must_use]
+    pub fn signed(self) -> Option<i64> {
+        self.scalar()?.signed()
+    }
+
+    /// The value as an unsigned integer; see [`ScalarValue::unsigned`].
+    #[inline]
+    #[must_use]
+    pub fn unsigned(self) -> Option<u64> {
+        self.scalar()?.unsigned()
+    }
+
+    /// The text, if it is one.
+    #[inline]
+    #[must_use]
+    pub fn text(self) -> Option<TextView<'d>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The bytes, if it is a byte string.
+    #[inline]
+    #[must_use]
+    pub fn bytes(self) -> Option<&'d [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The elements, if it is an array or row.
+    #[inline]
+    #[must_use]
+    pub fn list(self) -> Option<ListView<'v, 'd, 'p>> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The fields, if it is an object or element.
+    #[inline]
+    #[must_use]
+    pub fn record(self) -> Option<RecordView<'v, 'd, 'p>> {
+        match self {
+            Self::Record(record) => Some(record),
+            _ => None,
+        }
+    }
 }
 
 impl<'d, 'p> View<'d, 'p> {
