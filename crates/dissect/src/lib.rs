@@ -43,6 +43,7 @@ mod defect;
 mod dissection;
 mod family;
 pub mod filter;
+mod folder;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
