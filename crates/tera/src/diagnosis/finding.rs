@@ -47,7 +47,7 @@ pub enum Finding {
         version: u32,
     },
     /// Client messages have a counter and checksum, but no list names them.
-    Sealed {
+    UnlistedIntegrity {
         /// Their names.
         names: Vec<Box<str>>,
     },
@@ -137,7 +137,7 @@ impl fmt::Display for Finding {
                      definition is deprecated"
                 )
             }
-            Self::Sealed { names } => {
+            Self::UnlistedIntegrity { names } => {
                 let names = listed(names);
                 write!(f, "messages with counters that no integrity list names: {names}")
             }

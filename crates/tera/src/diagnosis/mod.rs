@@ -14,7 +14,7 @@ use crate::file::{Deprecated, NameList};
 use crate::frame::Header;
 use crate::integrity;
 use crate::message::{HeaderForm, NoteKind, Notes};
-use crate::packet::{Packets, Seal, Seals};
+use crate::packet::{Detection, IntegrityDetector, Packets};
 use crate::rank::Ranking;
 use crate::schema::diff::diff;
 use crate::schema::{Definition, Plan};
@@ -28,7 +28,7 @@ const MAX_KEPT: usize = 32;
 pub struct Diagnosis {
     packets: Arc<Packets>,
     opcodes: BTreeMap<u16, OpcodeStats>,
-    seals: BTreeMap<u64, Seals>,
+    detectors: BTreeMap<u64, IntegrityDetector>,
 }
 
 /// What was seen of an opcode.
@@ -68,7 +68,7 @@ impl Diagnosis {
     /// Starts to examine the messages of a build.
     #[must_use]
     pub fn new(packets: Arc<Packets>) -> Self {
-        Self { packets, opcodes: BTreeMap::new(), seals: BTreeMap::new() }
+        Self { packets, opcodes: BTreeMap::new(), detectors: BTreeMap::new() }
     }
 
     /// The build's packets.
@@ -78,7 +78,7 @@ impl Diagnosis {
     }
 
     /// Examines the next message of a conversation.
-    pub fn look(&mut self, conversation: u64, from: Side, message: &[u8]) {
+    pub fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
         let seen = self.opcodes.entry(opcode).or_insert_with(|| OpcodeStats {
             from,
@@ -105,14 +105,14 @@ impl Diagnosis {
             return;
         }
         let Some(definition) = packet.definition else { return };
-        let seals = self.seals.entry(conversation).or_default();
-        let seal = seals.look(&self.packets, from, message);
-        if seal == Seal::First
+        let detectors = self.detectors.entry(conversation).or_default();
+        let detection = detectors.push(&self.packets, from, message);
+        if detection == Detection::First
             && let Some(counted) = seen.held.remove(&conversation)
         {
             seen.take_back(counted, definition);
         }
-        let form = seal.form().unwrap_or(packet.form);
+        let form = detection.form().unwrap_or(packet.form);
         let mut counted = Counted { is_failed: false, has_gaps: false };
         let odd = match definition.plan().check(message, form) {
             Ok(notes) => {
@@ -128,7 +128,7 @@ impl Diagnosis {
                 true
             }
         };
-        if seal == Seal::Perhaps {
+        if detection == Detection::Possible {
             seen.held.insert(conversation, counted);
         }
         if seen.kept.len() < MAX_KEPT {
@@ -149,11 +149,11 @@ impl Diagnosis {
             let opcode = self.packets.opcode(name);
             opcode.is_some_and(|opcode| self.packets.unused_list(opcode).is_some())
         };
-        let names = self.names(Seals::opcodes);
+        let names = self.names(IntegrityDetector::opcodes);
         let names: Vec<Box<str>> =
             names.iter().filter(|name| !is_open(name)).map(Box::from).collect();
         if !names.is_empty() {
-            findings.push(Finding::Sealed { names });
+            findings.push(Finding::UnlistedIntegrity { names });
         }
         findings.extend(self.unused_list());
         for (&opcode, seen) in &self.opcodes {
@@ -222,15 +222,15 @@ impl Diagnosis {
     /// detected.
     #[must_use]
     pub fn integrity(&self) -> NameList {
-        let listed = self.packets.sealed();
-        listed.chain(self.names(Seals::opcodes).iter()).collect()
+        let listed = self.packets.integrity_names();
+        listed.chain(self.names(IntegrityDetector::opcodes).iter()).collect()
     }
 
     /// The names of messages that may have a counter and checksum, although no counter was seen to
     /// rise.
     #[must_use]
-    pub fn perhaps(&self) -> NameList {
-        self.names(Seals::perhaps)
+    pub fn possible(&self) -> NameList {
+        self.names(IntegrityDetector::possible)
     }
 
     /// The unnamed opcodes whose messages have a counter and checksum, with their number of
@@ -256,8 +256,11 @@ impl Diagnosis {
     }
 
     /// The names of opcodes detected in any conversation.
-    fn names<'s, I: Iterator<Item = u16>>(&'s self, of: impl Fn(&'s Seals) -> I) -> NameList {
-        let opcodes = self.seals.values().flat_map(of);
+    fn names<'s, I: Iterator<Item = u16>>(
+        &'s self,
+        of: impl Fn(&'s IntegrityDetector) -> I,
+    ) -> NameList {
+        let opcodes = self.detectors.values().flat_map(of);
         opcodes.filter_map(|opcode| self.packets.get(opcode)).map(|packet| packet.name).collect()
     }
 
@@ -365,12 +368,12 @@ mod tests {
         let patch = Some(Patch::major(90));
         let known = Known { revision: Some(7), patch, ..Known::default() };
         let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
-        diagnosis.look(0, Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
-        diagnosis.look(0, Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
-        diagnosis.look(0, Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
-        diagnosis.look(0, Side::Server, &[4, 0, 7, 0]);
-        diagnosis.look(0, Side::Client, &[4, 0, 8, 0]);
-        diagnosis.look(0, Side::Server, &[8, 0, 9, 0, 6, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[4, 0, 7, 0]);
+        diagnosis.push(0, Side::Client, &[4, 0, 8, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 9, 0, 6, 0, 0, 0]);
         let findings = diagnosis.findings(&library.deprecated);
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -405,7 +408,7 @@ mod tests {
         let known = Known { revision: Some(7), ..Known::default() };
         let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
         for (from, message) in messages {
-            diagnosis.look(0, *from, message);
+            diagnosis.push(0, *from, message);
         }
         let findings = diagnosis.findings(&library.deprecated);
         findings.iter().map(ToString::to_string).collect()
@@ -490,7 +493,7 @@ mod tests {
                 let [low, high] = opcode.to_le_bytes();
                 let message =
                     [18, 0, low, high, *counter, 0, 0, 0, 9, 9, 9, 9, 14, 0, b'E', 0, 0, 0];
-                diagnosis.look(*conversation, Side::Client, &message);
+                diagnosis.push(*conversation, Side::Client, &message);
             }
             diagnosis.unnamed()
         };

@@ -28,8 +28,8 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod detect;
 mod encode;
-mod seals;
 mod system;
 
 use std::collections::{HashMap, HashSet};
@@ -43,7 +43,7 @@ use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
 use crate::message::{Fault, HeaderForm, Notes};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
 
-pub use seals::{Seal, Seals};
+pub use detect::{Detection, IntegrityDetector};
 
 /// Every message of a build: names, definitions and headers, by opcode.
 #[derive(Clone, Debug)]
@@ -204,7 +204,7 @@ impl Packets {
         };
         let from_client = sender(name) != Some(Side::Server);
         let is_plain = form == HeaderForm::Plain && self.unused_list(opcode).is_none();
-        if from_client && is_plain && seals::looks_sealed(definition, message) {
+        if from_client && is_plain && detect::has_integrity(definition, message) {
             remarks.push(format!(
                 "{name} fits its definition only with a counter and checksum; if it has them, name it \
                  in integrity/PATCH.json and give the patch"
@@ -224,7 +224,7 @@ impl Packets {
     }
 
     /// The names of messages that have a counter and checksum according to the build's list.
-    pub fn sealed(&self) -> impl Iterator<Item = &str> {
+    pub fn integrity_names(&self) -> impl Iterator<Item = &str> {
         let sealed = |entry: &&Entry| entry.form == HeaderForm::Integrity;
         self.by_opcode.values().filter(sealed).map(|entry| &*entry.name)
     }
@@ -263,7 +263,7 @@ impl Packets {
         self.decode_as(reader, None)
     }
 
-    /// Like [`decode`](Self::decode), with the header form that [`Seals`] detected.
+    /// Like [`decode`](Self::decode), with the header form that [`IntegrityDetector`] detected.
     ///
     /// # Errors
     /// As [`Plan::decode`](crate::schema::plan::Plan::decode).

@@ -26,8 +26,8 @@ use crate::schema::Definition;
 /// that of patches 93 to 98, and both ways of counting are accepted. A capture of a later client
 /// would show which is right.
 #[derive(Clone, Debug, Default)]
-pub struct Seals {
-    opcodes: BTreeMap<u16, Count>,
+pub struct IntegrityDetector {
+    opcodes: BTreeMap<u16, Counting>,
     /// The last counter of any message, and how many consecutive counters preceded it.
     last: u32,
     row: u32,
@@ -37,15 +37,15 @@ pub struct Seals {
 
 /// The count of an opcode's messages.
 #[derive(Clone, Copy, Debug)]
-struct Count {
+struct Counting {
     /// The counter of the last message.
     last: u32,
-    state: State,
+    state: Evidence,
 }
 
 /// What is known about an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Evidence {
     /// One message looked as if it had the header.
     Seen,
     /// It is read with the header because other opcodes have it.
@@ -59,45 +59,45 @@ enum State {
 /// Maximum number of counters that messages without a definition may have used in between.
 const MAX_UNKNOWN: u32 = 64;
 
-/// The verdict of [`Seals`] on a message.
+/// The verdict of [`IntegrityDetector`] on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seal {
+pub enum Detection {
     /// Its header is the one that the lists say.
     Listed,
     /// It may have an integrity header, but nothing else shows that the client uses counters: read
     /// it as the lists say.
-    Perhaps,
+    Possible,
     /// It has an integrity header although no list names it, and is the first message of its opcode
     /// to be read that way.
     First,
     /// It has an integrity header although no list names it, like earlier messages of its opcode.
-    Further,
+    Repeated,
     /// Its header is the one that the lists say; earlier messages of its opcode were wrongly read
     /// with an integrity header.
     Refuted,
 }
 
-impl Seal {
+impl Detection {
     /// The header form for reading the message, if it differs from the lists.
     #[must_use]
     pub const fn form(self) -> Option<HeaderForm> {
         match self {
-            Self::Listed | Self::Perhaps | Self::Refuted => None,
-            Self::First | Self::Further => Some(HeaderForm::Integrity),
+            Self::Listed | Self::Possible | Self::Refuted => None,
+            Self::First | Self::Repeated => Some(HeaderForm::Integrity),
         }
     }
 }
 
-impl Seals {
+impl IntegrityDetector {
     /// Examines the next message.
-    pub fn look(&mut self, packets: &Packets, from: Side, message: &[u8]) -> Seal {
+    pub fn push(&mut self, packets: &Packets, from: Side, message: &[u8]) -> Detection {
         if from == Side::Server || packets.patch().is_some_and(|patch| patch.major < FIRST_PATCH) {
-            return Seal::Listed;
+            return Detection::Listed;
         }
         let (Some((counter, _)), Ok(Some(Header { opcode, .. }))) =
             (integrity::header(message), Header::peek(message))
         else {
-            return Seal::Listed;
+            return Detection::Listed;
         };
         let definition = match packets.get(opcode) {
             Some(Packet { form: HeaderForm::Plain, definition: Some(definition), .. }) => {
@@ -106,41 +106,41 @@ impl Seals {
             Some(Packet { form: HeaderForm::Integrity, .. }) => {
                 self.is_proven = true;
                 self.count(counter);
-                return Seal::Listed;
+                return Detection::Listed;
             }
-            _ => return Seal::Listed,
+            _ => return Detection::Listed,
         };
         let known = self.opcodes.get(&opcode).copied();
         let state = known.map(|known| known.state);
-        if state == Some(State::Refuted) {
-            return Seal::Listed;
+        if state == Some(Evidence::Refuted) {
+            return Detection::Listed;
         }
         let rises = known.is_some_and(|known| known.last.checked_add(1) == Some(counter))
             || (self.last > 0 && self.is_next(counter));
         let begins = known.is_none() && counter == 1;
-        if (rises || begins) && looks_sealed(definition, message) {
+        if (rises || begins) && has_integrity(definition, message) {
             self.count(counter);
             self.is_proven |= rises;
             let state = match (rises, self.is_proven) {
-                (true, _) => State::Found,
-                (false, true) => State::Presumed,
-                (false, false) => State::Seen,
+                (true, _) => Evidence::Found,
+                (false, true) => Evidence::Presumed,
+                (false, false) => Evidence::Seen,
             };
-            let is_further = known.is_some_and(|known| known.state != State::Seen);
-            self.opcodes.insert(opcode, Count { last: counter, state });
+            let is_further = known.is_some_and(|known| known.state != Evidence::Seen);
+            self.opcodes.insert(opcode, Counting { last: counter, state });
             return match state {
-                State::Seen => Seal::Perhaps,
-                _ if is_further => Seal::Further,
-                _ => Seal::First,
+                Evidence::Seen => Detection::Possible,
+                _ if is_further => Detection::Repeated,
+                _ => Detection::First,
             };
         }
-        let Some(known) = known else { return Seal::Listed };
-        self.opcodes.insert(opcode, Count { state: State::Refuted, ..known });
+        let Some(known) = known else { return Detection::Listed };
+        self.opcodes.insert(opcode, Counting { state: Evidence::Refuted, ..known });
         if !self.is_proven {
             // A false counter must not be the start of a count across opcodes.
             self.last = 0;
         }
-        if known.state == State::Seen { Seal::Listed } else { Seal::Refuted }
+        if known.state == Evidence::Seen { Detection::Listed } else { Detection::Refuted }
     }
 
     /// Whether a counter continues the count across opcodes.
@@ -157,21 +157,21 @@ impl Seals {
     /// The opcodes of messages that have the header although no list names them: those whose
     /// counter was seen to rise.
     pub fn opcodes(&self) -> impl Iterator<Item = u16> + '_ {
-        self.of_state(|state| state == State::Found)
+        self.of_state(|state| state == Evidence::Found)
     }
 
     /// The opcodes of messages that may have the header, as far as a single message can tell.
-    pub fn perhaps(&self) -> impl Iterator<Item = u16> + '_ {
-        self.of_state(|state| matches!(state, State::Seen | State::Presumed))
+    pub fn possible(&self) -> impl Iterator<Item = u16> + '_ {
+        self.of_state(|state| matches!(state, Evidence::Seen | Evidence::Presumed))
     }
 
-    fn of_state(&self, is: impl Fn(State) -> bool) -> impl Iterator<Item = u16> {
+    fn of_state(&self, is: impl Fn(Evidence) -> bool) -> impl Iterator<Item = u16> {
         self.opcodes.iter().filter(move |(_, count)| is(count.state)).map(|(opcode, _)| *opcode)
     }
 }
 
 /// Whether a message fits its definition with an integrity header, but not without.
-pub(super) fn looks_sealed(definition: &Definition, message: &[u8]) -> bool {
+pub(super) fn has_integrity(definition: &Definition, message: &[u8]) -> bool {
     let fits = |form| {
         let odd = [NoteKind::TrailingBytes, NoteKind::OffsetMismatch];
         let notes = definition.plan().check(message, form);
@@ -212,73 +212,80 @@ mod tests {
     }
 
     /// The verdicts on messages with counters.
-    fn looks<const N: usize>(
+    fn verdicts<const N: usize>(
         packets: &Packets,
-        seals: &mut Seals,
+        detector: &mut IntegrityDetector,
         messages: [(u16, u32); N],
-    ) -> [Seal; N] {
+    ) -> [Detection; N] {
         messages.map(|(opcode, counter)| {
             let integrity = Some(Integrity { counter, checksum: 0xdead_beef });
-            seals.look(packets, Side::Client, &message(packets, opcode, integrity))
+            detector.push(packets, Side::Client, &message(packets, opcode, integrity))
         })
     }
 
     #[test]
     fn a_rising_counter_is_detected() {
-        let (packets, mut seals) = (packets(), Seals::default());
+        let (packets, mut detector) = (packets(), IntegrityDetector::default());
         let mut signer = Signer::new(Some(99));
-        for wanted in [Seal::Perhaps, Seal::First, Seal::Further] {
-            assert_eq!(seals.opcodes().count(), usize::from(wanted == Seal::Further));
+        for wanted in [Detection::Possible, Detection::First, Detection::Repeated] {
+            assert_eq!(detector.opcodes().count(), usize::from(wanted == Detection::Repeated));
             let mut bytes = message(&packets, 5, Some(Integrity::default()));
             assert!(signer.sign(&mut bytes));
-            assert_eq!(seals.look(&packets, Side::Client, &bytes), wanted);
-            assert_eq!(seals.look(&packets, Side::Server, &bytes), Seal::Listed);
+            assert_eq!(detector.push(&packets, Side::Client, &bytes), wanted);
+            assert_eq!(detector.push(&packets, Side::Server, &bytes), Detection::Listed);
             let plain = message(&packets, 6, None);
-            assert_eq!(seals.look(&packets, Side::Client, &plain), Seal::Listed);
+            assert_eq!(detector.push(&packets, Side::Client, &plain), Detection::Listed);
         }
-        assert_eq!(seals.opcodes().collect::<Vec<_>>(), [5]);
-        assert_eq!(seals.perhaps().count(), 0);
+        assert_eq!(detector.opcodes().collect::<Vec<_>>(), [5]);
+        assert_eq!(detector.possible().count(), 0);
     }
 
     #[test]
     fn a_counter_across_opcodes_is_detected() {
-        let (packets, mut seals) = (packets(), Seals::default());
-        let found = looks(&packets, &mut seals, [(5, 1), (6, 2), (6, 3)]);
-        assert_eq!(found, [Seal::Perhaps, Seal::First, Seal::Further]);
+        let (packets, mut detector) = (packets(), IntegrityDetector::default());
+        let found = verdicts(&packets, &mut detector, [(5, 1), (6, 2), (6, 3)]);
+        assert_eq!(found, [Detection::Possible, Detection::First, Detection::Repeated]);
         // Two messages without a definition were sent in between.
-        let found = looks(&packets, &mut seals, [(5, 6), (6, 7)]);
-        assert_eq!(found, [Seal::First, Seal::Further]);
+        let found = verdicts(&packets, &mut detector, [(5, 6), (6, 7)]);
+        assert_eq!(found, [Detection::First, Detection::Repeated]);
     }
 
     /// A layout that grew by 8 bytes, whose first field happens to be 1 at first.
     #[test]
     fn a_counter_that_does_not_rise_is_ignored() {
-        let (packets, mut seals) = (packets(), Seals::default());
-        assert_eq!(looks(&packets, &mut seals, [(6, 1)]), [Seal::Perhaps]);
-        assert_eq!(seals.perhaps().collect::<Vec<_>>(), [6]);
-        let found = looks(&packets, &mut seals, [(6, 1), (6, 1), (6, 2)]);
-        assert_eq!(found, [Seal::Listed; 3]);
-        assert_eq!((seals.opcodes().count(), seals.perhaps().count()), (0, 0));
+        let (packets, mut detector) = (packets(), IntegrityDetector::default());
+        assert_eq!(verdicts(&packets, &mut detector, [(6, 1)]), [Detection::Possible]);
+        assert_eq!(detector.possible().collect::<Vec<_>>(), [6]);
+        let found = verdicts(&packets, &mut detector, [(6, 1), (6, 1), (6, 2)]);
+        assert_eq!(found, [Detection::Listed; 3]);
+        assert_eq!((detector.opcodes().count(), detector.possible().count()), (0, 0));
     }
 
     #[test]
     fn a_presumed_header_is_revoked() {
-        let (packets, mut seals) = (packets(), Seals::default());
-        let found = looks(&packets, &mut seals, [(5, 1), (5, 2), (6, 1), (6, 1), (6, 2), (5, 3)]);
-        let wanted =
-            [Seal::Perhaps, Seal::First, Seal::First, Seal::Refuted, Seal::Listed, Seal::Further];
+        let (packets, mut detector) = (packets(), IntegrityDetector::default());
+        let found =
+            verdicts(&packets, &mut detector, [(5, 1), (5, 2), (6, 1), (6, 1), (6, 2), (5, 3)]);
+        let wanted = [
+            Detection::Possible,
+            Detection::First,
+            Detection::First,
+            Detection::Refuted,
+            Detection::Listed,
+            Detection::Repeated,
+        ];
         assert_eq!(found, wanted);
-        assert_eq!(seals.opcodes().collect::<Vec<_>>(), [5]);
+        assert_eq!(detector.opcodes().collect::<Vec<_>>(), [5]);
     }
 
     #[test]
     fn old_clients_do_not_use_counters() {
         for (patch, wanted) in [
-            (Patch::major(91), [Seal::Listed; 2]),
-            (Patch::major(92), [Seal::Perhaps, Seal::First]),
+            (Patch::major(91), [Detection::Listed; 2]),
+            (Patch::major(92), [Detection::Possible, Detection::First]),
         ] {
             let packets = packets_at(Some(patch));
-            let found = looks(&packets, &mut Seals::default(), [(6, 1), (6, 2)]);
+            let found = verdicts(&packets, &mut IntegrityDetector::default(), [(6, 1), (6, 2)]);
             assert_eq!(found, wanted, "{patch}");
         }
     }
