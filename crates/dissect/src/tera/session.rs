@@ -15,7 +15,7 @@ use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::message::HeaderForm;
-use worldwire_tera::packet::{Packets, Seal, Seals};
+use worldwire_tera::packet::{Detection, IntegrityDetector, Packets};
 
 use super::TeraDefinitions;
 use super::definitions::unused_list;
@@ -100,7 +100,7 @@ pub(super) struct Build {
     /// Whether the client has said which build it is.
     is_known: bool,
     /// Counters and checksums in messages that no list names.
-    seals: Seals,
+    seals: IntegrityDetector,
     /// Whether that was said, and that there may be some.
     is_told: bool,
     is_hinted: bool,
@@ -111,7 +111,7 @@ pub(super) struct Build {
 impl Build {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
-        let seals = Seals::default();
+        let seals = IntegrityDetector::default();
         Self {
             definitions,
             packets,
@@ -138,20 +138,20 @@ impl Build {
     }
 
     /// What there is to say about the counter of a message.
-    fn remark(&mut self, seal: Seal, received: &Received<'_>) -> Option<String> {
+    fn remark(&mut self, seal: Detection, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
         match seal {
-            Seal::First if !replace(&mut self.is_told, true) => Some(
+            Detection::First if !replace(&mut self.is_told, true) => Some(
                 "messages of the client have counter and checksum, and no list names them: they \
                  are read with those; worldwire tera integrity writes the list"
                     .to_owned(),
             ),
-            Seal::Perhaps if !replace(&mut self.is_hinted, true) => Some(format!(
+            Detection::Possible if !replace(&mut self.is_hinted, true) => Some(format!(
                 "{name} is 8 bytes longer than its definition: it has grown, or has counter and \
                  checksum; one message does not tell"
             )),
-            Seal::Refuted => Some(format!(
+            Detection::Refuted => Some(format!(
                 "{name} has no counter and checksum: the messages of that name before this one \
                  were read wrong"
             )),
@@ -177,8 +177,8 @@ impl Interpreter<Connection> for Build {
             emit.note(Note::warning(text));
         }
         let seal = match received.unit {
-            Unit::Message { .. } => self.seals.look(&self.packets, received.side, received.bytes),
-            Unit::Hello | Unit::Key { .. } => Seal::Listed,
+            Unit::Message { .. } => self.seals.push(&self.packets, received.side, received.bytes),
+            Unit::Hello | Unit::Key { .. } => Detection::Listed,
         };
         if let Some(text) = self.remark(seal, &received) {
             emit.note(Note::warning(text));
