@@ -329,11 +329,11 @@ impl BuildStats {
         let mut all = Neighbours::new();
         for order in self.order.values() {
             for pair in order.windows(2) {
-                let [before, behind] = *pair else { continue };
+                let [before, after] = *pair else { continue };
                 let [_, of_before] = all.entry(before).or_default();
-                *of_before.entry(behind).or_default() += 1.0;
-                let [of_behind, _] = all.entry(behind).or_default();
-                *of_behind.entry(before).or_default() += 1.0;
+                *of_before.entry(after).or_default() += 1.0;
+                let [of_after, _] = all.entry(after).or_default();
+                *of_after.entry(before).or_default() += 1.0;
             }
         }
         for map in all.values_mut().flatten() {
@@ -404,9 +404,9 @@ fn ranks<'p>(packets: &'p Packets, of: &OpcodeStats) -> HashMap<&'p str, f64> {
     let candidates = ranking.finish();
     let best = candidates.first().map_or(0.0, |candidate| candidate.score);
     for candidate in candidates {
-        let behind = (candidate.score - best) / 4.0;
+        let after = (candidate.score - best) / 4.0;
         let bad = candidate.fits < of.kept.len() as u64;
-        let score = if bad { UNREAD } else { behind.max(UNREAD) };
+        let score = if bad { UNREAD } else { after.max(UNREAD) };
         ranks.insert(candidate.definition.name(), score);
     }
     ranks
@@ -528,7 +528,7 @@ mod tests {
         let sure = carried.iter().filter(|one| one.is_sure).count();
         assert!(sure * 2 > all, "{sure} of {all} are sure");
         let (map, problems) =
-            CodeMap::parse(crate::file::MapKind::Protocol, "made.map", &format(&carried));
+            CodeMap::parse(crate::file::MapKind::Protocol, "carried.map", &format(&carried));
         assert!(problems.is_empty());
         assert_eq!(map.iter().len(), sure);
     }

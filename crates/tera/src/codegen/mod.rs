@@ -27,9 +27,9 @@
 //! use worldwire_tera::schema::{ParseOptions, Set};
 //!
 //! let set = Set::load([("S_GREETING.1.def", "int32 id\nstring name\n")], ParseOptions::default());
-//! let made = rust(set.definitions().map(|one| (one.name(), one.version(), one.plan())));
-//! assert!(made.contains("pub struct SGreetingV1<'d> {"));
-//! assert!(made.contains("    pub name: Text<'d>,"));
+//! let source = rust(set.definitions().map(|one| (one.name(), one.version(), one.plan())));
+//! assert!(source.contains("pub struct SGreetingV1<'d> {"));
+//! assert!(source.contains("    pub name: Text<'d>,"));
 //! ```
 
 mod names;
@@ -227,12 +227,12 @@ mod tests {
         let definition = Definition::parse(&file, "int32 a\n", &ParseOptions::default()).unwrap();
         let plan = definition.plan();
         let hostile = "*/ }\nfn main() {} // \"; ``` \u{202e}";
-        let made = rust([(hostile, 1, plan), ("S_A", 1, plan), ("s_a", 1, plan), ("", 0, plan)]);
+        let source = rust([(hostile, 1, plan), ("S_A", 1, plan), ("s_a", 1, plan), ("", 0, plan)]);
         let names: Vec<&str> =
-            made.lines().filter_map(|line| line.strip_prefix("pub struct ")).collect();
+            source.lines().filter_map(|line| line.strip_prefix("pub struct ")).collect();
         assert_eq!(names, ["FnMainV1 {", "SAV1 {", "SAV1No2 {", "TypeV0 {"]);
-        assert!(made.lines().all(|line| !line.starts_with("fn")), "{made}");
-        assert!(made.contains(r#"= "*/ }\nfn main() {} // \"; ``` \u{202e}";"#), "{made}");
+        assert!(source.lines().all(|line| !line.starts_with("fn")), "{source}");
+        assert!(source.contains(r#"= "*/ }\nfn main() {} // \"; ``` \u{202e}";"#), "{source}");
         assert_eq!(rust([]).lines().count(), 2);
     }
 }

@@ -17,8 +17,8 @@ pub(super) fn uses(source: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     source.match_indices(name).any(|(at, _)| {
         let before = source.get(..at).is_some_and(|text| text.ends_with(part));
-        let behind = source.get(at + name.len()..).is_some_and(|text| text.starts_with(part));
-        !before && !behind
+        let after = source.get(at + name.len()..).is_some_and(|text| text.starts_with(part));
+        !before && !after
     })
 }
 

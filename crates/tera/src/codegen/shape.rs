@@ -96,11 +96,11 @@ pub(super) struct Shapes<'p> {
 impl<'p> Shapes<'p> {
     pub(super) fn of(name: &str, version: u32, plan: &'p Plan, taken: &mut Taken) -> Self {
         let (named, shapes) = (HashMap::new(), HashMap::new());
-        let mut made = Self { plan, structs: Vec::new(), named, shapes };
+        let mut all = Self { plan, structs: Vec::new(), named, shapes };
         let name = taken.fresh(format!("{}V{version}", camel(name, "Type")));
         let fields = plan.scope(plan.root).fields.clone();
-        made.record(name, "", Some(plan.root), fields, taken);
-        made
+        all.record(name, "", Some(plan.root), fields, taken);
+        all
     }
 
     /// Adds a struct for some fields; returns its index.
@@ -119,7 +119,7 @@ impl<'p> Shapes<'p> {
         let mut own = Taken::default();
         let names: Vec<String> =
             fields.iter().map(|field| own.fresh(snake(field.name(), "field"))).collect();
-        let mut made = Vec::with_capacity(fields.len());
+        let mut built = Vec::with_capacity(fields.len());
         for ((index, field), field_name) in range.zip(fields).zip(&names) {
             let type_name = format!("{name}{}", camel(field.name(), "Type"));
             let path = match path {
@@ -137,10 +137,10 @@ impl<'p> Shapes<'p> {
             });
             let last = last.and_then(|last| names.get(last.slot as usize).cloned());
             self.named.insert(index, (field_name.clone(), last.clone()));
-            made.push(StructField { name: field_name.clone(), index, shape, last });
+            built.push(StructField { name: field_name.clone(), index, shape, last });
         }
-        let borrows = made.iter().any(|field| self.borrows(&field.shape));
-        self.structs[index] = Struct { name, path: path.to_owned(), scope, fields: made, borrows };
+        let borrows = built.iter().any(|field| self.borrows(&field.shape));
+        self.structs[index] = Struct { name, path: path.to_owned(), scope, fields: built, borrows };
         index
     }
 

@@ -168,21 +168,21 @@ impl Writing<'_, '_> {
         }
     }
 
-    /// Generates a closure that writes an element, with `front` before its parameter and `behind`
+    /// Generates a closure that writes an element, with `prefix` before its parameter and `suffix`
     /// after it.
-    fn element(&mut self, front: &str, scope: u32, field: u32, behind: &str, indent: &str) {
+    fn element(&mut self, prefix: &str, scope: u32, field: u32, suffix: &str, indent: &str) {
         let Shape::List(inner, _) = self.shapes.shape_of(field) else { return };
         if matches!(**inner, Shape::Record(record) if self.shapes.structs[record].scope == Some(scope))
         {
-            self.line(indent, &format!("{front}item| item.write(output){behind}"));
+            self.line(indent, &format!("{prefix}item| item.write(output){suffix}"));
             return;
         }
         let pattern = if inner.is_plain() { "&item" } else { "item" };
-        self.line(indent, &format!("{front}{pattern}| {{"));
+        self.line(indent, &format!("{prefix}{pattern}| {{"));
         let deeper = format!("{indent}    ");
         body(self.shapes, scope, "item", &deeper, &mut self.text);
         self.line(&deeper, "Ok(())");
-        self.line(indent, &format!("}}{behind}"));
+        self.line(indent, &format!("}}{suffix}"));
     }
 
     fn row(

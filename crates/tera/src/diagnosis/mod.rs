@@ -280,10 +280,10 @@ impl Diagnosis {
         };
         let others = self.packets.versions(used.name()).iter();
         let others = others.filter(|other| other.version() != used.version());
-        let (best, most) = others.map(|other| (other, fits(other))).max_by_key(|one| one.1)?;
-        (most > fits(used)).then(|| Better {
+        let (best, max) = others.map(|other| (other, fits(other))).max_by_key(|one| one.1)?;
+        (max > fits(used)).then(|| Better {
             title: best.title().into(),
-            fits: most,
+            fits: max,
             of: kept.len(),
             changes: diff(used.lines(), best.lines()),
         })
@@ -393,7 +393,7 @@ mod tests {
     }
 
     /// The findings for messages, each with its sender.
-    fn said(
+    fn findings_of(
         files: &[(&str, &str)],
         map: &[(&str, u32)],
         list: Option<NameList>,
@@ -427,14 +427,14 @@ mod tests {
         let gap: &[u8] = &[14, 0, 6, 0, 10, 0, 12, 0, 9, 9, 0, 0, 0, 0];
         let swapped: &[u8] = &[12, 0, 6, 0, 10, 0, 8, 0, 0, 0, 0, 0];
         messages.extend([(Side::Server, gap), (Side::Server, swapped)]);
-        let lines = said(&files, &map, None, &messages);
+        let lines = findings_of(&files, &map, None, &messages);
         let wanted =
             ["S_A.1 leaves gaps in 1 of 10 messages", "S_B.1 leaves gaps in 1 of 2 messages"];
         assert_eq!(lines, wanted);
-        assert_eq!(said(&files, &map, None, &[(Side::Server, swapped)]), [""; 0]);
+        assert_eq!(findings_of(&files, &map, None, &[(Side::Server, swapped)]), [""; 0]);
         // Together with a message that cannot be decoded.
         messages.push((Side::Server, &[6, 0, 5, 0, 1, 0]));
-        let lines = said(&files, &map, None, &messages);
+        let lines = findings_of(&files, &map, None, &messages);
         let begin = "S_A.1 cannot read 1 of 11 messages, and leaves gaps in 1: a at byte 4";
         assert!(lines[0].starts_with(begin), "{lines:?}");
     }
@@ -446,7 +446,7 @@ mod tests {
         let a: &[u8] = &[8, 0, 5, 0, 1, 0, 0, 0];
         let b: &[u8] = &[4, 0, 6, 0];
         let c: &[u8] = &[4, 0, 7, 0];
-        let sent = |all: &[(Side, &[u8])]| said(&files, &map, None, all);
+        let sent = |all: &[(Side, &[u8])]| findings_of(&files, &map, None, all);
         assert_eq!(sent(&[(Side::Client, a)]), [""; 0]);
         let lines =
             sent(&[(Side::Client, a), (Side::Server, a), (Side::Client, b), (Side::Client, b)]);
@@ -474,9 +474,9 @@ mod tests {
             "C_A is on the integrity list of patch 98, which is not used: the patch of the client is \
              not known",
         ];
-        assert_eq!(said(&files, &map, Some(list), &all), wanted);
+        assert_eq!(findings_of(&files, &map, Some(list), &all), wanted);
         let wanted = ["messages with counters that no integrity list names: C_A, C_B"];
-        assert_eq!(said(&files, &map, None, &all), wanted);
+        assert_eq!(findings_of(&files, &map, None, &all), wanted);
     }
 
     /// They fit a definition with the longer header, and their counter rises.

@@ -346,7 +346,7 @@ mod tests {
         };
         let least = |library: &Library, name: &str, patch: Option<u16>| {
             let build = library.build(Known { patch: patch.map(Patch::major), ..Known::default() });
-            build.definition(name).map(|definition| definition.plan().least())
+            build.definition(name).map(|definition| definition.plan().min_length())
         };
         assert_eq!(least(&library, "S_A", None), Some(8));
         assert_eq!(least(&library, "S_A", Some(90)), Some(8));

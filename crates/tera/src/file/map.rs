@@ -301,21 +301,21 @@ mod tests {
     fn invalid_names_are_left_out() {
         let odd = ["", "A\u{1b}[31m", "A\nB", "A B", "A#B", "A=B", "\u{202e}A"];
         let pairs = odd.into_iter().chain(["S_GOOD"]).zip(1..);
-        let (map, said) = CodeMap::from_pairs_noting(pairs);
+        let (map, warnings) = CodeMap::from_pairs_noting(pairs);
         assert_eq!(map.format(), "S_GOOD = 8\n");
-        assert_eq!(said.len(), odd.len());
-        assert_eq!(said[1], "\"A\\u{1b}[31m\" is not a valid name; left out");
+        assert_eq!(warnings.len(), odd.len());
+        assert_eq!(warnings[1], "\"A\\u{1b}[31m\" is not a valid name; left out");
     }
 
     #[test]
     fn duplicate_pairs_are_reported() {
-        let (map, said) = CodeMap::from_pairs_noting([("A", 1), ("B", 1), ("A", 3)]);
+        let (map, warnings) = CodeMap::from_pairs_noting([("A", 1), ("B", 1), ("A", 3)]);
         assert_eq!((map.code("A"), map.name(1)), (Some(3), Some("B")));
         let wanted = [
             "1 is also the code of A; it now means B",
             "A is already in the map; the last one wins",
         ];
-        assert_eq!(said, wanted);
+        assert_eq!(warnings, wanted);
     }
 
     #[test]

@@ -133,10 +133,10 @@ fn message(data: &[u8]) {
     assert_eq!(again, data, "unchanged on the tape");
     // In a message that is not canonical, bodies may overlap, and then encode to too many bytes.
     tape.head_mut();
-    let (mut anew, mut wanted) = (Vec::new(), Vec::new());
+    let (mut reencoded, mut wanted) = (Vec::new(), Vec::new());
     let written = plan.encode(read.head(), read.fields(), &mut wanted).is_ok();
-    if tape.trailing().is_empty() && tape.encode(plan, &mut anew).is_ok() {
-        assert!(written && anew == wanted, "the tape and its values encode differently");
+    if tape.trailing().is_empty() && tape.encode(plan, &mut reencoded).is_ok() {
+        assert!(written && reencoded == wanted, "the tape and its values encode differently");
     }
     again.clear();
     read.encode(plan, &mut again).expect("the message was read");
@@ -209,8 +209,8 @@ fn definition(data: &[u8]) {
                     let plan = definition.plan();
                     let form = HeaderForm::Plain;
                     if !lenient {
-                        let made = rust([(definition.name(), definition.version(), plan)]);
-                        assert!(made.contains("pub struct SFuzzV1"), "no struct was generated");
+                        let source = rust([(definition.name(), definition.version(), plan)]);
+                        assert!(source.contains("pub struct SFuzzV1"), "no struct was generated");
                     }
                     if plan.encode_json(1, form, &json, Leniency::Strict, &mut bytes).is_ok() {
                         plan.check(&bytes, form).expect("an encoded message is valid");
@@ -279,7 +279,7 @@ mod tests {
         for (index, definition) in PLANS.iter().enumerate() {
             let seed = |seed: &&Vec<u8>| usize::from(seed[0] >> 1) == index;
             let longest = seeds.iter().filter(seed).map(Vec::len).max();
-            let least = definition.plan().least();
+            let least = definition.plan().min_length();
             assert!(longest.is_some_and(|longest| longest > least + 8), "{}", definition.title());
         }
     }

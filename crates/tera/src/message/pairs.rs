@@ -16,9 +16,9 @@ pub(super) fn places(firsts: &[u32], seconds: &[u32]) -> Vec<u32> {
 
 /// The elements of both lists in byte order, as the index of the list and the index in it.
 pub(super) fn order(firsts: &[u32], seconds: &[u32]) -> Vec<(usize, usize)> {
-    let behind = places(firsts, seconds);
+    let after = places(firsts, seconds);
     let firsts = (0..).take(firsts.len()).enumerate().map(|(index, place)| (place, 0, index));
-    let seconds = behind.into_iter().enumerate().map(|(index, place)| (place, 1, index));
+    let seconds = after.into_iter().enumerate().map(|(index, place)| (place, 1, index));
     let mut order: Vec<(u32, usize, usize)> = firsts.chain(seconds).collect();
     order.sort_unstable();
     order.into_iter().map(|(_, list, index)| (list, index)).collect()

@@ -33,11 +33,11 @@ impl<T> TraceSink<'_, '_, T> {
         self.reader.trace_mut().leaf(name, value, start, end);
     }
 
-    fn span<'n>(&mut self, name: &'n str, form: Form, at: usize, length: usize, behind: usize)
+    fn span<'n>(&mut self, name: &'n str, form: Form, at: usize, length: usize, terminator: usize)
     where
         T: Trace<'n>,
     {
-        let (start, end) = (self.place(at), self.place(at + length + behind));
+        let (start, end) = (self.place(at), self.place(at + length + terminator));
         let length = u32::try_from(length).unwrap_or(0);
         let value = Value::Span(Span { form, start: start.byte, length });
         self.reader.trace_mut().leaf(name, value, start, end);

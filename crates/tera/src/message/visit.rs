@@ -158,7 +158,7 @@ impl<'d, 'p, V: Visit<'d, 'p>> UniformElements<'_, 'd, 'p, V> {
         read: impl Fn([u8; BYTES]) -> ScalarValue,
     ) {
         let Self { visitor, mut elements, single, .. } = self;
-        while let Some((element, behind)) = elements.split_at_checked(stride) {
+        while let Some((element, tail)) = elements.split_at_checked(stride) {
             let values = element.get(LINKS..).unwrap_or_default().as_chunks().0;
             if !single {
                 visitor.enter("", Part::Record);
@@ -169,7 +169,7 @@ impl<'d, 'p, V: Visit<'d, 'p>> UniformElements<'_, 'd, 'p, V> {
             if !single {
                 visitor.leave();
             }
-            elements = behind;
+            elements = tail;
         }
     }
 }

@@ -471,26 +471,26 @@ mod tests {
         assert_eq!(text(json!({ "bytes": "@1" })), "@1");
         assert_eq!(text(json!({ "system": { "name": 7 } })), "@7");
         assert_eq!(text(json!({ "system": { "name": "guild:3" } })), "@guild:3");
-        let said = |message: Json| encode(message).unwrap_err().to_string();
-        let error = said(json!({ "system": { "name": "SMT_LOT" } }));
+        let error_of = |message: Json| encode(message).unwrap_err().to_string();
+        let error = error_of(json!({ "system": { "name": "SMT_LOT" } }));
         assert!(error.contains("did you mean \"SMT_LOOT\"?"), "{error}");
         let twice = json!([{ "key": "a" }, { "key": "b" }]);
-        let error = said(json!({ "system": { "name": 7, "values": twice } }));
+        let error = error_of(json!({ "system": { "name": 7, "values": twice } }));
         assert!(error.contains("fields.message.system.values[0]: wanted"), "{error}");
-        let error = said(json!({ "system": { "name": "a:\u{b}" } }));
+        let error = error_of(json!({ "system": { "name": "a:\u{b}" } }));
         assert!(error.contains("vertical tab"), "{error}");
         assert!(encode(json!({ "bytes": "@1", "more": 1 })).is_err());
         // Nothing is dropped silently.
         let values = |pair: Json| {
             let system = json!({ "name": 7, "values": [pair] });
-            said(json!({ "system": system }))
+            error_of(json!({ "system": system }))
         };
         let error = values(json!({ "key": "a", "value": 5 }));
         assert!(error.contains("values[0].value: wanted a text, found 5"), "{error}");
         let error = values(json!({ "key": "a", "value": "5", "x": 1 }));
         assert!(error.contains("found \"x\""), "{error}");
         let odd = json!({ "bytes": 5, "system": { "name": 7, "values": [] } });
-        assert!(said(odd).contains("bytes: wanted a text"));
+        assert!(error_of(odd).contains("bytes: wanted a text"));
         // Keys printed by earlier versions are ignored.
         let old = json!({ "opcode": 5, "fields": {
             "message": "@42", "$system": { "name": "SMT_LOOT", "values": [] } } });
@@ -500,17 +500,17 @@ mod tests {
     #[test]
     fn unknown_names_and_versions_are_explained() {
         let packets = packets();
-        let said = |json: &str| {
+        let error_of = |json: &str| {
             let json: Json = serde_json::from_str(json).unwrap();
             packets.encode_json(&json).unwrap_err().to_string()
         };
-        let text = said(r#"{"opcode":"S_AA","fields":{}}"#);
+        let text = error_of(r#"{"opcode":"S_AA","fields":{}}"#);
         assert!(text.contains("did you mean \"S_A\"?"), "{text}");
-        let text = said(r#"{"opcode":"S_A","version":3,"fields":{}}"#);
+        let text = error_of(r#"{"opcode":"S_A","version":3,"fields":{}}"#);
         assert!(text.contains("none for S_A.3 (5)"), "{text}");
-        let text = said(r#"{"opcode":9,"fields":{}}"#);
+        let text = error_of(r#"{"opcode":9,"fields":{}}"#);
         assert!(text.contains("found opcode 9, which has no name"), "{text}");
-        let text = said(r#"{"opcode":70000,"payload":{"$hex":""}}"#);
+        let text = error_of(r#"{"opcode":70000,"payload":{"$hex":""}}"#);
         assert!(text.contains("from 0 to 65535"), "{text}");
         let mut reader = Reader::new(&[9, 0, 5]);
         assert!(packets.decode(&mut reader).is_err());
@@ -581,8 +581,11 @@ mod tests {
         library.add_map("protocol.7.map", CodeMap::from_pairs([("C_B", 6)]));
         let unlisted = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
         let message = [16, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
-        let said = unlisted.remarks(&message);
-        assert!(said.len() == 1 && said[0].starts_with("C_B fits its definition only"), "{said:?}");
+        let remarks = unlisted.remarks(&message);
+        assert!(
+            remarks.len() == 1 && remarks[0].starts_with("C_B fits its definition only"),
+            "{remarks:?}"
+        );
         assert_eq!(unlisted.remarks(&[8, 0, 6, 0, 1, 0, 0, 0]), [""; 0]);
         assert_eq!(packets.remarks(&message), [""; 0]);
     }

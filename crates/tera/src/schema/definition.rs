@@ -150,8 +150,8 @@ impl FileText {
 fn since(text: &str) -> Option<u16> {
     const PHRASE: &str = "ajorPatchVersion";
     text.lines().filter_map(|line| line.split_once('#')).find_map(|(_, comment)| {
-        let (before, behind) = comment.split_once(PHRASE)?;
-        let number = behind.trim_start().strip_prefix(">=")?.trim_start();
+        let (before, after) = comment.split_once(PHRASE)?;
+        let number = after.trim_start().strip_prefix(">=")?.trim_start();
         let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
         before.ends_with(['m', 'M']).then(|| number.get(..end)?.parse().ok())?
     })

@@ -198,8 +198,8 @@ pub(crate) fn check_depth(
     dialect: Dialect,
 ) -> Result<(), Refusal> {
     let depth = before.map_or(0, |before| before.depth);
-    let most = before.map_or(0, |before| before.depth + 1);
-    if line.depth > most {
+    let max_depth = before.map_or(0, |before| before.depth + 1);
+    if line.depth > max_depth {
         let message = format!("{} dashes after a line with {depth}", line.depth);
         let help = "a line can be at most one dash deeper than the line before it";
         return Err(refuse(ProblemKind::DepthJump, message, Some(help)));

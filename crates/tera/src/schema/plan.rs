@@ -292,7 +292,7 @@ impl Plan {
 
     /// The minimum length of a message in bytes, without its header.
     #[must_use]
-    pub fn least(&self) -> usize {
+    pub fn min_length(&self) -> usize {
         self.scope(self.root).size as usize
     }
 

@@ -346,10 +346,10 @@ mod tests {
     fn rejected_definitions_count_against_the_limit() {
         let file = |number: usize| (format!("S_A.{number}.def"), "array[60000] a\n- byte b\n");
         let set = Set::load((10..40).map(file), ParseOptions::default());
-        let said: Vec<String> = set.problems().map(ToString::to_string).collect();
+        let shown: Vec<String> = set.problems().map(ToString::to_string).collect();
         let without =
-            said.iter().filter(|it| it.contains("error: the definitions together")).count();
-        assert_eq!((said.len(), without), (30, 15), "{said:?}");
+            shown.iter().filter(|it| it.contains("error: the definitions together")).count();
+        assert_eq!((shown.len(), without), (30, 15), "{shown:?}");
         assert_eq!(set.definitions().count(), 0);
     }
 
@@ -359,7 +359,7 @@ mod tests {
         let set = Set::load(files, ParseOptions::default());
         let early = set.at(Patch::major(89));
         let plan = |set: &Set, name: &str| core::ptr::from_ref(set.newest(name).unwrap().plan());
-        assert_eq!(early.newest("S_A").unwrap().plan().least(), 4);
+        assert_eq!(early.newest("S_A").unwrap().plan().min_length(), 4);
         assert_eq!(plan(&set, "S_B"), plan(&early, "S_B"));
         assert_eq!(early.problems().count(), 0);
         // A file whose name is not a definition's is never compiled.
@@ -438,7 +438,7 @@ mod tests {
         let files = [("C_CHANGE_EQUIP_PRESET.1.js", "module.exports = {}"), ("S_A.1.js", "")];
         let set = Set::load(files, ParseOptions::default());
         let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
-        assert_eq!(plan.least(), 16);
+        assert_eq!(plan.min_length(), 16);
         let fields: Vec<&str> = plan.fields().iter().map(|field| field.name()).collect();
         assert_eq!(fields, ["gameId", "items", "crystals"]);
         assert_eq!(kinds(&set), ["code_definition"]);
@@ -523,7 +523,7 @@ mod tests {
     fn fields_exist_only_in_their_patches() {
         let options = ParseOptions { patch: Some(Patch::major(85)), ..ParseOptions::default() };
         let set = Set::load([("S_A.1.def", "int32 a ^86\nint64 b ^0-86.02\n")], options);
-        assert_eq!(set.newest("S_A").unwrap().plan().least(), 8);
-        assert_eq!(set.with(ParseOptions::default()).newest("S_A").unwrap().plan().least(), 4);
+        assert_eq!(set.newest("S_A").unwrap().plan().min_length(), 8);
+        assert_eq!(set.with(ParseOptions::default()).newest("S_A").unwrap().plan().min_length(), 4);
     }
 }

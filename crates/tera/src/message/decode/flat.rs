@@ -31,9 +31,9 @@ impl<'d, 'n> Run<'d, 'n> {
         let mut cursor = start + head.len();
         let (mut from, mut readable) = (cursor, self.readable(cursor));
         let mut steps = ops;
-        while let [op, behind @ ..] = steps {
+        while let [op, tail @ ..] = steps {
             let lists = steps;
-            steps = behind;
+            steps = tail;
             match *op {
                 Op::Fixed { reach, from, to, .. } => {
                     if let Some(bytes) = head.get(..reach as usize) {
@@ -159,8 +159,7 @@ fn plain_lists<'d, 'n, S: Sink<'d, 'n>>(
     (readable, cursor): (&'d [u8], usize),
 ) -> (&'n [Op], usize) {
     let mut cursor = place(cursor);
-    while let [Op::Array { count, scope, field, body, plain: plain @ 1.., .. }, behind @ ..] = steps
-    {
+    while let [Op::Array { count, scope, field, body, plain: plain @ 1.., .. }, tail @ ..] = steps {
         let (leaf, words) = (Leaf { plan, field: *field, body: *body }, words(head, *count));
         let start = cursor as usize;
         if words == 0 {
@@ -172,7 +171,7 @@ fn plain_lists<'d, 'n, S: Sink<'d, 'n>>(
         } else {
             break;
         }
-        steps = behind;
+        steps = tail;
     }
     (steps, cursor as usize)
 }

@@ -221,11 +221,11 @@ pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     if !scope.bools.is_empty() {
         let mut rest = elements;
         for _ in 0..count {
-            let (element, behind) = rest.split_at_checked(stride.into())?;
+            let (element, tail) = rest.split_at_checked(stride.into())?;
             if !plan.bools_hold(scope, element.get(LINKS..)?) {
                 return None;
             }
-            rest = behind;
+            rest = tail;
         }
     }
     Some(elements)

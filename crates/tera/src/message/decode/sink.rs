@@ -75,7 +75,7 @@ pub(crate) trait Sink<'d, 'n> {
             for index in 0..count {
                 sink.element(index, at + LINKS);
                 if Self::FIXED {
-                    let (element, behind) = rest.split_at_checked(stride).unwrap_or_default();
+                    let (element, tail) = rest.split_at_checked(stride).unwrap_or_default();
                     let fields = element.get(LINKS..).unwrap_or_default();
                     if inner.single {
                         sink.fixed(plan, run, fields, at + LINKS);
@@ -84,7 +84,7 @@ pub(crate) trait Sink<'d, 'n> {
                             (sink.fixed(plan, run, fields, at + LINKS), at + stride)
                         });
                     }
-                    rest = behind;
+                    rest = tail;
                 }
                 at += stride;
             }

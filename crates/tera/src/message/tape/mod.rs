@@ -227,11 +227,11 @@ mod tests {
 
     /// The encodings of a tape and of its values.
     fn both(plan: &Plan, tape: &Tape) -> (Vec<u8>, Vec<u8>) {
-        let (mut copied, mut anew) = (vec![7], vec![7]);
+        let (mut copied, mut reencoded) = (vec![7], vec![7]);
         tape.encode(plan, &mut copied).unwrap();
         let value = Datum::Record(tape.fields(plan)).to_value();
-        plan.encode(tape.head(), &value, &mut anew).unwrap();
-        (copied, anew)
+        plan.encode(tape.head(), &value, &mut reencoded).unwrap();
+        (copied, reencoded)
     }
 
     #[test]
@@ -256,16 +256,16 @@ mod tests {
                 assert_eq!(tape.notes().is_empty(), truth == 1);
                 tape.set(plan, "a", &Value::Signed(-6)).unwrap();
                 tape.set(plan, "l[1].x", &Value::Unsigned(200)).unwrap();
-                let (copied, anew) = both(plan, &tape);
-                assert_eq!(copied, anew);
+                let (copied, reencoded) = both(plan, &tape);
+                assert_eq!(copied, reencoded);
                 for integrity in [integrity, None, Some(Integrity::default())] {
                     *tape.head_mut() = Head { opcode: 0xabcd, integrity };
-                    let (copied, anew) = both(plan, &tape);
-                    assert_eq!(copied, anew, "{integrity:?}");
+                    let (copied, reencoded) = both(plan, &tape);
+                    assert_eq!(copied, reencoded, "{integrity:?}");
                 }
                 tape.set(plan, "l[0].t", &text("longer")).unwrap();
-                let (copied, anew) = both(plan, &tape);
-                assert_eq!(copied, anew);
+                let (copied, reencoded) = both(plan, &tape);
+                assert_eq!(copied, reencoded);
             }
         }
     }
@@ -285,8 +285,8 @@ mod tests {
         plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
         assert!(tape.notes().is_empty());
         tape.set(plan, "crystals[0].slot", &Value::Unsigned(2)).unwrap();
-        let (copied, anew) = both(plan, &tape);
-        assert_eq!(copied, anew);
+        let (copied, reencoded) = both(plan, &tape);
+        assert_eq!(copied, reencoded);
         assert!(plan.check(&copied[1..], HeaderForm::Plain).unwrap().is_empty());
     }
 }
