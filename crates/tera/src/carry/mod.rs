@@ -5,7 +5,7 @@
 //!
 //! * *rank*: how well the definition of a name reads the messages ([`rank`](crate::rank)),
 //! * *shape*: who sends them, how many there are, how long they are, and whether some are
-//! identical,
+//!   identical,
 //! * *order*: where they are in the conversation, and what precedes and follows them.
 //!
 //! A match is certain if no other name comes close for the opcode and no other opcode for the name,
