@@ -60,8 +60,8 @@ impl Budget {
 /// Detects loops in the links of one list. A link to its own element is found immediately, a longer
 /// loop within three rounds.
 ///
-/// Only links that point backwards are examined, which those of known servers never do. Every loop
-/// contains such a link; this is Brent's algorithm on their targets.
+/// Only links that point backwards are examined: every loop contains one, and messages from known
+/// servers contain none. This is Brent's algorithm on the targets of those links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     /// The target of an earlier backward link, and after how many more it is replaced.

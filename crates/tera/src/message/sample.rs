@@ -21,7 +21,7 @@ impl Plan {
         Value::Record(fields.map(|field| self.sample_field(field.kind(), sampler, max)).collect())
     }
 
-    /// `max` bounds the number of elements in a list; nested lists have a lower bound.
+    /// `max` bounds the number of elements in a list; nested lists have smaller bounds.
     fn sample_field(&self, kind: &FieldKind, sampler: &mut Sampler, max: u64) -> Value<'static> {
         match kind {
             FieldKind::Scalar { scalar, .. } => sample_scalar(*scalar, sampler),

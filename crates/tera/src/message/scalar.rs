@@ -485,8 +485,8 @@ pub(super) fn kind_of(value: &Value<'_>) -> &'static str {
 mod tests {
     use super::*;
 
-    /// At the end of a message, where fewer bytes are left than the largest type has, a value is
-    /// read in another way than anywhere else.
+    /// Near the end of a message, where fewer bytes remain than the largest type has, values are
+    /// read by a separate path.
     #[test]
     fn both_ways_of_reading_agree_and_are_undone() {
         let mut sampler = worldwire_core::Sampler::new(5);

@@ -164,8 +164,7 @@ pub(super) struct Built {
     pub(super) problems: Vec<Problem>,
     /// The files it includes, directly or indirectly.
     pub(super) includes: Vec<Box<str>>,
-    /// Number of lines and fields, also for a file with errors: counting takes as long as
-    /// compiling.
+    /// Number of lines and fields, even for a file with errors, which takes as long to compile.
     pub(super) size: usize,
     /// Whether it was left out because the set is too large.
     pub(super) no_room: bool,

@@ -132,8 +132,8 @@ pub(crate) struct Scope {
     pub(crate) wire: Range<u32>,
     /// The steps in field order, if that differs.
     pub(crate) emit: Option<Range<u32>>,
-    /// `wire` without the fixed-size fields: all that reading needs when nobody asks for those one
-    /// by one.
+    /// `wire` without the fixed-size fields: enough for reading if those are not needed one by
+    /// one.
     pub(crate) loose: Range<u32>,
     /// Its booleans, as a range of the plan's list.
     pub(crate) bools: Range<u32>,
@@ -203,7 +203,7 @@ pub(crate) enum Op {
         row: bool,
     },
     Close,
-    /// A further segment begins at the cursor.
+    /// A later segment begins at the cursor.
     Segment {
         size: u32,
     },

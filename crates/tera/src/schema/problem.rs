@@ -28,7 +28,7 @@ pub enum ProblemKind {
     FlagNotAllowed,
     /// An unknown flag.
     UnknownFlag,
-    /// Other fields stand between interleaved arrays.
+    /// Interleaved arrays are separated by other fields.
     InterleavedNotAdjacent,
     /// A malformed or empty patch range.
     BadRange,

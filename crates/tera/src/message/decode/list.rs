@@ -202,8 +202,8 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 }
 
-/// The bytes of a list whose elements are contiguous, contain no offsets, and deviate in nothing.
-/// For a sink that wants fields, each element must also be a single run.
+/// The bytes of a list whose elements are contiguous, contain no offsets, and are canonical. For a
+/// sink that wants fields, each element must also be a single run.
 #[inline(always)]
 pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     plan: &Plan,
