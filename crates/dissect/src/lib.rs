@@ -48,6 +48,7 @@ mod dissection;
 mod families;
 mod family;
 pub mod filter;
+mod folder;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

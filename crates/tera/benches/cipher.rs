@@ -1,4 +1,4 @@
-//! The cipher of a connection, and how long it takes to make its keys.
+//! The cipher of a connection, and the setup of its keys.
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};

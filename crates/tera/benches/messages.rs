@@ -1,9 +1,10 @@
-//! How fast definitions are loaded, and messages read and written: by the definitions at run time
-//! as values, as a tree, and field by field in place; and as typed structs.
+//! Loading definitions, and reading and writing messages: by definition as values, as a tree, and
+//! field by field in place; and as generated structs.
 //!
-//! The definitions are made up, as many and as long as real ones; `mix` is one message of each.
+//! The definitions are synthetic, in the number and size of a real set; `mix` is one message of
+//! each.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::hint::black_box;
 use std::mem::take;
@@ -15,24 +16,20 @@ use worldwire_tera::message::typed::Typed;
 use worldwire_tera::message::{Head, HeaderForm, Value, View};
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
 
-mod made_up;
-#[path = "made_up/typed.rs"]
+mod synthetic;
+#[path = "synthetic/typed.rs"]
 #[rustfmt::skip]
-#[allow(clippy::all, reason = "made, and not for reading")]
-#[allow(dead_code, unreachable_pub, reason = "what is made is for everybody")]
+#[allow(clippy::all, reason = "generated code")]
+#[allow(dead_code, unreachable_pub, reason = "generated for use in public modules")]
 mod typed;
 
-use made_up::NAMED;
-use typed::{
-    CMadeUpStepsV1, SMadeUpBagV1, SMadeUpChatV1, SMadeUpPartyV1, SMadeUpSkillV1, SMadeUpUserV1,
-};
+use synthetic::{NAMED, TYPED};
+use typed::{CSyntheticStepsV1, SSyntheticBagV1, SSyntheticUserV1};
 
-/// Messages of each kind.
+/// Number of messages of each kind.
 const MESSAGES: usize = 50;
 /// What is measured: each of the named messages, and one message of every definition.
 const KINDS: [&str; 7] = ["user", "bag", "party", "skill", "chat", "steps", "mix"];
-/// What has a typed struct.
-const TYPED: [&str; 6] = ["user", "bag", "party", "skill", "chat", "steps"];
 
 fn main() {
     divan::main();
@@ -51,7 +48,7 @@ impl<'s> Work<'s> {
         };
         let count = if kind == "mix" { 1 } else { MESSAGES };
         let messages = set.definitions().filter(chosen).flat_map(|definition| {
-            made_up::messages(definition, count).into_iter().map(move |bytes| (definition, bytes))
+            synthetic::messages(definition, count).into_iter().map(move |bytes| (definition, bytes))
         });
         Self { messages: messages.collect() }
     }
@@ -75,7 +72,7 @@ impl<'s> Work<'s> {
 
 #[divan::bench(name = "tera/load", sample_count = 50)]
 fn load(bencher: Bencher<'_, '_>) {
-    let files = made_up::files();
+    let files = synthetic::files();
     let bytes: usize = files.iter().map(|(_, text)| text.len()).sum();
     let options = || ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
     bencher.counter(BytesCount::new(bytes)).counter(ItemsCount::new(files.len())).bench_local(
@@ -89,7 +86,7 @@ fn load(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(name = "tera/check", args = KINDS)]
 fn check(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     Work::of(&set, kind).each(bencher, |plan, bytes| {
         black_box(plan.check(bytes, HeaderForm::Plain).unwrap());
     });
@@ -97,7 +94,7 @@ fn check(bencher: Bencher<'_, '_>, kind: &str) {
 
 #[divan::bench(name = "tera/decode_value", args = KINDS)]
 fn decode_value(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     Work::of(&set, kind).each(bencher, |plan, bytes| {
         black_box(plan.read(bytes, HeaderForm::Plain).unwrap());
     });
@@ -105,7 +102,7 @@ fn decode_value(bencher: Bencher<'_, '_>, kind: &str) {
 
 #[divan::bench(name = "tera/decode_tree", args = KINDS)]
 fn decode_tree(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     let work = Work::of(&set, kind);
     let mut kept = Tree::new();
     work.measure(bencher, || {
@@ -117,7 +114,7 @@ fn decode_tree(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// The names of three fields of each message.
+/// The names of three fields for each message.
 fn asked(work: &Work<'_>) -> Vec<Vec<String>> {
     let names = |definition: &&Definition| -> Vec<String> {
         let fields = definition.plan().fields();
@@ -130,10 +127,10 @@ fn asked(work: &Work<'_>) -> Vec<Vec<String>> {
     work.messages.iter().map(|(definition, _)| names(definition)).collect()
 }
 
-/// Three fields by their names.
+/// Three fields by name.
 #[divan::bench(name = "tera/view_names", args = KINDS)]
 fn view_names(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     let work = Work::of(&set, kind);
     let asked = asked(&work);
     work.measure(bencher, || {
@@ -146,10 +143,10 @@ fn view_names(bencher: Bencher<'_, '_>, kind: &str) {
     });
 }
 
-/// The same fields, their places known from the first message on.
+/// The same fields by index, looked up once.
 #[divan::bench(name = "tera/view_slots", args = KINDS)]
 fn view_slots(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     let work = Work::of(&set, kind);
     let slots = |((definition, bytes), asked): (&(&Definition, Vec<u8>), Vec<String>)| {
         let view = View::new(definition.plan(), bytes, HeaderForm::Plain).unwrap();
@@ -168,7 +165,7 @@ fn view_slots(bencher: Bencher<'_, '_>, kind: &str) {
 
 #[divan::bench(name = "tera/encode_value", args = KINDS)]
 fn encode_value(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     let work = Work::of(&set, kind);
     let values: Vec<(&Plan, Head, Value<'static>)> = work
         .messages
@@ -212,12 +209,9 @@ fn encode_as<'d, T: Typed<'d>>(bencher: Bencher<'_, '_>, work: &'d Work<'_>) {
 macro_rules! typed {
     ($function:ident, $bencher:expr, $kind:expr, $work:expr) => {
         match $kind {
-            "user" => $function::<SMadeUpUserV1<'_>>($bencher, $work),
-            "bag" => $function::<SMadeUpBagV1<'_>>($bencher, $work),
-            "party" => $function::<SMadeUpPartyV1<'_>>($bencher, $work),
-            "skill" => $function::<SMadeUpSkillV1>($bencher, $work),
-            "chat" => $function::<SMadeUpChatV1<'_>>($bencher, $work),
-            "steps" => $function::<CMadeUpStepsV1>($bencher, $work),
+            "user" => $function::<SSyntheticUserV1<'_>>($bencher, $work),
+            "bag" => $function::<SSyntheticBagV1<'_>>($bencher, $work),
+            "steps" => $function::<CSyntheticStepsV1>($bencher, $work),
             other => panic!("no struct for {other}"),
         }
     };
@@ -225,14 +219,14 @@ macro_rules! typed {
 
 #[divan::bench(name = "tera/decode_typed", args = TYPED)]
 fn decode_typed(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     let work = Work::of(&set, kind);
     typed!(decode_as, bencher, kind, &work);
 }
 
 #[divan::bench(name = "tera/encode_typed", args = TYPED)]
 fn encode_typed(bencher: Bencher<'_, '_>, kind: &str) {
-    let set = made_up::set();
+    let set = synthetic::set();
     let work = Work::of(&set, kind);
     typed!(encode_as, bencher, kind, &work);
 }

@@ -1,15 +1,15 @@
 'use strict';
-// Runs the parser of tera-toolbox for `toolbox.rs`, which starts it, one process for each thing that
-// is measured, and says what to do line by line:
+// Runs tera-toolbox's parser for `toolbox.rs`, which starts one process per measurement and controls
+// it line by line:
 //
 //     node toolbox.cjs PARSER parse|write MILLISECONDS
 //
-// The first line is JSON: { definitions: { KEY: text }, messages: [{ key, hex }] }; it prints which
-// messages the parser can read and write. After warming up for MILLISECONDS it prints
-// `ready`; then each line holds a number of milliseconds, for which it works, and prints nanoseconds
-// for one message. PARSER is a folder with `node_modules/tera-data-parser`, or the parser itself.
+// The first input line is JSON: { definitions: { KEY: text }, messages: [{ key, hex }] }. The script
+// prints which messages the parser can read and write, and `ready` after warming up for
+// MILLISECONDS. Each further line is a number of milliseconds to work for; it prints nanoseconds per
+// message. PARSER is the parser, or a folder with `node_modules/tera-data-parser`.
 //
-// The last 256 results are kept: V8 cannot leave out work whose result is still there.
+// The last 256 results are kept alive, so that V8 cannot optimize the work away.
 
 const fs = require('fs');
 const path = require('path');
@@ -41,7 +41,7 @@ function compile(definitions) {
         write: (value) => protocol.write(id, value),
       });
     } catch {
-      // One that it cannot read.
+      // A definition that the parser cannot read.
     }
   }
   return codecs;
@@ -58,7 +58,7 @@ function work(items) {
     for (let i = 0; i < times; i++) kept[i & 255] = once(i);
   };
   const now = () => Number(process.hrtime.bigint()) / 1e6;
-  // A batch takes some two milliseconds, and ends with a whole round of messages.
+  // A batch takes about two milliseconds, and ends after a full round of messages.
   let times = count;
   for (;;) {
     const start = now();
@@ -88,7 +88,7 @@ lines.on('line', (line) => {
   }
   const input = JSON.parse(line);
   const codecs = compile(input.definitions);
-  // Whether it reads and writes a message; a mix leaves out the others, on both sides.
+  // Whether the parser can read and write a message; both sides leave out the others.
   const items = input.messages.map(({ key, hex }) => {
     const codec = codecs.get(key);
     const bytes = Buffer.from(hex, 'hex');

@@ -1,18 +1,18 @@
-//! Our figures beside those of the parser of tera-toolbox under node, in one run.
+//! Compares our performance with that of tera-toolbox's parser under node, in one run.
 //!
-//! `cargo bench -p worldwire-tera --bench toolbox -- PARSER`, where PARSER is a folder with
-//! `node_modules/tera-data-parser`, or the parser itself; without it our figures stand alone.
+//! `cargo bench -p worldwire-tera --bench toolbox -- PARSER`, where PARSER is the parser, or a
+//! folder with `node_modules/tera-data-parser`; without it only our figures are measured. If
 //! `WORLDWIRE_TERA_DATA` names a folder with `toolbox-2022/definitions` and
-//! `real-definition-vectors/real_definitions.jsonl`: then five messages of real definitions are
-//! measured, and the mix of all vectors; otherwise messages of made-up definitions.
+//! `real-definition-vectors/real_definitions.jsonl`, five messages of real definitions and the mix
+//! of all vectors are measured; otherwise synthetic messages.
 //!
-//! Both sides read the same bytes. V8 warms up for three seconds on the mix and for one on anything
-//! else: with less it has not compiled its 836 parsers yet. Then both sides work in turn, in nine
-//! slices each, of which the best counts. The last 256 results of theirs are kept, and the last 256
-//! trees of values of ours; a tape and a buffer that is written to are used again, as by those who
-//! have many messages to read and write.
+//! Both sides read the same bytes. V8 warms up for three seconds on the mix and for one second on
+//! anything else; with less, it has not compiled its 836 parsers yet. Then both sides take turns,
+//! nine slices each, of which the best counts. The last 256 results of the parser are kept alive,
+//! and so are our last 256 trees of values. Tapes and output buffers are reused, as by programs
+//! with many messages.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -29,19 +29,19 @@ use worldwire_tera::schema::plan::{Field, FieldKind};
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Plan, Set};
 use worldwire_tera::types::{Scalar, TextView};
 
-#[path = "made_up/cases.rs"]
+#[path = "synthetic/cases.rs"]
 mod cases;
 #[allow(dead_code, reason = "the other benchmarks use the rest")]
-mod made_up;
+mod synthetic;
 
-/// How long a slice is, and how many there are.
+/// The length of a slice, and the number of slices.
 const SLICE: Duration = Duration::from_millis(60);
 const SLICES: usize = 9;
-/// Results that are kept.
+/// Number of results kept alive.
 const KEPT: usize = 256;
 const FORM: HeaderForm = HeaderForm::Plain;
 
-/// Messages of a kind, each with its definition and the text of that.
+/// Messages of a kind, each with its definition and that definition's text.
 struct Kind<'s> {
     title: String,
     messages: Vec<Message<'s>>,
@@ -59,7 +59,7 @@ fn main() {
     let data = std::env::var_os("WORLDWIRE_TERA_DATA").map(PathBuf::from);
     let files: BTreeMap<String, String> = match &data {
         Some(data) => cases::files(&data.join("toolbox-2022/definitions")),
-        None => made_up::files().into_iter().collect(),
+        None => synthetic::files().into_iter().collect(),
     };
     let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
     let set = Set::load(&files, options);
@@ -69,7 +69,7 @@ fn main() {
     };
     let kinds: Vec<Kind<'_>> = match &data {
         Some(data) => cases::real(&set, data),
-        None => cases::made_up(&set),
+        None => cases::synthetic(&set),
     }
     .into_iter()
     .map(|(title, messages)| {
@@ -77,7 +77,7 @@ fn main() {
         Kind { title, messages: messages.collect() }
     })
     .collect();
-    println!("nanoseconds for one message, and in brackets how many times faster than theirs");
+    println!("nanoseconds per message, and in brackets how many times faster than the parser");
     for kind in &kinds {
         let bytes = kind.messages.iter().map(|message| message.bytes.len()).sum::<usize>();
         let count = kind.messages.len();
@@ -105,7 +105,7 @@ fn decode(kind: &Kind<'_>, parser: Option<&str>) {
             }),
         ),
         (
-            "the same, and all of it looked at",
+            "the same, and visit every field",
             count,
             Box::new(|_, index| {
                 let (plan, bytes) = plan(index);
@@ -190,7 +190,7 @@ fn encode(kind: &Kind<'_>, parser: Option<&str>) {
             }),
         ),
         (
-            "encode from a tape, all of it anew",
+            "encode from a tape, re-encoding everything",
             count,
             Box::new(|_, index| {
                 out.clear();
@@ -212,8 +212,8 @@ fn encode(kind: &Kind<'_>, parser: Option<&str>) {
     compare("write", rows, theirs);
 }
 
-/// Changes the first text, bytes or list of some fields to what it is already: with it everything
-/// has to be written anew. Without any there is nothing that could move.
+/// Sets the first text, byte string or list to the value it already has, which forces everything to
+/// be re-encoded. Without any, nothing could move.
 fn move_bodies(tape: &mut Tape, plan: &Plan, fields: &[Field], within: &str) -> bool {
     fields.iter().any(|field| {
         let path = format!("{within}{}", field.name());
@@ -234,10 +234,10 @@ fn move_bodies(tape: &mut Tape, plan: &Plan, fields: &[Field], within: &str) -> 
     })
 }
 
-/// What is measured: its title, how many messages there are, and what is done with one of them.
+/// A measurement: its title, the number of messages, and the work for one of them.
 type Row<'w> = (&'static str, usize, Box<dyn FnMut(usize, usize) + 'w>);
 
-/// Does everything in turn, and prints the best of each.
+/// Runs all measurements in turn, and prints the best of each.
 fn compare(theirs_is: &str, mut rows: Vec<Row<'_>>, mut theirs: Option<Theirs>) {
     for (_, count, work) in &mut rows {
         slice(*count, work);
@@ -263,7 +263,7 @@ fn compare(theirs_is: &str, mut rows: Vec<Row<'_>>, mut theirs: Option<Theirs>) 
     }
 }
 
-/// Nanoseconds for one message.
+/// Nanoseconds per message.
 fn slice(count: usize, work: &mut dyn FnMut(usize, usize)) -> f64 {
     let (start, mut calls) = (Instant::now(), 0);
     while start.elapsed() < SLICE {
@@ -277,7 +277,7 @@ fn slice(count: usize, work: &mut dyn FnMut(usize, usize)) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / calls as f64
 }
 
-/// The parser in a process of its own, warmed up.
+/// The parser in its own process, warmed up.
 struct Theirs {
     process: Child,
     answers: BufReader<ChildStdout>,
@@ -307,7 +307,7 @@ impl Drop for Theirs {
     }
 }
 
-/// Starts the parser; gives it, and the messages that it can read and write.
+/// Starts the parser; returns it, and the messages that it can read and write.
 fn both<'s>(
     kind: &Kind<'s>,
     parser: Option<&str>,
@@ -339,13 +339,13 @@ fn both<'s>(
     (good.map(|(message, _)| message.clone()).collect(), Some(theirs))
 }
 
-/// The first field, one in the middle and the last.
+/// The first field, one in the middle, and the last.
 fn asked(plan: &Plan) -> [usize; 3] {
     let fields = plan.fields().len();
     [0, fields / 2, fields.saturating_sub(1)]
 }
 
-/// Uses every value that it meets.
+/// Consumes every value, so that reading it is not optimized away.
 #[derive(Default)]
 struct Sum(u64);
 
@@ -368,7 +368,7 @@ impl Sum {
         fields.iter().for_each(|(_, item)| self.item(item.unwrap()));
     }
 
-    /// Uses the value of a field, or how long it is.
+    /// Consumes the value of a field, or its length.
     fn glance(&mut self, item: Option<Item<'_, '_, '_>>) {
         match item {
             Some(Item::Scalar(value)) => self.one(value),

@@ -2,34 +2,34 @@
 //!
 //! | offset | field | type | |
 //! | --- | --- | --- | --- |
-//! | 0 | `length` | `u16` | of the whole message, 4 to 65535 |
-//! | 2 | `opcode` | `u16` | which message it is; the number changes with every build of the client |
+//! | 0 | `length` | `u16` | the length of the whole message, 4 to 65535 |
+//! | 2 | `opcode` | `u16` | identifies the message; changes with every build of the client |
 //!
-//! Messages follow each other without separators, and TCP may cut anywhere.
+//! Messages follow each other without separators, and TCP may split them anywhere.
 
 use worldwire_core::{Error, Reader, Result, Trace};
 
-/// Bytes of the header that every message has.
+/// Length of the header that every message has.
 pub const HEADER_BYTES: usize = 4;
-/// The opcode of `C_CHECK_VERSION`, the same in every build: what a client says first.
+/// The opcode of `C_CHECK_VERSION`, a client's first message. It is the same in every build.
 pub const CHECK_VERSION: u16 = 19_900;
-/// The opcode of the server's answer to it, the same in every build.
+/// The opcode of the server's answer, `S_CHECK_VERSION`. It is the same in every build.
 pub const CHECK_VERSION_ANSWER: u16 = 19_901;
 
-/// What stands in front of every message.
+/// The header of every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes of the message, with the header.
+    /// Length of the message in bytes, including the header.
     pub length: u16,
-    /// What it is.
+    /// The opcode.
     pub opcode: u16,
 }
 
 impl Header {
-    /// Reads it. The length is checked as soon as it is there.
+    /// Reads a header. The length is checked as soon as it is available.
     ///
     /// # Errors
-    /// Incomplete; Malformed for a length below 4, behind which nothing can be read any more.
+    /// Incomplete; or Malformed for a length below 4, after which the stream cannot be read.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
@@ -41,8 +41,7 @@ impl Header {
         Ok(Self { length, opcode: reader.u16("opcode")? })
     }
 
-    /// The header of the message that the bytes begin with, and whether all of it is there; `None`
-    /// when too few bytes are.
+    /// The header at the start of the bytes; `None` if they are too few for a header.
     ///
     /// # Errors
     /// Malformed for a length below 4.
@@ -55,10 +54,11 @@ impl Header {
         }
     }
 
-    /// The header of bytes that are exactly one message.
+    /// The header of exactly one message.
     ///
     /// # Errors
-    /// Value when they are fewer or more than the header says; Malformed for a length below 4.
+    /// Value, if the length in the header differs from the number of bytes; Malformed, for a length
+    /// below 4.
     pub fn whole(message: &[u8]) -> Result<Self> {
         let header = Self::peek(message)?;
         let length = header.map_or(HEADER_BYTES, |header| header.length.into());

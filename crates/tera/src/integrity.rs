@@ -7,30 +7,31 @@
 //! | 4 | `counter` | `u32` |
 //! | 8 | `checksum` | `u32` |
 //!
-//! Which messages have it is a list of names that belongs to the patch. From patch 93 on the
-//! server names the seed of the checksum in `S_LOGIN_ACCOUNT_INFO`; in patch 92 there is none, and
-//! the checksum is 0. The first message of an opcode has the counter 1, so no client sends 0; a
-//! server may ignore both.
+//! A list of names, which depends on the patch, says which messages have it. From patch 93 on, the
+//! server sends the seed of the checksum in `S_LOGIN_ACCOUNT_INFO`; in patch 92 there is none, and
+//! the checksum is 0. The first message of an opcode has the counter 1, so no client sends 0.
+//! Servers may ignore both fields.
 //!
 //! A [client](crate::connection::Config::integrity) and a
-//! [relay](crate::connection::RelayConfig::integrity) fill both in as they send; whoever sends by
-//! other means has a [`Signer`]. A message that is encoded without them has two zeros there.
+//! [relay](crate::connection::RelayConfig::integrity) fill in both fields when sending; programs
+//! that send in other ways can use a [`Signer`]. Messages are encoded with zeros in their place.
 //!
-//! Unverified: the checksum comes from one public source, and was checked against no client. It is
-//! not known whether the sum of places wraps at 32 bits; that shows only for seeds near 2^32.
+//! Unverified: the checksum comes from a single public source and has not been checked against a
+//! client. Whether the running sum wraps at 32 bits is not known; it would only matter for seeds
+//! near 2^32.
 
 use std::collections::HashMap;
 
-/// Bytes of a header with counter and checksum.
+/// Length of a header with counter and checksum.
 pub const HEADER_BYTES: usize = 12;
 /// The first patch whose clients count their messages.
 pub(crate) const FIRST_PATCH: u16 = 92;
-/// Where the counter stands.
+/// Position of the counter.
 const COUNTER: core::ops::Range<usize> = 4..8;
-/// Where the checksum stands; it is not part of itself.
+/// Position of the checksum, which is excluded from its own computation.
 const CHECKSUM: core::ops::Range<usize> = 8..12;
 
-/// Counter and checksum of a message; `None` when it is shorter than the header.
+/// The counter and checksum of a message; `None` if it is shorter than the header.
 #[must_use]
 pub fn header(message: &[u8]) -> Option<(u32, u32)> {
     let (head, _) = message.split_first_chunk::<HEADER_BYTES>()?;
@@ -38,7 +39,7 @@ pub fn header(message: &[u8]) -> Option<(u32, u32)> {
     Some((u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])))
 }
 
-/// The checksum of a message with its counter in place, for a seed (`iv`); `None` when it is
+/// The checksum of a message whose counter is in place, for a seed (`iv`); `None` if the message is
 /// shorter than the header.
 #[must_use]
 pub fn checksum(message: &[u8], iv: u32) -> Option<u32> {
@@ -60,7 +61,7 @@ pub fn checksum(message: &[u8], iv: u32) -> Option<u32> {
             3 => (2 * iv - opcode + counter + index) ^ (byte << (index % 3)),
             _ => (iv + opcode + counter) ^ (byte << (index % 3)),
         };
-        // Bit operations of the source work on 32 bits with a sign.
+        // The original uses bit operations on signed 32-bit integers.
         #[expect(clippy::cast_possible_truncation, reason = "the low 32 bits are wanted")]
         let value = value as i32;
         sum += i64::from(value);
@@ -70,23 +71,23 @@ pub fn checksum(message: &[u8], iv: u32) -> Option<u32> {
     Some(sum)
 }
 
-/// Whether counter and checksum are what they ought to be.
+/// The result of verifying a checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both are right.
+    /// The checksum is right.
     Right,
-    /// The checksum is another.
+    /// The checksum is wrong.
     Checksum {
-        /// What it ought to be.
+        /// The right checksum.
         wanted: u32,
-        /// What it is.
+        /// The checksum in the message.
         found: u32,
     },
     /// The message is shorter than the header.
     Short,
 }
 
-/// Checks the checksum of a message.
+/// Verifies the checksum of a message.
 #[must_use]
 pub fn verify(message: &[u8], iv: u32) -> Verdict {
     match (checksum(message, iv), header(message)) {
@@ -96,23 +97,23 @@ pub fn verify(message: &[u8], iv: u32) -> Verdict {
     }
 }
 
-/// Writes counters and checksums of what a client sends.
+/// Fills in counters and checksums of messages sent by a client.
 #[derive(Clone, Debug, Default)]
 pub struct Signer {
-    /// The seed; without one (patch 92) checksums are 0.
+    /// The seed; if `None` (patch 92), checksums are 0.
     pub iv: Option<u32>,
     counters: HashMap<u16, u32>,
 }
 
 impl Signer {
-    /// With a seed, or without.
+    /// Creates a signer with or without a seed.
     #[must_use]
     pub fn new(iv: Option<u32>) -> Self {
         Self { iv, counters: HashMap::new() }
     }
 
-    /// Fills in the header of a message that has room for it: the next counter of its opcode, which
-    /// begins with 1, and the checksum. `false` when it is shorter than the header.
+    /// Fills in the header of a message that has space for it: the next counter of its opcode,
+    /// starting at 1, and the checksum. Returns `false` if the message is shorter than the header.
     pub fn sign(&mut self, message: &mut [u8]) -> bool {
         let Some(([_, _, low, high, ..], _)) = message.split_first_chunk::<HEADER_BYTES>() else {
             return false;
@@ -124,30 +125,30 @@ impl Signer {
     }
 }
 
-/// Keeps counters and checksums right on the way to the server, where a relay drops, adds and
-/// changes messages. Messages that are shorter than the header do not count.
+/// Corrects counters and checksums of messages to the server if a relay drops, adds or changes
+/// some. Messages shorter than the header are not counted.
 #[derive(Debug, Default)]
 pub(crate) struct Resigner {
     iv: Option<u32>,
     counts: HashMap<u16, Count>,
 }
 
-/// How the messages of an opcode are counted.
+/// The count of an opcode's messages.
 #[derive(Debug, Default)]
 struct Count {
-    /// The counter of the last one that went on.
+    /// The counter of the last message forwarded.
     last: u32,
-    /// How many more went on than came, modulo 2^32.
+    /// How many more messages were forwarded than received, modulo 2^32.
     shift: u32,
 }
 
 impl Resigner {
-    /// From here on checksums are made with this seed; before they are 0.
+    /// Sets the seed for checksums; until then they are 0.
     pub(crate) fn set_seed(&mut self, iv: u32) {
         self.iv = Some(iv);
     }
 
-    /// A message goes on as it came: untouched, unless the count differs.
+    /// Forwards a message, which is only modified if its counter has shifted.
     pub(crate) fn pass(&mut self, message: &mut [u8]) {
         let (iv, Some((counter, _))) = (self.iv, header(message)) else { return };
         let count = self.count(message);
@@ -157,7 +158,7 @@ impl Resigner {
         }
     }
 
-    /// A message goes on in the place of another one with the same opcode.
+    /// Forwards a message in place of another with the same opcode.
     pub(crate) fn change(&mut self, original: &[u8], message: &mut [u8]) {
         let Some((counter, _)) = header(original) else { return self.add(message) };
         let iv = self.iv;
@@ -166,7 +167,7 @@ impl Resigner {
         write(message, count.last, iv);
     }
 
-    /// A message does not go on.
+    /// Records that a message is not forwarded.
     pub(crate) fn drop(&mut self, message: &[u8]) {
         if header(message).is_some() {
             let count = self.count(message);
@@ -174,7 +175,7 @@ impl Resigner {
         }
     }
 
-    /// A message goes on that never came.
+    /// Forwards a message that was not received.
     pub(crate) fn add(&mut self, message: &mut [u8]) {
         let iv = self.iv;
         let count = self.count(message);
@@ -189,7 +190,7 @@ impl Resigner {
     }
 }
 
-/// Writes counter and checksum into a message that has room for them.
+/// Writes the counter and checksum into a message that has space for them.
 fn write(message: &mut [u8], counter: u32, iv: Option<u32>) {
     if let Some(place) = message.get_mut(COUNTER) {
         place.copy_from_slice(&counter.to_le_bytes());
@@ -205,14 +206,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_signed_is_right() {
+    fn signed_messages_verify() {
         let mut signer = Signer::new(Some(0xffff_fffe));
         for counter in 1..5 {
             let mut message = vec![20, 0, 1, 2, 0, 0, 0, 0, 9, 9, 9, 9, 1, 2, 3, 4, 5, 6, 7, 8];
             assert!(signer.sign(&mut message));
             assert_eq!(header(&message).map(|(counter, _)| counter), Some(counter));
             assert_eq!(verify(&message, 0xffff_fffe), Verdict::Right);
-            // It is no good checksum: some changes do not show.
+            // It is a weak checksum that misses some changes.
             let shows = |bit: usize| {
                 let mut message = message.clone();
                 message[12 + bit / 8] ^= 1 << (bit % 8);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_change_is_counted_and_signed_again() {
+    fn messages_after_a_change_are_renumbered_and_signed() {
         let iv = 0x1234_5678;
         let mut client = Signer::new(Some(iv));
         let mut came = |last: u8| {
@@ -257,14 +258,14 @@ mod tests {
         let (passed, is_same) = same(&mut relay, &came(1));
         gone(&passed);
         assert!(is_same);
-        // Changed: only itself.
+        // A changed message affects only itself.
         let mut other = vec![14, 0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7];
         relay.change(&came(2), &mut other);
         gone(&other);
         let (passed, is_same) = same(&mut relay, &came(3));
         gone(&passed);
         assert!(is_same);
-        // Added: all that follow, until one is dropped.
+        // An added message affects all later ones, until one is dropped.
         relay.add(&mut other);
         gone(&other);
         let (passed, is_same) = same(&mut relay, &came(4));
@@ -274,7 +275,7 @@ mod tests {
         let (passed, is_same) = same(&mut relay, &came(6));
         gone(&passed);
         assert!(is_same);
-        // Too short for the header, as nobody's count has it.
+        // Too short for the header, so it has no counter.
         relay.drop(&[4, 0, 1, 2]);
         assert_eq!(same(&mut relay, &[4, 0, 1, 2]), (vec![4, 0, 1, 2], true));
         let (passed, is_same) = same(&mut relay, &came(7));

@@ -1,21 +1,54 @@
-//! TERA: the definition language, messages, maps, and the connection.
+//! TERA's protocol: message definitions, messages, opcode maps, and the connection.
 //!
-//! | module | what it is |
+//! TERA has no fixed message set. Its messages are described by definition files that the community
+//! maintains, and their numbers by maps that change with every build of the client. With both, this
+//! crate decodes and encodes any message:
+//!
+//! ```
+//! use worldwire_tera::file::library::Known;
+//! use worldwire_tera::file::{CodeMap, Library};
+//! use worldwire_tera::message::{Item, View};
+//! use worldwire_tera::packet::Packets;
+//! use worldwire_tera::schema::{ParseOptions, Set};
+//!
+//! // Usually read from files: NAME.VERSION.def, and protocol.REVISION.map.
+//! let definitions = [("S_CHAT.3.def", "int32 channel\nstring name\nstring message\n")];
+//! let mut library = Library {
+//!     definitions: Set::load(definitions, ParseOptions::default()),
+//!     ..Library::default()
+//! };
+//! library.add_map("protocol.387486.map", CodeMap::from_pairs([("S_CHAT", 4321)]));
+//! let packets = Packets::new(&library, Known { revision: Some(387_486), ..Known::default() });
+//!
+//! let json = worldwire_core::json::json!({
+//!     "opcode": "S_CHAT", "fields": { "name": "Elin", "message": "hello" },
+//! });
+//! let message = packets.encode_json(&json)?;
+//!
+//! let packet = packets.get(4321).expect("the map has it");
+//! let plan = packet.definition.expect("the library has it").plan();
+//! let view = View::new(plan, &message, packet.form)?;
+//! let text = view.fields().get("message")?.and_then(Item::text).expect("a text");
+//! assert_eq!(format!("{}: {text}", packet.name), "S_CHAT: hello");
+//! # Ok::<(), worldwire_core::Error>(())
+//! ```
+//!
+//! | module | contents |
 //! | --- | --- |
-//! | [`schema`] | definitions of messages, in three dialects |
-//! | [`message`] | messages, decoded and encoded by a definition |
-//! | [`packet`] | messages of a build, by their opcodes |
+//! | [`schema`] | message definitions, in three dialects |
+//! | [`message`] | decoding and encoding messages by definition |
+//! | [`packet`] | the messages of a build, by opcode |
 //! | [`rank`], [`carry`], [`diagnosis`] | support for a new build: unknown opcodes, its map, outdated definitions |
-//! | [`codegen`] | typed Rust from definitions |
+//! | [`codegen`] | typed Rust generated from definitions |
 //! | [`types`] | angles, skill ids, texts |
-//! | [`file`](mod@file) | maps of names and numbers, revisions, deprecations |
+//! | [`file`](mod@file) | maps, revisions, deprecations |
 //! | [`sysmsg`] | system messages |
 //! | [`frame`](mod@frame) | framing |
 //! | [`connection`] | the state machine: client, server, observer, relay |
-//! | [`crypt`] | the cipher and the exchange of its keys |
+//! | [`crypt`] | the cipher and its key exchange |
 //! | [`integrity`] | counter and checksum of client messages |
 //!
-//! The facts come from the definitions of the community and from its parsers, run side by side.
+//! The facts come from the community's definitions, and from running its parsers side by side.
 //! Guesses are marked `Unverified:`.
 
 pub mod carry;

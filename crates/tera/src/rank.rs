@@ -3,7 +3,7 @@
 //! Opcodes change with every build of the client. A [`Ranking`] tries every definition on every
 //! message of an unknown opcode, and scores how well it fits.
 //!
-//! For a message of a few numbers a fit proves little. For a message with texts and lists it proves
+//! If a message is just a few numbers, a fit proves little. If it has texts and lists, a fit proves
 //! a lot, because each of their offsets must point to the right byte. The evidence is weighted:
 //!
 //! | evidence | weight |
@@ -11,21 +11,21 @@
 //! | a message that cannot be read | -30 |
 //! | a message whose last body ends with it | +8 |
 //! | bytes after the last body | -10, and -1 for each of them, at most -30 |
-//! | a body that does not begin where the one before it ends, and other notes | -5 |
-//! | a text: its offset; each of its characters that can be printed, at most 16; each that cannot | +6; +1; -4 |
-//! | bytes: their offset | +6 |
-//! | a list without elements; each element, at most 8 | +4; +10 |
-//! | a truth value that is 0; 1; anything else | +0.5; +2; -8 |
-//! | a float that is 0; one of a size that games use; another | 0; +3; -6 |
-//! | a signed number of 32 bits that is small; one that is not | +1; -1 |
-//! | read with counter and checksum: a counter that is one more than the one before it; a first one of 1; one that is 0, or no counter at all | +6; +2; -8 |
+//! | a body that does not begin where the one before it ends, or another deviation | -5 |
+//! | a text: its offset; each printable character, at most 16; each unprintable one | +6; +1; -4 |
+//! | a byte string: its offset | +6 |
+//! | an empty list; each element of a list, at most 8 | +4; +10 |
+//! | a boolean that is 0; 1; anything else | +0.5; +2; -8 |
+//! | a float that is 0; of a size that games use; of another size | 0; +3; -6 |
+//! | a signed 32-bit number that is small; one that is not | +1; -1 |
+//! | read with counter and checksum: a counter that is one more than the last; a first counter of 1; a counter of 0, or one that does not rise | +6; +2; -8 |
 //!
-//! Messages of the client are read with both headers, that of 4 bytes and that of 12, which has
-//! [counter and checksum](crate::integrity). Each definition keeps the header that it does better
-//! with. Eight bytes more alone would not tell: a longer layout looks the same. The counter does,
-//! as soon as there are two messages.
+//! Client messages are read with both header forms: 4 bytes, and 12 bytes with
+//! [counter and checksum](crate::integrity). Each definition keeps the form that scores higher.
+//! Eight extra bytes alone prove nothing, since a longer layout looks the same, but the counter
+//! does from the second message on.
 //!
-//! The weights are chosen by hand. They order candidates; they are not probabilities.
+//! The weights were chosen by hand. They order candidates; they are not probabilities.
 //!
 //! ```
 //! use worldwire_core::Side;
@@ -46,7 +46,7 @@ use worldwire_core::Side;
 
 use crate::file::library::sender;
 use crate::integrity;
-use crate::message::{HeaderForm, Leaf, NoteKind, Oddities, Sink, read_front, run_fields};
+use crate::message::{HeaderForm, Leaf, NoteKind, Notes, Sink, read_front, run_fields};
 use crate::packet::Packets;
 use crate::schema::Definition;
 use crate::schema::plan::{Field, Fixed, Plan};
@@ -59,11 +59,11 @@ pub struct Ranking<'p> {
     messages: u64,
     shortest: usize,
     longest: usize,
-    /// What may be the counter of the last message, by conversation.
+    /// The possible counter of the last message, for each conversation.
     counters: BTreeMap<u64, u32>,
 }
 
-/// A definition with a form of the header, and what came of it so far.
+/// A definition with a header form, and its results so far.
 #[derive(Clone, Debug)]
 struct Attempt<'p> {
     definition: &'p Definition,
@@ -80,22 +80,22 @@ struct Attempt<'p> {
 pub struct Candidate<'p> {
     /// The definition.
     pub definition: &'p Definition,
-    /// The header that the messages have if it is this one.
+    /// The header form of the messages, if it is this one.
     pub form: HeaderForm,
-    /// How many messages it reads.
+    /// How many messages it can read.
     pub fits: u64,
-    /// In how many of them nothing is odd.
+    /// How many of them are canonical.
     pub clean: u64,
-    /// The evidence of an average message.
+    /// The average evidence per message.
     pub score: f64,
-    /// What is odd, and in how many messages.
+    /// The kinds of deviations, and in how many messages each occurs.
     pub notes: Vec<(NoteKind, u64)>,
-    /// Why the first message that it does not read cannot be read.
+    /// Why the first message that it cannot read fails.
     pub error: Option<String>,
 }
 
 impl<'p> Ranking<'p> {
-    /// Begins with the definitions that are to be tried.
+    /// Starts with the definitions to try.
     pub fn new(definitions: impl IntoIterator<Item = &'p Definition>) -> Self {
         let attempt = |definition, form| Attempt {
             definition,
@@ -107,7 +107,7 @@ impl<'p> Ranking<'p> {
             error: None,
         };
         let attempts = definitions.into_iter().flat_map(|definition| {
-            // Only what clients send can have counter and checksum.
+            // Only client messages can have a counter and checksum.
             let sealed = sender(definition.name()) != Some(Side::Server);
             let sealed = sealed.then(|| attempt(definition, HeaderForm::Integrity));
             [Some(attempt(definition, HeaderForm::Plain)), sealed].into_iter().flatten()
@@ -121,8 +121,8 @@ impl<'p> Ranking<'p> {
         }
     }
 
-    /// Begins with the definitions of a build. Where its patch is known to have no counters, none
-    /// are looked for.
+    /// Starts with the definitions of a build. If its patch is known to have no counters, they are
+    /// not tried.
     #[must_use]
     pub fn of(packets: &'p Packets) -> Self {
         let mut ranking = Self::new(packets.definitions());
@@ -132,20 +132,20 @@ impl<'p> Ranking<'p> {
         ranking
     }
 
-    /// How many messages were tried.
+    /// The number of messages tried.
     #[must_use]
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// The lengths of the shortest and the longest message; `None` before the first.
+    /// The lengths of the shortest and the longest message; `None` without messages.
     #[must_use]
     pub fn lengths(&self) -> Option<(usize, usize)> {
         (self.messages > 0).then_some((self.shortest, self.longest))
     }
 
-    /// Tries all definitions on the next message of a conversation, which has some number. Those
-    /// that the other side sends do not fit it.
+    /// Tries all definitions on the next message of a conversation. Definitions of messages from
+    /// the other side never fit.
     pub fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let counted = self.count(conversation, message);
         self.messages += 1;
@@ -154,7 +154,7 @@ impl<'p> Ranking<'p> {
         for attempt in &mut self.attempts {
             if sender(attempt.definition.name()).is_some_and(|side| side != from) {
                 attempt.weight += UNREADABLE;
-                attempt.error.get_or_insert_with(|| "the other side sends it".to_owned());
+                attempt.error.get_or_insert_with(|| "the other side sends this message".to_owned());
             } else if attempt.form == HeaderForm::Integrity && from == Side::Server {
                 attempt.weight += UNREADABLE;
             } else {
@@ -164,30 +164,29 @@ impl<'p> Ranking<'p> {
         }
     }
 
-    /// What it weighs if a message has a counter: whether that one counts.
+    /// The evidence from a possible counter: whether it continues the count.
     fn count(&mut self, conversation: u64, message: &[u8]) -> f64 {
         let Some((counter, _)) = integrity::header(message) else { return 0.0 };
         let last = self.counters.insert(conversation, counter);
         match (last, counter) {
             (None, 1) => 2.0,
-            // The capture may have begun later.
+            // The capture may have started in the middle.
             (None, 2..SMALL) => 0.0,
             (Some(last), _) if last.checked_add(1) == Some(counter) => 6.0,
-            // All that have a counter may be counted together, or some messages be missing.
+            // Messages may be missing, or the count may include other opcodes.
             (Some(last), _) if last < counter && counter - last <= MAX_SKIPPED => 0.0,
             _ => -8.0,
         }
     }
 
-    /// The definitions that fit at least one message, each with the header that suits it best: the
-    /// best first.
+    /// The definitions that fit at least one message, each with its better header form, best first.
     #[must_use]
     pub fn finish(self) -> Vec<Candidate<'p>> {
         let messages = self.messages.max(1);
         let mut candidates: Vec<Candidate<'p>> = Vec::new();
         for attempt in self.attempts {
             let Attempt { definition, form, fits, clean, weight, notes, error } = attempt;
-            #[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+            #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 messages")]
             let score = weight / messages as f64;
             let candidate = Candidate { definition, form, fits, clean, score, notes, error };
             match candidates.last_mut() {
@@ -240,12 +239,12 @@ impl Attempt<'_> {
 }
 
 const UNREADABLE: f64 = -30.0;
-/// Counters that are passed over from one message to the next, at most.
+/// Maximum number of counters that may be missing between two messages.
 const MAX_SKIPPED: u32 = 1024;
-/// A counter, or a signed number, that is not small.
+/// Counters and signed numbers below this are small.
 const SMALL: u32 = 1 << 24;
 
-/// What the bytes behind the last body weigh.
+/// The evidence from bytes after the last body.
 fn ending(left: usize) -> f64 {
     match u32::try_from(left) {
         Ok(0) => 8.0,
@@ -254,13 +253,13 @@ fn ending(left: usize) -> f64 {
     }
 }
 
-fn remarks(notes: &Oddities) -> f64 {
+fn remarks(notes: &Notes) -> f64 {
     let odd = |kind| kind != NoteKind::TrailingBytes && kind != NoteKind::BoolNot0Or1;
     let count = notes.list().iter().filter(|note| odd(note.kind)).count();
     -5.0 * f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
-/// Weighs what the decoder finds.
+/// Weighs decoded fields.
 struct Judge {
     weight: f64,
 }
@@ -277,7 +276,7 @@ impl Judge {
 }
 
 impl Judge {
-    /// Weighs a value of fixed size; `None` when the bytes are too few.
+    /// Weighs a fixed-size value; `None` if there are too few bytes.
     fn scalar(&mut self, scalar: Scalar, data: &[u8]) -> Option<()> {
         match scalar {
             Scalar::Bool => {
@@ -376,7 +375,7 @@ mod tests {
         ("S_LIST.1.def", "array members\n- uint32 id\n- string name\n"),
     ];
 
-    /// What was made by a definition is found again, among all the others.
+    /// The definition that encoded the messages is found among all others.
     #[test]
     fn the_right_definition_comes_first() {
         let set = Set::load(FILES, ParseOptions::default());
@@ -394,11 +393,11 @@ mod tests {
             let place = candidates
                 .iter()
                 .position(|candidate| core::ptr::eq(candidate.definition, definition));
-            // Numbers that are made up have no sensible sizes, so another layout of the same
-            // length may look better.
-            let most = if definition.name() == "S_MOVE" { 1 } else { 0 };
+            // Random numbers have no plausible sizes, so another layout of the same length may
+            // score higher.
+            let max_place = if definition.name() == "S_MOVE" { 1 } else { 0 };
             assert!(
-                place.is_some_and(|place| place <= most),
+                place.is_some_and(|place| place <= max_place),
                 "{}: {:?} of {candidates:#?}",
                 definition.title(),
                 place
@@ -424,7 +423,8 @@ mod tests {
     const TURNS: [(&str, &str); 2] =
         [("C_TURN.1.def", "uint32 time\n"), ("C_WALK.1.def", "uint32 a\nuint32 b\nuint32 c\n")];
 
-    /// What comes first for messages of 16 bytes: three numbers, or a counter in front of one.
+    /// The best candidate for 16-byte messages: three numbers, or a counter, a checksum and a
+    /// number.
     fn first(packets: &Packets, words: &[(u64, u32)]) -> (String, HeaderForm) {
         let mut ranking = Ranking::of(packets);
         for (conversation, word) in words {
@@ -447,13 +447,14 @@ mod tests {
 
     /// Both definitions read all bytes, each with its own header.
     #[test]
-    fn a_counter_tells_the_headers_apart() {
+    fn the_counter_distinguishes_the_headers() {
         let sealed = ("C_TURN.1".to_owned(), HeaderForm::Integrity);
         let plain = ("C_WALK.1".to_owned(), HeaderForm::Plain);
         let packets = build(98);
         for counted in [
             &[(0, 1), (0, 2), (0, 3)][..],
-            // Two conversations at the same time, of which one was going on; one counter for all.
+            // Two interleaved conversations, one of them already running; then a count across
+            // opcodes.
             &[(0, 1), (1, 700), (0, 2), (1, 701), (1, 702), (0, 3)],
             &[(0, 4), (0, 9), (0, 10), (0, 11)],
         ] {
@@ -468,12 +469,12 @@ mod tests {
         ] {
             assert_eq!(first(&packets, not_counted), plain, "{not_counted:?}");
         }
-        // The clients of this build do not count.
+        // Clients of this build do not use counters.
         assert_eq!(first(&build(91), &[(0, 1), (0, 2), (0, 3)]), plain);
     }
 
     #[test]
-    fn what_the_other_side_sends_does_not_fit() {
+    fn definitions_from_the_other_side_do_not_fit() {
         let set = Set::load(FILES, ParseOptions::default());
         let mut ranking = Ranking::new(set.definitions());
         ranking.push(0, Side::Server, &[4, 0, 1, 2]);

@@ -21,42 +21,42 @@ use worldwire_core::json::{self, Json};
 
 use crate::file::CodeMap;
 
-/// What stands between the parts.
+/// Separates keys and values.
 const SEPARATOR: char = '\u{b}';
 
-/// A system message taken apart.
+/// A system message, split into its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemMessage<'t> {
-    /// Its name in the map, or the name itself where it holds a colon (`achievement:5`).
+    /// Its name in the map; or a name from the text if it contains a colon (`achievement:5`).
     pub name: Cow<'t, str>,
-    /// Keys and values in their order. A value may be a reference such as `@item:888`, which the
-    /// client's tables resolve.
+    /// Keys and values in order. A value may be a reference such as `@item:888`, which the client
+    /// resolves.
     pub pairs: Vec<(Cow<'t, str>, Cow<'t, str>)>,
-    /// A last key without value.
+    /// A last key without a value.
     pub odd: Option<Cow<'t, str>>,
 }
 
-/// Why a text is no system message, or cannot become one.
+/// Why a text is not a system message, or a system message cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SystemMessageError {
-    /// The text does not begin with `@`: it is plain text.
+    /// The text does not begin with `@`, so it is plain text.
     #[error("not a system message: it does not begin with @")]
     NotASystemMessage,
-    /// The map has no such number: it belongs to another version, or the sender made it up.
-    #[error("unknown id {id:?}: the map of system messages has no such number")]
+    /// The map has no such number; it may be for another version, or the sender invented it.
+    #[error("unknown number {id:?}; the map of system messages does not contain it")]
     UnknownId {
-        /// The number, as it stands there.
+        /// The number, as it is in the text.
         id: String,
     },
-    /// The map has no such name: the caller is at fault, or the map is of another version.
-    #[error("unknown name {name:?}: the map of system messages has no such name")]
+    /// The map has no such name; the caller may be wrong, or the map is for another version.
+    #[error("unknown name {name:?}; the map of system messages does not contain it")]
     UnknownName {
         /// The name.
         name: String,
     },
-    /// A key, value or name holds what stands between them.
-    #[error("{part:?} holds a vertical tab, which separates keys and values")]
+    /// A key, value or name contains the separator.
+    #[error("{part:?} contains a vertical tab, which separates keys and values")]
     SeparatorInValue {
         /// The key, value or name.
         part: String,
@@ -76,18 +76,18 @@ impl SystemMessageError {
     }
 }
 
-/// The number that a name is, where it stands for one of a map.
+/// The number in a name's place, if the name is numeric.
 pub(crate) fn code(name: &str) -> Option<u32> {
     let plain = name.bytes().all(|byte| byte.is_ascii_digit());
     if plain { name.parse().ok() } else { None }
 }
 
 impl<'t> SystemMessage<'t> {
-    /// Takes a text apart, and finds the name of its number.
+    /// Splits a text, and looks up the name of its number.
     ///
     /// # Errors
-    /// When it is no system message, or the map has no such number; [`Self::parse_raw`] reads that
-    /// all the same.
+    /// If the text is not a system message, or the map does not contain its number;
+    /// [`Self::parse_raw`] accepts any number.
     pub fn parse(text: &'t str, map: &CodeMap) -> Result<Self, SystemMessageError> {
         let mut message = Self::parse_raw(text)?;
         if message.name.contains(':') {
@@ -102,10 +102,10 @@ impl<'t> SystemMessage<'t> {
         }
     }
 
-    /// Takes a text apart; the name is the number as it stands there.
+    /// Splits a text; the name is the number, as it is in the text.
     ///
     /// # Errors
-    /// When it is no system message.
+    /// If the text is not a system message.
     pub fn parse_raw(text: &'t str) -> Result<Self, SystemMessageError> {
         let text = text.strip_prefix('@').ok_or(SystemMessageError::NotASystemMessage)?;
         let mut parts = text.split(SEPARATOR).map(Cow::Borrowed);
@@ -121,23 +121,16 @@ impl<'t> SystemMessage<'t> {
         Ok(Self { name, pairs, odd })
     }
 
-    /// The value of a key; of several the last.
+    /// The value of a key; if the key is repeated, the last one.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.pairs.iter().rev().find(|pair| pair.0 == key).map(|pair| &*pair.1)
     }
 
-    /// A key that stands more than once.
-    #[must_use]
-    pub fn duplicate_key(&self) -> Option<&str> {
-        let mut seen = std::collections::HashSet::new();
-        self.pairs.iter().map(|pair| &*pair.0).find(|key| !seen.insert(*key))
-    }
-
-    /// Puts the text together, with the number of its name.
+    /// Builds the text, with the number of its name.
     ///
     /// # Errors
-    /// When the map has no such name, or a part holds the separator.
+    /// If the map does not contain the name, or a part contains the separator.
     pub fn format(&self, map: &CodeMap) -> Result<String, SystemMessageError> {
         if self.name.contains(':') {
             return self.format_with(&self.name);
@@ -148,10 +141,10 @@ impl<'t> SystemMessage<'t> {
         }
     }
 
-    /// Puts the text together, with the name as it is: the inverse of [`Self::parse_raw`].
+    /// Builds the text, with the name as it is: the inverse of [`Self::parse_raw`].
     ///
     /// # Errors
-    /// When a part holds the separator.
+    /// If a part contains the separator.
     pub fn format_raw(&self) -> Result<String, SystemMessageError> {
         self.format_with(&self.name)
     }
@@ -192,10 +185,10 @@ impl<'t> SystemMessage<'t> {
         out.push('}');
     }
 
-    /// Reads it from JSON; tokens may be an object too, whose order is not kept.
+    /// Parses it from JSON; tokens may also be an object, whose order is not preserved.
     ///
     /// # Errors
-    /// Value, when it is something else.
+    /// Value, for any other JSON.
     pub fn from_json(json: &Json) -> worldwire_core::Result<SystemMessage<'static>> {
         let wanted = "a system message {\"id\": ..., \"tokens\": [[key, value], ...]}";
         let wrong = || json::expected(wanted, json);
@@ -239,6 +232,5 @@ mod tests {
         }
         let message = SystemMessage::parse_raw("@x\u{b}A\u{b}1\u{b}A\u{b}2").unwrap();
         assert_eq!(message.get("A"), Some("2"));
-        assert_eq!(message.duplicate_key(), Some("A"));
     }
 }

@@ -1,29 +1,29 @@
-//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` says how many.
+//! Runs every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number of mutations.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::alloc::System;
 
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_tera::fuzzing::TARGETS;
 
-/// What one call may take beyond what is there already; its input has at most 64 KiB.
+/// Memory that one call may use; its input has at most 64 KiB.
 const MAX_BYTES: usize = 64 << 20;
-/// What the seeds of a target and the mutations of them may take.
+/// Memory that a target's seeds and mutations may use.
 const MAX_SEED_BYTES: usize = 4 << 20;
 
 #[global_allocator]
 static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
 #[test]
-fn every_target_keeps_its_promises() {
-    each_alone("every_target_keeps_its_promises", TARGETS, |target| {
+fn every_fuzz_target_passes_on_its_seeds() {
+    each_alone("every_fuzz_target_passes_on_its_seeds", TARGETS, |target| {
         let before = MEMORY.allocated();
-        // More than this and the program ends.
+        // Exceeding this limit ends the process.
         MEMORY.set_limit(before + MAX_BYTES + MAX_SEED_BYTES).unwrap();
         fuzz(target, fuzz_runs());
         let left = MEMORY.allocated().saturating_sub(before);
-        assert!(left < MAX_SEED_BYTES, "{} leaves {left} bytes behind", target.name);
+        assert!(left < MAX_SEED_BYTES, "{} leaks {left} bytes", target.name);
     });
 }

@@ -1,6 +1,6 @@
-//! Every case of every conformance vector of the family.
+//! Runs every case of the family's conformance vectors.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod definitions;
 mod wire;
@@ -25,7 +25,7 @@ fn every_case_of_every_file() {
         ("file_names", _) => definitions::file_name(case.case),
         ("deprecated", _) => definitions::deprecated(case.case),
         ("maps", _) => definitions::map(case.case),
-        // The map that the cases use, and the names of the errors in them.
+        // The map that the cases use, and the names of errors.
         ("sysmsg", "map") | ("malformed", "error_kinds") => Ok(()),
         ("sysmsg", _) => definitions::system_message(case.case, case.whole),
         ("malformed", _) => definitions::malformed(case.case),

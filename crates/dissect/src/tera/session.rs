@@ -15,7 +15,7 @@ use worldwire_tera::crypt::keys::KeyFile;
 use worldwire_tera::file::library::CheckVersion;
 use worldwire_tera::frame::CHECK_VERSION;
 use worldwire_tera::message::HeaderForm;
-use worldwire_tera::packet::{Packets, Seal, Seals};
+use worldwire_tera::packet::{Detection, IntegrityDetector, Packets};
 
 use super::definitions::{TeraDefinitions, unused_list};
 use crate::family::{Opening, Verdict};
@@ -99,7 +99,7 @@ pub(super) struct Reading {
     /// Whether the client has reported its build.
     build_reported: bool,
     /// Finds counters and checksums in messages that no list names.
-    seals: Seals,
+    seals: IntegrityDetector,
     /// Whether counters were reported, and the suspicion of some.
     counters_reported: bool,
     suspicion_reported: bool,
@@ -110,7 +110,7 @@ pub(super) struct Reading {
 impl Reading {
     pub(super) fn new(definitions: Arc<TeraDefinitions>) -> Self {
         let packets = definitions.packets(None);
-        let seals = Seals::default();
+        let seals = IntegrityDetector::default();
         Self {
             definitions,
             packets,
@@ -138,20 +138,20 @@ impl Reading {
     }
 
     /// A remark about the counter of a message.
-    fn remark(&mut self, seal: Seal, received: &Received<'_>) -> Option<String> {
+    fn remark(&mut self, seal: Detection, received: &Received<'_>) -> Option<String> {
         let Unit::Message { opcode } = received.unit else { return None };
         let name = self.packets.get(opcode).map_or("", |packet| packet.name);
         match seal {
-            Seal::First if !replace(&mut self.counters_reported, true) => Some(
+            Detection::First if !replace(&mut self.counters_reported, true) => Some(
                 "client messages have counters and checksums that no integrity list names; they \
                  are decoded accordingly, and `worldwire tera integrity` writes a list"
                     .to_owned(),
             ),
-            Seal::Perhaps if !replace(&mut self.suspicion_reported, true) => Some(format!(
+            Detection::Possible if !replace(&mut self.suspicion_reported, true) => Some(format!(
                 "{name} is 8 bytes longer than its definition; it has grown, or has a counter and \
                  checksum, which one message cannot show"
             )),
-            Seal::Refuted => Some(format!(
+            Detection::Refuted => Some(format!(
                 "{name} has no counter and checksum; earlier messages of that name were decoded \
                  incorrectly"
             )),
@@ -177,8 +177,8 @@ impl Interpreter<Connection> for Reading {
             emit.note(Note::warning(text));
         }
         let seal = match received.unit {
-            Unit::Message { .. } => self.seals.look(&self.packets, received.side, received.bytes),
-            Unit::Hello | Unit::Key { .. } => Seal::Listed,
+            Unit::Message { .. } => self.seals.push(&self.packets, received.side, received.bytes),
+            Unit::Hello | Unit::Key { .. } => Detection::Listed,
         };
         if let Some(text) = self.remark(seal, &received) {
             emit.note(Note::warning(text));

@@ -134,12 +134,13 @@ fn counters_are_found_without_a_list() {
     let packets = packets(&library);
     let mut diagnosis = Diagnosis::new(packets.into());
     for (from, message) in messages() {
-        diagnosis.look(0, from, &message);
+        diagnosis.push(0, from, &message);
     }
     let list: Vec<_> = diagnosis.integrity().iter().map(str::to_owned).collect();
     assert_eq!(list, ["C_START_SKILL"]);
     let findings = diagnosis.findings(&library.deprecated);
-    let sealed = findings.iter().find(|finding| matches!(finding, Finding::Sealed { .. }));
+    let sealed =
+        findings.iter().find(|finding| matches!(finding, Finding::UnlistedIntegrity { .. }));
     let wanted = "the client counts messages that no integrity list names: C_START_SKILL";
     assert_eq!(sealed.map(ToString::to_string).as_deref(), Some(wanted));
     let misfit = |finding: &Finding| matches!(finding, Finding::Misfit { .. });

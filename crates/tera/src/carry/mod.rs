@@ -1,20 +1,19 @@
-//! The map of a new build, from the map of an old one.
+//! Derives the opcode map of a new build from that of an old one.
 //!
-//! Opcodes are shuffled with every build; the messages stay what they are. [`Carry`] looks at
-//! conversations of both builds, and matches the opcodes of the new one with the names of the old
-//! one by
+//! Opcodes are shuffled with every build, while the messages stay the same. [`Carry`] examines
+//! conversations of both builds, and matches opcodes of the new build with names of the old one by
 //!
 //! * *rank*: how well the definition of a name reads the messages ([`rank`](crate::rank)),
-//! * *shape*: who sends them, how many there are, how long they are, and whether some are the same
-//!   to the byte,
-//! * *order*: where in the conversation they are, and what stands before and behind them.
+//! * *shape*: who sends them, how many there are, how long they are, and whether some are
+//!   identical,
+//! * *order*: where they are in the conversation, and what precedes and follows them.
 //!
-//! A match is sure when no other name for the opcode, and no other opcode for the name, comes near,
-//! when exchanging it with another match would clearly be worse, and when all of that holds without
-//! what stands beside it and is not sure itself. The others are what looks best, no more.
+//! A match is certain if no other name comes close for the opcode and no other opcode for the name,
+//! if swapping it with another match would clearly be worse, and if all this holds without relying
+//! on uncertain neighbours. Other matches are only the best guess.
 //!
-//! The weights are chosen, not measured. They tell made-up builds apart, whose opcodes are shuffled
-//! and some of whose layouts are changed; real pairs of captures were not at hand.
+//! The weights were chosen, not measured. They work for synthetic builds with shuffled opcodes and
+//! some changed layouts; no pairs of real captures were available.
 
 mod sure;
 
@@ -30,109 +29,115 @@ use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
 use crate::packet::Packets;
 use crate::rank::Ranking;
 
-/// Opcodes of a build that are matched, those with the most messages: every one is compared with
+/// Maximum number of opcodes matched per build, those with the most messages: each is compared with
 /// every name. No known build has half as many.
 const MAX_OPCODES: usize = 2_048;
-/// Messages of an opcode that are looked at closely.
+/// Maximum number of messages kept per opcode.
 const MAX_KEPT: usize = 32;
-/// Messages of a conversation whose order counts.
+/// Maximum number of messages per conversation whose order is used.
 const MAX_IN_ORDER: usize = 65_536;
-/// How often the order is looked at again, with what was matched in the meantime.
+/// Maximum number of passes over the order, each using the matches of the pass before.
 const ROUNDS: usize = 6;
-/// What a definition weighs that does not read the messages, or would show half of them odd.
+/// Score of a definition that cannot read the messages, or reads them with many deviations.
 const UNREAD: f64 = -4.0;
-/// What a name without a definition weighs: nobody knows.
+/// Score of a name without a definition: neither for nor against.
 const UNDEFINED: f64 = -1.5;
-/// What messages before, and what messages behind weigh that are the same in both builds.
+/// Weight of preceding, and of following messages that are the same in both builds.
 const AROUND: f64 = 3.0;
 
-/// Matches the opcodes of a new build with the names of an old one.
+/// Matches opcodes of a new build with names of an old one.
 #[derive(Debug)]
 pub struct Carry<'p> {
     packets: &'p Packets,
-    old: Seen,
-    new: Seen,
-    /// How many opcodes of each are matched.
-    most: usize,
+    old: BuildStats,
+    new: BuildStats,
+    /// Maximum number of opcodes of each build that are matched.
+    max_opcodes: usize,
 }
 
-/// What became of an opcode of the new build.
+/// The result for an opcode of the new build.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
     /// The opcode.
     pub opcode: u16,
     /// Who sends it.
     pub from: Side,
-    /// How many messages there were.
+    /// The number of messages.
     pub messages: u64,
-    /// The name that fits best; nothing when every name fits another opcode better, or when 2,048
-    /// others have more messages.
+    /// The best name; `None` if every name fits another opcode better, or if 2,048 other opcodes
+    /// have more messages.
     pub name: Option<Box<str>>,
-    /// Whether nothing else comes near, and no doubt about another opcode is one about this.
+    /// Whether nothing else comes close, and no doubt about another opcode extends to this one.
     pub is_sure: bool,
-    /// How far ahead the name is of all others, from 0 to 1.
+    /// How far the name is ahead of all others, from 0 to 1.
     pub confidence: f64,
-    /// The name that comes next.
+    /// The second-best name.
     pub second: Option<Box<str>>,
 }
 
 /// The messages of a build.
 #[derive(Debug, Default)]
-struct Seen {
-    opcodes: BTreeMap<u16, Of>,
-    /// The opcodes of each conversation, in their order.
+struct BuildStats {
+    opcodes: BTreeMap<u16, OpcodeStats>,
+    /// The opcodes of each conversation, in order.
     order: BTreeMap<u64, Vec<u16>>,
 }
 
 /// The messages of an opcode.
 #[derive(Debug)]
-struct Of {
+struct OpcodeStats {
     from: Side,
     count: u64,
     lengths: BTreeMap<usize, u64>,
-    /// Hashes of what stands behind the header.
+    /// Hashes of the bytes after the header.
     payloads: BTreeSet<u64>,
-    /// The first ones, each with the number of its conversation.
+    /// The first messages, each with its conversation.
     kept: Vec<(u64, Box<[u8]>)>,
-    /// Where in their conversations the first ones are, from 0 to 1: the sum, and of how many.
+    /// The position of the first message in its conversation, from 0 to 1, summed over
+    /// conversations; and their number.
     first: f64,
     conversations: f64,
 }
 
 impl<'p> Carry<'p> {
-    /// Begins, with the messages of the old build by its map.
+    /// Starts with the messages of the old build, resolved by its map.
     #[must_use]
     pub fn new(packets: &'p Packets) -> Self {
-        Self { packets, old: Seen::default(), new: Seen::default(), most: MAX_OPCODES }
+        Self {
+            packets,
+            old: BuildStats::default(),
+            new: BuildStats::default(),
+            max_opcodes: MAX_OPCODES,
+        }
     }
 
-    /// The next message of a conversation of the old build.
+    /// Adds the next message of a conversation of the old build.
     pub fn push_old(&mut self, conversation: u64, from: Side, message: &[u8]) {
         self.old.push(conversation, from, message);
     }
 
-    /// The next message of a conversation of the new build.
+    /// Adds the next message of a conversation of the new build.
     pub fn push_new(&mut self, conversation: u64, from: Side, message: &[u8]) {
         self.new.push(conversation, from, message);
     }
 
-    /// What the opcodes of the new build are, in their order.
+    /// The results for all opcodes of the new build, in order.
     #[must_use]
     pub fn finish(mut self) -> Vec<Carried> {
         self.old.place();
         self.new.place();
         let packets = self.packets;
         let name = |opcode: u16| packets.get(opcode).map(|packet| packet.name);
-        let olds = self.old.foremost(self.most, |opcode| name(opcode).is_some());
-        let olds: Vec<(u16, &str, &Of)> =
+        let olds = self.old.most_frequent(self.max_opcodes, |opcode| name(opcode).is_some());
+        let olds: Vec<(u16, &str, &OpcodeStats)> =
             olds.into_iter().filter_map(|(opcode, of)| Some((opcode, name(opcode)?, of))).collect();
-        let news = self.new.foremost(self.most, |_| true);
-        let totals = [&self.old, &self.new].map(Seen::messages);
+        let news = self.new.most_frequent(self.max_opcodes, |_| true);
+        let totals = [&self.old, &self.new].map(BuildStats::messages);
         let mut base = vec![vec![f64::NEG_INFINITY; olds.len()]; news.len()];
         for ((opcode, of), row) in news.iter().zip(&mut base) {
             let ranks = ranks(packets, of);
             for ((old, name, known), score) in olds.iter().zip(row.iter_mut()) {
-                // Two are the same in every build.
+                // Two opcodes are the same in every build.
                 let fixed = |code| matches!(code, CHECK_VERSION | CHECK_VERSION_ANSWER);
                 let other = old != opcode && (fixed(*old) || fixed(*opcode));
                 if known.from != of.from || other {
@@ -144,7 +149,7 @@ impl<'p> Carry<'p> {
         }
         let beside = self.old.beside(olds.iter().map(|(opcode, ..)| *opcode));
         let neighbours = self.new.neighbours();
-        // The scores when the opcodes around are called as these are matched.
+        // The scores, given the matches of neighbouring opcodes.
         let scores_by = |matched: &Matched| {
             let known: HashMap<u16, u16> = matched
                 .iter()
@@ -201,7 +206,7 @@ impl<'p> Carry<'p> {
             })
             .collect();
         let all = self.new.opcodes.iter();
-        let of = |(opcode, of): (&u16, &Of)| match found.get(opcode) {
+        let of = |(opcode, of): (&u16, &OpcodeStats)| match found.get(opcode) {
             Some(carried) => carried.clone(),
             None => Carried::unknown(*opcode, of),
         };
@@ -210,8 +215,8 @@ impl<'p> Carry<'p> {
 }
 
 impl Carried {
-    /// Nothing is known of it but its messages.
-    const fn unknown(opcode: u16, of: &Of) -> Self {
+    /// The result if nothing matches.
+    const fn unknown(opcode: u16, of: &OpcodeStats) -> Self {
         Self {
             opcode,
             from: of.from,
@@ -224,7 +229,8 @@ impl Carried {
     }
 }
 
-/// The map, one opcode a line, with what speaks for it; those that are not sure are comments.
+/// The map, one opcode per line, with the evidence as comments; uncertain matches are commented
+/// out.
 #[must_use]
 pub fn format(carried: &[Carried]) -> String {
     let mut out = String::new();
@@ -239,16 +245,16 @@ pub fn format(carried: &[Carried]) -> String {
     }
     let mut unsure = by_name.iter().filter(|one| !one.is_sure).peekable();
     if unsure.peek().is_some() {
-        out.push_str("\n# Not sure: compare the messages, and take away the mark in front.\n");
+        out.push_str(
+            "\n# Uncertain: compare the messages, and uncomment the lines that are right.\n",
+        );
     }
     for one in unsure {
         let Carried { opcode, messages, confidence, from, .. } = one;
         let (percent, plural) = (confidence * 100.0, plural(*messages));
         let name = one.name.as_deref().unwrap_or("?");
-        let _ = write!(
-            out,
-            "# {name} = {opcode} # {percent:.0} %, {messages} message{plural} of the {from}"
-        );
+        let _ =
+            write!(out, "# {name} = {opcode} # {percent:.0} %, {messages} {from} message{plural}");
         if let Some(second) = &one.second {
             let _ = write!(out, "; or {second}");
         }
@@ -257,23 +263,23 @@ pub fn format(carried: &[Carried]) -> String {
     out
 }
 
-/// Opcodes of the new build and the names they are matched with, both by their place.
+/// Indices of opcodes of the new build, and of the names they are matched with.
 type Matched = BTreeMap<usize, usize>;
 
-/// What stands before and behind an opcode, and how often of all times.
+/// For each opcode, the opcodes before and after it, with their shares.
 type Neighbours = HashMap<u16, [BTreeMap<u16, f64>; 2]>;
 
-/// The same the other way round: the opcodes, by their places, that something stands before or behind.
+/// The inverse: for each opcode, the indices of opcodes that it precedes or follows.
 type Beside = [HashMap<u16, Vec<(usize, f64)>>; 2];
 
-impl Seen {
+impl BuildStats {
     fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
         let order = self.order.entry(conversation).or_default();
         if order.len() < MAX_IN_ORDER {
             order.push(opcode);
         }
-        let of = self.opcodes.entry(opcode).or_insert_with(|| Of {
+        let of = self.opcodes.entry(opcode).or_insert_with(|| OpcodeStats {
             from,
             count: 0,
             lengths: BTreeMap::new(),
@@ -294,17 +300,17 @@ impl Seen {
         self.opcodes.values().map(|of| of.count).sum()
     }
 
-    /// The opcodes with the most messages, of those that count.
-    fn foremost(&self, most: usize, counts: impl Fn(u16) -> bool) -> Vec<(u16, &Of)> {
+    /// The opcodes with the most messages among those that `counts` accepts.
+    fn most_frequent(&self, max: usize, counts: impl Fn(u16) -> bool) -> Vec<(u16, &OpcodeStats)> {
         let all = self.opcodes.iter().filter(|(opcode, _)| counts(**opcode));
-        let mut all: Vec<(u16, &Of)> = all.map(|(opcode, of)| (*opcode, of)).collect();
+        let mut all: Vec<(u16, &OpcodeStats)> = all.map(|(opcode, of)| (*opcode, of)).collect();
         all.sort_by_key(|(opcode, of)| (Reverse(of.count), *opcode));
-        all.truncate(most);
+        all.truncate(max);
         all.sort_unstable_by_key(|(opcode, _)| *opcode);
         all
     }
 
-    /// Where in the conversations the opcodes begin.
+    /// Records where in the conversations each opcode first occurs.
     fn place(&mut self) {
         for order in self.order.values() {
             let mut met = BTreeSet::new();
@@ -323,11 +329,11 @@ impl Seen {
         let mut all = Neighbours::new();
         for order in self.order.values() {
             for pair in order.windows(2) {
-                let [before, behind] = *pair else { continue };
+                let [before, after] = *pair else { continue };
                 let [_, of_before] = all.entry(before).or_default();
-                *of_before.entry(behind).or_default() += 1.0;
-                let [of_behind, _] = all.entry(behind).or_default();
-                *of_behind.entry(before).or_default() += 1.0;
+                *of_before.entry(after).or_default() += 1.0;
+                let [of_after, _] = all.entry(after).or_default();
+                *of_after.entry(before).or_default() += 1.0;
             }
         }
         for map in all.values_mut().flatten() {
@@ -352,8 +358,9 @@ impl Seen {
     }
 }
 
-impl Of {
-    /// How much it looks like an opcode of another build; `totals` are all messages of both.
+impl OpcodeStats {
+    /// Its similarity to an opcode of the other build; `totals` are the numbers of all messages of
+    /// both.
     fn likeness(&self, other: &Self, totals: [u64; 2]) -> f64 {
         let mut same = 0.0;
         for (length, count) in &self.lengths {
@@ -379,8 +386,8 @@ impl Of {
     }
 }
 
-/// What the definitions of all names weigh: the best nothing, the others less.
-fn ranks<'p>(packets: &'p Packets, of: &Of) -> HashMap<&'p str, f64> {
+/// The scores of all names' definitions: 0 for the best, negative for the others.
+fn ranks<'p>(packets: &'p Packets, of: &OpcodeStats) -> HashMap<&'p str, f64> {
     let named = packets.names().iter().filter_map(|(_, name)| packets.get(packets.opcode(name)?));
     let mut ranks: HashMap<&str, f64> = HashMap::new();
     let mut definitions = Vec::new();
@@ -397,15 +404,15 @@ fn ranks<'p>(packets: &'p Packets, of: &Of) -> HashMap<&'p str, f64> {
     let candidates = ranking.finish();
     let best = candidates.first().map_or(0.0, |candidate| candidate.score);
     for candidate in candidates {
-        let behind = (candidate.score - best) / 4.0;
+        let after = (candidate.score - best) / 4.0;
         let bad = candidate.fits < of.kept.len() as u64;
-        let score = if bad { UNREAD } else { behind.max(UNREAD) };
+        let score = if bad { UNREAD } else { after.max(UNREAD) };
         ranks.insert(candidate.definition.name(), score);
     }
     ranks
 }
 
-/// Matches rows with columns, the best pairs first; each at most once.
+/// Matches rows with columns, best pairs first, each at most once.
 fn assign(scores: &[Vec<f64>]) -> Matched {
     let pairs = scores.iter().enumerate().flat_map(|(row, scores)| {
         scores.iter().enumerate().map(move |(column, score)| (*score, row, column))
@@ -422,7 +429,7 @@ fn assign(scores: &[Vec<f64>]) -> Matched {
     matched
 }
 
-/// A hash of what stands behind the header, if there is anything.
+/// A hash of the bytes after the header, if there are any.
 fn payload(message: &[u8]) -> Option<u64> {
     let payload = message.get(HEADER_BYTES..).filter(|payload| !payload.is_empty())?;
     let mut hasher = DefaultHasher::new();
@@ -430,12 +437,12 @@ fn payload(message: &[u8]) -> Option<u64> {
     Some(hasher.finish())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 messages")]
 fn part(count: u64, of: u64) -> f64 {
     count as f64 / of.max(1) as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "nobody has 2^53 messages")]
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 messages")]
 fn share(at: usize, of: usize) -> f64 {
     at as f64 / of.max(1) as f64
 }
@@ -449,7 +456,7 @@ mod tests {
     use crate::schema::{ParseOptions, Set};
     use worldwire_core::Sampler;
 
-    /// Messages of a build: names with the layouts that they have there.
+    /// The messages of a build: names with their layouts in it.
     fn library(names: usize, changed: &[usize], codes: &[(String, u32)]) -> Packets {
         let types = ["int32", "uint64", "bool", "float", "string", "vec3", "byte", "int16"];
         let mut sampler = Sampler::new(5);
@@ -475,7 +482,7 @@ mod tests {
         Packets::new(&library, Known { revision: Some(7), ..Known::default() })
     }
 
-    /// Sixty opcodes are shuffled, and three layouts change.
+    /// Sixty shuffled opcodes and three changed layouts.
     #[test]
     fn a_shuffled_build_is_matched() {
         const NAMES: usize = 60;
@@ -492,7 +499,7 @@ mod tests {
         let mut carry = Carry::new(&old);
         for (packets, seed) in [(&old, 1), (&new, 2)] {
             let mut sampler = Sampler::new(seed);
-            // Everybody does the same things in about the same order.
+            // All players do the same things in about the same order.
             let mut plot = Sampler::new(99);
             let mut at = 0;
             for _ in 0..1500 {
@@ -521,18 +528,18 @@ mod tests {
         let sure = carried.iter().filter(|one| one.is_sure).count();
         assert!(sure * 2 > all, "{sure} of {all} are sure");
         let (map, problems) =
-            CodeMap::parse(crate::file::MapKind::Protocol, "made.map", &format(&carried));
+            CodeMap::parse(crate::file::MapKind::Protocol, "carried.map", &format(&carried));
         assert!(problems.is_empty());
         assert_eq!(map.iter().len(), sure);
     }
 
-    /// A capture may be made of opcodes that no build has, each compared with all others.
+    /// A capture may contain opcodes that no build has, and each is compared with all names.
     #[test]
-    fn only_so_many_opcodes_are_matched() {
+    fn the_number_of_matched_opcodes_is_limited() {
         let packets = library(3, &[], &[("C_M0".to_owned(), 1), ("S_M1".to_owned(), 2)]);
         let mut carry = Carry::new(&packets);
-        assert_eq!(carry.most, MAX_OPCODES);
-        carry.most = 3;
+        assert_eq!(carry.max_opcodes, MAX_OPCODES);
+        carry.max_opcodes = 3;
         let message = |opcode: u16| [&[4, 0][..], &opcode.to_le_bytes()].concat();
         for opcode in (1..=8).flat_map(|opcode| vec![opcode; usize::from(opcode)]) {
             carry.push_old(0, Side::Server, &message(opcode));

@@ -1,20 +1,20 @@
-//! Which matches are sure.
+//! Decides which matches are certain.
 
 use super::Matched;
 
-/// How far the second best has to be behind a match that is sure.
+/// Minimum lead of a certain match over the second best.
 pub(super) const CLEAR: f64 = 2.0;
-/// What a match that is sure has at least.
+/// Minimum score of a certain match.
 const ENOUGH: f64 = 1.5;
-/// How often the doubts about some matches are looked at as doubts about others. Each time takes as
-/// long as matching once; captures with a hundred names need five at most.
+/// Maximum number of times that doubts are propagated to other matches. Each pass takes as long as
+/// matching once; captures with a hundred names need at most five.
 const ROUNDS: usize = 12;
 
-/// Of what is matched by these scores, what is sure. `scores_by` has the scores when no other matches
-/// than the given ones count as known.
+/// The certain matches among those made with these scores. `scores_by` returns the scores if only
+/// the given matches are known.
 ///
-/// Two requests that were taken for each other speak for the two answers behind them being taken for
-/// each other, too. So whatever speaks for a match must not be in doubt itself.
+/// If two requests are mistaken for each other, they support mistaking the two answers after them
+/// for each other, too. So evidence for a certain match must itself be certain.
 pub(super) fn sure(
     scores: &[Vec<f64>],
     matched: &Matched,
@@ -37,7 +37,7 @@ pub(super) fn sure(
     sure
 }
 
-/// How far a match is ahead of all others of its opcode, and of all others of its name.
+/// How far a match is ahead of all others for its opcode, and of all others for its name.
 pub(super) fn margin(scores: &[Vec<f64>], new: usize, old: usize) -> f64 {
     let row = scores.get(new).into_iter().flatten().enumerate();
     let others = row.filter(|(other, _)| *other != old).map(|(_, score)| *score);
@@ -46,8 +46,8 @@ pub(super) fn margin(scores: &[Vec<f64>], new: usize, old: usize) -> f64 {
     at(scores, new, old) - others.chain(rivals).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Whether another match could be exchanged with this one, and both together would not clearly be
-/// worse: two messages of one layout, or two that were there once each.
+/// Whether swapping this match with another would not clearly be worse in total: for example two
+/// messages with the same layout, or two that occur once each.
 fn may_be_exchanged(scores: &[Vec<f64>], matched: &Matched, new: usize, old: usize) -> bool {
     let own = at(scores, new, old);
     matched.iter().filter(|(other, _)| **other != new).any(|(other_new, other_old)| {
@@ -57,8 +57,8 @@ fn may_be_exchanged(scores: &[Vec<f64>], matched: &Matched, new: usize, old: usi
     })
 }
 
-/// The names that come next for opcodes that are not sure, where they fit no worse than the names that
-/// these have.
+/// The second-best names for uncertain opcodes, where they fit at least as well as the matched
+/// ones.
 fn doubted(scores: &[Vec<f64>], matched: &Matched, sure: &Matched) -> Vec<usize> {
     let unsure = matched.iter().filter(|(new, _)| !sure.contains_key(new));
     let next = unsure.filter_map(|(new, old)| {
@@ -83,26 +83,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_sure() {
+    fn a_clear_lead_is_certain() {
         let clear = [vec![9.0, 1.0], vec![2.0, 8.0]];
         assert_eq!(sure_of(&clear, &clear), [0, 1]);
-        // Too close, for the one name or the other; and too little in all.
+        // Too close for one name or the other, and too low in total.
         assert_eq!(sure_of(&[vec![9.0, 7.5], vec![0.0, 9.0]], &clear), [0; 0]);
         assert_eq!(sure_of(&[vec![1.0, -9.0], vec![-9.0, 9.0]], &clear), [1]);
     }
 
-    /// Each of the two is clear of what comes next, but only by what is not known for sure.
+    /// Both are clearly ahead, but only thanks to uncertain neighbours.
     #[test]
-    fn neighbours_that_are_not_sure_prove_nothing() {
+    fn uncertain_neighbours_prove_nothing() {
         let scores = [vec![9.0, 1.0, 0.0], vec![2.0, 8.0, 0.0], vec![0.0, 0.0, 9.0]];
         let proven = [vec![4.0, 1.0, 0.0], vec![2.0, 1.5, 0.0], vec![0.0, 0.0, 9.0]];
         assert_eq!(sure_of(&scores, &scores), [0, 1, 2]);
         assert_eq!(sure_of(&scores, &proven), [2]);
     }
 
-    /// Two messages of one layout, in both captures about as often.
+    /// Two messages with the same layout, about equally frequent in both captures.
     #[test]
-    fn two_that_could_be_exchanged_are_not_sure() {
+    fn interchangeable_matches_are_uncertain() {
         let clear = [vec![9.0, 1.0, 0.0], vec![2.0, 8.0, 0.0], vec![0.0, 0.0, 9.0]];
         let alike = [vec![9.0, 7.5, 0.0], vec![6.0, 8.0, 0.0], vec![0.0, 0.0, 9.0]];
         assert_eq!(sure_of(&clear, &alike), [2]);
@@ -110,9 +110,9 @@ mod tests {
         assert_eq!(sure_of(&clear, &other), [0, 1, 2]);
     }
 
-    /// The third opcode is called what is left; it fits the first name no worse.
+    /// The third opcode gets the remaining name, but fits the first name at least as well.
     #[test]
-    fn a_name_that_another_may_have_is_not_sure() {
+    fn a_name_that_fits_another_opcode_is_uncertain() {
         let none = f64::NEG_INFINITY;
         let fits =
             |score: f64| [vec![9.0, none, none], vec![none, 9.0, none], vec![score, none, 1.0]];

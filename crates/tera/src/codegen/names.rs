@@ -1,8 +1,8 @@
-//! Comments that are good Rust whatever a definition says.
+//! Comments that are valid Rust whatever a definition contains.
 
-/// A text inside a documentation comment, on one line; it cannot leave it, and is shown as code.
+/// Formats a text as code in a doc comment, on one line, so that it cannot end the comment.
 pub(super) fn code(text: &str) -> String {
-    // What controls or turns text round has no place in a source; a bar would end a cell.
+    // Control and bidirectional characters could hide code, and a bar would end a table cell.
     let plain = |c: &char| {
         !c.is_control()
             && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '`' | '|' | '\\')
@@ -12,13 +12,13 @@ pub(super) fn code(text: &str) -> String {
     if text.is_empty() { "(no name)".to_owned() } else { format!("`{text}`") }
 }
 
-/// Whether a name stands in a source as a word.
+/// Whether a name occurs in a source as a whole word.
 pub(super) fn uses(source: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     source.match_indices(name).any(|(at, _)| {
         let before = source.get(..at).is_some_and(|text| text.ends_with(part));
-        let behind = source.get(at + name.len()..).is_some_and(|text| text.starts_with(part));
-        !before && !behind
+        let after = source.get(at + name.len()..).is_some_and(|text| text.starts_with(part));
+        !before && !after
     })
 }
 

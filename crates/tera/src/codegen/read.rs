@@ -1,17 +1,17 @@
-//! The code that reads a scope.
+//! Generates the code that reads a scope.
 
 use core::fmt::Write as _;
 
 use super::names::uses;
 use super::shape::{Shape, Shapes};
-use super::steps::{Step, Way, steps};
+use super::steps::{Nesting, Step, steps};
 use crate::schema::plan::{Spot, TextPlace};
 use crate::types::Scalar;
 
-/// Writes the function that reads a struct which is all of a scope.
+/// Generates the function that reads a struct for a whole scope.
 pub(super) fn of_struct(shapes: &Shapes<'_>, record: usize, visible: &str, out: &mut String) {
     let Some(scope) = shapes.structs[record].scope else { return };
-    // A message has the trait's lifetime, whether it borrows or not.
+    // A message has the trait's lifetime even if it does not borrow.
     let own = record == 0 || shapes.structs[record].borrows;
     let lifetime = if own { "'d" } else { "'_" };
     let _ = writeln!(
@@ -23,18 +23,18 @@ pub(super) fn of_struct(shapes: &Shapes<'_>, record: usize, visible: &str, out: 
     out.push_str("    }\n\n");
 }
 
-/// Writes the statements that read a scope to variables.
+/// Generates the statements that read a scope into variables.
 fn body(shapes: &Shapes<'_>, scope: u32, indent: &str, out: &mut String) {
     let plan = shapes.plan;
     let scope = plan.scope(scope);
     let mut reading = Reading { shapes, segment: 0, text: String::new() };
-    reading.steps(&steps(plan, &scope.wire), &Way::default(), indent);
+    reading.steps(&steps(plan, &scope.wire), &Nesting::default(), indent);
     let fixed = if uses(&reading.text, "fixed0") { "let fixed0 = " } else { "" };
     let _ = writeln!(out, "{indent}{fixed}input.scope::<{}>(start, {})?;", scope.size, scope.cost);
     out.push_str(&reading.text);
 }
 
-/// A struct from the variables of its fields.
+/// An expression that builds a struct from the variables of its fields.
 fn fields(shapes: &Shapes<'_>, record: usize, name: &str) -> String {
     let one = &shapes.structs[record];
     if one.fields.is_empty() {
@@ -48,10 +48,10 @@ fn fields(shapes: &Shapes<'_>, record: usize, name: &str) -> String {
     format!("{name} {{ {} }}", parts.collect::<Vec<_>>().join(", "))
 }
 
-/// The value of a field from the variables.
+/// The expression for a field's value.
 fn value(shapes: &Shapes<'_>, shape: &Shape, field: u32) -> String {
     match shape {
-        // An object is put together when everything is read; its pieces may be apart.
+        // Objects are built at the end, since their parts may be apart.
         Shape::Record(record) if shapes.structs[*record].scope.is_none() => {
             fields(shapes, *record, &shapes.structs[*record].name)
         }
@@ -66,9 +66,9 @@ struct Reading<'s, 'p> {
 }
 
 impl Reading<'_, '_> {
-    fn steps(&mut self, steps: &[Step], way: &Way, indent: &str) {
+    fn steps(&mut self, steps: &[Step], nesting: &Nesting, indent: &str) {
         for step in steps {
-            self.step(step, way, indent);
+            self.step(step, nesting, indent);
         }
     }
 
@@ -76,44 +76,44 @@ impl Reading<'_, '_> {
         let _ = writeln!(self.text, "{indent}{line}");
     }
 
-    fn step(&mut self, step: &Step, way: &Way, indent: &str) {
+    fn step(&mut self, step: &Step, nesting: &Nesting, indent: &str) {
         let plan = self.shapes.plan;
         match step {
             Step::Scalar { scalar, spot, field } => {
-                let read = scalar_at(*scalar, *spot, way);
+                let read = scalar_at(*scalar, *spot, nesting);
                 self.line(indent, &format!("let f{field} = {read};"));
             }
             Step::Text { place, field } => {
                 let read = match place {
                     TextPlace::Offset(spot) => {
-                        format!("text({}, {})", word(*spot, way), place_of(*spot, way))
+                        format!("text({}, {})", word(*spot, nesting), place_of(*spot, nesting))
                     }
-                    TextPlace::Here(spot) => format!("text_here({})", place_of(*spot, way)),
+                    TextPlace::Here(spot) => format!("text_here({})", place_of(*spot, nesting)),
                 };
-                let error = way.to_error(plan, *field);
+                let error = nesting.to_error(plan, *field);
                 self.line(indent, &format!("let f{field} = input.{read}{error}?;"));
             }
             Step::Bytes { offset, count, field } => {
-                let (words, places) = pair(*count, *offset, way);
-                let error = way.to_error(plan, *field);
+                let (words, places) = pair(*count, *offset, nesting);
+                let error = nesting.to_error(plan, *field);
                 self.line(
                     indent,
                     &format!("let f{field} = input.bytes({words}, ({places})){error}?;"),
                 );
             }
-            Step::Array { .. } => self.array(step, way, indent),
+            Step::Array { .. } => self.array(step, nesting, indent),
             Step::Object { field, steps } => {
-                self.steps(steps, &way.inside_object(plan, *field), indent);
+                self.steps(steps, &nesting.inside_object(plan, *field), indent);
             }
             Step::Row { field, steps, count, apart } => {
-                self.row(*field, steps, (*count, *apart), way, indent);
+                self.row(*field, steps, (*count, *apart), nesting, indent);
             }
             Step::Segment { size } => self.next_segment(*size, indent),
             Step::Group { lists, .. } => {
                 self.line(indent, "let before = input.cursor();");
                 let mut ends = Vec::new();
                 for list in lists {
-                    self.step(list, way, indent);
+                    self.step(list, nesting, indent);
                     if let Step::Array { field, .. } = list {
                         self.line(indent, &format!("let end{field} = input.cursor();"));
                         ends.push(format!("(f{field}.len(), end{field})"));
@@ -125,7 +125,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// A further segment; its names are only given when something asks for them.
+    /// Reads a later segment; unused variables are not declared.
     fn next_segment(&mut self, size: u32, indent: &str) {
         self.segment += 1;
         let segment = self.segment;
@@ -134,13 +134,13 @@ impl Reading<'_, '_> {
         self.line(indent, &format!("let _ = (at{segment}, fixed{segment});"));
     }
 
-    fn array(&mut self, step: &Step, way: &Way, indent: &str) {
+    fn array(&mut self, step: &Step, nesting: &Nesting, indent: &str) {
         let Step::Array { count, offset, scope, field } = step else { return };
         let plan = self.shapes.plan;
-        let (words, _) = pair(*count, *offset, way);
-        let place = place_of(*offset, way);
+        let (words, _) = pair(*count, *offset, nesting);
+        let place = place_of(*offset, nesting);
         let least = 4 + plan.scope(*scope).size;
-        let error = way.to_error(plan, *field);
+        let error = nesting.to_error(plan, *field);
         let Shape::List(inner, _) = self.shapes.shape_of(*field).clone() else { return };
         if let Shape::Record(record) = *inner
             && self.shapes.structs[record].scope == Some(*scope)
@@ -164,7 +164,14 @@ impl Reading<'_, '_> {
         self.line(indent, &format!("}}){error}?;"));
     }
 
-    fn row(&mut self, field: u32, steps: &[Step], row: (usize, u16), way: &Way, indent: &str) {
+    fn row(
+        &mut self,
+        field: u32,
+        steps: &[Step],
+        row: (usize, u16),
+        nesting: &Nesting,
+        indent: &str,
+    ) {
         let plan = self.shapes.plan;
         let shape = self.shapes.shape_of(field).clone();
         let Shape::Row(inner, _) = &shape else { return };
@@ -182,9 +189,9 @@ impl Reading<'_, '_> {
         self.line(indent, &format!("let mut f{field}: {kind} = {empty};"));
         let deeper = format!("{indent}    ");
         let outside = core::mem::take(&mut self.text);
-        self.steps(steps, &way.inside_row(plan, field, apart), &deeper);
+        self.steps(steps, &nesting.inside_row(plan, field, apart), &deeper);
         let inside = core::mem::replace(&mut self.text, outside);
-        let (index, item) = (way.index(), way.item());
+        let (index, item) = (nesting.index(), nesting.item());
         let value = value(self.shapes, inner, first);
         let line = if uses(&inside, &index) {
             format!("for ({index}, {item}) in f{field}.iter_mut().enumerate() {{")
@@ -198,26 +205,26 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Count and offset, and where they stand.
-fn pair(count: Spot, offset: Spot, way: &Way) -> (String, String) {
-    let words = format!("{}, {}", word(count, way), word(offset, way));
-    (words, format!("{}, {}", place_of(count, way), place_of(offset, way)))
+/// Count and offset, and their positions.
+fn pair(count: Spot, offset: Spot, nesting: &Nesting) -> (String, String) {
+    let words = format!("{}, {}", word(count, nesting), word(offset, nesting));
+    (words, format!("{}, {}", place_of(count, nesting), place_of(offset, nesting)))
 }
 
-fn word(spot: Spot, way: &Way) -> String {
-    format!("word(fixed{}, {})", spot.segment, way.offset(spot))
+fn word(spot: Spot, nesting: &Nesting) -> String {
+    format!("word(fixed{}, {})", spot.segment, nesting.offset(spot))
 }
 
-/// Where a spot is in the message.
-fn place_of(spot: Spot, way: &Way) -> String {
+/// The position of a spot in the message.
+fn place_of(spot: Spot, nesting: &Nesting) -> String {
     match spot.segment {
-        0 => way.behind("start", spot),
-        further => way.behind(&format!("at{further}"), spot),
+        0 => nesting.relative_to("start", spot),
+        further => nesting.relative_to(&format!("at{further}"), spot),
     }
 }
 
-fn scalar_at(scalar: Scalar, spot: Spot, way: &Way) -> String {
-    let at = format!("(fixed{}, {})", spot.segment, way.offset(spot));
+fn scalar_at(scalar: Scalar, spot: Spot, nesting: &Nesting) -> String {
+    let at = format!("(fixed{}, {})", spot.segment, nesting.offset(spot));
     let number = |kind: &str| format!("{kind}::from_le_bytes(part{at})");
     match scalar {
         Scalar::Bool => format!("part{at} != [0]"),

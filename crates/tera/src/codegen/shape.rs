@@ -1,4 +1,4 @@
-//! The structs that a definition becomes, and the Rust types of their fields.
+//! The structs that a definition becomes, and the types of their fields.
 
 use core::ops::Range;
 use std::collections::HashMap;
@@ -9,34 +9,34 @@ use crate::schema::Plan;
 use crate::schema::plan::FieldKind;
 use crate::types::Scalar;
 
-/// Values of a row that are an array; of more there is no default.
+/// Maximum number of values in a row for it to become an array; longer arrays have no `Default`.
 const MAX_ARRAY: usize = 32;
 
-/// What a field is.
+/// The type of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     Scalar(Scalar),
     Text,
     Bytes,
-    /// The fields of a struct, by its index.
+    /// A struct, by its index.
     Record(usize),
-    /// Elements, and their scope.
+    /// The element type, and the elements' scope.
     List(Box<Self>, u32),
     Row(Box<Self>, usize),
 }
 
 impl Shape {
-    /// Whether it is copied when it is looked at.
+    /// Whether it is `Copy`.
     pub(super) fn is_plain(&self) -> bool {
         matches!(self, Self::Scalar(_))
     }
 
-    /// Whether it is a row that has a length of its own.
+    /// Whether it is a row with too many values for an array.
     pub(super) fn is_long_row(&self) -> bool {
         matches!(self, Self::Row(_, count) if *count > MAX_ARRAY)
     }
 
-    /// The type in definitions.
+    /// The type's name in definitions.
     pub(super) fn wire_type(&self) -> String {
         match self {
             Self::Scalar(scalar) => scalar.name().to_owned(),
@@ -74,21 +74,21 @@ pub(super) struct StructField {
 #[derive(Debug, Default)]
 pub(super) struct Struct {
     pub(super) name: String,
-    /// Where it stands in the message, as people write it.
+    /// Its path in the message.
     pub(super) path: String,
-    /// The scope that it is all of; none for an object, which is a part of one.
+    /// The scope whose fields it has; `None` for an object, which is part of a scope.
     pub(super) scope: Option<u32>,
     pub(super) fields: Vec<StructField>,
-    /// Whether it holds text or bytes.
+    /// Whether it contains text or bytes.
     pub(super) borrows: bool,
 }
 
-/// Everything that a definition becomes.
+/// All structs of a definition.
 pub(super) struct Shapes<'p> {
     pub(super) plan: &'p Plan,
-    /// The message comes first.
+    /// The message itself comes first.
     pub(super) structs: Vec<Struct>,
-    /// Each named field by its index: its name, and that of the last copy.
+    /// For each named field's index: its name, and that of its last copy.
     pub(super) named: HashMap<u32, (String, Option<String>)>,
     shapes: HashMap<u32, Shape>,
 }
@@ -96,14 +96,14 @@ pub(super) struct Shapes<'p> {
 impl<'p> Shapes<'p> {
     pub(super) fn of(name: &str, version: u32, plan: &'p Plan, taken: &mut Taken) -> Self {
         let (named, shapes) = (HashMap::new(), HashMap::new());
-        let mut made = Self { plan, structs: Vec::new(), named, shapes };
+        let mut all = Self { plan, structs: Vec::new(), named, shapes };
         let name = taken.fresh(format!("{}V{version}", camel(name, "Type")));
         let fields = plan.scope(plan.root).fields.clone();
-        made.record(name, "", Some(plan.root), fields, taken);
-        made
+        all.record(name, "", Some(plan.root), fields, taken);
+        all
     }
 
-    /// Makes a struct for some fields; gives its index.
+    /// Adds a struct for some fields; returns its index.
     fn record(
         &mut self,
         name: String,
@@ -119,7 +119,7 @@ impl<'p> Shapes<'p> {
         let mut own = Taken::default();
         let names: Vec<String> =
             fields.iter().map(|field| own.fresh(snake(field.name(), "field"))).collect();
-        let mut made = Vec::with_capacity(fields.len());
+        let mut built = Vec::with_capacity(fields.len());
         for ((index, field), field_name) in range.zip(fields).zip(&names) {
             let type_name = format!("{name}{}", camel(field.name(), "Type"));
             let path = match path {
@@ -127,7 +127,7 @@ impl<'p> Shapes<'p> {
                 path => format!("{path}.{}", field.name()),
             };
             let shape = self.shape(index, &type_name, &path, taken);
-            // A copy and the last one stand in the same record; but not always with one type.
+            // The last copy is in the same record, but may have another type.
             let last = field.twin().map(|twin| plan.field(twin));
             let last = last.filter(|last| match (field.kind(), last.kind()) {
                 (FieldKind::Scalar { scalar, .. }, FieldKind::Scalar { scalar: last, .. }) => {
@@ -137,10 +137,10 @@ impl<'p> Shapes<'p> {
             });
             let last = last.and_then(|last| names.get(last.slot as usize).cloned());
             self.named.insert(index, (field_name.clone(), last.clone()));
-            made.push(StructField { name: field_name.clone(), index, shape, last });
+            built.push(StructField { name: field_name.clone(), index, shape, last });
         }
-        let borrows = made.iter().any(|field| self.borrows(&field.shape));
-        self.structs[index] = Struct { name, path: path.to_owned(), scope, fields: made, borrows };
+        let borrows = built.iter().any(|field| self.borrows(&field.shape));
+        self.structs[index] = Struct { name, path: path.to_owned(), scope, fields: built, borrows };
         index
     }
 
@@ -153,7 +153,7 @@ impl<'p> Shapes<'p> {
                 Shape::Record(self.record(taken.fresh(name.to_owned()), path, None, range, taken))
             }
             FieldKind::Row(range) => {
-                // All values of a row are alike, and there is at least one.
+                // All values of a row have the same type, and there is at least one.
                 Shape::Row(Box::new(self.shape(range.start, name, path, taken)), range.len())
             }
             FieldKind::Array { scope, .. } => {
@@ -186,7 +186,7 @@ impl<'p> Shapes<'p> {
         }
     }
 
-    /// The lifetime of a struct, as it is written behind its name.
+    /// The lifetime parameter of a struct, to follow its name.
     pub(super) fn lifetime(&self, index: usize) -> &'static str {
         if self.structs[index].borrows { "<'d>" } else { "" }
     }

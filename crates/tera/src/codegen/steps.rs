@@ -1,4 +1,4 @@
-//! The steps of a scope as a tree, and where they are in the made code.
+//! The steps of a scope as a tree, and their positions in the generated code.
 
 use core::ops::Range;
 
@@ -33,7 +33,7 @@ pub(super) enum Step {
         field: u32,
         steps: Vec<Self>,
     },
-    /// The steps of the first value; the others are the same, so many bytes apart.
+    /// The steps of the first value; those of the others follow at a distance of `apart` bytes.
     Row {
         field: u32,
         steps: Vec<Self>,
@@ -50,7 +50,7 @@ pub(super) enum Step {
     },
 }
 
-/// The steps of a scope, in the order of the bytes.
+/// The steps of a scope, in byte order.
 pub(super) fn steps(plan: &Plan, wire: &Range<u32>) -> Vec<Step> {
     tree(plan, &mut plan.steps(wire).iter())
 }
@@ -85,7 +85,7 @@ fn tree(plan: &Plan, ops: &mut core::slice::Iter<'_, Op>) -> Vec<Step> {
                 });
                 Step::Group { lists: lists.collect(), pairs }
             }
-            // Its bytes are nobody's.
+            // Its bytes belong to no field.
             Op::Orphan { .. } => continue,
         };
         steps.push(step);
@@ -93,7 +93,7 @@ fn tree(plan: &Plan, ops: &mut core::slice::Iter<'_, Op>) -> Vec<Step> {
     steps
 }
 
-/// A row from the steps of all its values.
+/// Builds a row from the steps of all its values.
 fn row(plan: &Plan, field: u32, mut steps: Vec<Step>) -> Step {
     let count = match plan.field(field).kind() {
         crate::schema::plan::FieldKind::Row(range) => range.len(),
@@ -110,7 +110,7 @@ fn row(plan: &Plan, field: u32, mut steps: Vec<Step>) -> Step {
     Step::Row { field, steps, count, apart }
 }
 
-/// Some spot of a step: of steps that are alike always the same one.
+/// A spot in a step, which corresponds for steps with the same structure.
 fn first_spot(step: &Step) -> Option<Spot> {
     match step {
         Step::Scalar { spot, .. } => Some(*spot),
@@ -123,30 +123,30 @@ fn first_spot(step: &Step) -> Option<Spot> {
     }
 }
 
-/// Where a step is: in which objects and rows.
+/// The objects and rows that enclose a step.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Way {
-    /// How an error learns where it was, outermost first.
+pub(super) struct Nesting {
+    /// The calls that add the enclosing path to an error, outermost first.
     path: Vec<String>,
-    /// Bytes between the values of each row around.
+    /// The distance between values, for each enclosing row.
     rows: Vec<u16>,
 }
 
-impl Way {
+impl Nesting {
     pub(super) fn inside_object(&self, plan: &Plan, field: u32) -> Self {
-        let mut way = self.clone();
-        way.path.extend(named(plan, field));
-        way
+        let mut nesting = self.clone();
+        nesting.path.extend(named(plan, field));
+        nesting
     }
 
     pub(super) fn inside_row(&self, plan: &Plan, field: u32, apart: u16) -> Self {
-        let mut way = self.inside_object(plan, field);
-        way.path.push(format!(".inside_item({})", self.index()));
-        way.rows.push(apart);
-        way
+        let mut nesting = self.inside_object(plan, field);
+        nesting.path.push(format!(".inside_item({})", self.index()));
+        nesting.rows.push(apart);
+        nesting
     }
 
-    /// The variable that counts the values of a row that begins here.
+    /// The index variable for a row that begins here.
     pub(super) fn index(&self) -> String {
         format!("i{}", self.rows.len())
     }
@@ -162,8 +162,8 @@ impl Way {
         if terms.is_empty() { "0".to_owned() } else { terms.join(" + ") }
     }
 
-    /// The place of a spot behind a variable.
-    pub(super) fn behind(&self, variable: &str, spot: Spot) -> String {
+    /// A spot's offset relative to a variable, as an expression.
+    pub(super) fn relative_to(&self, variable: &str, spot: Spot) -> String {
         let terms: String = self.terms(spot).map(|term| format!(" + {term}")).collect();
         format!("{variable}{terms}")
     }
@@ -178,7 +178,7 @@ impl Way {
         own.into_iter().chain(rows)
     }
 
-    /// What puts the way to a field to an error.
+    /// The call that adds the path of a field to an error.
     pub(super) fn to_error(&self, plan: &Plan, field: u32) -> String {
         let own = named(plan, field);
         let steps: String = own.iter().chain(self.path.iter().rev()).map(String::as_str).collect();
@@ -189,7 +189,7 @@ impl Way {
     }
 }
 
-/// The step of a path that a field is; none for values of rows and elements.
+/// The path element for a field; none for values of rows and elements.
 fn named(plan: &Plan, field: u32) -> Option<String> {
     let name = plan.field(field).name();
     (!name.is_empty()).then(|| format!(".inside({})", worldwire_core::codegen::quoted(name)))

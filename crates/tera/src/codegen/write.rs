@@ -1,28 +1,28 @@
-//! The code that writes a scope.
+//! Generates the code that writes a scope.
 
 use core::fmt::Write as _;
 
 use super::names::uses;
 use super::shape::{Shape, Shapes};
-use super::steps::{Step, Way, steps};
+use super::steps::{Nesting, Step, steps};
 use crate::schema::plan::{Spot, TextPlace};
 use crate::types::Scalar;
 
-/// Writes the function that writes the struct of a scope.
+/// Generates the function that writes the struct of a scope.
 pub(super) fn of_scope(shapes: &Shapes<'_>, scope: u32, visible: &str, out: &mut String) {
     let _ = writeln!(out, "    {visible}fn write(&self, output: &mut Output<'_>) -> Result<()> {{");
     body(shapes, scope, "self", "        ", out);
     out.push_str("        Ok(())\n    }\n");
 }
 
-/// Writes the statements that write a scope; `from` is the struct, or the value that it is.
+/// Generates the statements that write a scope; `from` is the struct, or a plain value.
 fn body(shapes: &Shapes<'_>, scope: u32, from: &str, indent: &str, out: &mut String) {
     let plan = shapes.plan;
     let scope = plan.scope(scope);
     let steps = steps(plan, &scope.wire);
-    let way = Way::default();
+    let nesting = Nesting::default();
     let mut writing = Writing { shapes, all: &steps, from, segment: 0, text: String::new() };
-    writing.bodies(&steps, &way, from, indent);
+    writing.bodies(&steps, &nesting, from, indent);
     let bodies = core::mem::take(&mut writing.text);
     writing.segment(0, scope.size, uses(&bodies, "at0"), indent);
     out.push_str(&writing.text);
@@ -31,7 +31,7 @@ fn body(shapes: &Shapes<'_>, scope: u32, from: &str, indent: &str, out: &mut Str
 
 struct Writing<'s, 'p> {
     shapes: &'s Shapes<'p>,
-    /// The steps of the scope, and what is written.
+    /// The steps of the scope, and the struct or value being written.
     all: &'s [Step],
     from: &'s str,
     segment: u16,
@@ -43,11 +43,11 @@ impl Writing<'_, '_> {
         let _ = writeln!(self.text, "{indent}{line}");
     }
 
-    /// The fixed part of a segment, with everything of fixed size in it.
+    /// Generates the fixed part of a segment, with all its fixed-size fields.
     fn segment(&mut self, segment: u16, size: u32, named: bool, indent: &str) {
         let outside = core::mem::take(&mut self.text);
         let (all, from) = (self.all, self.from);
-        self.fixed(all, segment, &Way::default(), from, &format!("{indent}    "));
+        self.fixed(all, segment, &Nesting::default(), from, &format!("{indent}    "));
         let inside = core::mem::replace(&mut self.text, outside);
         let name = if named { format!("let at{segment} = ") } else { String::new() };
         if inside.is_empty() {
@@ -60,7 +60,7 @@ impl Writing<'_, '_> {
         self.line(indent, "})?;");
     }
 
-    /// The place of a field's value: `from` is the record around, or the value itself.
+    /// The expression for a field's value; `from` is the enclosing record, or the value itself.
     fn place(&self, field: u32, from: &str) -> String {
         match self.shapes.named.get(&field) {
             Some((name, None)) => format!("{from}.{name}"),
@@ -71,27 +71,28 @@ impl Writing<'_, '_> {
 
     /// A reference to a field's value.
     fn reference(&self, field: u32, from: &str) -> String {
-        // Elements and values of rows are references already.
+        // Elements and values of rows are already references.
         let borrow = if self.shapes.named.contains_key(&field) { "&" } else { "" };
         format!("{borrow}{}", self.place(field, from))
     }
 
-    fn fixed(&mut self, steps: &[Step], segment: u16, way: &Way, from: &str, indent: &str) {
+    fn fixed(&mut self, steps: &[Step], segment: u16, nesting: &Nesting, from: &str, indent: &str) {
         let plan = self.shapes.plan;
         for step in steps {
             match step {
                 Step::Scalar { scalar, spot, field } if spot.segment == segment => {
-                    let (value, at) = (self.place(*field, from), way.offset(*spot));
-                    let error = way.to_error(plan, *field);
+                    let (value, at) = (self.place(*field, from), nesting.offset(*spot));
+                    let error = nesting.to_error(plan, *field);
                     self.line(indent, &put(*scalar, &at, &value, &error));
                 }
                 Step::Object { field, steps } => {
-                    let (way, from) = (way.inside_object(plan, *field), self.place(*field, from));
-                    self.fixed(steps, segment, &way, &from, indent);
+                    let (nesting, from) =
+                        (nesting.inside_object(plan, *field), self.place(*field, from));
+                    self.fixed(steps, segment, &nesting, &from, indent);
                 }
                 Step::Row { field, steps, count, apart } => {
-                    let (index, item) = (way.index(), way.item());
-                    let inner = way.inside_row(plan, *field, *apart);
+                    let (index, item) = (nesting.index(), nesting.item());
+                    let inner = nesting.inside_row(plan, *field, *apart);
                     let outside = core::mem::take(&mut self.text);
                     self.fixed(steps, segment, &inner, &item, &format!("{indent}    "));
                     let inside = core::mem::replace(&mut self.text, outside);
@@ -117,73 +118,78 @@ impl Writing<'_, '_> {
         }
     }
 
-    fn bodies(&mut self, steps: &[Step], way: &Way, from: &str, indent: &str) {
+    fn bodies(&mut self, steps: &[Step], nesting: &Nesting, from: &str, indent: &str) {
         let plan = self.shapes.plan;
         for step in steps {
             match step {
                 Step::Scalar { .. } => {}
                 Step::Text { place, field } => {
-                    let (text, error) = (self.reference(*field, from), way.to_error(plan, *field));
+                    let (text, error) =
+                        (self.reference(*field, from), nesting.to_error(plan, *field));
                     let line = match place {
                         TextPlace::Offset(spot) => {
-                            format!("output.text({}, {text}){error}?;", place_of(*spot, way))
+                            format!("output.text({}, {text}){error}?;", place_of(*spot, nesting))
                         }
                         TextPlace::Here(_) => format!("output.text_here({text}){error}?;"),
                     };
                     self.line(indent, &line);
                 }
                 Step::Bytes { offset, count, field } => {
-                    let (bytes, error) = (self.reference(*field, from), way.to_error(plan, *field));
-                    let places = places(*count, *offset, way);
+                    let (bytes, error) =
+                        (self.reference(*field, from), nesting.to_error(plan, *field));
+                    let places = places(*count, *offset, nesting);
                     self.line(indent, &format!("output.bytes({places}, {bytes}){error}?;"));
                 }
                 Step::Array { count, offset, scope, field } => {
-                    let (items, error) = (self.reference(*field, from), way.to_error(plan, *field));
-                    let places = places(*count, *offset, way);
+                    let (items, error) =
+                        (self.reference(*field, from), nesting.to_error(plan, *field));
+                    let places = places(*count, *offset, nesting);
                     let line = format!("output.list({places}, {items}, |output, ");
                     self.element(&line, *scope, *field, &format!("){error}?;"), indent);
                 }
                 Step::Object { field, steps } => {
-                    let (way, from) = (way.inside_object(plan, *field), self.place(*field, from));
-                    self.bodies(steps, &way, &from, indent);
+                    let (nesting, from) =
+                        (nesting.inside_object(plan, *field), self.place(*field, from));
+                    self.bodies(steps, &nesting, &from, indent);
                 }
                 Step::Row { field, steps, count, apart } => {
                     let row = (steps.as_slice(), *count, *apart);
-                    self.row(*field, row, way, from, indent);
+                    self.row(*field, row, nesting, from, indent);
                 }
                 Step::Segment { size } => {
                     self.segment += 1;
-                    // Not everybody asks where it stands.
+                    // The position may be unused.
                     let segment = self.segment;
                     self.segment(segment, *size, true, indent);
                     self.line(indent, &format!("let _ = at{segment};"));
                 }
-                Step::Group { lists, pairs } => self.group(lists, *pairs, way, from, indent),
+                Step::Group { lists, pairs } => self.group(lists, *pairs, nesting, from, indent),
             }
         }
     }
 
-    /// A closure that writes an element, between what stands in front of its parameter and behind.
-    fn element(&mut self, front: &str, scope: u32, field: u32, behind: &str, indent: &str) {
+    /// Generates a closure that writes an element, with `prefix` before its parameter and `suffix`
+    /// after it.
+    fn element(&mut self, prefix: &str, scope: u32, field: u32, suffix: &str, indent: &str) {
         let Shape::List(inner, _) = self.shapes.shape_of(field) else { return };
         if matches!(**inner, Shape::Record(record) if self.shapes.structs[record].scope == Some(scope))
         {
-            self.line(indent, &format!("{front}item| item.write(output){behind}"));
+            self.line(indent, &format!("{prefix}item| item.write(output){suffix}"));
             return;
         }
         let pattern = if inner.is_plain() { "&item" } else { "item" };
-        self.line(indent, &format!("{front}{pattern}| {{"));
+        self.line(indent, &format!("{prefix}{pattern}| {{"));
         let deeper = format!("{indent}    ");
         body(self.shapes, scope, "item", &deeper, &mut self.text);
         self.line(&deeper, "Ok(())");
-        self.line(indent, &format!("}}{behind}"));
+        self.line(indent, &format!("}}{suffix}"));
     }
 
     fn row(
         &mut self,
         field: u32,
         (steps, count, apart): (&[Step], usize, u16),
-        way: &Way,
+        nesting: &Nesting,
         from: &str,
         indent: &str,
     ) {
@@ -192,12 +198,17 @@ impl Writing<'_, '_> {
         let Shape::Row(value, _) = shape else { return };
         let (long, kind) = (shape.is_long_row(), self.shapes.rust_type(value));
         if long {
-            let error = way.to_error(plan, field);
+            let error = nesting.to_error(plan, field);
             self.line(indent, &format!("row({values}.len(), {count}){error}?;"));
         }
-        let (index, item) = (way.index(), way.item());
+        let (index, item) = (nesting.index(), nesting.item());
         let outside = core::mem::take(&mut self.text);
-        self.bodies(steps, &way.inside_row(plan, field, apart), &item, &format!("{indent}    "));
+        self.bodies(
+            steps,
+            &nesting.inside_row(plan, field, apart),
+            &item,
+            &format!("{indent}    "),
+        );
         let inside = core::mem::replace(&mut self.text, outside);
         if inside.is_empty() {
             return;
@@ -217,13 +228,13 @@ impl Writing<'_, '_> {
         self.line(indent, "}");
     }
 
-    fn group(&mut self, lists: &[Step], pairs: bool, way: &Way, from: &str, indent: &str) {
+    fn group(&mut self, lists: &[Step], pairs: bool, nesting: &Nesting, from: &str, indent: &str) {
         let plan = self.shapes.plan;
         let mut rounds = String::from("0");
         for list in lists {
             let Step::Array { count, offset, field, .. } = list else { continue };
-            let (items, error) = (self.place(*field, from), way.to_error(plan, *field));
-            let places = places(*count, *offset, way);
+            let (items, error) = (self.place(*field, from), nesting.to_error(plan, *field));
+            let places = places(*count, *offset, nesting);
             let line =
                 format!("let mut lane{field} = output.lane({places}, {items}.len()){error}?;");
             self.line(indent, &line);
@@ -240,7 +251,7 @@ impl Writing<'_, '_> {
         let inner = format!("{indent}    ");
         for (number, list) in lists.iter().enumerate() {
             let Step::Array { scope, field, .. } = list else { continue };
-            let (items, error) = (self.place(*field, from), way.to_error(plan, *field));
+            let (items, error) = (self.place(*field, from), nesting.to_error(plan, *field));
             let Shape::List(element, _) = self.shapes.shape_of(*field) else { continue };
             let pattern = if element.is_plain() { "&item" } else { "item" };
             self.line(
@@ -267,7 +278,7 @@ impl Writing<'_, '_> {
         self.line(indent, "}");
     }
 
-    /// The numbers that the elements of a list of pairs begin with.
+    /// The numbers that the elements of a paired list begin with.
     fn numbers(&self, list: &Step, from: &str) -> Option<String> {
         let Step::Array { scope, field, .. } = list else { return None };
         let number = self.shapes.plan.scope(*scope).fields.start;
@@ -276,17 +287,17 @@ impl Writing<'_, '_> {
     }
 }
 
-/// Where a spot is in what is written.
-fn place_of(spot: Spot, way: &Way) -> String {
-    way.behind(&format!("at{}", spot.segment), spot)
+/// The position of a spot in the output.
+fn place_of(spot: Spot, nesting: &Nesting) -> String {
+    nesting.relative_to(&format!("at{}", spot.segment), spot)
 }
 
-/// Where count and offset are.
-fn places(count: Spot, offset: Spot, way: &Way) -> String {
-    format!("({}, {})", place_of(count, way), place_of(offset, way))
+/// The positions of count and offset.
+fn places(count: Spot, offset: Spot, nesting: &Nesting) -> String {
+    format!("({}, {})", place_of(count, nesting), place_of(offset, nesting))
 }
 
-/// The statement that writes a value of fixed size.
+/// The statement that writes a fixed-size value.
 fn put(scalar: Scalar, at: &str, value: &str, error: &str) -> String {
     match scalar {
         Scalar::Bool => format!("put(fixed, {at}, [u8::from({value})]);"),

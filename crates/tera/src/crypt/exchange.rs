@@ -1,14 +1,14 @@
-//! How the keys of both directions come out of the four that are exchanged.
+//! Derives the keys of both directions from the four that are exchanged.
 
 use core::fmt;
 
 use super::pike::{KEY_BYTES, Pike};
 use crate::frame::{CHECK_VERSION, HEADER_BYTES, Header};
 
-/// A key as it goes over the wire.
+/// A key as sent on the wire.
 pub type Key = [u8; KEY_BYTES];
 
-/// By how much keys are turned. It changed with patch 45.
+/// How far keys are rotated; this changed with patch 45.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Variant {
     /// Before patch 45.
@@ -19,14 +19,8 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Both, the present one first.
+    /// Both variants, the current one first.
     pub const ALL: [Self; 2] = [Self::From45, Self::Before45];
-
-    /// The variant of a patch.
-    #[must_use]
-    pub const fn of_patch(major: u32) -> Self {
-        if major < 45 { Self::Before45 } else { Self::From45 }
-    }
 
     const fn turns(self) -> (usize, usize, usize) {
         match self {
@@ -36,19 +30,19 @@ impl Variant {
     }
 }
 
-/// The four keys of a connection, two of each side, all in the clear.
+/// The four keys of a connection, two from each side, all sent in the clear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// What the client sends first.
+    /// The client's keys, in the order sent.
     pub client: [Key; 2],
-    /// What the server answers.
+    /// The server's keys, in the order sent.
     pub server: [Key; 2],
 }
 
-/// The keys that have come so far. Not shown by `Debug`.
+/// The keys received so far. Not shown by `Debug`.
 #[derive(Default)]
 pub(crate) struct Exchange {
-    /// By the side that they come from, in order.
+    /// By sender, in order.
     pub(crate) of: [Vec<Key>; 2],
 }
 
@@ -59,52 +53,52 @@ impl fmt::Debug for Exchange {
 }
 
 impl Exchange {
-    /// All four, when they are there.
+    /// All four keys, once they have arrived.
     pub(crate) fn whole(&self) -> Option<Keys> {
         let [client, server] = self.of.each_ref().map(|keys| keys.first_chunk().copied());
         Some(Keys { client: client?, server: server? })
     }
 }
 
-/// The keystreams of both directions.
+/// The ciphers of both directions.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// From client to server; begins with its byte 128, what comes before goes into the other key.
+    /// From client to server, starting at byte 128: the bytes before that encrypt the other key.
     pub client: Pike,
     /// From server to client.
     pub server: Pike,
 }
 
 impl Session {
-    /// Both keystreams, at the first byte behind the exchange.
+    /// Both ciphers, at the first byte after the exchange.
     #[must_use]
     pub fn new(keys: &Keys, variant: Variant) -> Self {
         Self::of_client(Pike::new(&client_key(keys, variant)), keys, variant)
     }
 
-    /// Both keystreams, by that of the client from its first byte.
+    /// Both ciphers, given the client's at its first byte.
     fn of_client(mut client: Pike, keys: &Keys, variant: Variant) -> Self {
         let mut server_key = server_key(keys, variant);
         client.apply(&mut server_key);
         Self { client, server: Pike::new(&server_key) }
     }
 
-    /// The keystreams with which these encrypted bytes begin the client's first message, whose
-    /// opcode never changed. `None` where none fits: then the keys are no keys.
+    /// The ciphers that decrypt these bytes to the start of the client's first message, whose
+    /// opcode never changed. `None` if neither variant does, so the keys are wrong.
     #[must_use]
     pub fn of_first_message(keys: &Keys, head: [u8; HEADER_BYTES]) -> Option<Self> {
         let (client, variant, fits) = Self::first(keys, head);
         fits.then(|| Self::of_client(client, keys, variant))
     }
 
-    /// The same, and where none fits those of the present variant.
+    /// Like [`of_first_message`](Self::of_first_message), with the current variant as fallback.
     pub(crate) fn guess(keys: &Keys, head: [u8; HEADER_BYTES]) -> Self {
         let (client, variant, _) = Self::first(keys, head);
         Self::of_client(client, keys, variant)
     }
 
-    /// The client's keystream, and whether it fits. Keys are expensive to expand: those of the
-    /// server only for the variant that it is.
+    /// The client's cipher, and whether it fits. Expanding keys is expensive, so the server's is
+    /// only expanded for the variant chosen.
     fn first(keys: &Keys, head: [u8; HEADER_BYTES]) -> (Pike, Variant, bool) {
         let client = |variant| Pike::new(&client_key(keys, variant));
         let fits = |client: &Pike| {
@@ -126,9 +120,9 @@ impl Session {
     }
 }
 
-/// The key of the client's direction.
+/// The key for messages from the client.
 #[must_use]
-pub fn client_key(keys: &Keys, variant: Variant) -> Key {
+pub(crate) fn client_key(keys: &Keys, variant: Variant) -> Key {
     let (first, second, _) = variant.turns();
     let mut key = keys.server[0];
     key.rotate_right(first);
@@ -140,7 +134,7 @@ pub fn client_key(keys: &Keys, variant: Variant) -> Key {
     key
 }
 
-/// The key of the server's direction, before the client's keystream is applied to it.
+/// The key for messages from the server, before the client's keystream is applied to it.
 fn server_key(keys: &Keys, variant: Variant) -> Key {
     let mut key = keys.server[1];
     key.rotate_right(variant.turns().2);

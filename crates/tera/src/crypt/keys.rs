@@ -1,13 +1,13 @@
 //! The key file: the keys of connections whose exchange a capture lacks.
 //!
 //! ```toml
-//! # What client and server sent in the clear: two keys each, of 256 hexadecimal digits.
+//! # The keys sent by client and server: two each, of 256 hexadecimal digits.
 //! [[tera.session]]
 //! client = ["0011...", "2233..."]
 //! server = ["4455...", "6677..."]
 //! ```
 //!
-//! Other tables are left to other families.
+//! Tables of other families are ignored.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use worldwire_core::{Diagnostic, Source};
 
 use super::exchange::{Key, Keys};
 
-/// What a user knows of connections.
+/// The keys of connections from a key file.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFile {
     sessions: Arc<[Keys]>,
 }
 
-/// The most errors that are reported one by one.
+/// Maximum number of errors reported individually.
 const MAX_ERRORS: usize = 200;
 const TABLE: &str = "tera";
 
 impl KeyFile {
-    /// Reads the part of a TOML file that is about TERA; a text without one makes an empty file.
+    /// Parses TERA's part of a TOML file; a text without one yields an empty file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors in the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         if !is_ours(text) {
             return Ok(Self::default());
@@ -51,12 +51,12 @@ impl KeyFile {
         Ok(Self { sessions: sessions.into() })
     }
 
-    /// Adds what another file knows, behind what is here, as if it were one file.
+    /// Appends the sessions of another file.
     pub fn merge(&mut self, other: Self) {
         self.sessions = self.sessions.iter().chain(&*other.sessions).cloned().collect();
     }
 
-    /// The table of a session, as [`parse`](Self::parse) reads it.
+    /// The TOML table of a session, as [`parse`](Self::parse) reads it.
     #[must_use]
     pub fn format_session(keys: &Keys) -> String {
         let mut text = String::from("[[tera.session]]\n");
@@ -73,7 +73,7 @@ impl KeyFile {
         text
     }
 
-    /// Whether nothing is known.
+    /// Whether there are no sessions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
@@ -86,7 +86,7 @@ impl KeyFile {
     }
 }
 
-/// Whether the text has our table, so that it must be TOML.
+/// Whether the text contains a `tera` table, and so must be TOML.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let name = line.trim_start().trim_start_matches('[').trim_start();
@@ -95,7 +95,7 @@ fn is_ours(text: &str) -> bool {
     })
 }
 
-/// A file being read, and what is wrong with it so far.
+/// A file being parsed, with the errors found so far.
 struct File<'t> {
     source: Source<'t>,
     errors: Vec<Diagnostic>,
@@ -105,7 +105,7 @@ impl File<'_> {
     fn sessions(&mut self, ours: &Spanned<DeValue<'_>>) -> Vec<Keys> {
         let mut sessions = Vec::new();
         let Some(table) = ours.get_ref().as_table() else {
-            self.error(ours.span(), "wanted a table");
+            self.error(ours.span(), "tera must be a table");
             return sessions;
         };
         for (key, value) in table {
@@ -114,10 +114,10 @@ impl File<'_> {
                     sessions.extend(items.iter().filter_map(|item| self.session(item)));
                 }
                 ("session", None) => {
-                    let message = "wanted tables with two brackets, [[tera.session]]";
+                    let message = "session must be an array of tables: [[tera.session]]";
                     self.error(value.span(), message);
                 }
-                _ => self.error(key.span(), "wanted session, found another name"),
+                _ => self.error(key.span(), "unknown key; only session is allowed"),
             }
         }
         sessions
@@ -125,7 +125,7 @@ impl File<'_> {
 
     fn session(&mut self, item: &Spanned<DeValue<'_>>) -> Option<Keys> {
         let Some(table) = item.get_ref().as_table() else {
-            self.error(item.span(), "wanted a table");
+            self.error(item.span(), "session must be a table");
             return None;
         };
         let before = self.errors.len();
@@ -135,30 +135,30 @@ impl File<'_> {
                 "client" => &mut client,
                 "server" => &mut server,
                 _ => {
-                    self.error(key.span(), "wanted client or server, found another name");
+                    self.error(key.span(), "unknown key; a session has client and server");
                     continue;
                 }
             };
             *place = pair(value);
             if place.is_none() {
-                self.error(value.span(), "wanted two keys of 256 hexadecimal digits in quotes");
+                self.error(value.span(), "not two keys of 256 hexadecimal digits, in quotes");
             }
         }
         if self.errors.len() == before && (client.is_none() || server.is_none()) {
-            self.error(item.span(), "wanted the keys of client and server");
+            self.error(item.span(), "a session needs the keys of client and server");
         }
         Some(Keys { client: client?, server: server? })
     }
 
     fn error(&mut self, span: core::ops::Range<usize>, message: impl Into<String>) {
-        // Each error looks at its whole line, and a hostile file is one long line.
+        // Each error copies its whole line, and a hostile file may be one long line.
         if self.errors.len() < MAX_ERRORS {
             self.errors.push(self.source.error(span, message));
         }
     }
 }
 
-/// The two keys of a side.
+/// The two keys of one side.
 fn pair(value: &Spanned<DeValue<'_>>) -> Option<[Key; 2]> {
     let [first, second] = &value.get_ref().as_array()?[..] else { return None };
     let key = |value: &Spanned<DeValue<'_>>| -> Option<Key> {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_formatted_session_is_parsed_back() {
         let keys = Keys { client: [[1; 128], [2; 128]], server: [[3; 128], [4; 128]] };
         let text = KeyFile::format_session(&keys);
         let file = KeyFile::parse("keys", &format!("[uru]\n{text}")).expect("it is right");
@@ -184,16 +184,16 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_named() {
+    fn all_errors_are_reported() {
         let text = "[[tera.session]]\nclient = [\"00\", \"\"]\nsevrer = []\n\
                     [[tera.session]]\n[tera.other]\n";
         let errors = KeyFile::parse("keys.toml", text).expect_err("it is wrong");
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
-        keys.toml:2:10: error: wanted two keys of 256 hexadecimal digits in quotes
-        keys.toml:3:1: error: wanted client or server, found another name
-        keys.toml:4:1: error: wanted the keys of client and server
-        keys.toml:5:7: error: wanted session, found another name
+        keys.toml:2:10: error: not two keys of 256 hexadecimal digits, in quotes
+        keys.toml:3:1: error: unknown key; a session has client and server
+        keys.toml:4:1: error: a session needs the keys of client and server
+        keys.toml:5:7: error: unknown key; only session is allowed
         ");
     }
 }

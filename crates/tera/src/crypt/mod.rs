@@ -1,9 +1,9 @@
-//! The cipher of a connection. For compatibility only: the keys travel in the clear, so whoever
-//! sees a connection begin can read all of it.
+//! The cipher of a connection, for compatibility only: the keys are sent in the clear, so anyone
+//! who sees a connection begin can read all of it.
 //!
-//! * [`pike`] is the stream cipher.
-//! * [`exchange`] derives the keys of both directions from the four that are exchanged.
-//! * [`keys`] reads the keys of captures that lack the exchange from files.
+//! * [`pike`]: the stream cipher.
+//! * [`exchange`]: derives the keys of both directions from the four that are exchanged.
+//! * [`keys`]: reads files with the keys of captures that lack the exchange.
 
 pub mod exchange;
 pub mod keys;

@@ -1,10 +1,10 @@
-//! Pike, the stream cipher of Ross Anderson's "On Fibonacci Keystream Generators" (1994), with
-//! the key expansion of TERA.
+//! Pike, the stream cipher from Ross Anderson's "On Fibonacci Keystream Generators" (1994), with
+//! TERA's key expansion.
 //!
-//! Three lagged Fibonacci generators run over buffers that never change; the majority of their
-//! carries says which of them step. Since the buffers are constant, sums and carries of a
-//! generator repeat after as many steps as it has words: they are computed once, and the carries of
-//! a generator fit into one 64-bit register.
+//! Three lagged Fibonacci generators run over constant buffers; the majority of their carries
+//! decides which of them step. Since the buffers never change, each generator's sums and carries
+//! repeat after as many steps as it has words. They are computed once, and the carries of a
+//! generator fit in one 64-bit register.
 
 use core::fmt;
 
@@ -12,27 +12,27 @@ use worldwire_core::connection::StreamCipher;
 use worldwire_core::sha0::{DIGEST_BYTES, sha0};
 use zeroize::Zeroize;
 
-/// Bytes of a key.
+/// Length of a key in bytes.
 pub const KEY_BYTES: usize = 128;
-/// Bytes of an expanded key.
-pub const STATE_BYTES: usize = 680;
+/// Length of an expanded key in bytes.
+pub(crate) const STATE_BYTES: usize = 680;
 
-/// Words, and the distance of the second tap.
+/// Words per generator, and the offset of the second tap.
 const SIZES: [usize; 3] = [55, 57, 58];
 const TAPS: [usize; 3] = [31, 50, 39];
 
-/// Words of keystream that are made at once.
+/// Words of keystream generated at a time.
 const BLOCK_WORDS: usize = 128;
 const BLOCK_BYTES: usize = 4 * BLOCK_WORDS;
-/// Sums of a generator, unrolled so that a block needs no look at the end.
+/// Length of a generator's sums, unrolled so that a block never wraps around.
 const UNROLLED: usize = SIZES[2] + BLOCK_WORDS;
 
-/// One direction of a connection. Encrypting and decrypting are the same.
+/// One direction of a connection. Encryption and decryption are the same operation.
 #[derive(Clone)]
 pub struct Pike {
     generators: [Generator; 3],
     block: [u8; BLOCK_BYTES],
-    /// Bytes of the block that are used up.
+    /// Bytes of the block that have been used.
     used: usize,
 }
 
@@ -42,18 +42,18 @@ impl fmt::Debug for Pike {
     }
 }
 
-/// A lagged Fibonacci generator: what it yields, step by step.
+/// A lagged Fibonacci generator, as the sequence of its outputs.
 #[derive(Clone)]
 struct Generator {
     sums: [u32; UNROLLED],
-    /// The carries that belong to the sums, the one of the present position in bit 0.
+    /// The carries of the sums, with that of the current position in bit 0.
     carries: u64,
     position: usize,
 }
 
-/// The state that a key makes: the key over and over, and then every 20 bytes the hash of all.
-#[must_use]
-pub fn expand(key: &[u8; KEY_BYTES]) -> [u8; STATE_BYTES] {
+/// Expands a key: the key is repeated, then every 20 bytes are replaced with the hash of
+/// everything.
+pub(crate) fn expand(key: &[u8; KEY_BYTES]) -> [u8; STATE_BYTES] {
     let mut state = [0; STATE_BYTES];
     for (place, byte) in state.iter_mut().zip(key.iter().cycle()) {
         *place = *byte;
@@ -61,7 +61,7 @@ pub fn expand(key: &[u8; KEY_BYTES]) -> [u8; STATE_BYTES] {
     state[0] = 128;
     for start in (0..STATE_BYTES).step_by(DIGEST_BYTES) {
         let digest = sha0(&state);
-        // The words of the digest are big-endian, those of the state are not.
+        // The digest's words are big-endian, the state's are little-endian.
         for (place, word) in state[start..].chunks_exact_mut(4).zip(digest.chunks_exact(4)) {
             place.copy_from_slice(word);
             place.reverse();
@@ -71,7 +71,7 @@ pub fn expand(key: &[u8; KEY_BYTES]) -> [u8; STATE_BYTES] {
 }
 
 impl Pike {
-    /// The keystream of a key, from its first byte.
+    /// The cipher for a key, at its first byte.
     #[must_use]
     pub fn new(key: &[u8; KEY_BYTES]) -> Self {
         #[cfg(feature = "fuzzing")]
@@ -98,7 +98,7 @@ impl Pike {
         Self { generators, block: [0; BLOCK_BYTES], used: BLOCK_BYTES }
     }
 
-    /// Encrypts or decrypts the bytes that come next.
+    /// Encrypts or decrypts the next bytes.
     pub fn apply(&mut self, mut data: &mut [u8]) {
         while !data.is_empty() {
             if self.used == BLOCK_BYTES {
@@ -113,7 +113,7 @@ impl Pike {
         }
     }
 
-    /// Passes over bytes that are missing.
+    /// Skips missing bytes.
     pub fn skip(&mut self, mut count: u64) {
         while count > 0 {
             if self.used == BLOCK_BYTES {
@@ -131,7 +131,7 @@ impl Pike {
         let (mut at_a, mut at_b, mut at_c) = (a.position, b.position, c.position);
         let (mut bits_a, mut bits_b, mut bits_c) = (a.carries, b.carries, c.carries);
         for place in places {
-            // A block's steps cannot leave the unrolled sums, so the mask only tells that.
+            // A block never steps past the end of the unrolled sums.
             let word = a.sums[at_a] ^ b.sums[at_b] ^ c.sums[at_c];
             *place = word.to_le_bytes();
             let majority = (bits_a & bits_b) | (bits_a & bits_c) | (bits_b & bits_c);
@@ -152,8 +152,8 @@ impl Pike {
     }
 }
 
-/// Keystreams of the keys that came last, for fuzz targets: nearly all the time of driving a
-/// connection would go into expanding a handful of keys over and over.
+/// Caches expanded keys for fuzz targets, which would otherwise spend nearly all their time
+/// expanding the same few keys.
 #[cfg(feature = "fuzzing")]
 pub(crate) mod kept {
     use std::cell::RefCell;
@@ -161,23 +161,23 @@ pub(crate) mod kept {
 
     use super::{KEY_BYTES, Pike};
 
-    /// The exchanges of all seeds, and a few of mutated ones.
+    /// Enough for the keys of all seeds, and a few mutated ones.
     const MAX: usize = 16;
 
-    /// The last one first.
+    /// Most recently used first.
     type Kept = VecDeque<([u8; KEY_BYTES], Pike)>;
 
     thread_local! {
-        /// Nothing where nobody asked for it: benchmarks and other tests expand every key.
+        /// `None` unless enabled: benchmarks and other tests expand every key.
         static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
     }
 
-    /// From now on keystreams are kept on this thread.
+    /// Enables the cache on this thread.
     pub(crate) fn begin() {
         KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert_default());
     }
 
-    /// The keystream of a key, if keystreams are kept.
+    /// The cipher for a key, if the cache is enabled.
     pub(super) fn keystream(key: &[u8; KEY_BYTES]) -> Option<Pike> {
         KEPT.with_borrow_mut(|kept| {
             let kept = kept.as_mut()?;
@@ -195,13 +195,13 @@ pub(crate) mod kept {
         use super::*;
 
         #[test]
-        fn what_is_kept_is_the_keystream_of_the_key() {
+        fn cached_ciphers_match_their_keys() {
             let stream = |mut pike: Pike| {
                 let mut bytes = [0; 700];
                 pike.apply(&mut bytes);
                 bytes
             };
-            assert!(keystream(&[1; KEY_BYTES]).is_none(), "nobody asked for it");
+            assert!(keystream(&[1; KEY_BYTES]).is_none(), "the cache is disabled");
             begin();
             for key in (0..24).chain(0..24).chain([23, 23, 22]) {
                 let key = [key; KEY_BYTES];
@@ -218,7 +218,7 @@ impl StreamCipher for Pike {
     }
 }
 
-/// A register of `N` bits after so many steps, 0 or 1.
+/// A register of `N` bits, rotated by 0 or 1 steps.
 #[inline]
 fn turned<const N: usize>(bits: u64, step: u64) -> u64 {
     let next = (bits >> 1) | ((bits & 1) << (N - 1));
@@ -238,8 +238,8 @@ impl Generator {
                 carries |= u64::from(carry) << index;
             }
         }
-        // Before the first step all carries are 0, so all generators take it: the first word is
-        // the first sums.
+        // At first all carries are 0, so all generators step: the first output word combines the
+        // first sums.
         Self { sums, carries, position: 0 }
     }
 }
@@ -255,7 +255,7 @@ impl Drop for Generator {
 mod tests {
     use super::*;
 
-    /// Word by word, as the description has it.
+    /// The cipher word by word, as published.
     fn described(key: &[u8; KEY_BYTES], count: usize) -> Vec<u8> {
         struct Slow {
             words: Vec<u32>,
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_and_holes_change_nothing() {
+    fn chunks_and_skips_do_not_change_the_keystream() {
         let key = [0x12; KEY_BYTES];
         let mut whole = vec![0; 5000];
         Pike::new(&key).apply(&mut whole);

@@ -1,4 +1,4 @@
-//! What there is to say about the messages of a build.
+//! The findings of a diagnosis.
 
 use core::fmt;
 
@@ -11,9 +11,9 @@ use crate::schema::diff::Change;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// There is no map of opcodes for the build, so its messages have no names.
+    /// The build has no map of opcodes, so its messages have no names.
     NoMap {
-        /// The build, if it was named.
+        /// The build, if known.
         revision: Option<u32>,
     },
     /// The map has no name for an opcode.
@@ -22,7 +22,7 @@ pub enum Finding {
         opcode: u16,
         /// Who sends it.
         from: Side,
-        /// How many messages.
+        /// The number of messages.
         count: u64,
     },
     /// A message has no definition.
@@ -31,27 +31,27 @@ pub enum Finding {
         opcode: u16,
         /// The message's name.
         name: Box<str>,
-        /// How many messages.
+        /// The number of messages.
         count: u64,
     },
-    /// A message has definitions, but all of them are deprecated at the patch of the build, and
-    /// none is good for reading.
+    /// A message has definitions, but all of them are deprecated at the build's patch, even for
+    /// reading.
     Deprecated {
         /// The opcode.
         opcode: u16,
         /// The message's name.
         name: Box<str>,
-        /// How many messages.
+        /// The number of messages.
         count: u64,
         /// The newest version.
         version: u32,
     },
-    /// Client messages have counter and checksum, and no list names them.
-    Sealed {
+    /// Client messages have a counter and checksum, but no list names them.
+    UnlistedIntegrity {
         /// Their names.
         names: Vec<Box<str>>,
     },
-    /// An integrity list has client messages, and is not used because the patch of the client is not
+    /// Client messages are on an integrity list that is not used because the client's patch is not
     /// known.
     UnusedList {
         /// The patch of the first such list.
@@ -59,15 +59,15 @@ pub enum Finding {
         /// Their names.
         names: Vec<Box<str>>,
     },
-    /// Messages come from the other side than their name says.
+    /// Messages do not come from the side that their name says.
     WrongSide {
         /// The opcode.
         opcode: u16,
         /// The message's name.
         name: Box<str>,
-        /// Who sends them.
+        /// The side they come from.
         from: Side,
-        /// How many messages.
+        /// The number of messages.
         count: u64,
         /// How many of them come from that side.
         crossed: u64,
@@ -78,21 +78,21 @@ pub enum Finding {
         opcode: u16,
         /// Name and version of the definition.
         title: Box<str>,
-        /// How many messages.
+        /// The number of messages.
         count: u64,
         /// How many of them it cannot read.
         failed: u64,
-        /// How many have bytes behind the last body, or bodies that do not stand where the one
-        /// before them ends.
+        /// How many have trailing bytes, or bodies that do not begin where the one before them
+        /// ends.
         odd: u64,
-        /// How many of those have bytes that belong to nothing.
+        /// How many of those have unused bytes.
         gaps: u64,
-        /// Why the first one cannot be read.
+        /// The first decoding error.
         error: Option<String>,
-        /// The version that does better, if there is one.
+        /// A version that fits better, if there is one.
         better: Option<Better>,
     },
-    /// The definition is good for reading, but outdated at the patch of the build.
+    /// The definition can be used for reading, but is deprecated at the build's patch.
     Obsolete {
         /// Name and version of the definition.
         title: Box<str>,
@@ -101,16 +101,16 @@ pub enum Finding {
     },
 }
 
-/// Another version of a definition that fits better.
+/// A version of a definition that fits better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Better {
     /// Its name and version.
     pub title: Box<str>,
-    /// How many of the messages that were kept it reads, each body where it should be.
+    /// How many of the kept messages it reads without gaps or misplaced bodies.
     pub fits: usize,
-    /// How many were kept.
+    /// How many messages were kept.
     pub of: usize,
-    /// How its layout differs from that of the definition in use.
+    /// How its layout differs from the definition in use.
     pub changes: Vec<Change>,
 }
 
@@ -123,11 +123,7 @@ impl fmt::Display for Finding {
             }
             Self::NoMap { revision: None } => f.write_str("no map of opcodes"),
             Self::Unmapped { opcode, from, count } => {
-                write!(
-                    f,
-                    "{opcode}: {count} message{} of the {from} without a name",
-                    plural(*count)
-                )
+                write!(f, "{opcode}: {count} unnamed message{} from the {from}", plural(*count))
             }
             Self::Undefined { opcode, name, count } => {
                 let plural = plural(*count);
@@ -141,9 +137,9 @@ impl fmt::Display for Finding {
                      definition is deprecated"
                 )
             }
-            Self::Sealed { names } => {
+            Self::UnlistedIntegrity { names } => {
                 let names = listed(names);
-                write!(f, "the client counts messages that no integrity list names: {names}")
+                write!(f, "messages with counters that no integrity list names: {names}")
             }
             Self::UnusedList { patch, names } => {
                 let (names, verb) = (listed(names), if names.len() == 1 { "is" } else { "are" });
@@ -158,15 +154,15 @@ impl fmt::Display for Finding {
                 let plural = plural(*count);
                 write!(
                     f,
-                    "{name} ({opcode}): {crossed}{of} message{plural} sent by the {from}, which \
-                     sends none of that name"
+                    "{name} ({opcode}): {crossed}{of} message{plural} sent by the {from}, which never \
+                     sends messages of that name"
                 )
             }
             Self::Misfit { title, count, failed, odd, gaps, error, better, .. } => {
                 let plural = plural(*count);
                 match (failed, error, gaps) {
                     (0, _, 0) | (_, None, 0) => {
-                        let what = "finds bodies in other places";
+                        let what = "finds bodies in other positions";
                         write!(f, "{title} {what} in {odd} of {count} message{plural}")?;
                     }
                     (0, _, _) | (_, None, _) => {

@@ -1,5 +1,5 @@
-//! Why messages of a build could not be decoded: opcodes without a name, names without a
-//! definition, definitions of another patch.
+//! Explains why messages of a build could not be decoded: opcodes without names, names without
+//! definitions, and definitions for other patches.
 
 mod finding;
 
@@ -13,50 +13,51 @@ use crate::file::library::sender;
 use crate::file::{Deprecated, NameList};
 use crate::frame::Header;
 use crate::integrity;
-use crate::message::{HeaderForm, NoteKind, Oddities};
-use crate::packet::{Packets, Seal, Seals};
+use crate::message::{HeaderForm, NoteKind, Notes};
+use crate::packet::{Detection, IntegrityDetector, Packets};
 use crate::rank::Ranking;
 use crate::schema::diff::diff;
 use crate::schema::{Definition, Plan};
 pub use finding::{Better, Finding};
 
-/// Messages of an opcode that are kept to try other versions on.
+/// Maximum number of messages kept per opcode, to try other versions on.
 const MAX_KEPT: usize = 32;
 
-/// Looks at the messages of a build.
+/// Examines the messages of a build.
 #[derive(Clone, Debug)]
 pub struct Diagnosis {
     packets: Arc<Packets>,
-    opcodes: BTreeMap<u16, Seen>,
-    seals: BTreeMap<u64, Seals>,
+    opcodes: BTreeMap<u16, OpcodeStats>,
+    detectors: BTreeMap<u64, IntegrityDetector>,
 }
 
 /// What was seen of an opcode.
 #[derive(Clone, Debug)]
-struct Seen {
+struct OpcodeStats {
     from: Side,
     count: u64,
-    /// Those that the side sent whose name the message does not have.
+    /// Messages from the side that should not send them, judging by the name.
     crossed: u64,
     failed: u64,
-    /// Messages with bytes behind the last body, or bodies in other places.
+    /// Messages with trailing bytes, or with bodies in other positions.
     odd: u64,
-    /// Those of them with bytes that belong to nothing.
+    /// Those of them with unused bytes.
     gaps: u64,
-    /// Why the first message that could not be read could not.
+    /// The first decoding error.
     error: Option<String>,
-    /// Some of the messages; those that fail push out those that do not.
+    /// Some of the messages, and whether each is suspect; suspect ones displace others.
     kept: Vec<(bool, Box<[u8]>)>,
-    /// How the first message of a conversation was counted that may have counter and checksum.
+    /// For each conversation, how the first message that may have a counter and checksum was
+    /// counted.
     held: BTreeMap<u64, Counted>,
-    /// Some of a client's messages without a name, with their conversations, in their order.
+    /// Some client messages without a name, in order, with their conversations.
     unnamed: Vec<(u64, Box<[u8]>)>,
 }
 
-/// How many opcodes without a name are tried. Maps of builds name some 100 of clients.
+/// Maximum number of unnamed opcodes that are tried. Maps name some 100 client messages per build.
 const MAX_UNNAMED: usize = 512;
 
-/// How a message was counted that does not fit.
+/// How a suspect message was counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
     is_failed: bool,
@@ -64,22 +65,22 @@ struct Counted {
 }
 
 impl Diagnosis {
-    /// Begins to look at the messages of a build.
+    /// Starts to examine the messages of a build.
     #[must_use]
     pub fn new(packets: Arc<Packets>) -> Self {
-        Self { packets, opcodes: BTreeMap::new(), seals: BTreeMap::new() }
+        Self { packets, opcodes: BTreeMap::new(), detectors: BTreeMap::new() }
     }
 
-    /// The messages of the build.
+    /// The build's packets.
     #[must_use]
     pub fn packets(&self) -> &Packets {
         &self.packets
     }
 
-    /// Looks at the next message of a conversation, which has some number.
-    pub fn look(&mut self, conversation: u64, from: Side, message: &[u8]) {
+    /// Examines the next message of a conversation.
+    pub fn push(&mut self, conversation: u64, from: Side, message: &[u8]) {
         let Ok(Some(Header { opcode, .. })) = Header::peek(message) else { return };
-        let seen = self.opcodes.entry(opcode).or_insert_with(|| Seen {
+        let seen = self.opcodes.entry(opcode).or_insert_with(|| OpcodeStats {
             from,
             count: 0,
             crossed: 0,
@@ -99,19 +100,19 @@ impl Diagnosis {
             return;
         };
         if sender(packet.name).is_some_and(|side| side != from) {
-            // It is another message than its name says, so no definition of that name is its own.
+            // It is not the message that its name says, so the name's definitions do not apply.
             seen.crossed += 1;
             return;
         }
         let Some(definition) = packet.definition else { return };
-        let seals = self.seals.entry(conversation).or_default();
-        let seal = seals.look(&self.packets, from, message);
-        if seal == Seal::First
+        let detectors = self.detectors.entry(conversation).or_default();
+        let detection = detectors.push(&self.packets, from, message);
+        if detection == Detection::First
             && let Some(counted) = seen.held.remove(&conversation)
         {
             seen.take_back(counted, definition);
         }
-        let form = seal.form().unwrap_or(packet.form);
+        let form = detection.form().unwrap_or(packet.form);
         let mut counted = Counted { is_failed: false, has_gaps: false };
         let odd = match definition.plan().check(message, form) {
             Ok(notes) => {
@@ -127,7 +128,7 @@ impl Diagnosis {
                 true
             }
         };
-        if seal == Seal::Perhaps {
+        if detection == Detection::Possible {
             seen.held.insert(conversation, counted);
         }
         if seen.kept.len() < MAX_KEPT {
@@ -137,7 +138,7 @@ impl Diagnosis {
         }
     }
 
-    /// What there is to say, opcode by opcode.
+    /// The findings, opcode by opcode.
     #[must_use]
     pub fn findings(&self, rules: &Deprecated) -> Vec<Finding> {
         let mut findings = Vec::new();
@@ -148,17 +149,17 @@ impl Diagnosis {
             let opcode = self.packets.opcode(name);
             opcode.is_some_and(|opcode| self.packets.unused_list(opcode).is_some())
         };
-        let names = self.names(Seals::opcodes);
+        let names = self.names(IntegrityDetector::opcodes);
         let names: Vec<Box<str>> =
             names.iter().filter(|name| !is_open(name)).map(Box::from).collect();
         if !names.is_empty() {
-            findings.push(Finding::Sealed { names });
+            findings.push(Finding::UnlistedIntegrity { names });
         }
         findings.extend(self.unused_list());
         for (&opcode, seen) in &self.opcodes {
-            let Seen { from, count, crossed, failed, odd, gaps, .. } = *seen;
+            let OpcodeStats { from, count, crossed, failed, odd, gaps, .. } = *seen;
             let Some(packet) = self.packets.get(opcode) else {
-                // Without a map that is said once, for all of them.
+                // A missing map has been reported once.
                 if self.packets.has_map() {
                     findings.push(Finding::Unmapped { opcode, from, count });
                 }
@@ -188,7 +189,7 @@ impl Diagnosis {
                 0 => None,
                 _ => self.better(definition, packet.form, &seen.kept),
             };
-            // Bodies in other places alone are a way of some servers.
+            // Some servers write bodies in another order; that alone is no reason to report.
             if failed + gaps > 0 || better.is_some() {
                 let (title, error, count) = (title.clone(), seen.error.clone(), count - crossed);
                 let misfit =
@@ -204,7 +205,7 @@ impl Diagnosis {
         findings
     }
 
-    /// The client messages that were seen and are on an integrity list, where none is chosen.
+    /// Reports observed client messages that are on an integrity list which is not in use.
     fn unused_list(&self) -> Option<Finding> {
         let of_client = self.opcodes.iter().filter(|(_, seen)| seen.count > seen.crossed);
         let listed = of_client.filter_map(|(opcode, _)| {
@@ -217,29 +218,29 @@ impl Diagnosis {
         Some(Finding::UnusedList { patch, names })
     }
 
-    /// The names of all messages that have counter and checksum: those of the build's list, and
-    /// those that were found to.
+    /// The names of all messages with a counter and checksum: those on the build's list, and those
+    /// detected.
     #[must_use]
     pub fn integrity(&self) -> NameList {
-        let listed = self.packets.sealed();
-        listed.chain(self.names(Seals::opcodes).iter()).collect()
+        let listed = self.packets.integrity_names();
+        listed.chain(self.names(IntegrityDetector::opcodes).iter()).collect()
     }
 
-    /// The names of messages that may have counter and checksum, though no counter was seen to
+    /// The names of messages that may have a counter and checksum, although no counter was seen to
     /// rise.
     #[must_use]
-    pub fn perhaps(&self) -> NameList {
-        self.names(Seals::perhaps)
+    pub fn possible(&self) -> NameList {
+        self.names(IntegrityDetector::possible)
     }
 
-    /// The opcodes without a name whose messages have counter and checksum, and how many messages
-    /// there are: their counter rises, and what [fits](crate::rank) them best does so behind the
-    /// longer header. No list can hold them before they have names. Of very many opcodes those with the
+    /// The unnamed opcodes whose messages have a counter and checksum, with their number of
+    /// messages. Their counter rises, and the definition that [fits](crate::rank) best does so with
+    /// the longer header. Lists cannot name them yet. If there are very many, only those with the
     /// most messages are tried.
     #[must_use]
     pub fn unnamed(&self) -> Vec<(u16, u64)> {
         let counting = self.opcodes.iter().filter(|(_, seen)| counts(&seen.unnamed));
-        let mut counting: Vec<(&u16, &Seen)> = counting.collect();
+        let mut counting: Vec<(&u16, &OpcodeStats)> = counting.collect();
         counting.sort_by_key(|(opcode, seen)| (Reverse(seen.count), **opcode));
         counting.truncate(MAX_UNNAMED);
         counting.sort_by_key(|(opcode, _)| **opcode);
@@ -254,13 +255,16 @@ impl Diagnosis {
         sealed.map(|(opcode, seen)| (*opcode, seen.count)).collect()
     }
 
-    /// The names of opcodes that were found in any conversation.
-    fn names<'s, I: Iterator<Item = u16>>(&'s self, of: impl Fn(&'s Seals) -> I) -> NameList {
-        let opcodes = self.seals.values().flat_map(of);
+    /// The names of opcodes detected in any conversation.
+    fn names<'s, I: Iterator<Item = u16>>(
+        &'s self,
+        of: impl Fn(&'s IntegrityDetector) -> I,
+    ) -> NameList {
+        let opcodes = self.detectors.values().flat_map(of);
         opcodes.filter_map(|opcode| self.packets.get(opcode)).map(|packet| packet.name).collect()
     }
 
-    /// The version that reads most of the messages, if that is more than the one in use does.
+    /// The version that reads most of the messages, if it reads more than the one in use.
     fn better(
         &self,
         used: &Definition,
@@ -276,18 +280,18 @@ impl Diagnosis {
         };
         let others = self.packets.versions(used.name()).iter();
         let others = others.filter(|other| other.version() != used.version());
-        let (best, most) = others.map(|other| (other, fits(other))).max_by_key(|one| one.1)?;
-        (most > fits(used)).then(|| Better {
+        let (best, max) = others.map(|other| (other, fits(other))).max_by_key(|one| one.1)?;
+        (max > fits(used)).then(|| Better {
             title: best.title().into(),
-            fits: most,
+            fits: max,
             of: kept.len(),
             changes: diff(used.lines(), best.lines()),
         })
     }
 }
 
-impl Seen {
-    /// A message that did not fit has counter and checksum, and fits with those.
+impl OpcodeStats {
+    /// Corrects the counts for a suspect message that turned out to have a counter and checksum.
     fn take_back(&mut self, counted: Counted, definition: &Definition) {
         let Counted { is_failed, has_gaps } = counted;
         self.failed -= u64::from(is_failed);
@@ -304,8 +308,8 @@ impl Seen {
     }
 }
 
-/// Whether what may be the counters of messages rises in every conversation, and in one of them at
-/// least once.
+/// Whether the possible counters rise in every conversation, and at least once in some
+/// conversation.
 fn counts(messages: &[(u64, Box<[u8]>)]) -> bool {
     let mut last = BTreeMap::new();
     let mut rises = false;
@@ -319,10 +323,10 @@ fn counts(messages: &[(u64, Box<[u8]>)]) -> bool {
     rises
 }
 
-/// Whether a message that was read has bytes that belong to nothing: behind its last body, or so many
-/// elsewhere that its fields alone take fewer. Some servers write bodies in another order than that of
-/// the fields; that alone leaves none.
-fn has_gaps(plan: &Plan, message: &[u8], form: HeaderForm, notes: &Oddities) -> bool {
+/// Whether a decoded message has unused bytes: after its last body, or elsewhere, so that its
+/// fields encode to fewer bytes. Some servers write bodies in another order than their fields,
+/// which alone leaves no gaps.
+fn has_gaps(plan: &Plan, message: &[u8], form: HeaderForm, notes: &Notes) -> bool {
     if notes.has(NoteKind::TrailingBytes) || !notes.has(NoteKind::OffsetMismatch) {
         return notes.has(NoteKind::TrailingBytes);
     }
@@ -333,7 +337,7 @@ fn has_gaps(plan: &Plan, message: &[u8], form: HeaderForm, notes: &Oddities) -> 
 }
 
 /// Whether a message looks as if it had another layout.
-fn is_odd(notes: &Oddities) -> bool {
+fn is_odd(notes: &Notes) -> bool {
     notes.has(NoteKind::TrailingBytes) || notes.has(NoteKind::OffsetMismatch)
 }
 
@@ -345,7 +349,7 @@ mod tests {
     use crate::schema::{ParseOptions, Patch, Set};
 
     #[test]
-    fn everything_that_is_missing_is_named() {
+    fn everything_missing_is_reported() {
         let files = [
             ("S_A.1.def", "int32 a\n"),
             ("S_A.2.def", "int32 a\nint32 b\n"),
@@ -364,12 +368,12 @@ mod tests {
         let patch = Some(Patch::major(90));
         let known = Known { revision: Some(7), patch, ..Known::default() };
         let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
-        diagnosis.look(0, Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
-        diagnosis.look(0, Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
-        diagnosis.look(0, Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
-        diagnosis.look(0, Side::Server, &[4, 0, 7, 0]);
-        diagnosis.look(0, Side::Client, &[4, 0, 8, 0]);
-        diagnosis.look(0, Side::Server, &[8, 0, 9, 0, 6, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 5, 0, 1, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 5, 0, 2, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 6, 0, 6, 0, 0, 0]);
+        diagnosis.push(0, Side::Server, &[4, 0, 7, 0]);
+        diagnosis.push(0, Side::Client, &[4, 0, 8, 0]);
+        diagnosis.push(0, Side::Server, &[8, 0, 9, 0, 6, 0, 0, 0]);
         let findings = diagnosis.findings(&library.deprecated);
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -379,7 +383,7 @@ mod tests {
                  message, found 4 of 8 bytes; truncated; S_A.1 fits 2 of 2\n    - int32 b",
                 "S_B.1 is outdated at patch 90",
                 "S_C (7): 1 message without a definition",
-                "8: 1 message of the client without a name",
+                "8: 1 unnamed message from the client",
                 "S_D (9): 1 message, and every version of its definition is deprecated",
             ]
         );
@@ -388,8 +392,8 @@ mod tests {
         assert_eq!(findings, [Finding::NoMap { revision: Some(8) }]);
     }
 
-    /// What a diagnosis of messages says, each with its sender.
-    fn said(
+    /// The findings for messages, each with its sender.
+    fn findings_of(
         files: &[(&str, &str)],
         map: &[(&str, u32)],
         list: Option<NameList>,
@@ -404,32 +408,33 @@ mod tests {
         let known = Known { revision: Some(7), ..Known::default() };
         let mut diagnosis = Diagnosis::new(Arc::new(Packets::new(&library, known)));
         for (from, message) in messages {
-            diagnosis.look(0, *from, message);
+            diagnosis.push(0, *from, message);
         }
         let findings = diagnosis.findings(&library.deprecated);
         findings.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn gaps_are_found_in_any_share_of_the_messages() {
+    fn gaps_are_reported_however_rare_they_are() {
         let files = [("S_A.1.def", "int32 a\n"), ("S_B.1.def", "string s\nstring t\n")];
         let map = [("S_A", 5), ("S_B", 6)];
         let whole: &[u8] = &[8, 0, 5, 0, 1, 0, 0, 0];
         let longer: &[u8] = &[10, 0, 5, 0, 1, 0, 0, 0, 9, 9];
         let mut messages = vec![(Side::Server, whole); 9];
         messages.push((Side::Server, longer));
-        // Two bytes in front of the first text; then both texts in the other order, which is no gap.
+        // Two unused bytes before the first text; then both texts in reverse order, which is not a
+        // gap.
         let gap: &[u8] = &[14, 0, 6, 0, 10, 0, 12, 0, 9, 9, 0, 0, 0, 0];
         let swapped: &[u8] = &[12, 0, 6, 0, 10, 0, 8, 0, 0, 0, 0, 0];
         messages.extend([(Side::Server, gap), (Side::Server, swapped)]);
-        let lines = said(&files, &map, None, &messages);
+        let lines = findings_of(&files, &map, None, &messages);
         let wanted =
             ["S_A.1 leaves gaps in 1 of 10 messages", "S_B.1 leaves gaps in 1 of 2 messages"];
         assert_eq!(lines, wanted);
-        assert_eq!(said(&files, &map, None, &[(Side::Server, swapped)]), [""; 0]);
-        // Beside what cannot be read.
+        assert_eq!(findings_of(&files, &map, None, &[(Side::Server, swapped)]), [""; 0]);
+        // Together with a message that cannot be decoded.
         messages.push((Side::Server, &[6, 0, 5, 0, 1, 0]));
-        let lines = said(&files, &map, None, &messages);
+        let lines = findings_of(&files, &map, None, &messages);
         let begin = "S_A.1 cannot read 1 of 11 messages, and leaves gaps in 1: a at byte 4";
         assert!(lines[0].starts_with(begin), "{lines:?}");
     }
@@ -441,22 +446,22 @@ mod tests {
         let a: &[u8] = &[8, 0, 5, 0, 1, 0, 0, 0];
         let b: &[u8] = &[4, 0, 6, 0];
         let c: &[u8] = &[4, 0, 7, 0];
-        let sent = |all: &[(Side, &[u8])]| said(&files, &map, None, all);
+        let sent = |all: &[(Side, &[u8])]| findings_of(&files, &map, None, all);
         assert_eq!(sent(&[(Side::Client, a)]), [""; 0]);
         let lines =
             sent(&[(Side::Client, a), (Side::Server, a), (Side::Client, b), (Side::Client, b)]);
         let wanted = [
-            "C_A (5): 1 of 2 messages sent by the server, which sends none of that name",
-            "S_B (6): 2 messages sent by the client, which sends none of that name",
+            "C_A (5): 1 of 2 messages sent by the server, which never sends messages of that name",
+            "S_B (6): 2 messages sent by the client, which never sends messages of that name",
         ];
         assert_eq!(lines, wanted);
-        // The name of this one does not tell.
+        // The sender of this one is not known from its name.
         let wanted = ["I_C (7): 2 messages without a definition"];
         assert_eq!(sent(&[(Side::Client, c), (Side::Server, c)]), wanted);
     }
 
     #[test]
-    fn a_list_that_nobody_chose_is_named() {
+    fn an_unused_integrity_list_is_reported() {
         let files = [("C_A.1.def", "int32 a\n"), ("C_B.1.def", "int32 a\n")];
         let map = [("C_A", 5), ("C_B", 6)];
         let list = ["C_A", "C_D"].into_iter().collect::<NameList>();
@@ -465,18 +470,18 @@ mod tests {
         let all = [sealed(5, 1), sealed(6, 1), sealed(5, 2), sealed(6, 2)];
         let all: Vec<(Side, &[u8])> = all.iter().map(|one| (Side::Client, &one[..])).collect();
         let wanted = [
-            "the client counts messages that no integrity list names: C_B",
+            "messages with counters that no integrity list names: C_B",
             "C_A is on the integrity list of patch 98, which is not used: the patch of the client is \
              not known",
         ];
-        assert_eq!(said(&files, &map, Some(list), &all), wanted);
-        let wanted = ["the client counts messages that no integrity list names: C_A, C_B"];
-        assert_eq!(said(&files, &map, None, &all), wanted);
+        assert_eq!(findings_of(&files, &map, Some(list), &all), wanted);
+        let wanted = ["messages with counters that no integrity list names: C_A, C_B"];
+        assert_eq!(findings_of(&files, &map, None, &all), wanted);
     }
 
-    /// With the longer header they fit a definition, and they are counted.
+    /// They fit a definition with the longer header, and their counter rises.
     #[test]
-    fn what_counts_without_a_name_is_found_by_its_opcode() {
+    fn counters_in_unnamed_messages_are_found_by_opcode() {
         let library = Library {
             definitions: Set::load([("C_A.1.def", "string s\n")], ParseOptions::default()),
             ..Library::default()
@@ -488,15 +493,15 @@ mod tests {
                 let [low, high] = opcode.to_le_bytes();
                 let message =
                     [18, 0, low, high, *counter, 0, 0, 0, 9, 9, 9, 9, 14, 0, b'E', 0, 0, 0];
-                diagnosis.look(*conversation, Side::Client, &message);
+                diagnosis.push(*conversation, Side::Client, &message);
             }
             diagnosis.unnamed()
         };
         let messages = [(0, 7, 1), (0, 8, 1), (1, 7, 1), (0, 7, 2), (0, 8, 1), (0, 9, 1)];
         assert_eq!(unnamed(98, &messages), [(7, 3)]);
-        // The clients of this build do not count.
+        // Clients of this build do not use counters.
         assert_eq!(unnamed(91, &messages), []);
-        // Once in each conversation, nothing counts.
+        // One message per conversation has no counter to compare.
         assert_eq!(unnamed(98, &[(0, 7, 1), (1, 7, 1)]), []);
     }
 }

@@ -6,7 +6,7 @@
 //!   "deprecated": { NAME: { VERSION: rule } } }
 //! ```
 //!
-//! There is no map of system messages in it: that program takes it from the running client.
+//! It contains no map of system messages: tera-toolbox takes that from the running client.
 
 use std::collections::BTreeMap;
 
@@ -17,19 +17,19 @@ use super::map::is_name;
 use super::{CodeMap, Deprecated, bad_value, parse_json};
 use crate::schema::{ParseOptions, Problem, Set};
 
-/// What a `data.json` holds.
+/// The contents of a `data.json`.
 #[derive(Clone, Debug, Default)]
 pub struct Bundle {
-    /// The opcodes of builds by revision.
+    /// The opcodes of builds, by revision.
     pub maps: BTreeMap<u32, CodeMap>,
     /// The names and texts of definition files.
     pub files: Vec<(Box<str>, String)>,
-    /// Which versions are no longer good.
+    /// The deprecated versions of definitions.
     pub deprecated: Deprecated,
 }
 
 impl Bundle {
-    /// Reads it. Parts that cannot be read are problems, the others count.
+    /// Parses the file. Invalid parts are reported and skipped.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
         let json = match parse_json(name, text) {
@@ -49,7 +49,7 @@ impl Bundle {
                     bundle.maps.insert(number, CodeMap::from_pairs(pairs));
                 }
                 _ => {
-                    let message = "wanted a revision, and names with opcodes".to_owned();
+                    let message = "a map needs a revision, and names with opcodes".to_owned();
                     problems.push(bad_value(name, text, revision, message));
                 }
             }
@@ -59,7 +59,7 @@ impl Bundle {
             match decoded.and_then(|bytes| String::from_utf8(bytes).ok()) {
                 Some(content) => bundle.files.push((file.into(), content)),
                 None => {
-                    let message = "wanted the text of a definition in base64".to_owned();
+                    let message = "not the base64 text of a definition".to_owned();
                     problems.push(bad_value(name, text, file, message));
                 }
             }
@@ -70,7 +70,7 @@ impl Bundle {
             problems.extend(more);
         }
         if part("maps").is_none() && part("protocol").is_none() {
-            let message = "it contains neither maps nor definitions".to_owned();
+            let message = "the file contains neither maps nor definitions".to_owned();
             problems.push(bad_value(name, text, "", message));
         }
         (bundle, problems)
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_in_it_is_read() {
+    fn all_parts_are_parsed() {
         let text = r#"{
             "maps": { "387486": { "S_LOGIN": 1, "C_CHAT": 2 }, "x": {} },
             "protocol": { "S_LOGIN.14.def": "aW50MzIgaWQK", "S_B.1.def": "???" },

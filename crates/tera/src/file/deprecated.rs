@@ -1,4 +1,4 @@
-//! Which versions of definitions are no longer good: `deprecated.json`.
+//! Deprecated versions of definitions: `deprecated.json`.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use worldwire_core::json::Json;
 use super::{bad_value, parse_json};
 use crate::schema::Problem;
 
-/// From which patch to which a version of a definition is good.
+/// The range of patches in which a version of a definition is valid.
 ///
-/// Outside of it the version is not written, and is not read either unless it is `readable`. A rule
-/// without bounds always applies.
+/// Outside this range, the version is not used for writing, and for reading only if it is
+/// `readable`. A version whose rule has no bounds is valid for no patch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// The first patch it is good for.
+    /// The first patch for which it is valid.
     pub min: Option<u16>,
-    /// The last patch it is good for.
+    /// The last patch for which it is valid.
     pub max: Option<u16>,
-    /// Whether it may be read outside of that.
+    /// Whether it may be used for reading outside that range.
     pub readable: bool,
 }
 
 impl Rule {
-    /// Reads a rule; `None` when it is none.
+    /// Parses a rule; `None` if it is malformed.
     #[must_use]
     pub fn from_json(json: &Json) -> Option<Self> {
         let object = json.as_object()?;
@@ -37,34 +37,34 @@ impl Rule {
         Some(Self { min: bound("min")?, max: bound("max")?, readable })
     }
 
-    /// Whether it applies to a patch: the version is no longer, or not yet, good.
+    /// Whether the version is deprecated at a patch.
     #[must_use]
-    pub fn applies(&self, patch: u16) -> bool {
+    fn applies(&self, patch: u16) -> bool {
         match (self.min, self.max) {
             (None, None) => true,
             (min, max) => min.is_some_and(|min| patch < min) || max.is_some_and(|max| patch > max),
         }
     }
 
-    /// Whether messages may be read with the version.
+    /// Whether the version may be used for reading.
     #[must_use]
     pub fn may_read(&self, patch: u16) -> bool {
         self.readable || !self.applies(patch)
     }
 
-    /// Whether messages may be written with the version.
+    /// Whether the version may be used for writing.
     #[must_use]
     pub fn may_write(&self, patch: u16) -> bool {
         !self.applies(patch)
     }
 }
 
-/// The rules by name and version. A version without a rule is good.
+/// The rules by name and version. A version without a rule is always valid.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deprecated(BTreeMap<Box<str>, BTreeMap<u32, Rule>>);
 
 impl Deprecated {
-    /// Reads `deprecated.json`. Rules that cannot be read are problems, the others count.
+    /// Parses `deprecated.json`. Malformed rules are reported and skipped.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
         match parse_json(name, text) {
@@ -77,12 +77,12 @@ impl Deprecated {
         let mut rules = Self::default();
         let mut problems = Vec::new();
         let Some(messages) = json.as_object() else {
-            let message = "wanted an object of messages".to_owned();
+            let message = "the file must contain an object of messages".to_owned();
             return (rules, vec![bad_value(name, text, "", message)]);
         };
         for (message, versions) in messages {
             let Some(versions) = versions.as_object() else {
-                let what = format!("wanted an object of the versions of {message}");
+                let what = format!("{message} must have an object of versions");
                 problems.push(bad_value(name, text, message, what));
                 continue;
             };
@@ -93,7 +93,7 @@ impl Deprecated {
                         entry.insert(version, rule);
                     }
                     _ => {
-                        let what = format!("{message}.{version}: wanted min, max and readable");
+                        let what = format!("{message}.{version} must have min, max and readable");
                         problems.push(bad_value(name, text, message, what));
                     }
                 }
@@ -108,14 +108,13 @@ impl Deprecated {
         self.0.get(name)?.get(&version).copied()
     }
 
-    /// Whether messages may be read with a version. Version 0 is a private override and always
-    /// may.
+    /// Whether a version may be used for reading. Version 0 is a private override and always may.
     #[must_use]
     pub fn may_read(&self, name: &str, version: u32, patch: u16) -> bool {
         version == 0 || self.get(name, version).is_none_or(|rule| rule.may_read(patch))
     }
 
-    /// Whether messages may be written with a version.
+    /// Whether a version may be used for writing.
     #[must_use]
     pub fn may_write(&self, name: &str, version: u32, patch: u16) -> bool {
         version == 0 || self.get(name, version).is_none_or(|rule| rule.may_write(patch))

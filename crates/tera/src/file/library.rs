@@ -1,40 +1,41 @@
-//! Which definition a message has: everything that is loaded, and how to choose from it.
+//! Everything that was loaded, and how a definition is chosen from it for each message.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use worldwire_core::{Result, Side};
 
 use super::{CodeMap, Deprecated, MapKind, MapName, NameList, Revisions};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER};
 use crate::message::{HeaderForm, Item, View};
-use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
+use crate::schema::{Definition, FileName, ParseOptions, Patch, Plan, Set};
 
-/// Maps, definitions and lists, as far as there are any.
+/// Definitions, maps and lists, as far as they were loaded.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     /// The definitions.
     pub definitions: Set,
-    /// The opcodes of builds by revision.
+    /// The opcodes of builds, by revision.
     pub opcodes: BTreeMap<u32, CodeMap>,
     /// The numbers of system messages, by revision or patch.
     pub system_messages: BTreeMap<Box<str>, CodeMap>,
-    /// Which patch a revision is.
+    /// The patches of revisions.
     pub revisions: Revisions,
-    /// Which versions of definitions are no longer good.
+    /// The deprecated versions of definitions.
     pub deprecated: Deprecated,
-    /// The messages with an integrity header, by the first patch a list is for.
+    /// The lists of messages with an integrity header, each by the first patch it applies to.
     pub integrity: BTreeMap<u16, NameList>,
 }
 
-/// What is said in front of every choice.
+/// What is known about a build before choosing its definitions.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The revision of the client.
     pub revision: Option<u32>,
-    /// The version of the game, where it is not that of the revision.
+    /// The version of the game, if it differs from the revision's.
     pub patch: Option<Patch>,
-    /// Versions of definitions that people insist on.
+    /// Versions of definitions that the user chose.
     pub pins: BTreeMap<Box<str>, u32>,
 }
 
@@ -49,35 +50,37 @@ pub struct CheckVersion {
 
 impl CheckVersion {
     /// The definition of the message, the same in every build.
-    pub const DEFINITION: &'static str = "array version\n- int32 index\n- int32 value\n";
+    pub(crate) const DEFINITION: &'static str = "array version\n- int32 index\n- int32 value\n";
 
-    /// Reads it from the message; its opcode is that of no other in any build.
+    /// Reads the revisions from the message.
     ///
     /// # Errors
-    /// Malformed, when it is not that message.
+    /// Malformed, if it is another message.
     pub fn decode(message: &[u8]) -> Result<Self> {
-        let file = FileName { name: "C_CHECK_VERSION".into(), version: 1, platform: None };
-        let definition = Definition::parse(&file, Self::DEFINITION, &ParseOptions::default());
         let mut found = Self::default();
-        // The text above is a good one.
-        let Ok(definition) = definition else { return Ok(found) };
-        let view = View::new(definition.plan(), message, HeaderForm::Plain)?;
-        if let Some(Item::List(versions)) = view.fields().get("version")? {
-            for version in versions {
-                let Item::Record(version) = version? else { continue };
-                let number = |item: Option<Item<'_, '_, '_>>| match item {
-                    Some(Item::Scalar(number)) => u32::try_from(number.signed()?).ok(),
-                    _ => None,
-                };
-                let value = number(version.get("value")?);
-                match number(version.get("index")?) {
-                    Some(0) => found.protocol = value,
-                    Some(1) => found.system_messages = value,
-                    _ => {}
-                }
+        let Some(plan) = Self::plan() else { return Ok(found) };
+        let view = View::new(plan, message, HeaderForm::Plain)?;
+        let versions = view.fields().get("version")?.and_then(Item::list);
+        for version in versions.into_iter().flatten() {
+            let Some(version) = version?.record() else { continue };
+            let number = |item: Option<Item<'_, '_, '_>>| u32::try_from(item?.signed()?).ok();
+            let value = number(version.get("value")?);
+            match number(version.get("index")?) {
+                Some(0) => found.protocol = value,
+                Some(1) => found.system_messages = value,
+                _ => {}
             }
         }
         Ok(found)
+    }
+
+    /// The layout of the message, compiled once.
+    fn plan() -> Option<&'static Plan> {
+        static DEFINITION: LazyLock<Option<Definition>> = LazyLock::new(|| {
+            let file = FileName { name: "C_CHECK_VERSION".into(), version: 1, platform: None };
+            Definition::parse(&file, CheckVersion::DEFINITION, &ParseOptions::default()).ok()
+        });
+        DEFINITION.as_ref().map(Definition::plan)
     }
 }
 
@@ -98,8 +101,8 @@ impl Library {
         }
     }
 
-    /// The choices for a build. Definitions whose layout may depend on the patch are compiled for the
-    /// build's.
+    /// The choices for a build. Definitions whose layout may depend on the patch are compiled for
+    /// it.
     #[must_use]
     pub fn build(&self, known: Known) -> Build<'_> {
         let revision = known.revision.and_then(|number| self.revisions.get(number));
@@ -121,22 +124,12 @@ impl Library {
         let (deprecated, lists) = (&self.deprecated, &self.integrity);
         Build { definitions, deprecated, lists, known, patch, opcodes, system_messages, integrity }
     }
-
-    /// The choices for the build of a client, by its first message. Who has to read all its messages
-    /// by their opcodes makes [`Packets`](crate::packet::Packets::of_client) of them.
-    ///
-    /// # Errors
-    /// Malformed, when the message is not `C_CHECK_VERSION`.
-    pub fn build_of(&self, check_version: &[u8]) -> Result<Build<'_>> {
-        let revision = CheckVersion::decode(check_version)?.protocol;
-        Ok(self.build(Known { revision, ..Known::default() }))
-    }
 }
 
-/// A library as one build of the client sees it.
+/// A library as seen by one client build.
 #[derive(Clone, Debug)]
 pub struct Build<'l> {
-    /// As they are at its patch.
+    /// As of its patch.
     definitions: Cow<'l, Set>,
     deprecated: &'l Deprecated,
     /// All lists of messages with an integrity header.
@@ -149,37 +142,37 @@ pub struct Build<'l> {
 }
 
 impl<'l> Build<'l> {
-    /// What was said in front of every choice.
+    /// What was known when the choices were made.
     #[must_use]
     pub fn known(&self) -> &Known {
         &self.known
     }
 
-    /// The version of the game, if it is known.
+    /// The version of the game, if known.
     #[must_use]
     pub fn patch(&self) -> Option<Patch> {
         self.patch
     }
 
-    /// The definitions, as they are at its patch.
+    /// The definitions as of its patch.
     #[must_use]
     pub fn definitions(&self) -> &Set {
         &self.definitions
     }
 
-    /// The map of opcodes, if there is one.
+    /// The map of opcodes, if it was loaded.
     #[must_use]
     pub fn opcodes(&self) -> Option<&'l CodeMap> {
         self.opcodes
     }
 
-    /// The map of system messages, if there is one.
+    /// The map of system messages, if it was loaded.
     #[must_use]
     pub fn system_messages(&self) -> Option<&'l CodeMap> {
         self.system_messages
     }
 
-    /// The name of an opcode. Two are the same in every build and need no map.
+    /// The name of an opcode. Two opcodes are the same in every build and need no map.
     #[must_use]
     pub fn name(&self, opcode: u16) -> Option<&'l str> {
         self.opcodes.and_then(|map| map.name(opcode.into())).or(match opcode {
@@ -189,7 +182,7 @@ impl<'l> Build<'l> {
         })
     }
 
-    /// The opcode of a name.
+    /// The opcode of a message, by name.
     #[must_use]
     pub fn opcode(&self, name: &str) -> Option<u16> {
         let mapped = self.opcodes.and_then(|map| map.code(name));
@@ -200,14 +193,15 @@ impl<'l> Build<'l> {
         })
     }
 
-    /// The definition to read a message with: the pinned version; else of those that may be read at
-    /// the patch the largest that does not say that it is for later ones; else the largest.
+    /// The definition for reading a message: the pinned version; otherwise the highest version that
+    /// may be read at the patch and is not marked as for later ones; otherwise the highest that may
+    /// be read.
     #[must_use]
     pub fn definition(&self, name: &str) -> Option<&Definition> {
         self.choose(name, false)
     }
 
-    /// The definition to write a message with.
+    /// The definition for writing a message.
     #[must_use]
     pub fn definition_to_write(&self, name: &str) -> Option<&Definition> {
         self.choose(name, true)
@@ -234,15 +228,15 @@ impl<'l> Build<'l> {
         newest.or_else(|| set.versions(name).rev().find(good))
     }
 
-    /// Which header a message has.
+    /// The header form of a message.
     #[must_use]
     pub fn header(&self, side: Side, name: &str) -> HeaderForm {
         let listed = self.integrity.is_some_and(|names| names.contains(name));
         if side == Side::Client && listed { HeaderForm::Integrity } else { HeaderForm::Plain }
     }
 
-    /// The patch of the first list of messages with an integrity header that has a message, where
-    /// none is chosen because the patch is not known.
+    /// The patch of the first integrity list that names a message, if no list is in use because the
+    /// patch is not known.
     #[must_use]
     pub fn unused_list(&self, side: Side, name: &str) -> Option<u16> {
         let is_open = self.patch.is_none() && side == Side::Client;
@@ -251,7 +245,7 @@ impl<'l> Build<'l> {
     }
 }
 
-/// Who sends a message, as far as its name tells.
+/// The sender of a message, judging by its name.
 #[must_use]
 pub fn sender(name: &str) -> Option<Side> {
     let (prefix, _) = name.split_once('_')?;
@@ -290,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_message_of_a_client_chooses() {
+    fn the_first_message_of_a_client_selects_its_build() {
         let message = worldwire_core::value::parse_hex(
             "2000bc4d 02000800 08001400 00000000 1d8a0500 14000000 01000000 ce7b0500",
         );
@@ -298,7 +292,7 @@ mod tests {
         let found = CheckVersion::decode(&message).unwrap();
         assert_eq!((found.protocol, found.system_messages), (Some(363_037), Some(359_374)));
         let library = library();
-        let build = library.build_of(&message).unwrap();
+        let build = library.build(Known { revision: found.protocol, ..Known::default() });
         assert_eq!(build.name(5), Some("S_A"));
         assert_eq!(build.name(19_900), Some("C_CHECK_VERSION"));
         assert_eq!(build.opcode("S_CHECK_VERSION"), Some(19_901));
@@ -310,7 +304,7 @@ mod tests {
         let packets = Packets::of_client(&library, &message).unwrap();
         assert_eq!((packets.known().revision, packets.opcode("S_A")), (Some(363_037), Some(5)));
         assert!(Packets::of_client(&library, &message[..31]).is_err());
-        // Without a patch no list is chosen.
+        // Without a patch, no list is selected.
         let build = library.build(Known { revision: Some(8), ..Known::default() });
         assert_eq!(build.header(Side::Client, "C_B"), HeaderForm::Plain);
         assert_eq!(build.unused_list(Side::Client, "C_B"), Some(93));
@@ -319,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_patches_and_deprecations_choose_versions() {
+    fn pins_patches_and_deprecations_select_versions() {
         let mut library = library();
         let version = |library: &Library, known: Known| {
             library.build(known).definition("S_A").map(Definition::version)
@@ -336,7 +330,7 @@ mod tests {
         assert_eq!(version(&library, patch(115)), Some(3));
         let build = library.build(patch(115));
         assert_eq!(build.definition_to_write("S_A").map(Definition::version), Some(2));
-        // Nothing else is left, so what is for later patches is offered all the same.
+        // With nothing else left, a definition for later patches is selected after all.
         assert_eq!(version(&library, patch(50)), Some(3));
         let known = Known { revision: Some(7), ..Known::default() };
         let build = library.build(known);
@@ -352,13 +346,13 @@ mod tests {
         };
         let least = |library: &Library, name: &str, patch: Option<u16>| {
             let build = library.build(Known { patch: patch.map(Patch::major), ..Known::default() });
-            build.definition(name).map(|definition| definition.plan().least())
+            build.definition(name).map(|definition| definition.plan().min_length())
         };
         assert_eq!(least(&library, "S_A", None), Some(8));
         assert_eq!(least(&library, "S_A", Some(90)), Some(8));
         assert_eq!(least(&library, "S_A", Some(89)), Some(4));
         assert_eq!(least(&library, "S_B", Some(89)), Some(4));
-        // Skills were narrow before patch 74; no line says so.
+        // Skill ids were narrow before patch 74, although no line says so.
         let skill = [("S_C.1.def", "skillid a\n")];
         let options = ParseOptions { dialect: Some(Dialect::Proto), ..ParseOptions::default() };
         library.definitions = Set::load(skill, options);
@@ -367,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_who_sends() {
+    fn names_tell_the_sender() {
         assert_eq!(sender("C_CHAT"), Some(Side::Client));
         assert_eq!(sender("SU_X"), Some(Side::Server));
         assert_eq!(sender("I_TELEPORT"), None);

@@ -1,4 +1,4 @@
-//! Maps from names to codes: opcodes of a build, or system messages of a patch.
+//! Maps between names and codes: opcodes of a build, or system messages of a patch.
 
 use core::fmt;
 use core::ops::Range;
@@ -9,7 +9,7 @@ use worldwire_core::Source;
 use crate::schema::parse::{MAX_NAME, is_space, quoted};
 use crate::schema::{Problem, ProblemKind};
 
-/// What the codes of a map are.
+/// What the codes of a map stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MapKind {
     /// Opcodes, 0 to 65535, of one build of the client.
@@ -18,17 +18,17 @@ pub enum MapKind {
     SystemMessages,
 }
 
-/// The name of a map's file: `protocol.387486.map`, `sysmsg.98.map`.
+/// The file name of a map: `protocol.387486.map`, `sysmsg.98.map`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MapName {
-    /// What is in it.
+    /// What the map contains.
     pub kind: MapKind,
-    /// Whose it is: the revision of a build, or for system messages a revision or a patch.
+    /// Its version: the revision of a build, or for system messages a revision or a patch.
     pub version: Box<str>,
 }
 
 impl MapName {
-    /// Takes the name of a file, without its folder, apart; `None` when it is no map.
+    /// Splits a file name, given without its folder, into its parts; `None` if it is not a map's.
     #[must_use]
     pub fn parse(file: &str) -> Option<Self> {
         let (kind, version) = file.strip_suffix(".map")?.split_once('.')?;
@@ -51,7 +51,7 @@ impl fmt::Display for MapName {
     }
 }
 
-/// Names and their codes, both ways.
+/// Names and their codes, in both directions.
 ///
 /// ```
 /// use worldwire_tera::file::{CodeMap, MapKind};
@@ -69,14 +69,14 @@ pub struct CodeMap {
     /// In the order of the text.
     entries: Vec<(Box<str>, u32)>,
     names: HashMap<Box<str>, usize>,
-    /// The entry that a code stands for: the last with it.
+    /// For each code, its last entry.
     codes: HashMap<u32, usize>,
 }
 
 impl CodeMap {
-    /// Reads a map. A line is a name and a decimal code, with white space, an equals sign or both
-    /// between them; `#` begins a comment. Lines that cannot be read are problems, the others
-    /// count. A name or code that stands more than once means the last.
+    /// Parses a map. A line is a name and a decimal code, separated by white space, an equals sign
+    /// or both; `#` begins a comment. Invalid lines are reported and skipped. If a name or code
+    /// occurs more than once, the last one wins.
     #[must_use]
     pub fn parse(kind: MapKind, name: &str, text: &str) -> (Self, Vec<Problem>) {
         let source = Source::new(name, text);
@@ -109,13 +109,13 @@ impl CodeMap {
         (map, problems)
     }
 
-    /// A map of pairs; of a name or code that comes more than once the last counts. What can be no
-    /// name in the text of a map is left out.
+    /// Builds a map from pairs. If a name or code occurs more than once, the last one wins. Names
+    /// that cannot appear in a map file are left out.
     pub fn from_pairs<N: AsRef<str>>(pairs: impl IntoIterator<Item = (N, u32)>) -> Self {
         Self::from_pairs_noting(pairs).0
     }
 
-    /// The same, and what comes more than once or is left out.
+    /// Like [`from_pairs`](Self::from_pairs), and also reports duplicates and names left out.
     pub fn from_pairs_noting<N: AsRef<str>>(
         pairs: impl IntoIterator<Item = (N, u32)>,
     ) -> (Self, Vec<String>) {
@@ -123,7 +123,7 @@ impl CodeMap {
         let mut remarks = Vec::new();
         for (name, code) in pairs {
             if !is_name(name.as_ref()) {
-                remarks.push(format!("{:?} is no name; it is left out", name.as_ref()));
+                remarks.push(format!("{:?} is not a valid name; left out", name.as_ref()));
                 continue;
             }
             remarks.extend(map.insert(name.as_ref(), code).into_iter().map(|(_, text)| text));
@@ -131,12 +131,12 @@ impl CodeMap {
         (map, remarks)
     }
 
-    /// Adds an entry; gives what there is to report about it.
+    /// Adds an entry; returns warnings about it.
     fn insert(&mut self, name: &str, code: u32) -> Vec<(ProblemKind, String)> {
         let mut remarks = Vec::new();
         let index = match self.names.get(name) {
             Some(&index) => {
-                let message = format!("{name} is already in the map; the last one counts");
+                let message = format!("{name} is already in the map; the last one wins");
                 remarks.push((ProblemKind::DuplicateName, message));
                 if let Some(entry) = self.entries.get_mut(index) {
                     let old = core::mem::replace(&mut entry.1, code);
@@ -154,7 +154,7 @@ impl CodeMap {
         };
         if let Some(other) = self.codes.insert(code, index).filter(|other| *other != index) {
             let other = self.entries.get(other).map_or("", |entry| &entry.0);
-            let message = format!("{code} is also the code of {other}; it stands for {name}");
+            let message = format!("{code} is also the code of {other}; it now means {name}");
             remarks.push((ProblemKind::DuplicateCode, message));
         }
         remarks
@@ -172,24 +172,24 @@ impl CodeMap {
         self.entries.get(*self.codes.get(&code)?).map(|entry| &*entry.0)
     }
 
-    /// All entries, in the order in which their names came first.
+    /// All entries, in the order in which their names first appeared.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
         self.entries.iter().map(|(name, code)| (&**name, *code))
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the map is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The text of the map: a line `NAME = code` for each entry, in the order of their codes.
+    /// The text of the map: a line `NAME = code` for each entry, sorted by code.
     #[must_use]
     pub fn format(&self) -> String {
         let mut entries: Vec<_> = self.iter().collect();
@@ -198,17 +198,16 @@ impl CodeMap {
     }
 }
 
-/// What is wrong with a line.
+/// An error in a line.
 struct Bad {
     kind: ProblemKind,
-    /// Where in the line.
+    /// Its position in the line.
     span: Range<usize>,
     message: String,
     help: &'static str,
 }
 
-/// Whether a text may be a name: of characters that can be seen, that stand in no other's place, and
-/// that end no name in a map.
+/// Whether a text is a valid name: visible ASCII characters that do not end a name in a map.
 pub(super) fn is_name(text: &str) -> bool {
     let may_be = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'#' | b'=');
     (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(may_be)
@@ -228,12 +227,12 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
     }
     if name.len() > MAX_NAME {
         return Err(malformed(format!(
-            "the name has {} bytes, wanted at most {MAX_NAME}",
+            "the name is {} bytes long; at most {MAX_NAME}",
             name.len()
         )));
     }
     if !is_name(name) {
-        return Err(malformed(format!("{} is no name", quoted(name))));
+        return Err(malformed(format!("{} is not a valid name", quoted(name))));
     }
     let rest = rest.trim_start_matches(is_space);
     let code = rest.strip_prefix('=').unwrap_or(rest).trim_start_matches(is_space);
@@ -254,14 +253,14 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
         let message = format!("{} is not a decimal number", quoted(code));
         return Err(Bad { kind: ProblemKind::BadCode, span, message, help });
     }
-    let most = match kind {
+    let max = match kind {
         MapKind::Protocol => u32::from(u16::MAX),
         MapKind::SystemMessages => u32::MAX,
     };
     match code.parse() {
-        Ok(number) if number <= most => Ok((name, number)),
+        Ok(number) if number <= max => Ok((name, number)),
         _ => {
-            let message = format!("{} is more than {most}", quoted(code));
+            let message = format!("{} is more than {max}", quoted(code));
             let help = "opcodes have 16 bits, system messages 32";
             Err(Bad { kind: ProblemKind::CodeOutOfRange, span, message, help })
         }
@@ -272,9 +271,9 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
 mod tests {
     use super::*;
 
-    /// Names are shown as they are.
+    /// Names are printed without escaping.
     #[test]
-    fn names_cannot_hide_anything() {
+    fn names_cannot_contain_control_characters() {
         let text = "S_A 1\nS_\u{1b}[31mB 2\nS_C\0 3\nS_\u{202e}D 4\n";
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "protocol.1.map", text);
         assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 1)]);
@@ -283,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_written_as_it_is_read() {
+    fn a_formatted_map_parses_to_the_same_entries() {
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", "B=2\nA = 10 # x\r\nC\t1\n");
         assert!(problems.is_empty());
         assert_eq!(map.format(), "C = 1\nB = 2\nA = 10\n");
@@ -291,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_moves_leaves_its_code() {
+    fn a_name_with_a_new_code_loses_its_old_one() {
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", "A 1\nA 2\nB 2\nB 2\n");
         assert_eq!((map.name(1), map.name(2)), (None, Some("B")));
         let kinds: Vec<_> = problems.iter().map(|problem| problem.kind.name()).collect();
@@ -299,28 +298,28 @@ mod tests {
     }
 
     #[test]
-    fn what_no_map_could_have_as_a_name_is_left_out() {
+    fn invalid_names_are_left_out() {
         let odd = ["", "A\u{1b}[31m", "A\nB", "A B", "A#B", "A=B", "\u{202e}A"];
         let pairs = odd.into_iter().chain(["S_GOOD"]).zip(1..);
-        let (map, said) = CodeMap::from_pairs_noting(pairs);
+        let (map, warnings) = CodeMap::from_pairs_noting(pairs);
         assert_eq!(map.format(), "S_GOOD = 8\n");
-        assert_eq!(said.len(), odd.len());
-        assert_eq!(said[1], "\"A\\u{1b}[31m\" is no name; it is left out");
+        assert_eq!(warnings.len(), odd.len());
+        assert_eq!(warnings[1], "\"A\\u{1b}[31m\" is not a valid name; left out");
     }
 
     #[test]
-    fn pairs_that_come_twice_are_told() {
-        let (map, said) = CodeMap::from_pairs_noting([("A", 1), ("B", 1), ("A", 3)]);
+    fn duplicate_pairs_are_reported() {
+        let (map, warnings) = CodeMap::from_pairs_noting([("A", 1), ("B", 1), ("A", 3)]);
         assert_eq!((map.code("A"), map.name(1)), (Some(3), Some("B")));
         let wanted = [
-            "1 is also the code of A; it stands for B",
-            "A is already in the map; the last one counts",
+            "1 is also the code of A; it now means B",
+            "A is already in the map; the last one wins",
         ];
-        assert_eq!(said, wanted);
+        assert_eq!(warnings, wanted);
     }
 
     #[test]
-    fn all_that_is_wrong_is_said_at_once() {
+    fn all_errors_are_reported_together() {
         let long = format!("{} 1", "A".repeat(256));
         assert_eq!(CodeMap::parse(MapKind::Protocol, "m", &long).1.len(), 1);
         let text = "A\n= 5\nB 0x1f\nC 70000\nD 1 2\nE 3\n";
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_tell_what_is_in_them() {
+    fn file_names_say_what_a_map_contains() {
         let name = MapName::parse("protocol.387486.map").unwrap();
         assert_eq!((name.kind, &*name.version), (MapKind::Protocol, "387486"));
         assert_eq!(name.to_string(), "protocol.387486.map");

@@ -1,14 +1,14 @@
-//! Files beside definitions: maps of opcodes and system messages, the patches of revisions, and
-//! deprecations; and the library that chooses a definition by all of them.
+//! Files other than definitions: maps of opcodes and system messages, the patches of revisions, and
+//! deprecations; and the library that chooses definitions based on all of them.
 //!
 //! | module | file |
 //! | --- | --- |
 //! | [`map`] | `protocol.REVISION.map`, `sysmsg.VERSION.map` |
 //! | [`revisions`] | `revisions.json` |
 //! | [`deprecated`] | `deprecated.json` |
-//! | [`names`] | `whitelist.txt`, and the integrity lists of a patch |
+//! | [`names`] | `whitelist.txt`, and the integrity lists of patches |
 //! | [`bundle`] | tera-toolbox's `data.json`: maps, definitions and deprecations in one |
-//! | [`library`] | all of it together |
+//! | [`library`] | everything together |
 
 pub mod bundle;
 pub mod deprecated;
@@ -30,7 +30,7 @@ pub use map::{CodeMap, MapKind, MapName};
 pub use names::NameList;
 pub use revisions::{Revision, Revisions};
 
-/// Reads a JSON text; what is wrong with it points at the place.
+/// Parses a JSON text; an error points at its position.
 fn parse_json(name: &str, text: &str) -> Result<Json, Box<Problem>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(text).map_err(|error| {
@@ -41,13 +41,13 @@ fn parse_json(name: &str, text: &str) -> Result<Json, Box<Problem>> {
     })
 }
 
-/// A problem of a JSON text at a byte of it.
+/// A problem at an offset in a JSON text.
 fn bad_json(name: &str, text: &str, at: usize, message: String) -> Problem {
     let diagnostic = Source::new(name, text).error(at..at + 1, message);
     Problem { kind: ProblemKind::BadJson, diagnostic }
 }
 
-/// A problem of a value of a JSON text, at the first place where its key stands.
+/// A problem with a value in a JSON text, at the first occurrence of its key.
 fn bad_value(name: &str, text: &str, key: &str, message: String) -> Problem {
     let quoted = format!("\"{key}\"");
     let at = text.find(&quoted).unwrap_or(0);

@@ -7,19 +7,19 @@ use super::{bad_value, parse_json};
 use crate::schema::Problem;
 use crate::schema::parse::is_space;
 
-/// Names of messages.
+/// A list of message names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameList(BTreeSet<Box<str>>);
 
 impl NameList {
-    /// Reads a list with one name a line; `#` begins a comment.
+    /// Parses a list with one name per line; `#` begins a comment.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| line.split('#').next());
         lines.map(|line| line.trim_matches(is_space)).filter(|line| !line.is_empty()).collect()
     }
 
-    /// Reads a JSON array of names.
+    /// Parses a JSON array of names.
     #[must_use]
     pub fn parse_json(name: &str, text: &str) -> (Self, Vec<Problem>) {
         let json = match parse_json(name, text) {
@@ -30,13 +30,13 @@ impl NameList {
         match names.and_then(|names| names.collect::<Option<Self>>()) {
             Some(list) => (list, Vec::new()),
             None => {
-                let message = "wanted an array of names".to_owned();
+                let message = "the file must contain an array of names".to_owned();
                 (Self::default(), vec![bad_value(name, text, "", message)])
             }
         }
     }
 
-    /// Whether a name is on it.
+    /// Whether a name is on the list.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read() {
+    fn both_forms_are_parsed() {
         let plain = NameList::parse("\u{feff}C_A\r\n# none\n\nS_B # x\n");
         let (json, problems) = NameList::parse_json("93.json", "[\"C_A\", \"S_B\"]");
         assert!(problems.is_empty());

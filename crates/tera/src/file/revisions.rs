@@ -1,4 +1,4 @@
-//! Which patch a revision of the client is: `revisions.json`.
+//! The patch of each client revision: `revisions.json`.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::{bad_value, parse_json};
 use crate::schema::{Patch, Problem};
 
-/// What is known of a build: `[REGION-]MAJOR[.MINOR][/SYSMSG]`.
+/// A build's region and versions: `[REGION-]MAJOR[.MINOR][/SYSMSG]`.
 ///
 /// ```
 /// use worldwire_tera::file::Revision;
@@ -18,16 +18,16 @@ use crate::schema::{Patch, Problem};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revision {
-    /// Where it is played: `eu`, `int`.
+    /// The region it was published in: `eu`, `int`.
     pub region: Option<Box<str>>,
     /// The version of the game.
     pub patch: Patch,
-    /// The version of its map of system messages, where that is not the patch.
+    /// The version of its system message map, if that differs from the patch.
     pub sysmsg: Option<Box<str>>,
 }
 
 impl Revision {
-    /// The version of its map of system messages.
+    /// The version of its system message map.
     #[must_use]
     pub fn system_messages(&self) -> String {
         match &self.sysmsg {
@@ -37,9 +37,9 @@ impl Revision {
     }
 }
 
-/// A text that describes no build.
+/// A text that does not describe a build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a build: wanted a form like eu-98.02 or 98.02/97")]
+#[error("not a build; write it as eu-98.02 or 98.02/97")]
 pub struct NotARevision;
 
 impl FromStr for Revision {
@@ -70,12 +70,12 @@ impl fmt::Display for Revision {
     }
 }
 
-/// The builds that are known, by their revisions.
+/// The known builds, by revision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revisions(BTreeMap<u32, Revision>);
 
 impl Revisions {
-    /// Reads `revisions.json`. Entries that cannot be read are problems, the others count.
+    /// Parses `revisions.json`. Invalid entries are reported and skipped.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> (Self, Vec<Problem>) {
         let json = match parse_json(name, text) {
@@ -85,7 +85,7 @@ impl Revisions {
         let mut revisions = BTreeMap::new();
         let mut problems = Vec::new();
         let Some(object) = json.as_object() else {
-            let message = "wanted an object of revisions".to_owned();
+            let message = "the file must contain an object of revisions".to_owned();
             return (Self::default(), vec![bad_value(name, text, "", message)]);
         };
         for (key, value) in object {
@@ -107,13 +107,13 @@ impl Revisions {
         (Self(revisions), problems)
     }
 
-    /// What is known of a revision.
+    /// The build with a revision.
     #[must_use]
     pub fn get(&self, revision: u32) -> Option<&Revision> {
         self.0.get(&revision)
     }
 
-    /// All of them, growing.
+    /// All builds, in ascending order of revision.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Revision)> {
         self.0.iter().map(|(number, revision)| (*number, revision))
     }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_is_read_and_written() {
+    fn every_form_is_parsed_and_displayed() {
         for text in ["98.02", "eu-98.02", "98.02/97", "int-27.07/311383"] {
             assert_eq!(text.parse::<Revision>().unwrap().to_string(), text);
         }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_place() {
+    fn errors_have_positions() {
         let (revisions, problems) =
             Revisions::parse("r.json", "{\n\"1\": \"98\",\n\"x\": \"98\",\n\"2\": 5\n}");
         assert_eq!(revisions.iter().count(), 1);

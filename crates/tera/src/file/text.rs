@@ -1,24 +1,24 @@
-//! The text of files that people wrote.
+//! Reads files that people wrote as text.
 
-/// What is said of a file that is taken as Latin-1.
-pub const NOT_UTF8: &str = "no UTF-8 text; it is read as Latin-1";
+/// The warning for a file that is read as Latin-1.
+pub const NOT_UTF8: &str = "not UTF-8; read as Latin-1";
 
 /// Why a file is not read as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotText {
-    /// It is text that an editor saved as UTF-16.
+    /// Text saved as UTF-16.
     #[error("UTF-16; save it as UTF-8")]
     Utf16,
-    /// It is no text at all; this is the place of the first byte that is no UTF-8.
-    #[error("at byte {0}: wanted UTF-8 text")]
+    /// Not text; the first byte that is not UTF-8 is at this offset.
+    #[error("not UTF-8 text (at byte {0})")]
     Binary(usize),
 }
 
-/// The text of a file, and whether it is no UTF-8: then it is taken as Latin-1, which comments of old
-/// files are in.
+/// The text of a file, and whether it had to be read as Latin-1, the encoding of comments in old
+/// files.
 ///
 /// # Errors
-/// UTF-16, and files that are no text at all: with zeros in them.
+/// UTF-16, and files that contain zero bytes and are therefore not text.
 pub fn read(bytes: Vec<u8>) -> Result<(String, bool), NotText> {
     if is_utf16(&bytes) {
         return Err(NotText::Utf16);
@@ -32,7 +32,7 @@ pub fn read(bytes: Vec<u8>) -> Result<(String, bool), NotText> {
     }
 }
 
-/// Whether it begins with the mark of UTF-16, or every other byte is zero, and no other one.
+/// Whether it begins with UTF-16's byte-order mark, or exactly every other byte is zero.
 fn is_utf16(bytes: &[u8]) -> bool {
     let is_even = !bytes.is_empty() && bytes.len().is_multiple_of(2);
     let zeros =
@@ -45,7 +45,7 @@ mod tests {
     use super::{NotText, read};
 
     #[test]
-    fn old_comments_are_read() {
+    fn latin_1_comments_are_read() {
         let old = read(b"int32 a # caf\xe9".to_vec());
         assert_eq!(old, Ok(("int32 a # caf\u{e9}".to_owned(), true)));
         assert_eq!(read("\u{e9}".into()), Ok(("\u{e9}".to_owned(), false)));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_utf_16_is_told() {
+    fn utf_16_is_detected() {
         let marked = |units: &[u16]| [&[0xfeff], units].concat();
         let text: Vec<u16> = "int32 a\n".encode_utf16().collect();
         let foreign: Vec<u16> = "\u{4e00}".encode_utf16().collect();

@@ -1,5 +1,4 @@
-//! What the fuzz targets of this family call: every kind of input, with the promises that must
-//! hold.
+//! The fuzz targets of this family: every kind of input, with the properties that must hold.
 
 mod connection;
 
@@ -10,6 +9,8 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Tree};
 
 use crate::codegen::rust;
+use crate::crypt::exchange::{self, Key, Keys, Variant};
+use crate::crypt::pike::{self, STATE_BYTES};
 use crate::file::map::{CodeMap, MapKind};
 use crate::message::{Datum, HeaderForm, Item, Leniency, RecordView, Tape, View};
 use crate::schema::{Definition, Dialect, FileName, ParseOptions};
@@ -27,7 +28,19 @@ pub const TARGETS: &[Target] = &[
     Target { name: "tera_sysmsg", run: system_message, seeds: system_messages },
 ];
 
-/// Everything that a layout can have.
+/// An expanded key, which test vectors contain.
+#[must_use]
+pub fn expanded_key(key: &Key) -> [u8; STATE_BYTES] {
+    pike::expand(key)
+}
+
+/// The key for messages from the client, which test vectors contain.
+#[must_use]
+pub fn client_key(keys: &Keys, variant: Variant) -> Key {
+    exchange::client_key(keys, variant)
+}
+
+/// Layouts that together use every feature.
 const LAYOUTS: [(&str, Dialect, &str); 7] = [
     (
         "S_HOISTED.1.def",
@@ -77,7 +90,7 @@ const LAYOUTS: [(&str, Dialect, &str); 7] = [
 
 static PLANS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
     let parsed = LAYOUTS.iter().filter_map(|(name, dialect, text)| {
-        // One of them has its string where it stands.
+        // One definition relies on its string being read in place.
         let lenient = name.starts_with("S_INLINE");
         let options = ParseOptions { dialect: Some(*dialect), lenient, ..ParseOptions::default() };
         Definition::parse(&FileName::parse(name).ok()?, text, &options).ok()
@@ -85,7 +98,7 @@ static PLANS: LazyLock<Vec<Definition>> = LazyLock::new(|| {
     parsed.collect()
 });
 
-/// The first byte chooses layout and header, the rest is the message.
+/// The first byte selects layout and header; the rest is the message.
 fn message(data: &[u8]) {
     let Some((choice, data)) = data.split_first() else { return };
     let Some(definition) = PLANS.get(usize::from(choice >> 1) % PLANS.len().max(1)) else { return };
@@ -96,12 +109,12 @@ fn message(data: &[u8]) {
     let mut reader = Reader::traced("message", data, Tree::new());
     let outcome = plan.decode(&mut reader, form);
     let (tree, outcome) = reader.conclude(outcome);
-    assert_eq!(checked.is_ok(), read.is_ok(), "checking and reading agree");
-    assert_eq!(checked.is_ok(), outcome.is_ok(), "a trace changes nothing");
+    assert_eq!(checked.is_ok(), read.is_ok(), "checking and reading disagree");
+    assert_eq!(checked.is_ok(), outcome.is_ok(), "tracing changed the outcome");
     let json = render(&tree, Style::default());
     assert!(tree.len() <= 64 + MAX_NODES_A_BYTE * data.len(), "{} nodes", tree.len());
     if let Ok(view) = View::new(plan, data, form) {
-        // What is wrong is found here and there, but what is done is bounded.
+        // Errors may occur anywhere, but the work is bounded.
         record(view.fields(), read.is_ok());
     }
     let viewed = View::checked(plan, data, form);
@@ -111,28 +124,28 @@ fn message(data: &[u8]) {
     }
     let mut tape = Tape::new();
     let taped = plan.read_into(data, form, &mut tape);
-    assert_eq!(taped.is_ok(), read.is_ok(), "a tape changes nothing");
+    assert_eq!(taped.is_ok(), read.is_ok(), "the tape changed the outcome");
     let Ok(read) = read else { return };
     let of_tape = Datum::Record(tape.fields(plan)).to_value();
-    assert_eq!(format!("{of_tape:?}"), format!("{:?}", read.fields()), "the tape says the same");
+    assert_eq!(format!("{of_tape:?}"), format!("{:?}", read.fields()), "the tape differs");
     let mut again = Vec::new();
-    tape.encode(plan, &mut again).expect("it was read");
+    tape.encode(plan, &mut again).expect("the message was read");
     assert_eq!(again, data, "unchanged on the tape");
-    // Of what is not canonical shared bodies may have no room.
+    // In a message that is not canonical, bodies may overlap, and then encode to too many bytes.
     tape.head_mut();
-    let (mut anew, mut wanted) = (Vec::new(), Vec::new());
+    let (mut reencoded, mut wanted) = (Vec::new(), Vec::new());
     let written = plan.encode(read.head(), read.fields(), &mut wanted).is_ok();
-    if tape.trailing().is_empty() && tape.encode(plan, &mut anew).is_ok() {
-        assert!(written && anew == wanted, "the tape is written as its values are");
+    if tape.trailing().is_empty() && tape.encode(plan, &mut reencoded).is_ok() {
+        assert!(written && reencoded == wanted, "the tape and its values encode differently");
     }
     again.clear();
-    read.encode(plan, &mut again).expect("it was read");
-    assert_eq!(again, data, "unchanged, so the same bytes");
-    assert!(View::new(plan, data, form).is_ok(), "it was read");
+    read.encode(plan, &mut again).expect("the message was read");
+    assert_eq!(again, data, "an unchanged message has the same bytes");
+    assert!(View::new(plan, data, form).is_ok(), "a message that was read has a view");
     again.clear();
     plan.encode_json(read.head().opcode, form, &json, Leniency::Strict, &mut again)
         .unwrap_or_else(|error| panic!("{error}: {json}"));
-    assert_eq!(again, data, "the way back from JSON");
+    assert_eq!(again, data, "JSON round trip");
 }
 
 /// A skill has six nodes in four bytes, and each byte may be read [`MAX_READINGS`] times.
@@ -140,7 +153,7 @@ fn message(data: &[u8]) {
 /// [`MAX_READINGS`]: crate::message::MAX_READINGS
 const MAX_NODES_A_BYTE: usize = 2 * crate::message::MAX_READINGS;
 
-/// Looks at every field in place; `good` when the whole message can be read.
+/// Accesses every field in place; `good` if the whole message is valid.
 fn record(view: RecordView<'_, '_, '_>, good: bool) {
     for (_, inner) in view.iter() {
         item(inner, good);
@@ -152,7 +165,7 @@ fn item(found: worldwire_core::Result<Item<'_, '_, '_>>, good: bool) {
         Ok(Item::Record(view)) => record(view, good),
         Ok(Item::List(list)) => list.iter().for_each(|element| item(element, good)),
         Ok(Item::Scalar(_) | Item::Text(_) | Item::Bytes(_)) => {}
-        Err(error) => assert!(!good, "it was read: {error}"),
+        Err(error) => assert!(!good, "a valid message has an error: {error}"),
     }
 }
 
@@ -168,7 +181,7 @@ fn messages() -> Vec<Vec<u8>> {
                 "title":"t","blob":{"$hex":"0102"},"words":["u","v"],"numbers":[1,2],"more":5,
                 "grid":[[1,2],[3]],"three":[1,2,3],"flag":true,"gold":9}"#,
         ] {
-            let json: Json = serde_json::from_str(json).expect("it is JSON");
+            let json: Json = serde_json::from_str(json).expect("valid JSON");
             for form in [HeaderForm::Plain, HeaderForm::Integrity] {
                 let choice = 2 * index + u8::from(form == HeaderForm::Integrity);
                 let mut bytes = Vec::new();
@@ -184,7 +197,7 @@ fn messages() -> Vec<Vec<u8>> {
 
 fn definition(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
-    let file = FileName::parse("S_FUZZ.1.def").expect("it is one");
+    let file = FileName::parse("S_FUZZ.1.def").expect("a valid name");
     for dialect in [Dialect::Legacy, Dialect::Toolbox, Dialect::Proto] {
         for lenient in [false, true] {
             let options =
@@ -196,14 +209,14 @@ fn definition(data: &[u8]) {
                     let plan = definition.plan();
                     let form = HeaderForm::Plain;
                     if !lenient {
-                        let made = rust([(definition.name(), definition.version(), plan)]);
-                        assert!(made.contains("pub struct SFuzzV1"), "a struct is made");
+                        let source = rust([(definition.name(), definition.version(), plan)]);
+                        assert!(source.contains("pub struct SFuzzV1"), "no struct was generated");
                     }
                     if plan.encode_json(1, form, &json, Leniency::Strict, &mut bytes).is_ok() {
-                        plan.check(&bytes, form).expect("what was written can be read");
+                        plan.check(&bytes, form).expect("an encoded message is valid");
                     }
                 }
-                Err(problems) => assert!(!problems.is_empty(), "no word about it"),
+                Err(problems) => assert!(!problems.is_empty(), "failed without a problem"),
             }
         }
     }
@@ -232,7 +245,7 @@ fn map(data: &[u8]) {
             pairs.sort();
             pairs
         };
-        assert_eq!(sorted(&map), sorted(&again), "the way back");
+        assert_eq!(sorted(&map), sorted(&again), "map round trip");
     }
 }
 
@@ -245,8 +258,8 @@ fn system_message(data: &[u8]) {
     if let Ok(message) = SystemMessage::parse_raw(text) {
         let mut json = String::new();
         message.write_json(&mut json);
-        let json: Json = serde_json::from_str(&json).expect("it is JSON");
-        SystemMessage::from_json(&json).expect("it was written just now");
+        let json: Json = serde_json::from_str(&json).expect("valid JSON");
+        SystemMessage::from_json(&json).expect("it was just written");
     }
 }
 
@@ -259,14 +272,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_layout_is_good_and_has_seeds() {
+    fn every_layout_is_valid_and_has_seeds() {
         assert_eq!(PLANS.len(), LAYOUTS.len());
         let seeds = messages();
         assert_eq!(seeds.len(), 4 * LAYOUTS.len());
         for (index, definition) in PLANS.iter().enumerate() {
             let seed = |seed: &&Vec<u8>| usize::from(seed[0] >> 1) == index;
             let longest = seeds.iter().filter(seed).map(Vec::len).max();
-            let least = definition.plan().least();
+            let least = definition.plan().min_length();
             assert!(longest.is_some_and(|longest| longest > least + 8), "{}", definition.title());
         }
     }

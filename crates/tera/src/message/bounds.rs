@@ -1,31 +1,31 @@
-//! Words, offsets and links of a message: the one place that says which ones are good, and how much
-//! may be read by them.
+//! Validity of words, offsets and links, and a bound on the total work of reading a message.
 
 use worldwire_core::Result;
 
 use super::fault::Fault;
 
-/// How many times the length of a message may be read of it.
+/// A message may be read at most this many times its length in total.
 ///
-/// Nothing keeps a message from using bytes twice: two offsets may lead to one text, and elements of
-/// two lists to one list, which multiplies with every list around. Messages of known servers use no
-/// byte twice; those that share all their empty texts stay below two.
+/// Nothing prevents a message from using bytes twice: two offsets may point to one text, and
+/// elements of two lists to one list, which multiplies with each level of nesting. Messages from
+/// known servers use no byte twice, and those in which all empty texts share their bytes stay below
+/// a factor of two.
 pub const MAX_READINGS: usize = 4;
 
-/// What may still be read of a message: the fixed part of each element (or what its steps count
-/// as, should a definition have many that take no bytes), each text and all bytes, as often as
-/// something leads to them.
+/// The remaining work for a message in bytes. Each fixed part of an element (or the cost of its
+/// steps, if a definition has many that take no bytes), each text and each byte string counts
+/// whenever something points to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     left: usize,
-    most: usize,
+    max: usize,
 }
 
 impl Budget {
     #[inline]
     pub(super) const fn of(length: usize) -> Self {
-        let most = length.saturating_mul(MAX_READINGS);
-        Self { left: most, most }
+        let max = length.saturating_mul(MAX_READINGS);
+        Self { left: max, max }
     }
 
     /// How many bytes may still be read.
@@ -34,7 +34,7 @@ impl Budget {
         self.left
     }
 
-    /// Reads so many bytes, if they may still be read.
+    /// Counts bytes as read, and returns whether that was allowed.
     #[inline]
     pub(super) const fn take(&mut self, bytes: usize) -> bool {
         let enough = bytes <= self.left;
@@ -44,7 +44,7 @@ impl Budget {
         enough
     }
 
-    /// Something of that many bytes is read at a place.
+    /// Counts bytes read at an offset.
     #[inline]
     pub(super) fn spend(&mut self, bytes: usize, at: usize) -> Result<()> {
         match self.left.checked_sub(bytes) {
@@ -52,19 +52,19 @@ impl Budget {
                 self.left = left;
                 Ok(())
             }
-            None => Err(Fault::too_much(self.most, self.most - self.left + bytes, at)),
+            None => Err(Fault::too_much(self.max, self.max - self.left + bytes, at)),
         }
     }
 }
 
-/// The links of one list: none may lead back to an element of it. One that leads to itself is found
-/// at once, a longer way round before it was gone three times.
+/// Detects loops in the links of one list. A link to its own element is found immediately, a longer
+/// loop within three rounds.
 ///
-/// Only links that lead back are looked at, which those of known servers never do: every way round
-/// has one, and where it leads to decides which is the next.
+/// Only links that point backwards are examined: every loop contains one, and messages from known
+/// servers contain none. This is Brent's algorithm on the targets of those links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
-    /// Where a link led back to, and in how many of them another is chosen.
+    /// The target of an earlier backward link, and after how many more it is replaced.
     met: usize,
     steps: u32,
     until: u32,
@@ -73,12 +73,12 @@ pub(super) struct Chain {
 impl Chain {
     #[inline]
     pub(super) const fn new() -> Self {
-        // No element is at 0.
+        // No element is at offset 0.
         Self { met: 0, steps: 0, until: 1 }
     }
 
-    /// Goes on to the element at `next`; the link to it stands at `link`, behind the word that is
-    /// the first of its own element.
+    /// Follows a link, stored at offset `link`, to the element at `next`. An element begins with
+    /// its own offset, so its link is at 2.
     #[inline]
     pub(super) fn follow(&mut self, next: usize, link: usize) -> Result<()> {
         if next + 2 > link { Ok(()) } else { self.back(next, link) }
@@ -97,7 +97,7 @@ impl Chain {
     }
 }
 
-/// The word at a place.
+/// The word at an offset.
 #[inline]
 pub(super) fn word(data: &[u8], at: usize) -> Result<usize> {
     match data.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
@@ -106,8 +106,8 @@ pub(super) fn word(data: &[u8], at: usize) -> Result<usize> {
     }
 }
 
-/// Whether an offset leads behind the header and its counts and offsets, and into the message;
-/// `place` is where it stands.
+/// Checks that an offset points after the header's counts and offsets and into the message; `place`
+/// is where the offset itself is stored.
 #[inline]
 pub(super) fn check_offset(data: &[u8], floor: usize, at: usize, place: usize) -> Result<()> {
     if at >= floor && at < data.len() {

@@ -1,5 +1,5 @@
-//! The encoder: the exact inverse of the decoder, in canonical form. Bodies stand in the order of
-//! the fields, without gaps.
+//! The encoder: the exact inverse of the decoder, in canonical form. Bodies are in field order,
+//! without gaps.
 
 use worldwire_core::{Error, Result};
 
@@ -7,19 +7,19 @@ use super::fault::Fault;
 use super::{Head, Leniency, pairs, rewrite_head};
 use crate::schema::plan::{Fixed, LINKS, Op, Plan, Scope, Spot, TextPlace};
 
-/// The longest message.
+/// Maximum length of a message in bytes.
 pub(crate) const MAX_BYTES: usize = 65_535;
 
-/// Where the encoder takes the fields of a scope, or of an object in it, from.
+/// A source of values for the fields of a scope, or of an object in it.
 pub(super) trait Source<'s>: Copy {
-    /// Whether it has fields of fixed size one by one, and objects. One that does not has segments
-    /// as bytes.
+    /// Whether it provides fixed-size fields one by one, and objects. Otherwise it provides whole
+    /// segments as bytes.
     const FIXED: bool;
     /// The elements of a list.
     type List: Copy;
 
-    /// The bytes of a segment, behind others that may hold anything; how many those are, and its
-    /// own. The words of its texts, bytes and lists may hold anything, too; truth values are 0 or 1.
+    /// Appends a segment after a prefix of arbitrary bytes; `sizes` are those of the prefix and the
+    /// segment. The words of its texts, bytes and lists are arbitrary too; its booleans are 0 or 1.
     fn segment(
         self,
         plan: &Plan,
@@ -28,8 +28,8 @@ pub(super) trait Source<'s>: Copy {
         sizes: (usize, usize),
         out: &mut Vec<u8>,
     );
-    /// Writes fields of fixed size to the beginning of their segment, which is zero; an error comes
-    /// with the field it is about.
+    /// Writes fixed-size fields to the start of their zeroed segment. An error comes with the field
+    /// that caused it.
     fn fixed<'r>(
         self,
         plan: &Plan,
@@ -37,34 +37,34 @@ pub(super) trait Source<'s>: Copy {
         leniency: Leniency,
         out: &mut [u8],
     ) -> Result<(), (&'r Fixed, Error)>;
-    /// A text, which may be written.
-    fn text(self, plan: &Plan, of: Of, leniency: Leniency) -> Result<&'s [u8]>;
-    /// Bytes.
-    fn bytes(self, plan: &Plan, of: Of) -> Result<&'s [u8]>;
-    /// The elements of a list, and how many there are.
-    fn list(self, plan: &Plan, of: Of) -> Result<(Self::List, usize)>;
-    /// All elements of a list one behind the other, if they stand so, each with room for its links
-    /// in front: elements of a scope that lead nowhere else.
+    /// A text that can be written.
+    fn text(self, plan: &Plan, of: FieldRef, leniency: Leniency) -> Result<&'s [u8]>;
+    /// A byte string.
+    fn bytes(self, plan: &Plan, of: FieldRef) -> Result<&'s [u8]>;
+    /// The elements of a list, and their number.
+    fn list(self, plan: &Plan, of: FieldRef) -> Result<(Self::List, usize)>;
+    /// All elements of a list, if they are contiguous, contain no offsets, and each has room for
+    /// its links in front.
     #[inline]
     fn packed(_: Self::List, _: usize, _: &Scope) -> Option<&'s [u8]> {
         None
     }
-    /// An element of a list of elements of a scope.
+    /// An element of a list.
     fn element(list: Self::List, index: usize, scope: &Scope) -> Result<Self>;
     /// The fields of an object or row.
-    fn open(self, plan: &Plan, of: Of, row: bool) -> Result<Self>;
+    fn open(self, plan: &Plan, of: FieldRef, row: bool) -> Result<Self>;
 }
 
-/// Which field is wanted: its index, its place in the record around, and its number among the
-/// bodies of the scope.
+/// Identifies a field: its index, its slot in the enclosing record, and its index among the bodies
+/// of the scope.
 #[derive(Clone, Copy)]
-pub(super) struct Of {
+pub(super) struct FieldRef {
     pub(super) field: u32,
     pub(super) slot: u32,
     pub(super) body: u32,
 }
 
-/// Appends a message to `out`. After an error `out` is as it was.
+/// Appends a message to `out`, which is left unchanged on an error.
 pub(super) fn message<'s, S: Source<'s>>(
     plan: &Plan,
     head: Head,
@@ -95,7 +95,7 @@ fn write<'s, S: Source<'s>>(
     Ok(())
 }
 
-/// Writes a header whose length is not known yet.
+/// Writes a header with its length left at zero.
 #[inline]
 pub(crate) fn write_head(head: Head, out: &mut Vec<u8>) {
     let [low, high] = head.opcode.to_le_bytes();
@@ -111,11 +111,11 @@ struct Writer<'p, 'o> {
     out: &'o mut Vec<u8>,
     origin: usize,
     leniency: Leniency,
-    /// Where the further segments of all open scopes begin, in `out`.
+    /// Offsets in `out` of the later segments of all open scopes.
     segments: Vec<usize>,
 }
 
-/// Where a scope stands in `out`.
+/// The position of a scope in `out`.
 #[derive(Clone, Copy)]
 struct Base<'p> {
     scope: &'p Scope,
@@ -123,18 +123,18 @@ struct Base<'p> {
     segments: usize,
 }
 
-/// A list of a group while it is written.
+/// A list being written as part of a group.
 struct Lane<L> {
     scope: u32,
-    of: Of,
+    of: FieldRef,
     list: L,
     count: usize,
-    /// Where the offset of the next element belongs.
+    /// Where to write the offset of the next element.
     link: usize,
 }
 
 impl<'p> Writer<'p, '_> {
-    /// Writes a scope behind so many bytes, which are written later.
+    /// Writes a scope after `front` bytes, which are filled in later.
     #[inline(always)]
     fn scope<'s, S: Source<'s>>(
         &mut self,
@@ -154,25 +154,26 @@ impl<'p> Writer<'p, '_> {
         Ok(())
     }
 
-    /// Writes the bodies of a scope whose words all stand in its first segment, which is written.
+    /// Writes the bodies of a scope whose words are all in its first segment, which is already
+    /// written.
     #[inline(always)]
     fn flat<'s, S: Source<'s>>(&mut self, ops: &[Op], start: usize, record: S) -> Result<()> {
         let at = |spot: Spot| start + usize::from(spot.offset);
         for op in ops {
             let (of, outcome) = match *op {
                 Op::Text { place: TextPlace::Offset(spot), field, slot, body } => {
-                    let of = Of { field, slot, body };
+                    let of = FieldRef { field, slot, body };
                     (of, self.text(Some(at(spot)), record, of))
                 }
                 Op::Bytes { offset, count, field, slot, body } => {
-                    let of = Of { field, slot, body };
+                    let of = FieldRef { field, slot, body };
                     (of, self.bytes((at(count), at(offset)), record, of))
                 }
                 Op::Array { count, offset, scope, field, slot, body, .. } => {
-                    let of = Of { field, slot, body };
+                    let of = FieldRef { field, slot, body };
                     (of, self.array((at(count), at(offset)), record, of, scope))
                 }
-                // A flat scope has no others.
+                // A flat scope has no other steps.
                 _ => continue,
             };
             if let Err(error) = outcome {
@@ -182,8 +183,8 @@ impl<'p> Writer<'p, '_> {
         Ok(())
     }
 
-    /// Does the steps from one on, up to the end of the present object or row, or to the last; gives
-    /// where it stopped.
+    /// Runs the steps from `index` up to the end of the current object or row, or to the last;
+    /// returns the index where it stopped.
     fn walk<'s, S: Source<'s>>(
         &mut self,
         ops: &'p [Op],
@@ -201,13 +202,13 @@ impl<'p> Writer<'p, '_> {
                     let run = plan.run(from, to);
                     if let Err((fixed, error)) = record.fixed(plan, run, self.leniency, out) {
                         let Fixed { field, slot, .. } = *fixed;
-                        return Err(named(plan, Of { field, slot, body: 0 }, row, error));
+                        return Err(named(plan, FieldRef { field, slot, body: 0 }, row, error));
                     }
                     index += 1;
                     continue;
                 }
                 Op::Text { place, field, slot, body } => {
-                    let of = Of { field, slot, body };
+                    let of = FieldRef { field, slot, body };
                     let place = match place {
                         TextPlace::Offset(spot) => Some(self.at(spot, base)),
                         TextPlace::Here(_) => None,
@@ -215,18 +216,18 @@ impl<'p> Writer<'p, '_> {
                     (of, self.text(place, record, of))
                 }
                 Op::Bytes { offset, count, field, slot, body } => {
-                    let of = Of { field, slot, body };
+                    let of = FieldRef { field, slot, body };
                     let places = (self.at(count, base), self.at(offset, base));
                     (of, self.bytes(places, record, of))
                 }
                 Op::Array { count, offset, scope, field, slot, body, .. } => {
-                    let of = Of { field, slot, body };
+                    let of = FieldRef { field, slot, body };
                     let places = (self.at(count, base), self.at(offset, base));
                     (of, self.array(places, record, of, scope))
                 }
                 Op::Close if S::FIXED => return Ok(index),
                 Op::Open { field, slot, row } if S::FIXED => {
-                    let of = Of { field, slot, body: 0 };
+                    let of = FieldRef { field, slot, body: 0 };
                     let inner = record.open(plan, of, row);
                     let outcome =
                         inner.and_then(|inner| self.walk(ops, index + 1, inner, base, row));
@@ -245,7 +246,7 @@ impl<'p> Writer<'p, '_> {
                     index += 1 + arrays as usize;
                     continue;
                 }
-                // The words of no field.
+                // Words without a field.
                 Op::Orphan { spot } => {
                     self.patch(self.at(spot, base), 0);
                     index += 1;
@@ -264,12 +265,12 @@ impl<'p> Writer<'p, '_> {
         Ok(index)
     }
 
-    /// Writes a list, and its count and the offset of its first element to `places`.
+    /// Writes a list; its count and the offset of its first element go to `places`.
     fn array<'s, S: Source<'s>>(
         &mut self,
         places: (usize, usize),
         record: S,
-        of: Of,
+        of: FieldRef,
         scope: u32,
     ) -> Result<()> {
         let (list, count) = record.list(self.plan, of)?;
@@ -283,8 +284,8 @@ impl<'p> Writer<'p, '_> {
         Ok(())
     }
 
-    /// Writes all elements of a list at once, if they are there so, and the message does not become
-    /// too long by them.
+    /// Writes all elements of a list at once, if the source has them contiguous and the message
+    /// stays within its maximum length.
     #[inline]
     fn packed<'s, S: Source<'s>>(&mut self, lane: &Lane<S::List>) -> bool {
         let scope = self.plan.scope(lane.scope);
@@ -296,7 +297,7 @@ impl<'p> Writer<'p, '_> {
         let Ok(here) = self.position() else { return false };
         self.patch(lane.link, here);
         self.out.extend_from_slice(elements);
-        // Its own offset, and that of the next one.
+        // The element's own offset, and that of the next.
         let mut links = u32::from(here) | (u32::from(here) + scope.stride) << 16;
         let mut rest = self.out.get_mut(start..).unwrap_or_default();
         for index in 1..=lane.count {
@@ -310,7 +311,7 @@ impl<'p> Writer<'p, '_> {
         true
     }
 
-    /// Writes lists whose elements alternate, or stand in pairs.
+    /// Writes lists whose elements alternate or are paired.
     #[inline(never)]
     fn group<'s, S: Source<'s>>(
         &mut self,
@@ -324,7 +325,7 @@ impl<'p> Writer<'p, '_> {
         let mut lanes = Vec::new();
         for op in ops.get(from..from + lists).unwrap_or_default() {
             if let Op::Array { count, offset, scope, field, slot, body, .. } = *op {
-                let of = Of { field, slot, body };
+                let of = FieldRef { field, slot, body };
                 let places = (self.at(count, base), self.at(offset, base));
                 let lane = record
                     .list(plan, of)
@@ -345,7 +346,7 @@ impl<'p> Writer<'p, '_> {
         Ok(())
     }
 
-    /// Writes lists whose elements stand in pairs.
+    /// Writes lists whose elements are paired.
     fn pairs<'s, S: Source<'s>>(&mut self, mut lanes: Vec<Lane<S::List>>) -> Result<()> {
         let plan = self.plan;
         let numbers = lanes.iter().map(|lane| {
@@ -367,7 +368,7 @@ impl<'p> Writer<'p, '_> {
         Ok(())
     }
 
-    /// The number that an element begins with, as it is written.
+    /// The number that an element begins with, as encoded.
     fn number<'s, S: Source<'s>>(&mut self, lane: &Lane<S::List>, index: usize) -> Result<u32> {
         let (scope, start) = (self.plan.scope(lane.scope), self.out.len());
         self.scope(scope, S::element(lane.list, index, scope)?, 0)?;
@@ -377,13 +378,13 @@ impl<'p> Writer<'p, '_> {
         Ok(number)
     }
 
-    /// Begins a list: writes its count, and 0 for the offset of its first element.
+    /// Begins a list: writes its count, and 0 as the offset of its first element.
     #[inline]
     fn lane<L>(
         &mut self,
         (count_at, link): (usize, usize),
         scope: u32,
-        of: Of,
+        of: FieldRef,
         list: L,
         count: usize,
     ) -> Result<Lane<L>> {
@@ -405,7 +406,7 @@ impl<'p> Writer<'p, '_> {
             Ok(()) => {}
             Err(error) => return Err(error.inside_item(index)),
         }
-        // Where it is; where the next one is nobody knows yet.
+        // Its own offset; the next element's offset is not known yet.
         if let Some(room) = self.out.get_mut(start..).and_then(|rest| rest.first_chunk_mut()) {
             *room = u32::from(here).to_le_bytes();
         }
@@ -413,7 +414,12 @@ impl<'p> Writer<'p, '_> {
     }
 
     #[inline(always)]
-    fn text<'s, S: Source<'s>>(&mut self, place: Option<usize>, record: S, of: Of) -> Result<()> {
+    fn text<'s, S: Source<'s>>(
+        &mut self,
+        place: Option<usize>,
+        record: S,
+        of: FieldRef,
+    ) -> Result<()> {
         let position = self.position()?;
         if let Some(place) = place {
             self.patch(place, position);
@@ -429,7 +435,7 @@ impl<'p> Writer<'p, '_> {
         &mut self,
         (count, offset): (usize, usize),
         record: S,
-        of: Of,
+        of: FieldRef,
     ) -> Result<()> {
         let position = self.position()?;
         self.patch(offset, position);
@@ -440,7 +446,7 @@ impl<'p> Writer<'p, '_> {
         Ok(())
     }
 
-    /// Where the next body stands, from the start of the message.
+    /// The offset of the next body from the start of the message.
     #[inline]
     fn position(&self) -> Result<u16> {
         let length = self.out.len() - self.origin;
@@ -467,9 +473,9 @@ impl<'p> Writer<'p, '_> {
     }
 }
 
-/// Puts the name of a field to an error; in a row its place.
+/// Adds the field's name to an error, or its index in a row.
 #[cold]
-fn named(plan: &Plan, of: Of, row: bool, error: Error) -> Error {
+fn named(plan: &Plan, of: FieldRef, row: bool, error: Error) -> Error {
     if row {
         error.inside_item(of.slot as usize)
     } else {

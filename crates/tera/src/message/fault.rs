@@ -1,4 +1,4 @@
-//! The ways in which a message can be wrong, by name.
+//! The ways in which a message can be wrong.
 
 use core::fmt;
 
@@ -6,46 +6,46 @@ use worldwire_core::{Error, ErrorKind};
 
 use crate::types::Scalar;
 
-/// The limit of [`Fault::TooManyElements`].
+/// The name of the limit for [`Fault::TooManyElements`].
 const READINGS: &str = "bytes read of a message, shared ones each time";
 
-/// What is wanted of a link, where it makes a list endless.
+/// What a link that makes a list endless should have been.
 const ANOTHER_ELEMENT: &str = "a link to another element of the list";
 
-/// Which rule a message, or a value that is to become one, breaks. The names are stable.
+/// The rule that a message, or a value to be encoded, breaks. The names are stable.
 ///
-/// An [`Error`] says in its `wanted` what would have been right; that tells which fault it is.
+/// An [`Error`] says in its `wanted` what would have been right, which identifies the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The fixed part of a scope goes beyond the end.
+    /// The fixed part of a scope extends past the end of the message.
     Truncated,
     /// The length in the header is not the length of the message.
     LengthMismatch,
-    /// An offset leads into the header or the counts and offsets of the message.
+    /// An offset points into the header, or into the message's counts and offsets.
     OffsetInHeader,
-    /// An offset leads behind the end.
+    /// An offset points past the end of the message.
     OffsetOutOfRange,
-    /// A text has no zero unit before the end.
+    /// A text has no terminating zero unit.
     UnterminatedString,
-    /// Bytes go beyond the end.
+    /// A byte string extends past the end of the message.
     BytesOutOfRange,
     /// A list has fewer elements than its count.
     ArrayChainShort,
-    /// A list has more elements than its count; one whose links lead back has no end.
+    /// A list has more elements than its count, or its links form a loop.
     ArrayChainLong,
-    /// An element does not name its own place.
+    /// An element does not begin with its own offset.
     HereMismatch,
-    /// Elements, texts or bytes are shared or overlap until more is read than
-    /// [`MAX_READINGS`](super::MAX_READINGS) times the message.
+    /// Elements, texts or bytes are shared or overlap so much that reading them would take more
+    /// than [`MAX_READINGS`](super::MAX_READINGS) times the message's length.
     TooManyElements,
     /// A number does not fit its type.
     ValueOutOfRange,
-    /// A text to be written holds the zero unit, which would end it.
+    /// A text contains a zero unit, which would end it.
     StringContainsNul,
     /// A value for a field that does not exist.
     UnknownField,
-    /// A value of another kind than the field's.
+    /// A value whose type does not match the field's.
     WrongKind,
     /// A message of more than 65,535 bytes.
     MessageTooLong,
@@ -97,24 +97,23 @@ impl Fault {
         match self {
             Self::Truncated => "a field within the message",
             Self::LengthMismatch => "a length that is the message's own",
-            Self::OffsetInHeader => "an offset behind the header and its counts and offsets",
+            Self::OffsetInHeader => "an offset after the header and its counts and offsets",
             Self::OffsetOutOfRange => "an offset within the message",
             Self::UnterminatedString => "a zero unit at the end of the text",
             Self::BytesOutOfRange => "bytes that end within the message",
             Self::ArrayChainShort => "as many linked elements as counted",
-            Self::ArrayChainLong => "no link behind the last counted element",
+            Self::ArrayChainLong => "no link after the last counted element",
             Self::HereMismatch => "an element that begins with its own offset",
             Self::TooManyElements => "no more elements than the bytes can hold",
             Self::ValueOutOfRange => "a number that fits",
             Self::StringContainsNul => "a text without the zero unit",
             Self::UnknownField => "a known field",
-            Self::WrongKind => "a value of the field's kind",
+            Self::WrongKind => "a value of the field's type",
             Self::MessageTooLong => "a message of at most 65535 bytes",
         }
     }
 
-    /// The fault that an error of reading or writing a message is about; `None` for errors of
-    /// other origin.
+    /// The fault behind an error from reading or writing a message; `None` for other errors.
     #[must_use]
     pub fn of(error: &Error) -> Option<Self> {
         let wanted = error.wanted();
@@ -132,27 +131,27 @@ impl Fault {
         Self::ALL.into_iter().find(|fault| fault.wanted() == wanted)
     }
 
-    /// A link at a place leads to an element that the list had before.
+    /// The error for a link back to an earlier element of its list.
     #[cold]
     pub(super) fn endless(link: usize, element: usize) -> Error {
-        let found = format!("one back to the element at {element}: the list has no end");
+        let found = format!("a link back to the element at {element}, so the list is endless");
         Error::malformed(ANOTHER_ELEMENT, found).at(link as u64).hint(Self::ArrayChainLong.name())
     }
 
-    /// The limit on what may be read of a message.
+    /// The error for reading more of a message than allowed.
     #[cold]
-    pub(super) fn too_much(most: usize, asked: usize, at: usize) -> Error {
-        let error = Error::limit(READINGS, most as u64, asked as u64);
+    pub(super) fn too_much(max: usize, asked: usize, at: usize) -> Error {
+        let error = Error::limit(READINGS, max as u64, asked as u64);
         error.at(at as u64).hint(Self::TooManyElements.name())
     }
 
-    /// The error of a message that was read.
+    /// The error for a message that was read.
     #[cold]
     pub(crate) fn malformed(self, at: usize, found: impl Into<String>) -> Error {
         Error::malformed(self.wanted(), found.into()).at(at as u64).hint(self.name())
     }
 
-    /// The error of a value that was to be written.
+    /// The error for a value to be written.
     #[cold]
     pub(crate) fn value(self, found: impl Into<String>) -> Error {
         Error::value(self.wanted(), found.into()).hint(self.name())

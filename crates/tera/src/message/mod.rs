@@ -1,8 +1,9 @@
-//! Messages: bytes to values and back, by the plan of a definition.
+//! Messages: bytes to values and back, according to a compiled definition.
 //!
-//! Whatever is read comes from one decoder: into a tree for people ([`Plan::decode`]), into values
-//! ([`Plan::read`]), onto a [`Tape`] that is used again ([`Plan::read_into`]), told field by field
-//! ([`Plan::visit`]), or not at all ([`Plan::check`]); a [`View`] reads single fields in place.
+//! One decoder does all reading: into a tree for display ([`Plan::decode`]), into values
+//! ([`Plan::read`]), onto a reusable [`Tape`] ([`Plan::read_into`]), field by field to a visitor
+//! ([`Plan::visit`]), or just to validate ([`Plan::check`]). A [`View`] reads single fields in
+//! place.
 //!
 //! ```
 //! use worldwire_core::{Reader, Tree};
@@ -14,7 +15,7 @@
 //! let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
 //! let message = [
 //!     0x18, 0, 0x34, 0x12, 2, 0, 0x0c, 0, 7, 0, 0, 0, // the fixed part
-//!     0x0c, 0, 0x12, 0, 1, 0, // an element and where the next one is
+//!     0x0c, 0, 0x12, 0, 1, 0, // an element: its own offset, that of the next, its field
 //!     0x12, 0, 0, 0, 2, 0,
 //! ];
 //! let mut reader = Reader::traced("message", &message, Tree::new());
@@ -28,7 +29,7 @@ mod decode;
 mod encode;
 mod fault;
 pub mod json;
-mod oddity;
+mod note;
 mod pairs;
 mod sample;
 mod scalar;
@@ -44,7 +45,7 @@ use worldwire_core::{Reader, Result, Trace};
 
 pub use bounds::MAX_READINGS;
 pub use fault::Fault;
-pub use oddity::{NoteKind, Oddities, Oddity};
+pub use note::{Note, NoteKind, Notes};
 pub use scalar::ScalarValue;
 pub use tape::{Datum, Tape, TapeList, TapeRecord};
 pub use value::Value;
@@ -59,19 +60,19 @@ use visit::VisitSink;
 
 pub(crate) use decode::{Leaf, Sink, check_front, fields as run_fields, front as read_front};
 
-/// Which header a message has. Every offset in it counts from the header's first byte.
+/// Which header a message has. All offsets in the message count from the header's first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HeaderForm {
     /// Length and opcode, 4 bytes.
     #[default]
     Plain,
-    /// Length, opcode, counter and checksum, 12 bytes: client messages on the integrity list of
+    /// Length, opcode, counter and checksum, 12 bytes: for client messages on the integrity list of
     /// their patch.
     Integrity,
 }
 
 impl HeaderForm {
-    /// How long it is.
+    /// The length of the header in bytes.
     #[inline]
     #[must_use]
     pub const fn bytes(self) -> usize {
@@ -82,32 +83,32 @@ impl HeaderForm {
     }
 }
 
-/// Counter and checksum of an integrity header.
+/// The counter and checksum of an integrity header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Integrity {
-    /// Raised by one before each message of the opcode.
+    /// Incremented by one before each message with the same opcode.
     pub counter: u32,
     /// See [`integrity`](crate::integrity).
     pub checksum: u32,
 }
 
-/// What stands in front of the fields, besides the length.
+/// The header without its length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Head {
-    /// What the message is, as the build numbers it.
+    /// The message's number in this build.
     pub opcode: u16,
-    /// Counter and checksum, in messages that have them.
+    /// Counter and checksum, if the message has them.
     pub integrity: Option<Integrity>,
 }
 
 impl Head {
-    /// A header of 4 bytes.
+    /// A 4-byte header.
     #[must_use]
     pub const fn plain(opcode: u16) -> Self {
         Self { opcode, integrity: None }
     }
 
-    /// Which form it has.
+    /// The form of this header.
     #[must_use]
     pub const fn form(&self) -> HeaderForm {
         match self.integrity {
@@ -117,24 +118,24 @@ impl Head {
     }
 }
 
-/// How exact values have to be.
+/// How strictly values are checked when a message is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Leniency {
-    /// Numbers have to fit, texts hold no zero unit, fields are known.
+    /// Numbers must fit their type, texts must not contain a zero unit, and fields must be known.
     #[default]
     Strict,
-    /// As the parsers of the community do: numbers wrap, everything in a text is written, unknown
-    /// fields are passed over.
+    /// Like the community's parsers: numbers wrap, texts are written as they are, and unknown
+    /// fields are ignored.
     Lenient,
 }
 
 impl Plan {
-    /// Reads the one message that is left in a reader and reports every field to its trace, in the
+    /// Reads the one message that remains in a reader and reports every field to its trace, in the
     /// order of the definition.
     ///
-    /// What is odd about the message comes back, and stands in the tree behind the fields: the list
-    /// `$notes`, the bytes `$trailing`, and for a message whose fields alone would encode to other
-    /// bytes the whole of it as `$original`.
+    /// Returns notes on deviations from canonical form. The tree lists them after the fields, as
+    /// `$notes`, together with the bytes `$trailing`, and with the whole message as `$original` if
+    /// its fields alone would encode to other bytes.
     ///
     /// # Errors
     /// Malformed, with the path of the field and the offset; [`Fault::of`] tells which rule is
@@ -143,7 +144,7 @@ impl Plan {
         &'n self,
         reader: &mut Reader<'d, T>,
         form: HeaderForm,
-    ) -> Result<Oddities> {
+    ) -> Result<Notes> {
         let (base, data) = (reader.position(), reader.rest());
         let based = |error: worldwire_core::Error| error.based(base as u64);
         let front = read_front(data, form).map_err(based)?;
@@ -179,8 +180,8 @@ impl Plan {
         })
     }
 
-    /// Tells a visitor every field of a message, in the order of the definition. Text and bytes are
-    /// borrowed. What is told before an error is found stays told.
+    /// Reports every field of a message to a visitor, in the order of the definition. Text and
+    /// bytes are borrowed. Fields before an error have already been reported.
     ///
     /// # Errors
     /// As [`Plan::decode`].
@@ -189,16 +190,16 @@ impl Plan {
         message: &'d [u8],
         form: HeaderForm,
         visitor: &mut impl Visit<'d, 'p>,
-    ) -> Result<Oddities> {
+    ) -> Result<Notes> {
         check_front(message, form)?;
         Ok(run_fields(self, message, form, &mut VisitSink(visitor))?.notes)
     }
 
-    /// Checks a message, every offset and every link of it.
+    /// Validates a message, including every offset and link.
     ///
     /// # Errors
     /// As [`Plan::decode`].
-    pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Oddities> {
+    pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Notes> {
         check_front(message, form)?;
         Ok(run_fields(self, message, form, &mut Silent)?.notes)
     }
@@ -206,15 +207,15 @@ impl Plan {
     /// Appends a message to `out`, in canonical form.
     ///
     /// # Errors
-    /// Value, with the path of the field that cannot be written; `out` is as it was then.
+    /// Value, with the path of the field that cannot be written; `out` is left unchanged.
     pub fn encode(&self, head: Head, fields: &Value<'_>, out: &mut Vec<u8>) -> Result<()> {
         self.encode_with(head, fields, Leniency::Strict, out)
     }
 
-    /// Appends a message to `out`, in canonical form.
+    /// Appends a message to `out`, in canonical form, with the given strictness.
     ///
     /// # Errors
-    /// Value, with the path of the field that cannot be written; `out` is as it was then.
+    /// Value, with the path of the field that cannot be written; `out` is left unchanged.
     pub fn encode_with(
         &self,
         head: Head,
@@ -226,17 +227,17 @@ impl Plan {
     }
 }
 
-/// A message that was read, ready to be changed and written again.
+/// A decoded message, ready to be changed and encoded again.
 ///
-/// As long as nothing is changed it is written with the bytes it had, canonical or not; afterwards
-/// in canonical form, with the bytes behind its last body still there.
+/// An unchanged message is encoded to its original bytes, canonical or not. A changed one is
+/// encoded in canonical form, followed by its trailing bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message<'d> {
     head: Head,
     fields: Value<'d>,
-    notes: Oddities,
+    notes: Notes,
     original: &'d [u8],
-    /// The end of the furthest body.
+    /// The end of the last body, in bytes.
     end: usize,
     changed: bool,
 }
@@ -248,7 +249,7 @@ impl<'d> Message<'d> {
         self.head
     }
 
-    /// The header, to be changed.
+    /// The header, for changing.
     pub fn head_mut(&mut self) -> &mut Head {
         self.changed = true;
         &mut self.head
@@ -260,25 +261,25 @@ impl<'d> Message<'d> {
         &self.fields
     }
 
-    /// The values of the fields, to be changed.
+    /// The values of the fields, for changing.
     pub fn fields_mut(&mut self) -> &mut Value<'d> {
         self.changed = true;
         &mut self.fields
     }
 
-    /// The values of the fields, and nothing else of it.
+    /// The values of the fields, without the rest of the message.
     #[must_use]
     pub fn into_fields(self) -> Value<'d> {
         self.fields
     }
 
-    /// What was odd.
+    /// The deviations noted when the message was read.
     #[must_use]
-    pub fn notes(&self) -> &Oddities {
+    pub fn notes(&self) -> &Notes {
         &self.notes
     }
 
-    /// The bytes behind the last body.
+    /// The bytes after the last body.
     #[must_use]
     pub fn trailing(&self) -> &'d [u8] {
         self.original.get(self.end..).unwrap_or_default()
@@ -287,7 +288,7 @@ impl<'d> Message<'d> {
     /// Appends the message to `out`.
     ///
     /// # Errors
-    /// Value, when a changed field cannot be written; `out` is as it was then.
+    /// Value, if a changed field cannot be written; `out` is left unchanged.
     pub fn encode(&self, plan: &Plan, out: &mut Vec<u8>) -> Result<()> {
         if !self.changed {
             out.extend_from_slice(self.original);
@@ -299,7 +300,7 @@ impl<'d> Message<'d> {
     }
 }
 
-/// Adds bytes behind the message that begins at `start`, and corrects its length.
+/// Appends bytes to the message that begins at `start`, and corrects its length.
 fn append_trailing(trailing: &[u8], start: usize, out: &mut Vec<u8>) -> Result<()> {
     let length = out.len() - start + trailing.len();
     let word = u16::try_from(length)
@@ -311,10 +312,10 @@ fn append_trailing(trailing: &[u8], start: usize, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Puts a header to a message that has room for it.
+/// Writes a header into the space reserved at the start of a message.
 #[inline]
 fn rewrite_head(head: Head, message: &mut [u8]) {
-    // Longer ones are refused.
+    // Longer messages have been rejected.
     let [low, high] = u16::try_from(message.len()).unwrap_or(u16::MAX).to_le_bytes();
     let [opcode, further] = head.opcode.to_le_bytes();
     let Some((plain, rest)) = message.split_first_chunk_mut() else { return };

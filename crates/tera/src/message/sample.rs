@@ -1,4 +1,4 @@
-//! Made-up values for tests, fuzzing and benchmarks.
+//! Random values for tests, fuzzing and benchmarks.
 
 use core::ops::Range;
 
@@ -10,24 +10,19 @@ use crate::schema::plan::{FieldKind, Plan};
 use crate::types::{Scalar, Text};
 
 impl Plan {
-    /// Makes values up for all fields; what they encode to is read back as the same values.
+    /// Generates values for all fields; encoding and decoding them yields the same values.
     #[must_use]
     pub fn sample(&self, sampler: &mut Sampler) -> Value<'static> {
         self.sample_record(&self.scope(self.root).fields, sampler, 6)
     }
 
-    fn sample_record(
-        &self,
-        range: &Range<u32>,
-        sampler: &mut Sampler,
-        most: u64,
-    ) -> Value<'static> {
+    fn sample_record(&self, range: &Range<u32>, sampler: &mut Sampler, max: u64) -> Value<'static> {
         let fields = self.fields_of(range).iter();
-        Value::Record(fields.map(|field| self.sample_field(field.kind(), sampler, most)).collect())
+        Value::Record(fields.map(|field| self.sample_field(field.kind(), sampler, max)).collect())
     }
 
-    /// `most` bounds the elements of a list; those of lists in it are fewer.
-    fn sample_field(&self, kind: &FieldKind, sampler: &mut Sampler, most: u64) -> Value<'static> {
+    /// `max` bounds the number of elements in a list; nested lists have smaller bounds.
+    fn sample_field(&self, kind: &FieldKind, sampler: &mut Sampler, max: u64) -> Value<'static> {
         match kind {
             FieldKind::Scalar { scalar, .. } => sample_scalar(*scalar, sampler),
             FieldKind::Text { .. } => Value::Text(Text::from(sampler.text(24).as_str())),
@@ -37,17 +32,17 @@ impl Plan {
             }
             FieldKind::Array { scope, .. } => {
                 let scope = self.scope(*scope);
-                let count = sampler.length(most);
+                let count = sampler.length(max);
                 let element = |_| match self.fields_of(&scope.fields).first() {
                     Some(field) if scope.single => {
-                        self.sample_field(field.kind(), sampler, most / 2)
+                        self.sample_field(field.kind(), sampler, max / 2)
                     }
-                    _ => self.sample_record(&scope.fields, sampler, most / 2),
+                    _ => self.sample_record(&scope.fields, sampler, max / 2),
                 };
                 Value::List((0..count).map(element).collect())
             }
-            FieldKind::Object(range) => self.sample_record(range, sampler, most),
-            FieldKind::Row(range) => match self.sample_record(range, sampler, most) {
+            FieldKind::Object(range) => self.sample_record(range, sampler, max),
+            FieldKind::Row(range) => match self.sample_record(range, sampler, max) {
                 Value::Record(values) => Value::List(values),
                 other => other,
             },
@@ -75,7 +70,7 @@ fn sample_scalar(scalar: Scalar, sampler: &mut Sampler) -> Value<'static> {
     }
 }
 
-/// A number as it could stand in a message, or now and then any bits.
+/// Usually a number as found in messages, sometimes arbitrary bits.
 fn sample_float(sampler: &mut Sampler) -> f32 {
     let [a, b, c, d, ..] = sampler.bits().to_le_bytes();
     match sampler.below(16) {

@@ -1,4 +1,4 @@
-//! Values of fixed size: from bytes and to bytes.
+//! Decoding and encoding of fixed-size values.
 
 use core::fmt;
 
@@ -9,21 +9,20 @@ use super::fault::Fault;
 use super::value::Value;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
 
-/// The largest value of fixed size.
+/// Size of the largest fixed-size value in bytes.
 pub(super) const MAX_SCALAR: usize = 12;
 
-/// A value of fixed size, as it stands on the wire: what a [`View`](super::View), a
-/// [`Tape`](super::Tape) and a [`Visit`](super::Visit) say of a field.
+/// A fixed-size value as it is on the wire, as reported by a [`View`](super::View), a
+/// [`Tape`](super::Tape) and a [`Visit`](super::Visit).
 ///
-/// What it is follows from the [type](Self::scalar) of the field. Who knows what it has to be asks
-/// for that: [`signed`](Self::signed), [`number`](Self::number). As a [`Value`](Self::to_value) it
-/// can be matched.
-// No enumeration, and two words without parts: so it stays in registers on its way to whoever looks
-// at it.
+/// The field's [type](Self::scalar) says what it is. Callers who know the type use an accessor such
+/// as [`signed`](Self::signed) or [`number`](Self::number); others can match on it as a
+/// [`Value`](Self::to_value).
+// Two words instead of an enumeration, so that it stays in registers until it is examined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ScalarValue {
     low: u64,
-    /// The last four bytes of twelve, and above them the type.
+    /// The last four of twelve bytes, and the type in the upper half.
     rest: u64,
 }
 
@@ -47,11 +46,11 @@ impl ScalarValue {
     #[inline]
     #[must_use]
     pub const fn scalar(self) -> Scalar {
-        // The remainder is the number itself.
+        // The discriminant is the index in `ALL`.
         Scalar::ALL[(self.rest >> 32) as usize % Scalar::ALL.len()]
     }
 
-    /// The bytes as a little-endian number; of the twelve of `vec3` and `vec3fa` the first eight.
+    /// The bytes as a little-endian number; for `vec3` and `vec3fa`, the first eight of twelve.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u64 {
@@ -68,7 +67,7 @@ impl ScalarValue {
         }
     }
 
-    /// A whole number, or a truth value as 0 or 1; `None` also for a `uint64` that does not fit.
+    /// An integer, or a boolean as 0 or 1; `None` also for a `uint64` that does not fit.
     #[inline]
     #[must_use]
     pub const fn signed(self) -> Option<i64> {
@@ -84,7 +83,7 @@ impl ScalarValue {
         })
     }
 
-    /// A whole number that is not negative, or a truth value as 0 or 1.
+    /// A non-negative integer, or a boolean as 0 or 1.
     #[inline]
     #[must_use]
     pub const fn unsigned(self) -> Option<u64> {
@@ -125,7 +124,7 @@ impl ScalarValue {
             .then(|| [low32(self.low), low32(self.low >> 32), self.high()].map(f32::from_bits))
     }
 
-    /// `skillid` and `skillid32`, taken apart.
+    /// `skillid` and `skillid32`, split into parts.
     #[inline]
     #[must_use]
     pub const fn skill(self) -> Option<Skill> {
@@ -136,8 +135,8 @@ impl ScalarValue {
         }
     }
 
-    /// The same as a part of a message.
-    // Inlined where the type is known: a value that was made elsewhere is moved through memory.
+    /// As a value of a message.
+    // Inlined where the type is known; a value built elsewhere would pass through memory.
     #[inline(always)]
     #[must_use]
     pub fn to_value(self) -> Value<'static> {
@@ -160,7 +159,7 @@ impl ScalarValue {
     }
 }
 
-/// As the [`Value`].
+/// Formats it as a [`Value`].
 impl fmt::Debug for ScalarValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_value().fmt(f)
@@ -168,18 +167,18 @@ impl fmt::Debug for ScalarValue {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the rest is none of the field's")]
+#[expect(clippy::cast_possible_truncation, reason = "the remaining bits are not the field's")]
 const fn low16(bits: u64) -> u16 {
     bits as u16
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the rest is none of the field's")]
+#[expect(clippy::cast_possible_truncation, reason = "the remaining bits are not the field's")]
 const fn low32(bits: u64) -> u32 {
     bits as u32
 }
 
-/// Bits that a type has of the first eight bytes and of the four behind them.
+/// For each type, the bits it uses of the first eight bytes and of the next four.
 const MASKS: [(u64, u32); Scalar::ALL.len()] = {
     let mut masks = [(0, 0); Scalar::ALL.len()];
     let mut index = 0;
@@ -194,8 +193,8 @@ const MASKS: [(u64, u32); Scalar::ALL.len()] = {
     masks
 };
 
-/// Reads a value of fixed size; `None` when there are too few bytes.
-// Inlined, and without a jump: only who looks at the value has to ask what it is.
+/// Reads a fixed-size value; `None` if there are too few bytes.
+// Inlined and free of branches: only code that examines the value needs to look at its type.
 #[inline(always)]
 pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
     let Some([a, b, c, d, e, f, g, h, rest @ ..]) = data.first_chunk::<MAX_SCALAR>() else {
@@ -206,8 +205,8 @@ pub(super) fn read_scalar(scalar: Scalar, data: &[u8]) -> Option<ScalarValue> {
     Some(ScalarValue::new(scalar, first & low, u32::from_le_bytes(*rest) & high))
 }
 
-/// Does something once for each type: whoever is told a value knows what it is, and from the
-/// beginning, or it is put together in memory first.
+/// Expands its argument once per type, so that the compiler knows the type of each value from the
+/// start and need not build it in memory.
 macro_rules! by_type {
     ($scalar:ident, $number:ident, $twelve:ident) => {
         match $scalar {
@@ -247,7 +246,7 @@ impl ScalarValue {
     }
 }
 
-/// Reads a value of fixed size and does something with it; `None` when there are too few bytes.
+/// Reads a fixed-size value and passes it on; `None` if there are too few bytes.
 #[inline(always)]
 pub(super) fn with_scalar<R>(
     scalar: Scalar,
@@ -268,53 +267,53 @@ pub(super) fn with_scalar<R>(
     by_type!(scalar, number, twelve)
 }
 
-/// Tells of the value of fixed size at a place; too few bytes are zero.
-// The same for those who add up and the like: what is done in any case stays in registers.
+/// Passes on the fixed-size value at an offset; missing bytes count as zero.
+// For visitors such as sums: work that all types share stays in registers.
 #[inline(always)]
-pub(super) fn tell_scalar(scalar: Scalar, data: &[u8], at: usize, tell: impl FnOnce(ScalarValue)) {
+pub(super) fn emit_scalar(scalar: Scalar, data: &[u8], at: usize, emit: impl FnOnce(ScalarValue)) {
     macro_rules! number {
         ($kind:ident, $number:ty) => {
-            tell(ScalarValue::of(Scalar::$kind, <$number>::from_le_bytes(read(data, at))))
+            emit(ScalarValue::of(Scalar::$kind, <$number>::from_le_bytes(read(data, at))))
         };
     }
     macro_rules! twelve {
         ($kind:ident) => {
-            tell(ScalarValue::of_twelve(Scalar::$kind, read(data, at)))
+            emit(ScalarValue::of_twelve(Scalar::$kind, read(data, at)))
         };
     }
     by_type!(scalar, number, twelve);
 }
 
-/// The bytes at a place.
+/// The bytes at an offset.
 #[inline]
 fn read<const BYTES: usize>(data: &[u8], at: usize) -> [u8; BYTES] {
     let bytes = data.get(at..at + BYTES).and_then(|bytes| bytes.first_chunk());
     bytes.copied().unwrap_or([0; BYTES])
 }
 
-/// Who is told many values of one type.
-pub(super) trait Alike {
-    /// Tells them; each is read from so many bytes.
-    fn tell<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue);
+/// Receives many values of one type.
+pub(super) trait Uniform {
+    /// Receives them; each is decoded from `BYTES` bytes.
+    fn emit<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue);
 }
 
-/// Looks once for many values what their type is.
+/// Determines the type once for many values.
 #[inline(always)]
-pub(super) fn tell_alike(scalar: Scalar, alike: impl Alike) {
+pub(super) fn emit_uniform(scalar: Scalar, uniform: impl Uniform) {
     macro_rules! number {
         ($kind:ident, $number:ty) => {
-            alike.tell(|bytes| ScalarValue::of(Scalar::$kind, <$number>::from_le_bytes(bytes)))
+            uniform.emit(|bytes| ScalarValue::of(Scalar::$kind, <$number>::from_le_bytes(bytes)))
         };
     }
     macro_rules! twelve {
         ($kind:ident) => {
-            alike.tell(|bytes| ScalarValue::of_twelve(Scalar::$kind, bytes))
+            uniform.emit(|bytes| ScalarValue::of_twelve(Scalar::$kind, bytes))
         };
     }
     by_type!(scalar, number, twelve);
 }
 
-/// Writes a value of fixed size to the beginning of `out`, which is zero there.
+/// Writes a fixed-size value to the start of `out`, which is zeroed.
 #[inline]
 pub(super) fn write_scalar(
     scalar: Scalar,
@@ -332,7 +331,7 @@ pub(super) fn write_scalar(
             .is_some_and(|number| put(out, number.to_le_bytes()))
         };
     }
-    // What nearly all values are: of the kind that their field's bytes become.
+    // The usual case: a value of the variant that decoding this field yields.
     let written = match scalar {
         Scalar::Bool => match value {
             Value::Bool(value) => put(out, [u8::from(*value)]),
@@ -380,7 +379,7 @@ pub(super) fn write_scalar(
     if written { Ok(()) } else { write_other(scalar, value, leniency, out) }
 }
 
-/// Writes bytes where there is room for them.
+/// Writes bytes if there is room for them.
 #[inline]
 fn put<const N: usize>(out: &mut [u8], bytes: [u8; N]) -> bool {
     match out.first_chunk_mut::<N>() {
@@ -392,8 +391,8 @@ fn put<const N: usize>(out: &mut [u8], bytes: [u8; N]) -> bool {
     }
 }
 
-/// What is left of [`write_scalar`]: values that are not given, numbers of another kind, and what
-/// does not fit.
+/// The rest of [`write_scalar`]: absent values, numbers of another variant, and values that do not
+/// fit.
 fn write_other(
     scalar: Scalar,
     value: &Value<'_>,
@@ -431,7 +430,7 @@ fn write_other(
     Ok(())
 }
 
-/// The bytes of a whole number, checked to be in the range of its type.
+/// The bytes of an integer, checked against the range of its type.
 fn whole(scalar: Scalar, number: i128, leniency: Leniency, value: &Value<'_>) -> Result<[u8; 16]> {
     let (low, high) = match scalar {
         Scalar::Byte => (0, i128::from(u8::MAX)),
@@ -464,12 +463,12 @@ fn wrong_kind(scalar: Scalar, value: &Value<'_>) -> Error {
     Fault::WrongKind.value(format!("{} for {}", kind_of(value), scalar.name()))
 }
 
-/// What a value is, in words.
+/// The kind of a value, in words.
 pub(super) fn kind_of(value: &Value<'_>) -> &'static str {
     match value {
         Value::Absent => "nothing",
-        Value::Bool(_) => "a truth value",
-        Value::Unsigned(_) | Value::Signed(_) => "a whole number",
+        Value::Bool(_) => "a boolean",
+        Value::Unsigned(_) | Value::Signed(_) => "an integer",
         Value::Float(_) | Value::Double(_) => "a number",
         Value::Angle(_) => "an angle",
         Value::Vec3(_) | Value::Vec3fa(_) => "three numbers",
@@ -486,8 +485,8 @@ pub(super) fn kind_of(value: &Value<'_>) -> &'static str {
 mod tests {
     use super::*;
 
-    /// At the end of a message, where fewer bytes are left than the largest type has, a value is
-    /// read in another way than anywhere else.
+    /// Near the end of a message, where fewer bytes remain than the largest type has, values are
+    /// read by a separate path.
     #[test]
     fn both_ways_of_reading_agree_and_are_undone() {
         let mut sampler = worldwire_core::Sampler::new(5);
@@ -498,7 +497,7 @@ mod tests {
                 let value = read_scalar(scalar, exact).unwrap();
                 assert_eq!(read_scalar(scalar, &bytes), Some(value), "{scalar:?} of {bytes:x?}");
                 assert_eq!(with_scalar(scalar, &bytes, |value| value), Some(value));
-                tell_scalar(scalar, &bytes, 0, |told| assert_eq!(told, value));
+                emit_scalar(scalar, &bytes, 0, |recorder| assert_eq!(recorder, value));
                 let short = &exact[..scalar.size() - 1];
                 assert_eq!(read_scalar(scalar, short), None, "{scalar:?}");
                 let mut out = [0; MAX_SCALAR];

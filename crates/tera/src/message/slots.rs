@@ -1,9 +1,9 @@
-//! Values as the source of the encoder.
+//! Values as a source for the encoder.
 
 use worldwire_core::{Error, Result};
 
 use super::Leniency;
-use super::encode::{Of, Source};
+use super::encode::{FieldRef, Source};
 use super::fault::Fault;
 use super::scalar::{kind_of, write_scalar};
 use super::value::Value;
@@ -15,18 +15,18 @@ static ABSENT: Value<'static> = Value::Absent;
 #[derive(Clone, Copy)]
 pub(super) struct Slots<'v>(&'v [Value<'v>]);
 
-/// The values of a record; none when it is not given.
+/// The values of a record; none if it is absent.
 #[inline]
 pub(super) fn slots<'v>(value: &'v Value<'v>) -> Result<Slots<'v>> {
     match value {
         Value::Absent => Ok(Slots(&[])),
         Value::Record(values) => Ok(Slots(values)),
-        _ => Err(Fault::WrongKind.value("no record")),
+        _ => Err(Fault::WrongKind.value("a value that is not a record")),
     }
 }
 
 impl<'v> Slots<'v> {
-    /// The value of a field. A copy that has no value of its own has that of the last one.
+    /// The value of a field. A copy without a value takes that of the last copy.
     #[inline]
     fn value(self, plan: &Plan, field: u32, slot: u32) -> &'v Value<'v> {
         match self.0.get(slot as usize) {
@@ -36,7 +36,7 @@ impl<'v> Slots<'v> {
     }
 
     #[inline]
-    fn of(self, plan: &Plan, of: Of) -> &'v Value<'v> {
+    fn of(self, plan: &Plan, of: FieldRef) -> &'v Value<'v> {
         self.value(plan, of.field, of.slot)
     }
 
@@ -82,7 +82,7 @@ impl<'v> Source<'v> for Slots<'v> {
     }
 
     #[inline]
-    fn text(self, plan: &Plan, of: Of, leniency: Leniency) -> Result<&'v [u8]> {
+    fn text(self, plan: &Plan, of: FieldRef, leniency: Leniency) -> Result<&'v [u8]> {
         match self.of(plan, of) {
             Value::Absent => Ok(&[]),
             Value::Text(text) => {
@@ -96,7 +96,7 @@ impl<'v> Source<'v> for Slots<'v> {
     }
 
     #[inline]
-    fn bytes(self, plan: &Plan, of: Of) -> Result<&'v [u8]> {
+    fn bytes(self, plan: &Plan, of: FieldRef) -> Result<&'v [u8]> {
         match self.of(plan, of) {
             Value::Absent => Ok(&[]),
             Value::Bytes(bytes) => Ok(bytes),
@@ -105,7 +105,7 @@ impl<'v> Source<'v> for Slots<'v> {
     }
 
     #[inline]
-    fn list(self, plan: &Plan, of: Of) -> Result<(Self::List, usize)> {
+    fn list(self, plan: &Plan, of: FieldRef) -> Result<(Self::List, usize)> {
         match self.of(plan, of) {
             Value::Absent => Ok((&[], 0)),
             Value::List(items) => Ok((items, items.len())),
@@ -119,7 +119,7 @@ impl<'v> Source<'v> for Slots<'v> {
         if scope.single { Ok(Self(core::slice::from_ref(value))) } else { slots(value) }
     }
 
-    fn open(self, plan: &Plan, of: Of, row: bool) -> Result<Self> {
+    fn open(self, plan: &Plan, of: FieldRef, row: bool) -> Result<Self> {
         match self.of(plan, of) {
             Value::Absent => Ok(Self(&[])),
             Value::Record(values) if !row => Ok(Self(values)),

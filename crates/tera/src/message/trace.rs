@@ -1,26 +1,26 @@
-//! Decoding into whatever listens to a [`Reader`](worldwire_core::Reader).
+//! Decoding into the trace of a [`Reader`](worldwire_core::Reader).
 
 use worldwire_core::{Form, Place, Reader, Span, Trace, Value};
 
 use super::decode::{Leaf, Sink};
-use super::oddity::{NAMES, Oddities};
+use super::note::{NAMES, Notes};
 use crate::schema::plan::{Field, Fixed, Plan};
 use crate::types::angle::{component_is_whole, component_radians};
 use crate::types::scalar::CUSTOMIZE;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
 
-/// Reports what the decoder finds to a trace.
+/// Passes decoded fields to a trace.
 pub(crate) struct TraceSink<'t, 'd, T> {
-    /// Stands where the message begins.
+    /// Positioned where the message begins.
     pub(crate) reader: &'t mut Reader<'d, T>,
-    /// Where the message begins in its layer.
+    /// The offset of the message in its layer.
     pub(crate) base: usize,
 }
 
 impl<T> TraceSink<'_, '_, T> {
     #[inline]
     fn place(&self, at: usize) -> Place {
-        // Layers that are listened to are bounded to 32 bits.
+        // Traced layers are limited to 32 bits.
         Place { byte: u32::try_from(self.base + at).unwrap_or(u32::MAX), bit: 0 }
     }
 
@@ -33,17 +33,17 @@ impl<T> TraceSink<'_, '_, T> {
         self.reader.trace_mut().leaf(name, value, start, end);
     }
 
-    fn span<'n>(&mut self, name: &'n str, form: Form, at: usize, length: usize, behind: usize)
+    fn span<'n>(&mut self, name: &'n str, form: Form, at: usize, length: usize, terminator: usize)
     where
         T: Trace<'n>,
     {
-        let (start, end) = (self.place(at), self.place(at + length + behind));
+        let (start, end) = (self.place(at), self.place(at + length + terminator));
         let length = u32::try_from(length).unwrap_or(0);
         let value = Value::Span(Span { form, start: start.byte, length });
         self.reader.trace_mut().leaf(name, value, start, end);
     }
 
-    /// A list or record that `fill` fills; it also says where it ends.
+    /// Reports a list or record, whose contents `fill` reports; `fill` also returns where it ends.
     #[inline]
     fn scope<'n, R>(
         &mut self,
@@ -64,7 +64,7 @@ impl<T> TraceSink<'_, '_, T> {
             start,
             |sink| {
                 let (value, end) = fill(sink);
-                // What stands in it last may stand before what stands in it first.
+                // The contents that come last in field order may come first in byte order.
                 (value, sink.place(end.max(at)))
             },
         )
@@ -84,7 +84,7 @@ impl<T> TraceSink<'_, '_, T> {
                 } else if component_is_whole(number) {
                     sink.leaf(name, Value::F64(component_radians(number)), at, 4);
                 } else {
-                    // Radians would come back rounded.
+                    // Converted to radians, it would not convert back exactly.
                     sink.scope(name, Value::Record, at, |sink| {
                         sink.leaf("units", Value::F32(number), at, 4);
                         ((), at + 4)
@@ -111,9 +111,9 @@ impl<T> TraceSink<'_, '_, T> {
         });
     }
 
-    /// What is not part of the fields: see [`message`](super).
+    /// Reports everything besides the fields: see [`message`](super).
     #[cold]
-    pub(crate) fn remarks<'n>(&mut self, notes: &Oddities, end: usize, length: usize)
+    pub(crate) fn remarks<'n>(&mut self, notes: &Notes, end: usize, length: usize)
     where
         T: Trace<'n>,
     {
@@ -142,7 +142,7 @@ impl<T> TraceSink<'_, '_, T> {
         });
     }
 
-    /// A value of fixed size, which `data` begins with; `None` when it is too short.
+    /// Reports the fixed-size value that `data` begins with; `None` if `data` is too short.
     #[inline]
     fn scalar<'n>(&mut self, name: &'n str, scalar: Scalar, data: &[u8], at: usize) -> Option<()>
     where
@@ -193,7 +193,7 @@ impl<T> TraceSink<'_, '_, T> {
 impl<'d, 'n, T: Trace<'n>> Sink<'d, 'n> for TraceSink<'_, 'd, T> {
     const FIXED: bool = T::ON;
 
-    // It takes more than a call.
+    // Inlining it gains nothing: it does far more work than a call.
     #[inline(never)]
     fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize) {
         for fixed in run {

@@ -1,12 +1,12 @@
-//! What structs made from definitions are read and written with: see [`codegen`](crate::codegen).
+//! Runtime support for generated structs: see [`codegen`](crate::codegen).
 //!
-//! A made struct holds the layout of one definition as plain code. It keeps every promise of the
-//! decoder that runs definitions: the same messages are read and the same are refused, within the
-//! same bounds of work, and the same values encode to the same bytes. Two things differ: what is
-//! odd about a message ([`Oddities`](super::Oddities)) is not collected, and when the fixed part of a
-//! record goes beyond the end, the error names the record and not the field in it.
+//! A generated struct holds the layout of one definition as plain code. It gives the same
+//! guarantees as the decoder that runs definitions: it accepts and rejects the same messages,
+//! within the same bounds on work, and encodes the same values to the same bytes. There are two
+//! differences: [`Notes`](super::Notes) are not collected, and if the fixed part of a record is cut
+//! off, the error names the record and not the field in it.
 //!
-//! [`Input`] and [`Output`] are for made code; everybody else wants [`Typed`].
+//! [`Input`] and [`Output`] are for generated code; other code uses [`Typed`].
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use super::{Head, HeaderForm, Value, read_front};
 use crate::types::text::text_length;
 use crate::types::{Skill, SkillForm, Text};
 
-/// Elements that room is made for before they are there.
+/// Maximum capacity reserved before any elements have been read.
 const MAX_ROOM: usize = 256;
 
 /// A message as a struct.
@@ -29,7 +29,7 @@ const MAX_ROOM: usize = 256;
 /// use worldwire_tera::message::typed::{Input, Output, Typed, part, put};
 /// use worldwire_tera::message::{Head, HeaderForm, Value};
 ///
-/// /// What is made of `int32 id`.
+/// /// Generated from `int32 id`.
 /// #[derive(Debug, PartialEq)]
 /// struct SGreetingV1 {
 ///     id: i32,
@@ -67,7 +67,7 @@ pub trait Typed<'d>: Sized {
     const NAME: &'static str;
     /// The version of the layout.
     const VERSION: u32;
-    /// Bytes behind the header that no offset may lead to: counts and offsets.
+    /// Bytes after the header, holding counts and offsets, that no offset may point into.
     const WORDS: usize;
 
     /// Reads the fields, which begin at `start`.
@@ -82,11 +82,11 @@ pub trait Typed<'d>: Sized {
     /// Value, with the path of the field that cannot be written.
     fn write(&self, output: &mut Output<'_>) -> Result<()>;
 
-    /// The fields as the definition that the struct was made from has them: for showing, and for
+    /// The fields as values, in the order of the definition: for display, and for
     /// [`Plan::encode`](crate::schema::Plan::encode).
     ///
     /// # Errors
-    /// Value, for a skill whose parts have no room.
+    /// Value, if a part of a skill does not fit its bits.
     fn value(&self) -> Result<Value<'_>>;
 
     /// Reads a message. Text and bytes are borrowed.
@@ -104,7 +104,7 @@ pub trait Typed<'d>: Sized {
     /// Appends a message to `out`, in canonical form.
     ///
     /// # Errors
-    /// Value, with the path of the field that cannot be written; `out` is as it was then.
+    /// Value, with the path of the field that cannot be written; `out` is left unchanged.
     #[inline]
     fn encode(&self, head: Head, out: &mut Vec<u8>) -> Result<()> {
         let origin = out.len();
@@ -124,11 +124,11 @@ pub trait Typed<'d>: Sized {
     }
 }
 
-/// A message that is being read.
+/// A message being read.
 #[derive(Debug)]
 pub struct Input<'d> {
     data: &'d [u8],
-    /// The first byte that an offset may lead to.
+    /// The first byte that an offset may point to.
     floor: usize,
     budget: Budget,
     /// The end of what was read last.
@@ -140,10 +140,10 @@ impl<'d> Input<'d> {
         Self { data, floor, budget: Budget::of(data.len()), cursor: 0 }
     }
 
-    /// The fixed part of a scope; `cost` is the work that it counts as.
+    /// Reads the fixed part of a scope, counting `cost` bytes of work.
     ///
     /// # Errors
-    /// Malformed, when it goes beyond the end or the message is too much work.
+    /// Malformed, if it extends past the end, or reading the message takes too much work.
     #[inline]
     pub fn scope<const SIZE: usize>(
         &mut self,
@@ -155,10 +155,10 @@ impl<'d> Input<'d> {
         Ok(fixed)
     }
 
-    /// The fixed part that follows the last body, and where it stands.
+    /// Reads the fixed part that follows the last body, and returns its position too.
     ///
     /// # Errors
-    /// Malformed, when it goes beyond the end or the message is too much work.
+    /// Malformed, if it extends past the end, or reading the message takes too much work.
     #[inline]
     pub fn segment<const SIZE: usize>(&mut self) -> Result<(usize, &'d [u8; SIZE])> {
         let start = self.cursor;
@@ -177,10 +177,10 @@ impl<'d> Input<'d> {
         }
     }
 
-    /// The text at an offset, which stands at `place`.
+    /// Reads the text at an offset, which is stored at `place`.
     ///
     /// # Errors
-    /// Malformed, when it leads outside the message or the text has no end.
+    /// Malformed, if the offset points outside the message or the text has no terminator.
     #[inline]
     pub fn text(&mut self, offset: u16, place: usize) -> Result<Text<'d>> {
         let at = usize::from(offset);
@@ -188,10 +188,10 @@ impl<'d> Input<'d> {
         self.text_at(at)
     }
 
-    /// The text that begins where it stands.
+    /// Reads a text in place.
     ///
     /// # Errors
-    /// Malformed, when it has no end.
+    /// Malformed, if it has no terminator.
     #[inline]
     pub fn text_here(&mut self, at: usize) -> Result<Text<'d>> {
         self.check_offset(at, at)?;
@@ -209,10 +209,10 @@ impl<'d> Input<'d> {
         Ok(Text::from_bytes(rest.get(..length).unwrap_or_default()))
     }
 
-    /// So many bytes at an offset; count and offset stand at `places`.
+    /// Reads a byte string; its count and offset are stored at `places`.
     ///
     /// # Errors
-    /// Malformed, when they are not within the message.
+    /// Malformed, if it extends outside the message.
     #[inline]
     pub fn bytes(
         &mut self,
@@ -236,12 +236,12 @@ impl<'d> Input<'d> {
         Ok(Cow::Borrowed(bytes))
     }
 
-    /// So many linked elements of at least `least` bytes, the first at an offset, which stands at
-    /// `place`. `read` is given where the fields of an element begin.
+    /// Reads a list whose elements have at least `least` bytes. The offset of the first element is
+    /// stored at `place`. `read` gets the position of an element's fields.
     ///
     /// # Errors
-    /// Malformed, when a link leads outside the message or the chain is not as long as counted;
-    /// and those of `read`.
+    /// Malformed, if a link points outside the message or the list does not have `count` elements;
+    /// and errors of `read`.
     #[inline]
     pub fn list<T>(
         &mut self,
@@ -255,7 +255,7 @@ impl<'d> Input<'d> {
         if count == 0 {
             return Ok(Vec::new());
         }
-        // The count is only promised: room for as many as there are bytes for, within reason.
+        // The count comes from the message: reserve only what its bytes could hold, within limits.
         let room = self.data.len().saturating_sub(at) / least.max(4);
         let mut items = Vec::with_capacity(usize::from(count).min(room + 1).min(MAX_ROOM));
         let mut chain = Chain::new();
@@ -278,11 +278,11 @@ impl<'d> Input<'d> {
         if at == 0 {
             return Ok(items);
         }
-        let found = format!("one at {at} behind {count} elements");
+        let found = format!("a link to {at} after {count} elements");
         Err(Fault::ArrayChainLong.malformed(link, found))
     }
 
-    /// Checks the place of an element and what it says of itself; gives where the next one is.
+    /// Validates the position and links of an element; returns the offset of the next one.
     #[inline]
     fn links(&self, at: usize, link: usize, count: usize, index: usize) -> Result<usize> {
         if at == 0 {
@@ -308,11 +308,12 @@ impl<'d> Input<'d> {
         self.cursor
     }
 
-    /// Goes to the end of a group of lists whose elements alternate, which began at `start`; of
-    /// each list how many elements it has, and the end of the last one.
+    /// Moves to the end of a group of alternating lists that began at `start`, given the number of
+    /// elements and the end of each list.
     pub fn close_group(&mut self, start: usize, lists: &[(usize, usize)]) {
         let filled = lists.iter().filter(|(count, _)| *count > 0);
-        // The longest list has the last element; of equally long ones the last list.
+        // The last element is in the longest list; if several are equally long, in the last of
+        // them.
         self.cursor = filled.max_by_key(|(count, _)| *count).map_or(start, |(_, end)| *end);
     }
 
@@ -328,28 +329,28 @@ fn truncated(length: usize, start: usize, size: usize) -> Error {
     Fault::Truncated.malformed(start.min(length), format!("{left} of {size} bytes"))
 }
 
-/// A message that is being written.
+/// A message being written.
 #[derive(Debug)]
 pub struct Output<'o> {
     out: &'o mut Vec<u8>,
-    /// Where the message begins.
+    /// Where the message begins in `out`.
     origin: usize,
 }
 
-/// A list of a group while it is written.
+/// A list being written as part of a group.
 #[derive(Debug)]
 pub struct Lane {
-    /// Where the offset of the next element belongs.
+    /// Where to write the offset of the next element.
     link: usize,
-    /// How many elements were written.
+    /// Number of elements written.
     written: usize,
 }
 
 impl Output<'_> {
-    /// Makes room for a fixed part, all zero, and has it filled; gives where it stands.
+    /// Appends a zeroed fixed part and calls `fill` on it; returns its position.
     ///
     /// # Errors
-    /// Those of `fill`.
+    /// Errors of `fill`.
     #[inline]
     pub fn fixed<const SIZE: usize>(
         &mut self,
@@ -361,10 +362,10 @@ impl Output<'_> {
         Ok(start)
     }
 
-    /// Writes a text, and where it stands to `place`.
+    /// Appends a text, and writes its offset to `place`.
     ///
     /// # Errors
-    /// Value, when it holds a zero unit or stands too far behind.
+    /// Value, if it contains a zero unit, or the message becomes too long.
     #[inline]
     pub fn text(&mut self, place: usize, text: &Text<'_>) -> Result<()> {
         let position = self.position()?;
@@ -372,10 +373,10 @@ impl Output<'_> {
         self.text_here(text)
     }
 
-    /// Writes a text.
+    /// Appends a text.
     ///
     /// # Errors
-    /// Value, when it holds a zero unit or stands too far behind.
+    /// Value, if it contains a zero unit, or the message becomes too long.
     #[inline]
     pub fn text_here(&mut self, text: &Text<'_>) -> Result<()> {
         self.position()?;
@@ -387,10 +388,10 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Writes bytes, and their count and where they stand to `places`.
+    /// Appends bytes, and writes their count and offset to `places`.
     ///
     /// # Errors
-    /// Value, when there are too many or they stand too far behind.
+    /// Value, if there are too many, or the message becomes too long.
     #[inline]
     pub fn bytes(&mut self, places: (usize, usize), bytes: &[u8]) -> Result<()> {
         let position = self.position()?;
@@ -402,10 +403,12 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Writes the elements of a list; their count and the offset of the first to `places`.
+    /// Appends the elements of a list; writes their count and the offset of the first one to
+    /// `places`.
     ///
     /// # Errors
-    /// Value, when there are too many or they stand too far behind; and those of `write`.
+    /// Value, if there are too many elements, or the message becomes too long; and errors of
+    /// `write`.
     #[inline]
     pub fn list<T>(
         &mut self,
@@ -417,11 +420,11 @@ impl Output<'_> {
         items.iter().try_for_each(|item| self.element(&mut lane, |output| write(output, item)))
     }
 
-    /// Begins a list: writes its count to the first of `places`; the offset of its first element
-    /// will go to the second.
+    /// Begins a list: writes its count to the first of `places`; the offset of the first element
+    /// will be written to the second.
     ///
     /// # Errors
-    /// Value, when there are too many elements.
+    /// Value, if there are too many elements.
     #[inline]
     pub fn lane(&mut self, places: (usize, usize), count: usize) -> Result<Lane> {
         let count = u16::try_from(count)
@@ -430,10 +433,10 @@ impl Output<'_> {
         Ok(Lane { link: places.1, written: 0 })
     }
 
-    /// Writes the next element of a list.
+    /// Appends the next element of a list.
     ///
     /// # Errors
-    /// Value, when it stands too far behind; and those of `write`.
+    /// Value, if the message becomes too long; and errors of `write`.
     #[inline]
     pub fn element(
         &mut self,
@@ -450,7 +453,7 @@ impl Output<'_> {
         write(self).map_err(|error| error.inside_item(index))
     }
 
-    /// Where the next body stands, from the start of the message.
+    /// The offset of the next body from the start of the message.
     #[inline]
     fn position(&self) -> Result<u16> {
         let length = self.out.len() - self.origin;
@@ -468,7 +471,7 @@ impl Output<'_> {
     }
 }
 
-/// Some bytes of a fixed part. What lies beyond it is zero; made code asks for nothing there.
+/// Some bytes of a fixed part. Bytes past its end would be zero, but generated code requests none.
 #[inline(always)]
 #[must_use]
 pub fn part<const SIZE: usize, const LENGTH: usize>(fixed: &[u8; SIZE], at: usize) -> [u8; LENGTH] {
@@ -478,21 +481,21 @@ pub fn part<const SIZE: usize, const LENGTH: usize>(fixed: &[u8; SIZE], at: usiz
     }
 }
 
-/// A count or offset of a fixed part.
+/// A count or offset in a fixed part.
 #[inline(always)]
 #[must_use]
 pub fn word<const SIZE: usize>(fixed: &[u8; SIZE], at: usize) -> u16 {
     u16::from_le_bytes(part(fixed, at))
 }
 
-/// Three floats of a fixed part.
+/// Three floats in a fixed part.
 #[inline(always)]
 #[must_use]
 pub fn floats<const SIZE: usize>(fixed: &[u8; SIZE], at: usize) -> [f32; 3] {
     [0, 4, 8].map(|step| f32::from_le_bytes(part(fixed, at + step)))
 }
 
-/// Puts bytes into a fixed part.
+/// Writes bytes to a fixed part.
 #[inline(always)]
 pub fn put<const SIZE: usize, const LENGTH: usize>(
     fixed: &mut [u8; SIZE],
@@ -504,7 +507,7 @@ pub fn put<const SIZE: usize, const LENGTH: usize>(
     }
 }
 
-/// Puts three floats into a fixed part.
+/// Writes three floats to a fixed part.
 #[inline(always)]
 pub fn put_floats<const SIZE: usize>(fixed: &mut [u8; SIZE], at: usize, numbers: [f32; 3]) {
     for (step, number) in [0, 4, 8].into_iter().zip(numbers) {
@@ -512,34 +515,34 @@ pub fn put_floats<const SIZE: usize>(fixed: &mut [u8; SIZE], at: usize, numbers:
     }
 }
 
-/// The word of a skill, in 64 bits.
+/// The raw number of a skill, in 64 bits.
 ///
 /// # Errors
-/// Value, when a part has no room.
+/// Value, if a part does not fit its bits.
 #[inline]
 pub fn wide(skill: Skill) -> Result<u64> {
     skill_word(skill, SkillForm::Wide)
 }
 
-/// The word of a skill, in 32 bits.
+/// The raw number of a skill, in 32 bits.
 ///
 /// # Errors
-/// Value, when a part has no room.
+/// Value, if a part does not fit its bits.
 #[inline]
 pub fn narrow(skill: Skill) -> Result<u32> {
-    // Its parts cover 32 bits.
+    // The parts together take 32 bits.
     skill_word(skill, SkillForm::Narrow).map(|word| u32::try_from(word).unwrap_or(u32::MAX))
 }
 
 fn skill_word(skill: Skill, form: SkillForm) -> Result<u64> {
     skill.to_raw(form).map_err(|error| {
-        let wanted = format!("a whole number from 0 to {}", error.most);
+        let wanted = format!("a whole number from 0 to {}", error.max);
         Error::value(wanted, "a larger one").inside(error.part).hint(Fault::ValueOutOfRange.name())
     })
 }
 
-/// The elements of two lists whose elements stand in pairs, by the numbers that these begin with:
-/// which list, and which of its elements.
+/// The order of the elements of two paired lists, given the numbers that they begin with: the index
+/// of the list, and the index in it.
 #[must_use]
 pub fn pairs(
     firsts: impl Iterator<Item = u32>,
@@ -549,10 +552,10 @@ pub fn pairs(
     super::pairs::order(&firsts, &seconds)
 }
 
-/// Says that a row has more values than there is room for.
+/// Checks that a row does not have too many values.
 ///
 /// # Errors
-/// Value, when it has.
+/// Value, if it does.
 #[inline]
 pub fn row(length: usize, room: usize) -> Result<()> {
     if length <= room {

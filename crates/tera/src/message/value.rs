@@ -1,20 +1,20 @@
-//! Values of messages, by the places of their fields.
+//! Values of messages, in the order of their fields.
 
 use core::mem::{forget, replace};
 use std::borrow::Cow;
 
 use super::decode::{Leaf, Sink};
-use super::scalar::{ScalarValue, tell_scalar};
+use super::scalar::{ScalarValue, emit_scalar};
 use crate::schema::plan::{Field, FieldKind, Fixed, Plan};
 use crate::types::{Angle, Skill, SkillForm, Text};
 
 /// A value of a field, or of a whole message.
 ///
-/// The values of a record stand in the order of the fields of its plan, so nothing is looked up by
-/// name when it is written; [`Plan::get`] and [`Plan::set`] find a value by its path.
+/// The values of a record are in the order of the plan's fields, so encoding needs no lookup by
+/// name. [`Plan::get`] and [`Plan::set`] find a value by its path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value<'d> {
-    /// Not given: zero, empty, or a record of such values.
+    /// Not given: stands for zero, empty, or a record of such values.
     #[default]
     Absent,
     /// `bool`.
@@ -33,7 +33,7 @@ pub enum Value<'d> {
     Vec3([f32; 3]),
     /// `vec3fa`, in units.
     Vec3fa([f32; 3]),
-    /// `skillid` and `skillid32`: the word as it stands on the wire. See [`Skill`].
+    /// `skillid` and `skillid32`: the raw number from the wire. See [`Skill`].
     Skill(u64),
     /// `customize`.
     Customize([u8; 8]),
@@ -43,13 +43,13 @@ pub enum Value<'d> {
     Bytes(Cow<'d, [u8]>),
     /// The elements of an array or row.
     List(Vec<Self>),
-    /// The fields of an object, an element or a message. Where there are fewer the others are zero or
-    /// empty; more than the plan has are not written.
+    /// The fields of an object, an element or a message. Missing values are zero or empty; values
+    /// beyond the plan's fields are not written.
     Record(Vec<Self>),
 }
 
 impl Value<'_> {
-    /// Makes it owned: text and bytes are copied.
+    /// Copies borrowed text and bytes.
     #[must_use]
     pub fn into_owned(self) -> Value<'static> {
         match self {
@@ -73,7 +73,7 @@ impl Value<'_> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// The value as an unsigned integer, if it is a non-negative integer or a boolean.
     #[must_use]
     pub fn unsigned(&self) -> Option<u64> {
         match self {
@@ -84,7 +84,7 @@ impl Value<'_> {
         }
     }
 
-    /// A text.
+    /// The value as text.
     #[must_use]
     pub fn text(&self) -> Option<&Text<'_>> {
         match self {
@@ -93,7 +93,7 @@ impl Value<'_> {
         }
     }
 
-    /// A skill, taken apart; `form` is that of the field.
+    /// The value as a skill, in the field's form.
     #[must_use]
     pub fn skill(&self, form: SkillForm) -> Option<Skill> {
         match self {
@@ -119,7 +119,7 @@ pub(super) enum Step<'p> {
     Index(usize),
 }
 
-/// The steps of a path; the inner `None` is one that cannot be read.
+/// The steps of a path; `None` for a malformed step.
 pub(super) fn path_steps(path: &str) -> impl Iterator<Item = Option<Step<'_>>> {
     path.split('.').flat_map(|part| {
         let mut pieces = part.split('[');
@@ -129,7 +129,7 @@ pub(super) fn path_steps(path: &str) -> impl Iterator<Item = Option<Step<'_>>> {
     })
 }
 
-/// Where a path has come to in a plan.
+/// The part of a plan that a path has reached.
 #[derive(Clone)]
 enum Shape<'p> {
     Record(&'p core::ops::Range<u32>),
@@ -141,8 +141,8 @@ enum Shape<'p> {
 }
 
 impl Plan {
-    /// The value at a path of names and indices: `members[2].name`. `None` when there is no such
-    /// field, or it is not given.
+    /// The value at a path of names and indices, such as `members[2].name`. `None` if the field
+    /// does not exist or has no value.
     #[must_use]
     pub fn get<'v, 'd>(&self, value: &'v Value<'d>, path: &str) -> Option<&'v Value<'d>> {
         let mut value = value;
@@ -158,16 +158,17 @@ impl Plan {
         (*value != Value::Absent).then_some(value)
     }
 
-    /// Puts a value at a path. Records on the way are made; elements of lists have to exist, but
-    /// one behind the last is added. Whether the value fits the field is found when it is written.
+    /// Sets the value at a path. Records on the way are created. List elements must exist, except
+    /// that the one after the last can be added. Whether the value fits its field is checked on
+    /// encoding.
     ///
-    /// Gives `false`, and changes nothing, when the path leads nowhere. [`Tape::set`](super::Tape::set)
-    /// says why.
+    /// Returns `false`, and changes nothing, if the path leads nowhere.
+    /// [`Tape::set`](super::Tape::set) says why.
     #[must_use = "a path that leads nowhere changes nothing"]
     pub fn set<'d>(&self, value: &mut Value<'d>, path: &str, new: Value<'d>) -> bool {
         let mut place = value;
         let mut shape = Shape::Record(&self.scope(self.root).fields);
-        // Nothing may be made before the whole path is known to be good.
+        // Check the whole path before creating anything.
         let mut check = shape.clone();
         for step in path_steps(path) {
             let Some((_, inner)) = step.and_then(|step| self.step(&check, step)) else {
@@ -233,35 +234,35 @@ impl Plan {
     }
 }
 
-/// Collects what the decoder finds.
+/// Collects decoded values.
 pub(crate) struct ValueSink<'d> {
-    /// What the record or list holds so far that is being filled.
+    /// The values so far of the record or list being filled.
     values: Vec<Value<'d>>,
 }
 
-/// Values that room is made for before they are there.
+/// Maximum capacity reserved before any elements have been read.
 const MAX_ROOM: usize = 64;
 
 impl<'d> ValueSink<'d> {
-    /// For a message of so many fields.
+    /// For a message with this many fields.
     pub(crate) fn new(fields: usize) -> Self {
-        // A definition that is there, so the message may be as large.
+        // The number comes from a definition, so it is safe to reserve.
         Self { values: Vec::with_capacity(fields) }
     }
 
-    /// The message.
+    /// The complete message.
     pub(crate) fn finish(self) -> Value<'d> {
         Value::Record(self.values)
     }
 
-    /// Fills a record or list, and takes it out again.
+    /// Fills a record or list, and returns it.
     #[inline]
     fn within<R>(
         &mut self,
         count: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> (Vec<Value<'d>>, R) {
-        // The count is only promised; the elements that are there let it grow.
+        // The count comes from the message: do not trust it for the initial capacity.
         let inner = Vec::with_capacity(count.min(MAX_ROOM));
         let outer = replace(&mut self.values, inner);
         let (outcome, _) = fill(self);
@@ -270,17 +271,17 @@ impl<'d> ValueSink<'d> {
 }
 
 impl<'d, 'n> Sink<'d, 'n> for ValueSink<'d> {
-    // It takes more than a call.
+    // Inlining it gains nothing: it does far more work than a call.
     #[inline(never)]
     fn fixed(&mut self, _: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
-        // Each into its place at once: values that are moved are read back before they are written.
+        // Writing in place is faster than pushing, which moves each value through memory.
         let from = self.values.len();
         self.values.resize_with(from + run.len(), Value::default);
         let places = self.values.get_mut(from..).unwrap_or_default();
         for (place, fixed) in places.iter_mut().zip(run) {
-            // What was there holds nothing: to find that out takes a call each time.
+            // The old value needs no drop, and checking for that costs a call each time.
             let put = |value: ScalarValue| forget(replace(place, value.to_value()));
-            tell_scalar(fixed.scalar, data, fixed.offset.into(), put);
+            emit_scalar(fixed.scalar, data, fixed.offset.into(), put);
         }
     }
 

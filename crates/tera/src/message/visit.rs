@@ -1,27 +1,27 @@
-//! Messages told field by field, to whoever wants all of them once.
+//! Messages reported field by field.
 
 use super::decode::{Leaf, Sink};
-use super::scalar::{Alike, ScalarValue, tell_alike, tell_scalar};
+use super::scalar::{ScalarValue, Uniform, emit_scalar, emit_uniform};
 use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
 use crate::types::TextView;
 
-/// Who is told every field of a message, in the order of the definition: see
+/// Receives every field of a message, in the order of the definition: see
 /// [`Plan::visit`](crate::schema::Plan::visit).
 pub trait Visit<'d, 'p> {
-    /// A value of fixed size. Elements of lists have no name.
+    /// A fixed-size value. Elements of lists have no name.
     fn scalar(&mut self, name: &'p str, value: ScalarValue);
 
     /// A text.
     fn text(&mut self, name: &'p str, text: TextView<'d>);
 
-    /// Bytes.
+    /// A byte string.
     fn bytes(&mut self, name: &'p str, bytes: &'d [u8]);
 
-    /// A list or a record begins; what is told until [`Visit::leave`] stands in it.
+    /// A list or a record begins; everything up to the matching [`Visit::leave`] is part of it.
     #[inline]
     fn enter(&mut self, _name: &'p str, _part: Part) {}
 
-    /// The list or record that was entered last ends. After an error all are left.
+    /// The innermost list or record ends. After an error, all open ones are left too.
     #[inline]
     fn leave(&mut self) {}
 }
@@ -35,7 +35,7 @@ pub enum Part {
     Record,
 }
 
-/// Tells a visitor what the decoder finds.
+/// Passes decoded fields to a visitor.
 pub(super) struct VisitSink<'v, V>(pub(super) &'v mut V);
 
 impl<V> VisitSink<'_, V> {
@@ -56,9 +56,9 @@ impl<V> VisitSink<'_, V> {
     }
 }
 
-/// Tells a visitor the fields of a run, whose segment begins at `base`.
+/// Passes the fields of a run to a visitor; their segment begins at `base`.
 #[inline(always)]
-fn tell<'d, 'p>(
+fn emit<'d, 'p>(
     visitor: &mut impl Visit<'d, 'p>,
     run: &[Fixed],
     fields: &'p [Field],
@@ -66,16 +66,16 @@ fn tell<'d, 'p>(
     base: u32,
 ) {
     for (fixed, field) in run.iter().zip(fields) {
-        let tell = |value| visitor.scalar(field.name(), value);
-        tell_scalar(fixed.scalar, data, base as usize + usize::from(fixed.offset), tell);
+        let emit = |value| visitor.scalar(field.name(), value);
+        emit_scalar(fixed.scalar, data, base as usize + usize::from(fixed.offset), emit);
     }
 }
 
-/// Tells a visitor the fields of so many elements of a scope that has one run of them.
-// As for one run, a function of its own: its arguments share no memory, so that what the visitor
-// counts stays in registers.
+/// Passes the fields of `count` elements to a visitor; their scope is a single run.
+// A separate function, as for one run: its arguments share no memory, so a visitor's counters stay
+// in registers.
 #[inline(never)]
-fn tell_elements<'d, 'p>(
+fn emit_elements<'d, 'p>(
     visitor: &mut impl Visit<'d, 'p>,
     plan: &'p Plan,
     scope: &Scope,
@@ -83,51 +83,51 @@ fn tell_elements<'d, 'p>(
     count: usize,
 ) {
     let fields = plan.fields_of(&scope.fields);
-    if let Some(scalar) = scope.alike {
-        return tell_alike(
+    if let Some(scalar) = scope.uniform {
+        return emit_uniform(
             scalar,
-            AlikeElements { visitor, fields, elements, single: scope.single },
+            UniformElements { visitor, fields, elements, single: scope.single },
         );
     }
     let run = plan.run_of(scope);
     let fixed = elements.get(LINKS..).unwrap_or_default();
-    // Of 32 bits: nothing that is added to it overflows.
+    // 32 bits: the sums below cannot overflow.
     let mut base = 0;
     for _ in 0..count {
         if scope.single {
-            tell(visitor, run, fields, fixed, base);
+            emit(visitor, run, fields, fixed, base);
         } else {
             visitor.enter("", Part::Record);
-            tell(visitor, run, fields, fixed, base);
+            emit(visitor, run, fields, fixed, base);
             visitor.leave();
         }
         base += scope.stride;
     }
 }
 
-/// Tells a visitor the fields of one run.
+/// Passes the fields of one run to a visitor.
 #[inline(never)]
-fn tell_run<'d, 'p>(
+fn emit_run<'d, 'p>(
     visitor: &mut impl Visit<'d, 'p>,
     plan: &'p Plan,
     run: &[Fixed],
     data: &'d [u8],
 ) {
-    tell(visitor, run, plan.fields_of_run(run), data, 0);
+    emit(visitor, run, plan.fields_of_run(run), data, 0);
 }
 
-/// Elements whose fields have one type and stand one behind the other, with nothing else.
-struct AlikeElements<'v, 'd, 'p, V> {
+/// Contiguous elements whose fields all have one type.
+struct UniformElements<'v, 'd, 'p, V> {
     visitor: &'v mut V,
     fields: &'p [Field],
     elements: &'d [u8],
     single: bool,
 }
 
-impl<'d, 'p, V: Visit<'d, 'p>> Alike for AlikeElements<'_, 'd, 'p, V> {
+impl<'d, 'p, V: Visit<'d, 'p>> Uniform for UniformElements<'_, 'd, 'p, V> {
     #[inline(always)]
-    fn tell<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue) {
-        // Most have few fields. Where their number is known there is no loop over them.
+    fn emit<const BYTES: usize>(self, read: impl Fn([u8; BYTES]) -> ScalarValue) {
+        // Most have few fields. With a constant number of fields the inner loop is unrolled.
         match self.fields {
             [a] => self.each::<1, BYTES>(&[a], read),
             [a, b] => self.each::<2, BYTES>(&[a, b], read),
@@ -140,7 +140,7 @@ impl<'d, 'p, V: Visit<'d, 'p>> Alike for AlikeElements<'_, 'd, 'p, V> {
     }
 }
 
-impl<'d, 'p, V: Visit<'d, 'p>> AlikeElements<'_, 'd, 'p, V> {
+impl<'d, 'p, V: Visit<'d, 'p>> UniformElements<'_, 'd, 'p, V> {
     #[inline(always)]
     fn each<const FIELDS: usize, const BYTES: usize>(
         self,
@@ -158,7 +158,7 @@ impl<'d, 'p, V: Visit<'d, 'p>> AlikeElements<'_, 'd, 'p, V> {
         read: impl Fn([u8; BYTES]) -> ScalarValue,
     ) {
         let Self { visitor, mut elements, single, .. } = self;
-        while let Some((element, behind)) = elements.split_at_checked(stride) {
+        while let Some((element, tail)) = elements.split_at_checked(stride) {
             let values = element.get(LINKS..).unwrap_or_default().as_chunks().0;
             if !single {
                 visitor.enter("", Part::Record);
@@ -169,7 +169,7 @@ impl<'d, 'p, V: Visit<'d, 'p>> AlikeElements<'_, 'd, 'p, V> {
             if !single {
                 visitor.leave();
             }
-            elements = behind;
+            elements = tail;
         }
     }
 }
@@ -177,7 +177,7 @@ impl<'d, 'p, V: Visit<'d, 'p>> AlikeElements<'_, 'd, 'p, V> {
 impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
     #[inline]
     fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], _: usize) {
-        tell_run(self.0, plan, run, data);
+        emit_run(self.0, plan, run, data);
     }
 
     #[inline]
@@ -190,7 +190,7 @@ impl<'d, 'n, V: Visit<'d, 'n>> Sink<'d, 'n> for VisitSink<'_, V> {
     ) {
         let scope = leaf.plan.scope(scope);
         self.0.enter(leaf.name(), Part::List);
-        tell_elements(self.0, leaf.plan, scope, elements, count);
+        emit_elements(self.0, leaf.plan, scope, elements, count);
         self.0.leave();
     }
 
@@ -245,9 +245,9 @@ mod tests {
     use crate::schema::{Definition, FileName, ParseOptions};
 
     #[derive(Default)]
-    struct Told(String);
+    struct Recorder(String);
 
-    impl<'d, 'p> Visit<'d, 'p> for Told {
+    impl<'d, 'p> Visit<'d, 'p> for Recorder {
         fn scalar(&mut self, name: &'p str, value: ScalarValue) {
             self.0.push_str(&format!("{name}={value:?} "));
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_told_once() {
+    fn everything_is_reported_once() {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 a\nobject o\n- bool b\narray l\n- byte x\nstring s\n";
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
@@ -279,17 +279,17 @@ mod tests {
         ]);
         let mut bytes = Vec::new();
         plan.encode(Head::plain(1), &value, &mut bytes).unwrap();
-        let mut told = Told::default();
-        assert!(plan.visit(&bytes, HeaderForm::Plain, &mut told).unwrap().is_empty());
+        let mut recorder = Recorder::default();
+        assert!(plan.visit(&bytes, HeaderForm::Plain, &mut recorder).unwrap().is_empty());
         assert_eq!(
-            told.0,
+            recorder.0,
             "a=Signed(-1) oRecord( b=Bool(true) ) lList( Record( x=Unsigned(1) ) \
              Record( x=Unsigned(2) ) ) s=\"\" "
         );
-        // The count says one more than there are: what was entered is left.
+        // The count is one too high: everything entered is still left.
         bytes[4] = 3;
-        let mut told = Told::default();
-        assert!(plan.visit(&bytes, HeaderForm::Plain, &mut told).is_err());
-        assert!(told.0.contains("lList( ") && told.0.ends_with(") ) "), "{}", told.0);
+        let mut recorder = Recorder::default();
+        assert!(plan.visit(&bytes, HeaderForm::Plain, &mut recorder).is_err());
+        assert!(recorder.0.contains("lList( ") && recorder.0.ends_with(") ) "), "{}", recorder.0);
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of JSON.
+//! Encodes messages from JSON.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Result, Side, nearest};
@@ -10,21 +10,22 @@ use crate::message::{Fault, HeaderForm, Leniency};
 use crate::schema::Definition;
 
 impl Packets {
-    /// Makes a message of JSON: `opcode` (a name or a number) with `fields`, and `version` for
-    /// another definition than the build's; or `opcode` with `payload`. Fields with an `$integrity`
-    /// get a header that has it, as it stands there: it takes the seed of the connection to make a
-    /// checksum. Without one, messages of the build's list get two zeros, to be
-    /// [filled in](crate::integrity); [`uncounted`](Self::uncounted) tells. The `length` is made
-    /// anew, and a `revision`, by which packets are chosen, is passed over.
+    /// Encodes a message from JSON: `opcode` (a name or a number) with `fields`, and optionally
+    /// `version` to select a definition; or `opcode` with `payload`. If the fields include
+    /// `$integrity`, the message gets a header with those values, verbatim: computing a checksum
+    /// needs the connection's seed. Otherwise messages on the build's integrity list get zeros, to
+    /// be [filled in](crate::integrity); [`uncounted`](Self::uncounted) reports them. `length` is
+    /// recomputed, and `revision`, which selects the packets, is ignored.
     ///
     /// # Errors
-    /// Value, when the JSON is something else, or names what the build does not have. A version
-    /// that is deprecated at the build's patch is only written if messages are read with it.
+    /// Value, if the JSON has another form, or names something the build does not have. A version
+    /// that is deprecated at the build's patch is refused unless it is the one used for reading.
     pub fn encode_json(&self, json: &Json) -> Result<Vec<u8>> {
         self.encode_json_with(json, Leniency::Strict)
     }
 
-    /// The same, as exact as wanted. What is lenient is also written with a deprecated version.
+    /// Like [`encode_json`](Self::encode_json), with the given strictness. Lenient encoding also
+    /// uses deprecated versions.
     ///
     /// # Errors
     /// As [`encode_json`](Self::encode_json).
@@ -58,11 +59,11 @@ impl Packets {
         let fields = parts.take("fields")?;
         parts.end()?;
         let definition = self.to_write(opcode, entry, version, leniency)?;
-        // A message that has counter and checksum shows them, whether a list names it or not.
+        // `$integrity` selects the long header even if no list names the message.
         let sealed = fields.get("$integrity").is_some_and(|integrity| !integrity.is_null());
         if sealed && sender(definition.name()) == Some(Side::Server) {
-            let found = "counter and checksum, which only clients send";
-            let error = Error::value("a message of the server", found);
+            let found = "a counter and checksum, which only clients send";
+            let error = Error::value("a server message", found);
             return Err(error.inside("$integrity").inside("fields"));
         }
         let listed = entry.map_or(HeaderForm::Plain, |entry| entry.form);
@@ -80,8 +81,8 @@ impl Packets {
         Ok(out)
     }
 
-    /// The name of the message that JSON describes, if it is written with the counter 0, which no
-    /// client sends: the build's list has it, and its fields have no `$integrity`.
+    /// The name of the message described by JSON, if it would be encoded with the counter 0, which
+    /// no client sends: the build's list names it, but its fields have no `$integrity`.
     #[must_use]
     pub fn uncounted(&self, json: &Json) -> Option<&str> {
         let (_, entry) = self.named(json.get("opcode")?).ok()?;
@@ -91,7 +92,7 @@ impl Packets {
         counter.is_none_or(Json::is_null).then_some(&entry.name)
     }
 
-    /// The definition to write a message with.
+    /// The definition for encoding a message.
     fn to_write(
         &self,
         opcode: u16,
@@ -130,16 +131,16 @@ impl Packets {
             let found = format!("none for {name}{version} ({opcode})");
             return Err(Error::value(wanted, found).hint(hint));
         };
-        let wanted = format!("a definition that may be written at patch {patch}");
-        let found = format!("{}, deprecated there", refused.join(", "));
+        let wanted = format!("a definition that is valid at patch {patch}");
+        let found = format!("{}, deprecated", refused.join(", "));
         Err(Error::value(wanted, found))
     }
 
-    /// The opcode that JSON names.
+    /// The opcode given in JSON by name or number.
     fn named(&self, json: &Json) -> Result<(u16, Option<&Entry>)> {
         let opcode = match json {
             Json::String(name) => self.opcode(name).ok_or_else(|| {
-                let error = Error::value("a name of the map of opcodes", format!("\"{name}\""));
+                let error = Error::value("a name in the opcode map", format!("\"{name}\""));
                 match nearest(name, self.names.iter().map(|(_, name)| name)) {
                     Some(near) => error.hint(format!("did you mean \"{near}\"?")),
                     None => error,

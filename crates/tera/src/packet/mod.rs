@@ -28,8 +28,8 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 
+mod detect;
 mod encode;
-mod seals;
 mod system;
 
 use std::collections::{HashMap, HashSet};
@@ -40,10 +40,10 @@ use worldwire_core::{Form, Names, Reader, Result, Side, Trace, Value};
 use crate::file::library::{CheckVersion, Known, sender};
 use crate::file::{CodeMap, Library};
 use crate::frame::{CHECK_VERSION, CHECK_VERSION_ANSWER, HEADER_BYTES, Header};
-use crate::message::{Fault, HeaderForm, Oddities};
+use crate::message::{Fault, HeaderForm, Notes};
 use crate::schema::{Definition, FileName, ParseOptions, Patch, Set};
 
-pub use seals::{Seal, Seals};
+pub use detect::{Detection, IntegrityDetector};
 
 /// Every message of a build: names, definitions and headers, by opcode.
 #[derive(Clone, Debug)]
@@ -57,35 +57,35 @@ pub struct Packets {
     by_opcode: HashMap<u16, Entry>,
     /// All definitions in force, by name and version.
     definitions: Vec<Definition>,
-    /// Those of them that are deprecated at the patch: their places, growing.
+    /// Indices of the definitions that are deprecated at the patch, in ascending order.
     deprecated: Vec<usize>,
 }
 
-/// What is known of an opcode.
+/// What is known about an opcode.
 #[derive(Clone, Debug)]
 struct Entry {
     name: Box<str>,
     form: HeaderForm,
-    /// The definitions to read and to write with, among all of them.
+    /// Indices of the definitions for reading and writing.
     read: Option<usize>,
     write: Option<usize>,
-    /// The patch of the integrity list that has it, where nobody knows which list is the build's.
+    /// The patch of the integrity list that names it, if the build's patch is not known.
     unused_list: Option<u16>,
 }
 
-/// An opcode, as far as it is known.
+/// What is known about an opcode, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'p> {
     /// The message's name.
     pub name: &'p str,
-    /// Which header it has.
+    /// Its header form.
     pub form: HeaderForm,
-    /// What it is read with.
+    /// The definition for reading it.
     pub definition: Option<&'p Definition>,
 }
 
 impl Packets {
-    /// Makes the choices of a [library for a build](Library::build).
+    /// Resolves a library for a build; see [`Library::build`].
     #[must_use]
     pub fn new(library: &Library, known: Known) -> Self {
         let build = library.build(known);
@@ -110,7 +110,7 @@ impl Packets {
         let mapped = build.opcodes().into_iter().flat_map(|map| {
             map.iter().filter_map(|(name, code)| {
                 let code = u16::try_from(code).ok()?;
-                // Of several names the last one counts.
+                // If a code has several names, the last one wins.
                 (map.name(code.into()) == Some(name)).then_some((name, code))
             })
         });
@@ -135,28 +135,28 @@ impl Packets {
         Self { known, patch, has_map, names, system, by_opcode, definitions, deprecated }
     }
 
-    /// The messages of the build of a client, by its first message.
+    /// Resolves a library for a client's build, given the client's first message.
     ///
     /// # Errors
-    /// Malformed, when the message is not `C_CHECK_VERSION`.
+    /// Malformed, if the message is not `C_CHECK_VERSION`.
     pub fn of_client(library: &Library, check_version: &[u8]) -> Result<Self> {
         let revision = CheckVersion::decode(check_version)?.protocol;
         Ok(Self::new(library, Known { revision, ..Known::default() }))
     }
 
-    /// What was said in front of every choice.
+    /// What was known when the library was resolved.
     #[must_use]
     pub fn known(&self) -> &Known {
         &self.known
     }
 
-    /// The version of the game, if it is known.
+    /// The version of the game, if known.
     #[must_use]
     pub fn patch(&self) -> Option<Patch> {
         self.patch
     }
 
-    /// Whether there is a map of opcodes for the build.
+    /// Whether the library has a map of opcodes for the build.
     #[must_use]
     pub fn has_map(&self) -> bool {
         self.has_map
@@ -174,7 +174,7 @@ impl Packets {
         &self.definitions
     }
 
-    /// All versions of a definition, growing.
+    /// All versions of a message's definition, in ascending order.
     #[must_use]
     pub fn versions(&self, name: &str) -> &[Definition] {
         let start = self.definitions.partition_point(|one| one.name() < name);
@@ -183,8 +183,7 @@ impl Packets {
         rest.get(..count).unwrap_or_default()
     }
 
-    /// Whether a definition is deprecated at the build's patch, by name and version: messages are
-    /// not to be written with it.
+    /// Whether a definition is deprecated at the build's patch, and so not used for writing.
     #[must_use]
     pub fn is_deprecated(&self, name: &str, version: u32) -> bool {
         find(&self.definitions, name, version).is_some_and(|index| self.rules_out(index))
@@ -194,8 +193,8 @@ impl Packets {
         self.deprecated.binary_search(&index).is_ok()
     }
 
-    /// What there is to say about one message by itself: whether it may have counter and checksum
-    /// that no list names, and that its definition is deprecated.
+    /// Warnings about a single message: it may have a counter and checksum although no list names
+    /// it, or its definition is deprecated.
     #[must_use]
     pub fn remarks(&self, message: &[u8]) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -205,10 +204,10 @@ impl Packets {
         };
         let from_client = sender(name) != Some(Side::Server);
         let is_plain = form == HeaderForm::Plain && self.unused_list(opcode).is_none();
-        if from_client && is_plain && seals::looks_sealed(definition, message) {
+        if from_client && is_plain && detect::has_integrity(definition, message) {
             remarks.push(format!(
-                "{name} fits its definition with counter and checksum: if it has them, name it in \
-                 integrity/PATCH.json, and the patch"
+                "{name} fits its definition only with a counter and checksum; if it has them, name it \
+                 in integrity/PATCH.json and give the patch"
             ));
         }
         if let (Some(patch), true) = (self.patch, self.is_deprecated(name, definition.version())) {
@@ -217,27 +216,27 @@ impl Packets {
         remarks
     }
 
-    /// The patch of the first integrity list that has a message, where no list is used because the
-    /// patch of the build is not known. The message is read without counter and checksum then.
+    /// The patch of the first integrity list that names a message, if no list is in use because the
+    /// build's patch is not known. The message is then read without counter and checksum.
     #[must_use]
     pub fn unused_list(&self, opcode: u16) -> Option<u16> {
         self.by_opcode.get(&opcode)?.unused_list
     }
 
-    /// The names of the messages that have counter and checksum by the build's list.
-    pub fn sealed(&self) -> impl Iterator<Item = &str> {
+    /// The names of messages that have a counter and checksum according to the build's list.
+    pub fn integrity_names(&self) -> impl Iterator<Item = &str> {
         let sealed = |entry: &&Entry| entry.form == HeaderForm::Integrity;
         self.by_opcode.values().filter(sealed).map(|entry| &*entry.name)
     }
 
-    /// The opcodes of these messages, for [connections](crate::connection::Config::integrity).
+    /// The opcodes of those messages, for [connections](crate::connection::Config::integrity).
     #[must_use]
     pub fn integrity(&self) -> HashSet<u16> {
         let sealed = self.by_opcode.iter().filter(|(_, entry)| entry.form == HeaderForm::Integrity);
         sealed.map(|(opcode, _)| *opcode).collect()
     }
 
-    /// What is known of an opcode.
+    /// What is known about an opcode.
     #[inline]
     #[must_use]
     pub fn get(&self, opcode: u16) -> Option<Packet<'_>> {
@@ -246,25 +245,25 @@ impl Packets {
         Some(Packet { name, form: *form, definition })
     }
 
-    /// The opcode of a name.
+    /// The opcode of a message, by name.
     #[must_use]
     pub fn opcode(&self, name: &str) -> Option<u16> {
         self.names.number(name).and_then(|number| u16::try_from(number).ok())
     }
 
-    /// Reads the one message that is left in a reader, its header too: `length`, `opcode`,
-    /// `version` (the definition's) and `fields`; without a definition `length`, `opcode` and
-    /// `payload`. Where the reader takes these packets along as its
-    /// [opener](worldwire_core::opener), the field that holds a system message is a record: its text
-    /// as `bytes`, and as `system` what it says.
+    /// Reads the one message that remains in a reader, including its header, as `length`, `opcode`,
+    /// `version` (of the definition) and `fields`; or without a definition as `length`, `opcode`
+    /// and `payload`. With these packets as the reader's [opener](worldwire_core::opener), a field
+    /// that holds a system message becomes a record of its text, `bytes`, and its contents,
+    /// `system`.
     ///
     /// # Errors
     /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
-    pub fn decode<'d, 'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'d, T>) -> Result<Oddities> {
+    pub fn decode<'d, 'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'d, T>) -> Result<Notes> {
         self.decode_as(reader, None)
     }
 
-    /// The same, with the header that [`Seals`] found a message to have.
+    /// Like [`decode`](Self::decode), with the header form that [`IntegrityDetector`] detected.
     ///
     /// # Errors
     /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
@@ -272,7 +271,7 @@ impl Packets {
         &'n self,
         reader: &mut Reader<'d, T>,
         found: Option<HeaderForm>,
-    ) -> Result<Oddities> {
+    ) -> Result<Notes> {
         let at = reader.position();
         let data = reader.rest();
         let Some(Header { opcode, .. }) =
@@ -282,7 +281,7 @@ impl Packets {
         };
         let known = self.get(opcode);
         if T::ON {
-            // The header is read once more with the fields: offsets count from its first byte.
+            // `Plan::decode` reads the header again, since offsets count from its first byte.
             let mut place = reader.place();
             let start = place;
             let length = data.first_chunk().map_or(0, |word| u16::from_le_bytes(*word));
@@ -311,18 +310,18 @@ impl Packets {
                 reader.take(HEADER_BYTES)?;
                 let left = reader.remaining();
                 reader.span("payload", left, Form::Bytes)?;
-                Ok(Oddities::default())
+                Ok(Notes::default())
             }
         }
     }
 }
 
-/// A message, for who reads what is inside its fields.
+/// Identifies a message for openers of its fields.
 fn subject(opcode: u16, name: &str) -> Subject<'_> {
     Subject { connection: "tera", number: opcode.into(), name }
 }
 
-/// The two messages that are the same in every build, where a set does not have them.
+/// The definitions of the two messages that are the same in every build, unless the set has them.
 fn built_in(set: &Set) -> impl Iterator<Item = Definition> {
     let texts = [("C_CHECK_VERSION", CheckVersion::DEFINITION), ("S_CHECK_VERSION", "bool ok\n")];
     texts.into_iter().filter(|(name, _)| set.newest(name).is_none()).filter_map(|(name, text)| {
@@ -331,12 +330,12 @@ fn built_in(set: &Set) -> impl Iterator<Item = Definition> {
     })
 }
 
-/// Whether a message is the same in every build.
+/// Whether a message has the same opcode in every build.
 fn is_fixed(name: &str) -> bool {
     matches!(name, "C_CHECK_VERSION" | "S_CHECK_VERSION")
 }
 
-/// The place of a definition among all of them.
+/// The index of a definition.
 fn find(definitions: &[Definition], name: &str, version: u32) -> Option<usize> {
     let key = |one: &Definition| (one.name(), one.version()).cmp(&(name, version));
     definitions.binary_search_by(key).ok()
@@ -385,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_go_to_json_and_back() {
+    fn messages_round_trip_through_json() {
         let packets = packets();
         assert!(packets.has_map());
         assert_eq!(packets.patch().map(|patch| patch.to_string()).as_deref(), Some("89.03"));
@@ -393,7 +392,7 @@ mod tests {
         let expected = r#"{"length":12,"opcode":"S_A","version":2,"fields":{"a":1,"b":2}}"#;
         assert_eq!(json(&packets, &message), expected);
         assert_eq!(packets.integrity(), HashSet::from([6]));
-        // The field of patch 90 is not there yet; counter and checksum are.
+        // The field added in patch 90 does not exist yet; counter and checksum do.
         let message = [18, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 14, 0, b'x', 0, 0, 0];
         let text = json(&packets, &message);
         assert!(text.contains(r#""$integrity":{"counter":1"#), "{text}");
@@ -422,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn system_messages_are_taken_apart() {
+    fn system_messages_are_split() {
         let packets = with_system_messages();
         let shown = |text: &str| {
             let message = json!({ "opcode": 5, "fields": { "message": text } });
@@ -441,7 +440,7 @@ mod tests {
         let wanted = r#"{"name":"achievement:5","values":[{"key":"a","value":""}]}"#;
         assert_eq!(named.as_deref(), Some(wanted));
         assert_eq!(shown("plain"), None);
-        // Texts that say the same as another one stay as they are.
+        // Texts that another text would also parse to are kept verbatim.
         for odd in ["@", "@042\u{b}a\u{b}b", "@SMT_LOOT", "@\u{b}\u{b}", "@99999999999"] {
             assert!(shown(odd).is_some(), "{odd}");
         }
@@ -472,53 +471,53 @@ mod tests {
         assert_eq!(text(json!({ "bytes": "@1" })), "@1");
         assert_eq!(text(json!({ "system": { "name": 7 } })), "@7");
         assert_eq!(text(json!({ "system": { "name": "guild:3" } })), "@guild:3");
-        let said = |message: Json| encode(message).unwrap_err().to_string();
-        let error = said(json!({ "system": { "name": "SMT_LOT" } }));
+        let error_of = |message: Json| encode(message).unwrap_err().to_string();
+        let error = error_of(json!({ "system": { "name": "SMT_LOT" } }));
         assert!(error.contains("did you mean \"SMT_LOOT\"?"), "{error}");
         let twice = json!([{ "key": "a" }, { "key": "b" }]);
-        let error = said(json!({ "system": { "name": 7, "values": twice } }));
+        let error = error_of(json!({ "system": { "name": 7, "values": twice } }));
         assert!(error.contains("fields.message.system.values[0]: wanted"), "{error}");
-        let error = said(json!({ "system": { "name": "a:\u{b}" } }));
+        let error = error_of(json!({ "system": { "name": "a:\u{b}" } }));
         assert!(error.contains("vertical tab"), "{error}");
         assert!(encode(json!({ "bytes": "@1", "more": 1 })).is_err());
-        // Nothing is dropped in silence.
+        // Nothing is dropped silently.
         let values = |pair: Json| {
             let system = json!({ "name": 7, "values": [pair] });
-            said(json!({ "system": system }))
+            error_of(json!({ "system": system }))
         };
         let error = values(json!({ "key": "a", "value": 5 }));
         assert!(error.contains("values[0].value: wanted a text, found 5"), "{error}");
         let error = values(json!({ "key": "a", "value": "5", "x": 1 }));
         assert!(error.contains("found \"x\""), "{error}");
         let odd = json!({ "bytes": 5, "system": { "name": 7, "values": [] } });
-        assert!(said(odd).contains("bytes: wanted a text"));
-        // What earlier versions showed is passed over.
+        assert!(error_of(odd).contains("bytes: wanted a text"));
+        // Keys printed by earlier versions are ignored.
         let old = json!({ "opcode": 5, "fields": {
             "message": "@42", "$system": { "name": "SMT_LOOT", "values": [] } } });
         assert!(packets.encode_json(&old).is_ok());
     }
 
     #[test]
-    fn what_the_build_does_not_have_is_said() {
+    fn unknown_names_and_versions_are_explained() {
         let packets = packets();
-        let said = |json: &str| {
+        let error_of = |json: &str| {
             let json: Json = serde_json::from_str(json).unwrap();
             packets.encode_json(&json).unwrap_err().to_string()
         };
-        let text = said(r#"{"opcode":"S_AA","fields":{}}"#);
+        let text = error_of(r#"{"opcode":"S_AA","fields":{}}"#);
         assert!(text.contains("did you mean \"S_A\"?"), "{text}");
-        let text = said(r#"{"opcode":"S_A","version":3,"fields":{}}"#);
+        let text = error_of(r#"{"opcode":"S_A","version":3,"fields":{}}"#);
         assert!(text.contains("none for S_A.3 (5)"), "{text}");
-        let text = said(r#"{"opcode":9,"fields":{}}"#);
+        let text = error_of(r#"{"opcode":9,"fields":{}}"#);
         assert!(text.contains("found opcode 9, which has no name"), "{text}");
-        let text = said(r#"{"opcode":70000,"payload":{"$hex":""}}"#);
+        let text = error_of(r#"{"opcode":70000,"payload":{"$hex":""}}"#);
         assert!(text.contains("from 0 to 65535"), "{text}");
         let mut reader = Reader::new(&[9, 0, 5]);
         assert!(packets.decode(&mut reader).is_err());
     }
 
     #[test]
-    fn another_version_can_be_written() {
+    fn another_version_can_be_encoded() {
         let packets = packets();
         let json: Json =
             serde_json::from_str(r#"{"opcode":5,"version":1,"fields":{"a":3}}"#).unwrap();
@@ -529,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn deprecated_versions_are_read_but_not_written() {
+    fn deprecated_versions_are_decoded_but_not_encoded() {
         let files = [("S_A.1.def", "int32 a\n"), ("S_A.2.def", "byte a\n"), ("S_B.1.def", "")];
         let rules = r#"{"S_A": {"1": {"max": 80}, "2": {"max": 90, "readable": true}},
             "S_B": {"1": {}}}"#;
@@ -543,7 +542,7 @@ mod tests {
         let known = Known { revision: Some(7), patch, ..Known::default() };
         let packets = Packets::new(&library, known);
         assert!(packets.is_deprecated("S_A", 2) && !packets.is_deprecated("S_A", 3));
-        // Unchanged JSON of a capture gives the bytes that were read.
+        // Unchanged JSON from a capture yields the original bytes.
         json(&packets, &[5, 0, 5, 0, 7]);
         let encode = |json: &str, leniency| {
             packets.encode_json_with(&serde_json::from_str(json).unwrap(), leniency)
@@ -554,7 +553,7 @@ mod tests {
             (r#"{"opcode":"S_B","version":1,"fields":{}}"#, "S_B.1"),
         ] {
             let error = encode(message, Leniency::Strict).unwrap_err().to_string();
-            let wanted = format!("at patch 98, found {refused}, deprecated there");
+            let wanted = format!("at patch 98, found {refused}, deprecated");
             assert!(error.contains(&wanted), "{error}");
             assert!(encode(message, Leniency::Lenient).is_ok(), "{message}");
         }
@@ -568,12 +567,12 @@ mod tests {
             packets().encode_json(&json!({ "opcode": opcode, "fields": fields }))
         };
         let error = message("S_A").unwrap_err().to_string();
-        assert!(error.contains("fields.$integrity: wanted a message of the server"), "{error}");
+        assert!(error.contains("fields.$integrity: wanted a server message"), "{error}");
         assert!(message("C_B").is_ok());
     }
 
     #[test]
-    fn a_message_by_itself_may_have_a_counter() {
+    fn a_single_message_may_have_a_counter() {
         let packets = packets();
         let mut library = Library {
             definitions: Set::load([("C_B.1.def", "int32 b\n")], ParseOptions::default()),
@@ -582,8 +581,11 @@ mod tests {
         library.add_map("protocol.7.map", CodeMap::from_pairs([("C_B", 6)]));
         let unlisted = Packets::new(&library, Known { revision: Some(7), ..Known::default() });
         let message = [16, 0, 6, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0];
-        let said = unlisted.remarks(&message);
-        assert!(said.len() == 1 && said[0].starts_with("C_B fits its definition with"), "{said:?}");
+        let remarks = unlisted.remarks(&message);
+        assert!(
+            remarks.len() == 1 && remarks[0].starts_with("C_B fits its definition only"),
+            "{remarks:?}"
+        );
         assert_eq!(unlisted.remarks(&[8, 0, 6, 0, 1, 0, 0, 0]), [""; 0]);
         assert_eq!(packets.remarks(&message), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! System messages inside the texts that carry them.
+//! System messages inside the text fields that carry them.
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::opener::{Closer, Opener, Site};
@@ -8,15 +8,15 @@ use super::Packets;
 use crate::sysmsg::{SystemMessage, code};
 use crate::types::Text;
 
-/// The messages that carry system messages, and the fields that do.
+/// The messages and fields that carry system messages.
 const CARRIERS: [(&str, &str); 2] =
     [("S_SYSTEM_MESSAGE", "message"), ("S_SYSTEM_MESSAGE_LOOT_ITEM", "sysmsg")];
 
-/// Shows what a system message says behind its text: `system`, a record of `name` and `values`,
-/// pairs of `key` and `value`.
+/// Adds the contents of a system message to its text: `system`, a record of `name` and `values`,
+/// which are pairs of `key` and `value`.
 impl<'n> Opener<'n> for Packets {
     fn opens(&self, site: Site<'_>, bytes: &[u8]) -> bool {
-        // What is cut in the middle of a character is shown as text only.
+        // A text cut within a surrogate pair is shown as text only.
         carries(site) && bytes.starts_with(b"@\0") && Text::from_bytes(bytes).to_utf8().is_some()
     }
 
@@ -26,7 +26,7 @@ impl<'n> Opener<'n> for Packets {
         reader.record("system", |reader| {
             match code(&message.name) {
                 Some(code) => {
-                    // The parts stand one behind the other, each behind `@` or what separates them.
+                    // The parts are contiguous, each preceded by `@` or a separator.
                     reader.take(2)?;
                     let start = reader.place();
                     reader.take(2 * message.name.len())?;
@@ -62,7 +62,7 @@ impl Closer for Packets {
             return Err(json::expected("a text", other).inside("bytes"));
         }
         if !carries(site) {
-            let wanted = "a field that holds a system message";
+            let wanted = "a field that can hold a system message";
             return Err(Error::value(wanted, site.field.to_owned()));
         }
         let message = from_json(system).map_err(|error| error.inside("system"))?;
@@ -86,7 +86,7 @@ impl Closer for Packets {
 }
 
 impl Packets {
-    /// The name that stands in a text, as it is shown.
+    /// The displayed form of a name in a text.
     fn shown(&self, name: &str) -> String {
         let code = code(name);
         let known = code.and_then(|code| self.system.name(code.into()));
@@ -96,7 +96,7 @@ impl Packets {
             .unwrap_or_else(|| name.into())
     }
 
-    /// A name that is shown, as it stands in a text.
+    /// The form in a text of a displayed name.
     fn written(&self, name: &str) -> Result<String> {
         if let Some(number) = self.system.number(name) {
             return Ok(number.to_string());
@@ -104,7 +104,7 @@ impl Packets {
         if name.contains(':') || code(name).is_some() {
             return Ok(name.to_owned());
         }
-        let wanted = "a number, or a name of the map of system messages";
+        let wanted = "a number, or a name in the map of system messages";
         let error = Error::value(wanted, format!("\"{name}\""));
         Err(match nearest(name, self.system.iter().map(|(_, name)| name)) {
             Some(near) => error.hint(format!("did you mean \"{near}\"?")),
@@ -117,13 +117,13 @@ fn carries(site: Site<'_>) -> bool {
     site.message.connection == "tera" && CARRIERS.contains(&(site.message.name, site.field))
 }
 
-/// Reads a part of a text, behind the unit in front of it.
+/// Reads a part of a text after its one-unit prefix.
 fn part<'n>(reader: &mut Reader<'_, TreeBuilder<'n>>, name: &'n str, text: &str) -> Result<()> {
     reader.take(2)?;
     reader.span(name, 2 * text.encode_utf16().count(), Form::Utf16).map(drop)
 }
 
-/// Reads what [`Opener::open`] shows; the name as it stands there.
+/// Parses what [`Opener::open`] prints, keeping the name as it is.
 fn from_json(json: &Json) -> Result<SystemMessage<'static>> {
     let mut parts = FieldsOf::new(json)?;
     let name = match parts.take("name")? {
@@ -156,7 +156,7 @@ fn from_json(json: &Json) -> Result<SystemMessage<'static>> {
     Ok(message)
 }
 
-/// A key and its value; the last key of a message may have none.
+/// A key and its value; the last key of a message may have no value.
 fn key_and_value(json: &Json) -> Result<(String, Option<String>)> {
     let mut parts = FieldsOf::new(json)?;
     let text = |json: &Json, name: &str| match json {

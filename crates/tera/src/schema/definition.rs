@@ -1,4 +1,4 @@
-//! One definition: a text, the files it includes, and the plan they make.
+//! One definition: a text, the files it includes, and the plan they compile to.
 
 use std::sync::Arc;
 
@@ -11,23 +11,22 @@ use super::plan::Plan;
 use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, Patch, Platform};
 
-/// Files that one file may include, those that are included by others counted.
+/// Maximum number of files that one file may include, directly or indirectly.
 const MAX_INCLUDES: usize = 5;
-/// Lines of one definition, those of included files counted.
+/// Maximum number of lines in one definition, including those of included files.
 const MAX_LINES: usize = 65_536;
 
-/// Choices for reading definitions.
+/// Options for reading definitions.
 #[derive(Clone, Debug)]
 pub struct ParseOptions {
-    /// The dialect; recognised by what the files use, if nobody says.
+    /// The dialect; detected from the files if `None`.
     pub dialect: Option<Dialect>,
-    /// Skips lines that cannot be read, as the first parsers do, and reads a string without offset
-    /// line where it stands. What comes out may be the wrong layout.
+    /// Skips lines that cannot be read, as the first parsers do, and reads a string without an
+    /// offset line in place. The resulting layout may be wrong.
     pub lenient: bool,
-    /// The version of the game, for fields that exist only in some patches. The latest, if nobody
-    /// says.
+    /// The version of the game, for fields that exist only in some patches; the latest if `None`.
     pub patch: Option<Patch>,
-    /// Whose files replace those for all platforms.
+    /// The platform, whose files replace those for all platforms.
     pub platform: Platform,
 }
 
@@ -37,7 +36,7 @@ impl Default for ParseOptions {
     }
 }
 
-/// A definition, compiled. To clone it takes little: all builds that have its layout share it.
+/// A compiled definition. Cloning is cheap: all builds with the same layout share it.
 #[derive(Clone, Debug)]
 pub struct Definition {
     file: FileName,
@@ -49,10 +48,10 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads a single text. Includes find nothing; a [`Set`](super::Set) has the files for them.
+    /// Reads a single text. It cannot include files; use a [`Set`](super::Set) for that.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems found, if any is an error.
     pub fn parse(
         file: &FileName,
         text: &str,
@@ -71,7 +70,7 @@ impl Definition {
         &self.file.name
     }
 
-    /// The version of the layout.
+    /// The layout's version.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.file.version
@@ -83,7 +82,7 @@ impl Definition {
         &self.file
     }
 
-    /// Name and version, as people write them: `S_LOGIN.14`.
+    /// Name and version, as usually written: `S_LOGIN.14`.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.title
@@ -95,32 +94,32 @@ impl Definition {
         self.dialect
     }
 
-    /// Its lines, with those of included files in their places.
+    /// Its lines, with included files expanded.
     #[must_use]
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// What messages are read and written with.
+    /// The plan that reads and writes its messages.
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The first patch it is for, where a comment in it says `majorPatchVersion >= N`: a custom of
-    /// the community and no part of the language.
+    /// The first patch it applies to, if a comment says `majorPatchVersion >= N`. This is a
+    /// community convention, not part of the language.
     #[must_use]
     pub fn since(&self) -> Option<u16> {
         self.since
     }
 
-    /// Whether its layout may be another one at another patch.
+    /// Whether the layout may differ at another patch.
     pub(super) fn depends_on_patch(&self) -> bool {
         depends_on_patch(&self.lines, self.dialect, &self.plan)
     }
 }
 
-/// What is known of a text before it is compiled.
+/// A parsed text, before it is compiled.
 #[derive(Clone, Debug)]
 pub(super) struct FileText {
     pub(super) text: Arc<str>,
@@ -128,7 +127,7 @@ pub(super) struct FileText {
     problems: Vec<Problem>,
     pub(super) marks: Marks,
     since: Option<u16>,
-    /// Whether the elements of its arrays stand in pairs, which no line can say.
+    /// Whether array elements are written in pairs, which the language cannot express.
     pub(super) pairs: bool,
 }
 
@@ -151,39 +150,37 @@ impl FileText {
 fn since(text: &str) -> Option<u16> {
     const PHRASE: &str = "ajorPatchVersion";
     text.lines().filter_map(|line| line.split_once('#')).find_map(|(_, comment)| {
-        let (before, behind) = comment.split_once(PHRASE)?;
-        let number = behind.trim_start().strip_prefix(">=")?.trim_start();
+        let (before, after) = comment.split_once(PHRASE)?;
+        let number = after.trim_start().strip_prefix(">=")?.trim_start();
         let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
         before.ends_with(['m', 'M']).then(|| number.get(..end)?.parse().ok())?
     })
 }
 
-/// What came of a file.
+/// The result of compiling a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Built {
     pub(super) definition: Option<Definition>,
     pub(super) problems: Vec<Problem>,
-    /// The files it includes, directly or not.
+    /// The files it includes, directly or indirectly.
     pub(super) includes: Vec<Box<str>>,
-    /// How many lines and fields there are, also of a file that is wrong: finding that out takes as
-    /// long.
+    /// Number of lines and fields, even for a file with errors, which takes as long to compile.
     pub(super) size: usize,
     /// Whether it was left out because the set is too large.
     pub(super) no_room: bool,
 }
 
 impl Built {
-    /// Of a file for which a set of so many lines and fields has no room.
-    pub(super) fn without_room(file: &str, most: usize) -> Self {
-        let message =
-            format!("with it there are more than {most} lines and fields of all definitions");
+    /// The result for a file that would exceed the set's limit on lines and fields.
+    pub(super) fn without_room(file: &str, max: usize) -> Self {
+        let message = format!("the definitions together have more than {max} lines and fields");
         let diagnostic = Source::new(file, "").error(0..0, message);
         let problems = vec![Problem { kind: ProblemKind::TooLarge, diagnostic }];
         Self { problems, no_room: true, ..Self::default() }
     }
 }
 
-/// The lines of a file with those of included files in their places, and where they come from.
+/// The lines of a file with included files expanded, and where each line comes from.
 struct Lines<'f> {
     lines: Vec<Line>,
     /// The file itself, then what it includes.
@@ -195,8 +192,7 @@ struct Lines<'f> {
 struct Origin<'f> {
     name: Box<str>,
     file: &'f FileText,
-    /// Made once there is something to say: a text with a problem in every line is searched for its
-    /// lines only once.
+    /// Created on the first problem: finding line starts takes a pass over the text, so do it once.
     source: Option<Source<'f>>,
 }
 
@@ -256,7 +252,7 @@ impl<'f> Lines<'f> {
                         self.add(wanted, found, parents, find);
                         continue;
                     } else {
-                        format!("there is no file {wanted} in the directory")
+                        format!("no file {wanted} in the directory")
                     };
                     let diagnostic = self.origins[own].source().error(span.clone(), message);
                     self.problems.push(Problem { kind: ProblemKind::BadInclude, diagnostic });
@@ -266,12 +262,12 @@ impl<'f> Lines<'f> {
         parents.pop();
     }
 
-    /// Leaves out lines that cannot stand where they do, and says so.
+    /// Drops lines that are not allowed where they are, and reports them.
     fn check(&mut self, dialect: Dialect) {
         let lines = core::mem::take(&mut self.lines);
         let mut kept: Vec<Line> = Vec::with_capacity(lines.len());
         for line in lines {
-            // A line for a count or offset holds no fields and ends none.
+            // A line for a count or offset neither holds fields nor ends a field that does.
             let outcome = dialect::check(&line, dialect)
                 .and_then(|()| dialect::check_depth(&line, kept.last(), dialect));
             match outcome {
@@ -283,7 +279,7 @@ impl<'f> Lines<'f> {
     }
 }
 
-/// Compiles a text; `find` gives the texts that may be included.
+/// Compiles a text; `find` looks up included files.
 pub(super) fn build<'f>(
     file: &FileName,
     text: &'f FileText,
@@ -300,7 +296,7 @@ pub(super) fn build<'f>(
     let Compiled { plan, issues, fields } =
         compile(&lines.lines, dialect, patch, (options.lenient, text.pairs));
     let size = lines.lines.len() + fields;
-    // What follows from lines that are missing is not worth saying.
+    // Follow-up errors of lines that are missing would only distract.
     for issue in issues.into_iter().filter(|_| !broken) {
         if let Some(line) = lines.lines.get(issue.line).cloned() {
             let help = issue.help.map(str::to_owned);
@@ -325,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_patch_in_a_comment_is_found() {
+    fn the_patch_is_read_from_a_comment() {
         assert_eq!(since("# majorPatchVersion >= 86 && majorPatchVersion < 110\n"), Some(86));
         assert_eq!(since("int32 a # MajorPatchVersion>=9\n"), Some(9));
         assert_eq!(since("# majorPatchVersion < 85\nint32 a"), None);

@@ -2,16 +2,16 @@
 //!
 //! | construct | legacy | toolbox | proto |
 //! | --- | --- | --- | --- |
-//! | counts and offsets | in front of their scope | in front of their scope | where the field stands |
-//! | `count x`, `offset x` | where they are written | `count` dropped, `offset` as `ref` | |
+//! | counts and offsets | at the start of their scope | likewise | at their field |
+//! | `count x`, `offset x` | where they are written | `count` is ignored, `offset` means `ref` | |
 //! | `ref x` | | where it is written | |
-//! | `array<T>` | | of fixed size, or `string` | of any type |
+//! | `array<T>` | | fixed-size types and `string` | any type |
 //! | `array[interleaved]` | | yes | |
 //! | `T[n]`, `^from-to`, `@include`, `name=value` | | | yes |
 //! | `skillid` | 8 bytes | 8 bytes | 8 bytes from patch 74 on, 4 before |
 //!
-//! One line with an explicit place for a count or offset turns the places in front off for its
-//! whole file.
+//! If any line gives a count or offset an explicit position, every count and offset in that file
+//! must have one.
 
 use core::fmt;
 
@@ -21,19 +21,19 @@ use super::problem::ProblemKind;
 /// A dialect of the definition language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// The first one, with lines for counts and offsets.
+    /// The original one, with lines for counts and offsets.
     Legacy,
-    /// The one of tera-toolbox, with `ref`, typed and interleaved arrays.
+    /// tera-toolbox's, with `ref`, typed arrays and interleaved arrays.
     Toolbox,
-    /// The one of tera-proxy in 2020, with patch ranges and includes.
+    /// tera-proxy's in 2020, with patch ranges and includes.
     Proto,
 }
 
 impl Dialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Self; 3] = [Self::Legacy, Self::Toolbox, Self::Proto];
 
-    /// Its name.
+    /// The dialect's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect of a name.
+    /// The dialect with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == name)
@@ -56,19 +56,19 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// What a text uses that only some dialects know.
+/// Constructs in a text that only some dialects have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// Lines for counts or offsets.
     pub legacy: bool,
     /// `ref`, `array<T>` or `[interleaved]`.
     pub toolbox: bool,
-    /// Patch ranges, includes, rows, values.
+    /// Patch ranges, includes, rows or values.
     pub proto: bool,
 }
 
 impl Marks {
-    /// What the statements of a text use.
+    /// The constructs that statements use.
     #[must_use]
     pub fn of(statements: &[Statement]) -> Self {
         let mut marks = Self::default();
@@ -92,7 +92,7 @@ impl Marks {
         marks
     }
 
-    /// What either of two texts uses.
+    /// The union of two texts' constructs.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self {
@@ -102,8 +102,8 @@ impl Marks {
         }
     }
 
-    /// The dialect of a set that uses this, when it is one of one dialect: proto for a set of
-    /// 2020; without any marks the others agree.
+    /// The dialect of a set that uses these constructs, if all its files share one. Anything from
+    /// proto makes it proto; without any of the constructs, the other two dialects agree.
     #[must_use]
     pub const fn of_set(self) -> Option<Dialect> {
         match self {
@@ -114,8 +114,8 @@ impl Marks {
         }
     }
 
-    /// The dialect of one file of a mixed set: a file with lines for counts and offsets alone was
-    /// written for the first parser, and only that reads them as they stand.
+    /// The dialect of one file in a mixed set. A file with only `count` and `offset` lines was
+    /// written for the first parser, which alone reads them as written.
     #[must_use]
     pub const fn of_file(self) -> Dialect {
         match self {
@@ -134,7 +134,7 @@ fn has_row(kind: &Type) -> bool {
     }
 }
 
-/// Why a line cannot stand where it does.
+/// Why a line is not allowed where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) kind: ProblemKind,
@@ -146,11 +146,11 @@ fn refuse(kind: ProblemKind, message: String, help: Option<&str>) -> Refusal {
     Refusal { kind, message, help: help.map(str::to_owned) }
 }
 
-/// Whether a dialect knows all of a line.
+/// Checks that a dialect has everything a line uses.
 pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<(), Refusal> {
     let foreign = |what: String, home: &str| {
-        let message = format!("the {dialect} dialect does not know {what}");
-        let help = format!("it belongs to the {home} dialect, and a set has only one dialect");
+        let message = format!("the {dialect} dialect has no {what}");
+        let help = format!("it belongs to the {home} dialect; a set uses one dialect only");
         Err(refuse(ProblemKind::WrongDialect, message, Some(&help)))
     };
     if dialect != Dialect::Proto {
@@ -182,8 +182,8 @@ pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<(), Refusal> {
         (Type::Array(element), Dialect::Toolbox) => match **element {
             Type::Scalar(_) | Type::Text | Type::Object => Ok(()),
             _ => {
-                let message = format!("{element} cannot be the type of array elements");
-                let help = "they are of fixed size, or string; the proto dialect knows all types";
+                let message = format!("{element} cannot be an array element");
+                let help = "use a fixed-size type or string; only the proto dialect allows others";
                 Err(refuse(ProblemKind::UnknownType, message, Some(help)))
             }
         },
@@ -191,22 +191,21 @@ pub(crate) fn check(line: &Line, dialect: Dialect) -> Result<(), Refusal> {
     }
 }
 
-/// Whether a line can stand behind the one before it; `parent` is the type that it would belong
-/// to, `depth` the depth of the line before.
+/// Checks that a line may follow the one before it.
 pub(crate) fn check_depth(
     line: &Line,
     before: Option<&Line>,
     dialect: Dialect,
 ) -> Result<(), Refusal> {
     let depth = before.map_or(0, |before| before.depth);
-    let most = before.map_or(0, |before| before.depth + 1);
-    if line.depth > most {
+    let max_depth = before.map_or(0, |before| before.depth + 1);
+    if line.depth > max_depth {
         let message = format!("{} dashes after a line with {depth}", line.depth);
-        let help = "a line is at most one dash deeper than the one before it";
+        let help = "a line can be at most one dash deeper than the line before it";
         return Err(refuse(ProblemKind::DepthJump, message, Some(help)));
     }
     if line.depth > MAX_DEPTH {
-        let message = format!("fields nested more than {MAX_DEPTH} deep");
+        let message = format!("fields are nested more than {MAX_DEPTH} deep");
         return Err(refuse(ProblemKind::TooLarge, message, None));
     }
     let Some(parent) = before.filter(|before| line.depth > before.depth) else {
@@ -220,6 +219,6 @@ pub(crate) fn check_depth(
     if holds {
         return Ok(());
     }
-    let message = format!("{} is of type {}, which holds no fields", parent.name, parent.kind);
-    Err(refuse(ProblemKind::ParentNotContainer, message, Some("only array and object do")))
+    let message = format!("{} has type {}, which cannot hold fields", parent.name, parent.kind);
+    Err(refuse(ProblemKind::ParentNotContainer, message, Some("only array and object can")))
 }

@@ -1,25 +1,26 @@
-//! How two versions of a layout differ.
+//! Differences between two versions of a layout.
 
 use core::fmt;
 
 use super::parse::{Line, Type};
 
-/// Steps of comparing two definitions line by line; larger ones are compared by name only.
+/// Maximum number of steps for comparing two definitions line by line; beyond it they are compared
+/// by name only.
 const MAX_STEPS: usize = 1 << 24;
 
 /// One difference between an old and a new definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A field of the new one alone.
+    /// A field only in the new definition.
     Added {
         /// Its path: `members.name`.
         path: String,
         /// Its type.
         kind: String,
-        /// The field in front of it.
+        /// The field before it.
         behind: Option<String>,
     },
-    /// A field of the old one alone.
+    /// A field only in the old definition.
     Removed {
         /// Its path.
         path: String,
@@ -35,7 +36,7 @@ pub enum Change {
         /// The new one.
         to: String,
     },
-    /// A field in the same place with the same type but another name.
+    /// A field at the same position with the same type but another name.
     Renamed {
         /// The old path.
         from: String,
@@ -44,11 +45,11 @@ pub enum Change {
         /// The type.
         kind: String,
     },
-    /// A field that stands in another place.
+    /// A field at another position.
     Moved {
         /// Its path.
         path: String,
-        /// The field it stands behind now.
+        /// The field before it now.
         behind: Option<String>,
     },
 }
@@ -59,7 +60,7 @@ impl fmt::Display for Change {
             Some(behind) => format!("after {behind}"),
             None => "before all others".to_owned(),
         };
-        // Lines for counts and offsets have their kind in the path.
+        // The path of a count or offset line already contains its type.
         let field = |kind: &str, path: &str| match path.strip_prefix(kind) {
             Some(rest) if rest.starts_with(' ') => path.to_owned(),
             _ => format!("{kind} {path}"),
@@ -76,8 +77,8 @@ impl fmt::Display for Change {
     }
 }
 
-/// What changed from one definition to another, in the order of the new one; what was removed comes
-/// where it stood.
+/// What changed from one definition to another, in the order of the new one. Removed fields are
+/// listed where they used to be.
 ///
 /// ```
 /// use worldwire_tera::schema::{Definition, FileName, ParseOptions, diff::diff};
@@ -97,7 +98,7 @@ pub fn diff(old: &[Line], new: &[Line]) -> Vec<Change> {
     let mut changes = Vec::new();
     let (mut from_old, mut from_new) = (0, 0);
     let end = (old.len(), new.len());
-    // Lines that both have stand fixed; what lies between two of them is compared by itself.
+    // Common lines are anchors; what lies between two of them is compared separately.
     for (to_old, to_new) in same.into_iter().chain([end]) {
         let gone = old.get(from_old..to_old).unwrap_or_default();
         let come = new.get(from_new..to_new).unwrap_or_default();
@@ -146,7 +147,7 @@ pub fn diff(old: &[Line], new: &[Line]) -> Vec<Change> {
     changes
 }
 
-/// A line as it is compared.
+/// A line in comparable form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Entry {
     path: String,
@@ -168,7 +169,7 @@ fn entries(lines: &[Line]) -> Vec<Entry> {
         if let Some(range) = line.range {
             kind.push_str(&format!(" {range}"));
         }
-        // A line for an offset has the name of its field.
+        // An offset line has the same name as its field.
         if matches!(line.kind, Type::Meta(_)) {
             path = format!("{kind} {path}");
         }
@@ -187,7 +188,7 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(parent, _)| parent)
 }
 
-/// The places of a longest common subsequence.
+/// The index pairs of a longest common subsequence.
 fn common(old: &[Entry], new: &[Entry]) -> Vec<(usize, usize)> {
     let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (old_rest, new_rest) = (old.get(front..).unwrap_or(&[]), new.get(front..).unwrap_or(&[]));
@@ -196,7 +197,7 @@ fn common(old: &[Entry], new: &[Entry]) -> Vec<(usize, usize)> {
     if rows.saturating_mul(columns) > MAX_STEPS {
         return same;
     }
-    // Lengths for what is left from each pair of places on.
+    // For each pair of positions, the length of the subsequence from there on.
     let mut lengths = vec![0_u32; rows * columns];
     for (row, old) in old_rest.iter().enumerate().rev() {
         for (column, new) in new_rest.iter().enumerate().rev() {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_change_is_named() {
+    fn every_kind_of_change_is_reported() {
         let old = "int32 id\nint32 gone\nstring name\narray l\n- int32 a\n- int16 b\nbool last\n";
         let new = "bool last\nint32 id\nstring title\narray l\n- int32 a\n- int32 b\n- byte c\n";
         let changes: Vec<_> =

@@ -3,9 +3,9 @@
 use super::parse::{Statement, is_space, parse};
 use super::problem::Problem;
 
-/// Writes a definition anew: `- ` for each level, one space between type and name, two in front of
-/// a comment, LF at the end of every line, no byte-order marks, at most one empty line in a row.
-/// Comments are kept as they are. Writing the result anew changes nothing.
+/// Formats a definition: `- ` for each level, one space between type and name, two before a
+/// comment, LF line ends, no byte-order marks, at most one empty line in a row. Comments are kept
+/// verbatim. Formatting twice changes nothing more.
 ///
 /// ```
 /// use worldwire_tera::schema::format::canonical;
@@ -14,7 +14,7 @@ use super::problem::Problem;
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with its lines: a text that cannot be read is not written.
+/// All problems in its lines, if any is an error: a text that cannot be read is not formatted.
 pub fn canonical(name: &str, text: &str) -> Result<String, Vec<Problem>> {
     let (statements, problems) = parse(name, text);
     if problems.iter().any(Problem::is_error) {
@@ -28,7 +28,7 @@ pub fn canonical(name: &str, text: &str) -> Result<String, Vec<Problem>> {
             Some((code, comment)) => (code, Some(comment.trim_end_matches(is_space))),
             None => (line, None),
         };
-        // Every line with code in it is one statement, as none was refused.
+        // Every line with code is one statement: none was rejected.
         let blank = code.trim_matches(is_space).is_empty();
         let statement = if blank { None } else { statements.next() };
         if blank && comment.is_none() {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_has_one_form() {
+    fn every_line_has_one_form() {
         let text = "\u{feff}\u{feff}# head\n\n\n@include  S_A.1.def\r\n\n--  int32\t x=5   ^0-86.20 # c \
                     \narray< vec3 >[ interleaved ]  y\n\n";
         let once = canonical("t", text).unwrap();

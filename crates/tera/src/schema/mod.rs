@@ -1,8 +1,8 @@
-//! The definition language, in which people describe the layouts of messages.
+//! The definition language, in which the community describes message layouts.
 //!
-//! A text is [parsed](parse) to lines, checked against its [dialect], and [compiled](compile) once
-//! to a flat [`Plan`], which [`message`](crate::message) runs. A [`Set`] holds the definitions of a
-//! folder.
+//! A text is [parsed](parse) into lines, checked against its [dialect], and [compiled](compile)
+//! once into a flat [`Plan`], which [`message`](crate::message) runs. A [`Set`] holds the
+//! definitions of a folder.
 //!
 //! ```
 //! use worldwire_tera::schema::{ParseOptions, Set};
@@ -15,7 +15,7 @@
 //! assert_eq!(set.newest("S_GREETING").map(|definition| definition.version()), Some(1));
 //! assert_eq!(
 //!     set.problems().next().map(ToString::to_string).as_deref(),
-//!     Some("S_GREETING.2.def:3:1: error: there is no type \"uint\" (did you mean uint32?) \
+//!     Some("S_GREETING.2.def:3:1: error: unknown type \"uint\" (did you mean uint32?) \
 //!           [unknown_type]"),
 //! );
 //! ```

@@ -4,13 +4,13 @@
 //! line    = depth type ws name [ "=" text ] [ ws range ] | "@include" ws file
 //! depth   = { "-" { ws } }
 //! type    = word [ "<" type ">" ] { "[" flags or digits "]" }
-//! name    = identifier { "." identifier }      dots only behind count, offset and ref
+//! name    = identifier { "." identifier }      dots only after count, offset and ref
 //! range   = "^" version [ "-" version ]
 //! ```
 //!
-//! A `#` begins a comment, empty lines do not count, and white space is what JavaScript takes for
-//! it: byte-order marks do occur. The grammar here is that of all dialects together; what a dialect
-//! does not know is refused by [`dialect`](super::dialect).
+//! A `#` begins a comment, and empty lines are ignored. White space is whatever JavaScript's `\s`
+//! matches, since byte-order marks do occur. This grammar covers all dialects; constructs that a
+//! dialect lacks are rejected by [`dialect`](super::dialect).
 
 use core::ops::Range;
 
@@ -20,7 +20,7 @@ use super::problem::{Problem, ProblemKind};
 use super::version::PatchRange;
 use crate::types::Scalar;
 
-/// Nesting of fields, and of types in each other.
+/// Maximum nesting of fields, and of types.
 pub const MAX_DEPTH: usize = 64;
 
 /// The type of a field.
@@ -28,33 +28,33 @@ pub const MAX_DEPTH: usize = 64;
 pub enum Type {
     /// A type of fixed size.
     Scalar(Scalar),
-    /// Text, somewhere in the message.
+    /// A text elsewhere in the message.
     Text,
-    /// Bytes, somewhere in the message.
+    /// A byte string elsewhere in the message.
     Bytes,
     /// A linked list of elements.
     Array(Box<Self>),
-    /// Named fields; also the elements of an array that has fields.
+    /// Named fields; also the elements of an array with fields.
     Object,
-    /// So many values in a row.
+    /// A fixed number of values in a row.
     Row(Box<Self>, u32),
-    /// Not a field: where a count or offset stands.
+    /// Not a field: the position of a count or offset.
     Meta(Meta),
 }
 
-/// A line that says where the count or offset of a field stands.
+/// A line for the count or offset of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meta {
-    /// The count, a word.
+    /// The count, 2 bytes.
     Count,
-    /// The offset, a word.
+    /// The offset, 2 bytes.
     Offset,
-    /// Whatever words the field has.
+    /// Both, or whichever of them the field has.
     Ref,
 }
 
 impl Type {
-    /// The type whose fields stand below, if it can have any.
+    /// The innermost element type, to which nested lines belong.
     #[must_use]
     pub fn innermost(&self) -> &Self {
         match self {
@@ -73,7 +73,7 @@ impl core::fmt::Display for Type {
             Self::Array(element) if **element == Self::Object => f.write_str("array"),
             Self::Array(element) => write!(f, "array<{element}>"),
             Self::Object => f.write_str("object"),
-            // The leftmost bracket is the outermost: the element's own come behind it.
+            // The leftmost bracket is the outermost, so an element's own brackets follow it.
             Self::Row(_, _) => {
                 let mut counts = String::new();
                 let mut inner = self;
@@ -93,39 +93,39 @@ impl core::fmt::Display for Type {
 /// One line of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// How many dashes stand in front.
+    /// Number of leading dashes.
     pub depth: usize,
     /// The type.
     pub kind: Type,
-    /// Whether the bodies of this array are mixed with those of its neighbours.
+    /// Whether the elements of this array alternate with those of its neighbours.
     pub interleaved: bool,
-    /// The name of the field, or the path of the one that a metadata line is for.
+    /// The name of the field, or the path of the field that a metadata line is for.
     pub name: Box<str>,
-    /// The text behind `=`.
+    /// The text after `=`.
     pub init: Option<Box<str>>,
-    /// The patches it exists in; all, if it does not say.
+    /// The patches it exists in; all if `None`.
     pub range: Option<PatchRange>,
-    /// Where type and name stand in their text.
+    /// Where type and name are in their text.
     pub span: Range<usize>,
-    /// Which text that is: 0 the definition's own, then those of the files it includes.
+    /// Index of that text: 0 is the definition's own, followed by the files it includes.
     pub origin: u16,
 }
 
-/// What a text is made of.
+/// One statement of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
     /// A field or a metadata line.
     Line(Line),
     /// The lines of another file.
     Include {
-        /// Its name.
+        /// Its file name.
         file: Box<str>,
-        /// Where it is named.
+        /// Where the name is in the text.
         span: Range<usize>,
     },
 }
 
-/// Reads all lines of a text. What cannot be read is a problem; the rest is read all the same.
+/// Parses all lines of a text. Lines that cannot be parsed are reported and skipped.
 #[must_use]
 pub fn parse(name: &str, text: &str) -> (Vec<Statement>, Vec<Problem>) {
     let mut parser = Parser { name, text, source: None, problems: Vec::new() };
@@ -141,7 +141,7 @@ pub fn parse(name: &str, text: &str) -> (Vec<Statement>, Vec<Problem>) {
     (statements, parser.problems)
 }
 
-/// White space as JavaScript's `\s` has it.
+/// White space as JavaScript's `\s` defines it.
 pub(crate) fn is_space(c: char) -> bool {
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
@@ -149,12 +149,12 @@ pub(crate) fn is_space(c: char) -> bool {
 struct Parser<'t> {
     name: &'t str,
     text: &'t str,
-    /// Made when there is something to say.
+    /// Created on the first problem.
     source: Option<Source<'t>>,
     problems: Vec<Problem>,
 }
 
-/// The rest of a line, and where it stands in the text.
+/// The rest of a line, and its offset in the text.
 #[derive(Clone, Copy)]
 struct Cursor<'t> {
     rest: &'t str,
@@ -190,11 +190,11 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Bytes of a name, at most. It is shown for every value, so a long one in a list would make much
-/// of little.
+/// Maximum length of a name in bytes. It is printed for every value, so a long name in a list would
+/// multiply the output.
 pub(crate) const MAX_NAME: usize = 255;
 
-/// A line that cannot be read, after that was said.
+/// The line cannot be parsed; the problem has been reported.
 struct Refused;
 
 type Parsed<T> = Result<T, Refused>;
@@ -259,7 +259,7 @@ impl<'t> Parser<'t> {
             return Err(self.malformed(cursor, "the end of the line"));
         }
         if file.contains(['/', '\\']) {
-            let help = Some("it must be a file in the same directory".to_owned());
+            let help = Some("included files must be in the same directory".to_owned());
             let message = format!("{} is in another directory", quoted(file));
             return Err(self.error(ProblemKind::BadInclude, span, message, help));
         }
@@ -293,7 +293,7 @@ impl<'t> Parser<'t> {
             return Err(self.error(ProblemKind::BadName, span, message, Some(help)));
         }
         if name.len() > MAX_NAME {
-            let message = format!("the name has {} bytes, wanted at most {MAX_NAME}", name.len());
+            let message = format!("the name is {} bytes long; at most {MAX_NAME}", name.len());
             let span = name_at..name_at + name.len();
             return Err(self.error(ProblemKind::BadName, span, message, None));
         }
@@ -322,11 +322,11 @@ impl<'t> Parser<'t> {
         Ok(Line { depth, kind, interleaved, name: name.into(), init, range, span, origin: 0 })
     }
 
-    /// A type with everything that is glued to it, and whether it is flagged as interleaved.
+    /// A type with its brackets, and whether it is flagged as interleaved.
     fn kind(&mut self, cursor: &mut Cursor<'t>) -> Parsed<(Type, bool)> {
         let begin = *cursor;
         let mut open = 0;
-        // How many `array<` stand open; the words are read from the outside in.
+        // Nested `array<` are read from the outside in; `open` counts them.
         let word = loop {
             let start = *cursor;
             let word = cursor.take_while(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -337,9 +337,9 @@ impl<'t> Parser<'t> {
                 break (word, start);
             }
             if word != "array" {
-                let message = format!("{word} cannot hold another type");
+                let message = format!("{word} cannot contain another type");
                 let span = start.at..cursor.at;
-                let help = Some("only array<type> does".to_owned());
+                let help = Some("only array<type> can".to_owned());
                 return Err(self.error(ProblemKind::UnknownType, span, message, help));
             }
             open += 1;
@@ -362,7 +362,7 @@ impl<'t> Parser<'t> {
                 return Err(self.error(ProblemKind::FlagNotAllowed, span, message, None));
             }
             if matches!(kind, Type::Meta(_)) {
-                let message = format!("{kind} cannot be the type of array elements");
+                let message = format!("{kind} cannot be an array element");
                 let span = begin.at..cursor.at;
                 return Err(self.error(ProblemKind::UnknownType, span, message, None));
             }
@@ -388,7 +388,7 @@ impl<'t> Parser<'t> {
                 let span = start.at..start.at + word.len();
                 let names = Scalar::ALL.iter().map(|scalar| scalar.name());
                 let names = names.chain(["string", "bytes", "array", "object"]);
-                // `uint` is nearer to `int16` than to what was meant.
+                // By spelling, `uint` is closer to `int16` than to `uint32`.
                 let near = match word {
                     "int" => Some("int32"),
                     "uint" => Some("uint32"),
@@ -396,7 +396,7 @@ impl<'t> Parser<'t> {
                     _ => nearest(word, names),
                 };
                 let help = near.map(|near| format!("did you mean {near}?"));
-                let message = format!("there is no type {}", quoted(word));
+                let message = format!("unknown type {}", quoted(word));
                 Err(self.error(ProblemKind::UnknownType, span, message, help))
             }
         }
@@ -425,7 +425,7 @@ impl<'t> Parser<'t> {
                 match plain.parse::<u32>() {
                     Ok(count @ 1..=65_535) if counts.len() < MAX_DEPTH => counts.push(count),
                     _ => {
-                        let message = format!("a row of {plain} values");
+                        let message = format!("a row can have 1 to 65535 values, not {plain}");
                         return Err(self.error(ProblemKind::TooLarge, span, message, None));
                     }
                 }
@@ -433,8 +433,8 @@ impl<'t> Parser<'t> {
             }
             for flag in inside.split(',').map(|flag| flag.trim_matches(is_space)) {
                 if flag != "interleaved" {
-                    let help = Some("there is only [interleaved]".to_owned());
-                    let message = format!("there is no flag {}", quoted(flag));
+                    let help = Some("the only flag is [interleaved]".to_owned());
+                    let message = format!("unknown flag {}", quoted(flag));
                     return Err(self.error(ProblemKind::UnknownFlag, span, message, help));
                 }
                 let text = matches!(kind, Type::Array(element) if **element == Type::Text);
@@ -447,7 +447,7 @@ impl<'t> Parser<'t> {
             }
         }
         if !counts.is_empty() && (interleaved || matches!(kind, Type::Meta(_))) {
-            let message = "this type cannot be repeated in a row".to_owned();
+            let message = "this type cannot be repeated".to_owned();
             let span = begin.at..cursor.at;
             return Err(self.error(ProblemKind::FlagNotAllowed, span, message, None));
         }
@@ -475,8 +475,8 @@ impl<'t> Parser<'t> {
         match (from, to) {
             (Ok(from), None) => Ok(PatchRange { from, to: None }),
             (Ok(from), Some(Ok(to))) if from < to => Ok(PatchRange { from, to: Some(to) }),
-            (Ok(_), Some(Ok(_))) => Err(bad(self, format!("no patch lies in {text}"))),
-            _ => Err(bad(self, format!("{} is not a range of patches", quoted(text)))),
+            (Ok(_), Some(Ok(_))) => Err(bad(self, format!("the range {text} is empty"))),
+            _ => Err(bad(self, format!("{} is not a patch range", quoted(text)))),
         }
     }
 }
@@ -486,7 +486,7 @@ fn is_identifier(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// A piece of a text for a message, not too long.
+/// A piece of text, quoted and shortened for a message.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX: usize = 40;
     match text.char_indices().nth(MAX) {
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_read_and_shown() {
+    fn types_are_parsed_and_displayed() {
         for text in [
             "int32",
             "array",
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_are_read() {
+    fn values_ranges_and_includes_are_parsed() {
         let line = one("int32 x=5 ^0-86.02");
         assert_eq!(line.init.as_deref(), Some("5"));
         assert_eq!(line.range.unwrap().to_string(), "^0-86.02");
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_a_kind() {
+    fn each_mistake_has_its_kind() {
         for (text, kind) in [
             ("int32", "malformed_line"),
             ("-", "malformed_line"),
@@ -581,15 +581,15 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_come_at_once_with_their_places() {
+    fn all_problems_are_reported_with_their_positions() {
         let (statements, problems) = parse("S_A.1.def", "uint a\n\nint32 b\n  in32 c\n");
         assert_eq!(statements.len(), 1);
         let shown: Vec<_> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(
             shown,
             [
-                "S_A.1.def:1:1: error: there is no type \"uint\" (did you mean uint32?) [unknown_type]",
-                "S_A.1.def:4:3: error: there is no type \"in32\" (did you mean int32?) [unknown_type]",
+                "S_A.1.def:1:1: error: unknown type \"uint\" (did you mean uint32?) [unknown_type]",
+                "S_A.1.def:4:3: error: unknown type \"in32\" (did you mean int32?) [unknown_type]",
             ]
         );
     }

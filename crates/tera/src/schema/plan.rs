@@ -1,62 +1,62 @@
 //! The compiled form of a definition.
 //!
-//! A *scope* is the root of a message or one element of an array. Its fixed part stands at its
-//! start; where a fixed field follows a body of variable length, a further *segment* begins behind
-//! that body. Everything of fixed size has a [`Spot`]: a segment and an offset in it.
+//! A *scope* is the root of a message or one element of an array. It begins with its fixed-size
+//! fields. If a fixed-size field follows a body of variable length, another *segment* begins after
+//! that body. Every fixed-size field has a [`Spot`]: a segment and an offset in it.
 
 use core::ops::Range;
 
 use crate::types::Scalar;
 
-/// Bytes in front of the fields of an element: its own offset, and that of the next one.
+/// Bytes before the fields of an element: its own offset and that of the next element.
 pub(crate) const LINKS: usize = 4;
 
-/// A place in the fixed part of a scope.
+/// A position in the fixed part of a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
-    /// Which segment of the scope; 0 begins where the scope does.
+    /// Index of the segment in the scope; segment 0 begins where the scope does.
     pub segment: u16,
-    /// Bytes from the start of the segment.
+    /// Offset from the start of the segment, in bytes.
     pub offset: u16,
 }
 
 /// How a text is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextPlace {
-    /// By the offset that stands here.
+    /// At the offset stored here.
     Offset(Spot),
-    /// It stands where its field does: in files that give no place to its offset, read leniently.
+    /// In place: for leniently read files that have no line for its offset.
     Here(Spot),
 }
 
-/// Where the counts and offsets of a definition stand.
+/// Where a definition puts its counts and offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// In front of their scope, in the order of the fields.
+    /// At the start of their scope, in field order.
     Front,
-    /// Where the definition says.
+    /// Where the definition has lines for them.
     Explicit,
-    /// Where their field stands.
+    /// At their field.
     InPlace,
 }
 
-/// A definition made ready to read and write messages with.
+/// A compiled definition, ready to read and write messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub(crate) fields: Vec<Field>,
     pub(crate) scopes: Vec<Scope>,
     pub(crate) ops: Vec<Op>,
-    /// All fields of fixed size, those of a scope in the order of its bytes.
+    /// All fixed-size fields, those of a scope in byte order.
     pub(crate) fixed: Vec<Fixed>,
-    /// Where the truth values of all scopes stand.
+    /// The positions of the booleans of all scopes.
     pub(crate) bools: Vec<Spot>,
-    /// Which scope each field stands in.
+    /// The scope of each field.
     pub(crate) around: Vec<u32>,
     pub(crate) root: u32,
-    /// Bytes behind the header of a message that no offset may lead to.
+    /// Bytes after the message header, holding counts and offsets, that no offset may point into.
     pub(crate) words: u32,
     pub(crate) placement: Placement,
-    /// Whether elements of lists stand in pairs, by a number in them.
+    /// Whether array elements are written in pairs, matched by a number in them.
     pub(crate) pairs: bool,
 }
 
@@ -67,105 +67,106 @@ pub struct Field {
     pub(crate) kind: FieldKind,
     /// Its index in the plan's list.
     pub(crate) index: u32,
-    /// For an earlier copy of a repeated field: the index of the last one, which it takes its value
-    /// from when it has none of its own. For any other its own.
+    /// For an earlier copy of a repeated field: the index of the last one, whose value it takes if
+    /// it has none of its own. For any other field its own index.
     pub(crate) last: u32,
-    /// Its index in the record around.
+    /// Its index in the enclosing record.
     pub(crate) slot: u32,
-    /// Of a text, bytes or an array: which of those in its scope it is.
+    /// For text, bytes and arrays: its index among those in its scope.
     pub(crate) body: u32,
 }
 
-/// What a field is, and where its fixed part stands.
+/// The type of a field, and the positions of its fixed parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// A value of fixed size.
     Scalar {
         /// Its type.
         scalar: Scalar,
-        /// Where it stands.
+        /// Its position.
         spot: Spot,
     },
-    /// UTF-16 text that ends with a zero unit.
+    /// UTF-16 text, terminated by a zero unit.
     Text {
-        /// How it is found.
+        /// How to find it.
         place: TextPlace,
     },
-    /// Bytes.
+    /// A byte string.
     Bytes {
-        /// Where their offset stands.
+        /// The position of its offset.
         offset: Spot,
-        /// Where their count stands.
+        /// The position of its count.
         count: Spot,
     },
-    /// Linked elements.
+    /// A linked list of elements.
     Array {
-        /// Where their count stands.
+        /// The position of the count.
         count: Spot,
-        /// Where the offset of the first stands.
+        /// The position of the first element's offset.
         offset: Spot,
         /// Index of the scope of an element.
         scope: u32,
-        /// Whether the elements stand among those of the neighbouring arrays.
+        /// Whether its elements alternate with those of the neighbouring arrays.
         interleaved: bool,
     },
-    /// Named fields in the scope around.
+    /// Named fields in the enclosing scope.
     Object(Range<u32>),
-    /// Unnamed fields in a row, in the scope around.
+    /// A row of unnamed fields in the enclosing scope.
     Row(Range<u32>),
 }
 
 /// The root of a message, or an element of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// Bytes of the first segment.
+    /// Bytes in the first segment.
     pub(crate) size: u32,
-    /// How many segments there are.
+    /// Number of segments.
     pub(crate) segments: u16,
-    /// Words of counts and offsets.
+    /// Number of 2-byte words that hold counts and offsets.
     pub(crate) words: u32,
     /// Its fields.
     pub(crate) fields: Range<u32>,
-    /// Whether the one field is the value itself, and not a record.
+    /// Whether its only field is the value itself rather than part of a record.
     pub(crate) single: bool,
-    /// What to do, in the order of the bytes.
+    /// The steps in byte order.
     pub(crate) wire: Range<u32>,
-    /// What to do in the order of the fields, where that is another.
+    /// The steps in field order, if that differs.
     pub(crate) emit: Option<Range<u32>>,
-    /// The same as `wire` without the fields of fixed size: all that reading takes when nobody
-    /// wants these one by one.
+    /// `wire` without the fixed-size fields: enough for reading if those are not needed one by
+    /// one.
     pub(crate) loose: Range<u32>,
-    /// Its truth values, in the plan's list.
+    /// Its booleans, as a range of the plan's list.
     pub(crate) bools: Range<u32>,
-    /// How many texts, bytes and arrays it has.
+    /// Number of texts, byte strings and arrays.
     pub(crate) bodies: u32,
-    /// How many bytes of a message reading it counts as, without its bodies.
+    /// How many bytes of work reading it counts as, without its bodies.
     pub(crate) cost: u32,
-    /// Whether the steps of `wire` are fields alone, all of them in the first segment, and nothing
-    /// else is to be done in the order of the fields; whether those of `loose` are.
+    /// Whether all steps of `wire` are fields in the first segment, and field order is byte order.
     pub(crate) flat: bool,
-    /// How far apart elements stand that lead nowhere else; 0 for others, and for those that count
-    /// as more bytes than they have.
+    /// The distance between consecutive elements that contain no offsets; 0 for others, and for
+    /// elements that count as more work than they have bytes.
     pub(crate) stride: u32,
-    /// Where its fields are in the plan's list, if they are of fixed size and one step does for all.
+    /// Its fields as a range of the plan's list, if all have a fixed size and one step reads them.
     pub(crate) run: Range<u32>,
-    /// Whether they are.
+    /// Whether `run` covers the whole scope.
     pub(crate) one_run: bool,
-    /// The type of all of them, if it is one, and they stand one behind the other, with nothing else.
-    pub(crate) alike: Option<Scalar>,
+    /// The type of all fields, if they share one and are contiguous with nothing else around them.
+    pub(crate) uniform: Option<Scalar>,
+    /// Whether all steps of `loose` are fields in the first segment.
     pub(crate) loose_flat: bool,
-    /// Whether it has bodies, all of them texts and arrays of plain elements in the first segment,
-    /// and counts as the bytes that it has.
+    /// Whether it has bodies, all of them texts or arrays of plain elements in the first segment,
+    /// and its work equals its bytes.
     pub(crate) nested: bool,
-    /// Whether it has texts, bytes, lists or further segments, which scopes may share.
+    /// Whether it has texts, byte strings, lists or further segments, which several scopes may
+    /// share.
     pub(crate) has_bodies: bool,
 }
 
-/// One step of reading or writing a scope. `slot` is the index in the record around.
+/// One step of reading or writing a scope. `slot` is the index in the enclosing record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Fields of fixed size, from one place in the plan's list to another, one after the other also
-    /// in the definition; all in one segment, whose first `reach` bytes hold them.
+    /// Fixed-size fields from index `from` up to `to` in the plan's list, also consecutive in the
+    /// definition, all within the first `reach` bytes of one segment.
     Fixed {
         segment: u16,
         reach: u32,
@@ -192,8 +193,8 @@ pub(crate) enum Op {
         field: u32,
         slot: u32,
         body: u32,
-        /// How far apart its elements stand, if they are fields of fixed size that one step does
-        /// for, no truth values among them, and its offset stands right behind its count; else 0.
+        /// The distance between its elements if one step reads each of them, they have no booleans,
+        /// and the offset follows the count; otherwise 0.
         plain: u16,
     },
     Open {
@@ -202,12 +203,12 @@ pub(crate) enum Op {
         row: bool,
     },
     Close,
-    /// A further segment begins at the cursor.
+    /// A later segment begins at the cursor.
     Segment {
         size: u32,
     },
-    /// The bodies of so many arrays that follow alternate; in pairs, those of the second that have
-    /// the number of one of the first, which both begin with, stand behind that.
+    /// The bodies of the next `arrays` arrays alternate. In pairs, elements of the second array
+    /// follow the element of the first that begins with the same number.
     Group {
         arrays: u32,
         pairs: bool,
@@ -218,7 +219,7 @@ pub(crate) enum Op {
     },
 }
 
-/// A field of fixed size, in its segment.
+/// A fixed-size field in its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fixed {
     pub(crate) scalar: Scalar,
@@ -228,7 +229,7 @@ pub(crate) struct Fixed {
 }
 
 impl Op {
-    /// Whether it is a field, all of it in the first segment.
+    /// Whether it is a field that lies entirely in the first segment.
     pub(crate) fn is_flat(&self) -> bool {
         let first = |spot: &Spot| spot.segment == 0;
         match self {
@@ -243,23 +244,17 @@ impl Op {
 }
 
 impl Field {
-    /// The name; empty for elements of arrays and rows. Earlier copies of a field that stands more
-    /// than once are called `name#1`, `name#2`.
+    /// The name; empty for elements of arrays and rows. Earlier copies of a repeated field are
+    /// called `name#1`, `name#2`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is.
+    /// Its type and position.
     #[must_use]
     pub fn kind(&self) -> &FieldKind {
         &self.kind
-    }
-
-    /// Whether it is an earlier copy of a field that stands more than once.
-    #[must_use]
-    pub fn is_copy(&self) -> bool {
-        self.twin().is_some()
     }
 
     /// For an earlier copy, the index of the last one.
@@ -269,7 +264,7 @@ impl Field {
 }
 
 impl Plan {
-    /// The fields of the message itself.
+    /// The fields of the message.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         self.fields_of(&self.scope(self.root).fields)
@@ -281,7 +276,7 @@ impl Plan {
         self.fields.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
-    /// The fields of an element of an array, by its scope, and whether the only one is the element
+    /// The fields of an array element, given its scope, and whether the only field is the element
     /// itself.
     #[must_use]
     pub fn element(&self, scope: u32) -> (&[Field], bool) {
@@ -289,15 +284,15 @@ impl Plan {
         (self.fields_of(&scope.fields), scope.single)
     }
 
-    /// Where the counts and offsets stand.
+    /// Where counts and offsets are placed.
     #[must_use]
     pub fn placement(&self) -> Placement {
         self.placement
     }
 
-    /// The fewest bytes of a message, without its header.
+    /// The minimum length of a message in bytes, without its header.
     #[must_use]
-    pub fn least(&self) -> usize {
+    pub fn min_length(&self) -> usize {
         self.scope(self.root).size as usize
     }
 
@@ -321,18 +316,19 @@ impl Plan {
         &self.fields[index as usize]
     }
 
-    /// The scope that a field stands in, by the field's index.
+    /// The scope of a field, by the field's index.
     pub(crate) fn scope_around(&self, field: usize) -> u32 {
         self.around.get(field).copied().unwrap_or(self.root)
     }
 
-    /// Where the truth values of a scope stand.
+    /// The booleans of a scope.
     #[inline]
     pub(crate) fn bools(&self, scope: &Scope) -> &[Spot] {
         self.bools.get(scope.bools.start as usize..scope.bools.end as usize).unwrap_or_default()
     }
 
-    /// Whether all truth values of a scope of one segment, which is given, are 0 or 1.
+    /// Whether all booleans of a scope are 0 or 1; the scope has one segment, whose bytes are
+    /// given.
     #[inline(always)]
     pub(crate) fn bools_hold(&self, scope: &Scope, segment: &[u8]) -> bool {
         let holds = |spot: &Spot| {
@@ -342,26 +338,26 @@ impl Plan {
         self.bools(scope).iter().all(holds)
     }
 
-    /// The fields of fixed size of a step.
+    /// The fixed-size fields of a step.
     #[inline]
     pub(crate) fn run(&self, from: u32, to: u32) -> &[Fixed] {
         self.fixed.get(from as usize..to as usize).unwrap_or_default()
     }
 
-    /// The fields of a scope that has one run of them and nothing else.
+    /// The fields of a scope that consists of one run.
     #[inline]
     pub(crate) fn run_of(&self, scope: &Scope) -> &[Fixed] {
         self.run(scope.run.start, scope.run.end)
     }
 
-    /// The fields of a step, each beside its part of the run.
+    /// The fields that correspond to a run.
     #[inline]
     pub(crate) fn fields_of_run(&self, run: &[Fixed]) -> &[Field] {
         let from = run.first().map_or(0, |fixed| fixed.field as usize);
         self.fields.get(from..).unwrap_or_default()
     }
 
-    /// The steps of a range.
+    /// The steps in a range.
     #[inline]
     pub(crate) fn steps(&self, range: &Range<u32>) -> &[Op] {
         self.ops.get(range.start as usize..range.end as usize).unwrap_or_default()

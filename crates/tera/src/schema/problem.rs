@@ -1,4 +1,4 @@
-//! Problems of definitions and maps, by kind.
+//! Problems in definitions and maps, by kind.
 
 use core::fmt;
 
@@ -8,61 +8,61 @@ use worldwire_core::{Diagnostic, Severity};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// A line that is not dashes, type and name, or a map line that is not name and code.
+    /// A line that is not dashes, type and name; or a map line that is not name and code.
     MalformedLine,
-    /// There is no such type, or it cannot stand there.
+    /// An unknown type, or a type that is not allowed there.
     UnknownType,
-    /// A field name with other characters than letters, digits and underscores.
+    /// A field name with characters other than letters, digits and underscores.
     BadName,
     /// A line is more than one level deeper than the one before it.
     DepthJump,
-    /// A line is deeper than one whose type cannot hold fields.
+    /// A line is nested below one whose type cannot hold fields.
     ParentNotContainer,
-    /// Two fields have one name and cannot share it.
+    /// Two fields have the same name and cannot share it.
     NameClash,
-    /// A field has no line for its count or offset, in a file with explicit ones.
+    /// A field has no line for its count or offset, in a file with such lines.
     MissingMeta,
     /// A count, offset or ref line without a field.
     OrphanMeta,
-    /// A flag on a type that takes none.
+    /// A flag on a type that does not allow it.
     FlagNotAllowed,
-    /// There is no such flag.
+    /// An unknown flag.
     UnknownFlag,
-    /// Interleaved arrays have something between them.
+    /// Interleaved arrays are separated by other fields.
     InterleavedNotAdjacent,
-    /// A patch range that is none.
+    /// A malformed or empty patch range.
     BadRange,
-    /// A file that is included is not there, includes itself, or is one too many.
+    /// An included file does not exist, includes itself, or exceeds the limit.
     BadInclude,
-    /// A file name that ends in `.def` but is not of the right form.
+    /// A file name that ends in `.def` but is otherwise malformed.
     BadFileName,
-    /// A construct of another dialect than the file's.
+    /// A construct from another dialect.
     WrongDialect,
-    /// A layout that no message can have room for.
+    /// A layout too large for any message.
     TooLarge,
-    /// A scalar field stands more than once; each copy takes up bytes.
+    /// A scalar field that occurs more than once; each copy takes up bytes.
     DuplicateField,
-    /// White space other than space and tab inside the text.
+    /// White space other than space and tab inside a line.
     OddSpace,
-    /// A platform nobody documented.
+    /// An undocumented platform.
     UnknownPlatform,
     /// A definition written as a program, which is not read.
     CodeDefinition,
-    /// Two files of the same name, version and platform.
+    /// Two files with the same name, version and platform.
     DuplicateFile,
-    /// A code that is no decimal number.
+    /// A code that is not a decimal number.
     BadCode,
-    /// A code larger than an opcode can be.
+    /// A code too large for an opcode.
     CodeOutOfRange,
-    /// A name stands twice in a map; the last one counts.
+    /// A name occurs twice in a map; the last one wins.
     DuplicateName,
-    /// A code stands twice in a map; it stands for the last name.
+    /// A code occurs twice in a map; it maps to the last name.
     DuplicateCode,
-    /// A text that is not the JSON it should be.
+    /// Malformed or unexpected JSON.
     BadJson,
-    /// A file that is no text, or text of an encoding that is not read.
+    /// A file that is not text, or text in an unsupported encoding.
     NotText,
-    /// A text that is no UTF-8, and is read as Latin-1.
+    /// A text that is not UTF-8 and is read as Latin-1.
     NotUtf8,
 }
 
@@ -109,24 +109,24 @@ impl fmt::Display for ProblemKind {
     }
 }
 
-/// One thing to be said about a text: what rule it is about, and where.
+/// A problem in a text: the rule that was broken, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The rule.
     pub kind: ProblemKind,
-    /// Where, what, and what to do about it.
+    /// Where it is, what is wrong, and what to do about it.
     pub diagnostic: Diagnostic,
 }
 
 impl Problem {
-    /// Whether the text cannot be used as it stands.
+    /// Whether the text cannot be used as it is.
     #[must_use]
     pub fn is_error(&self) -> bool {
         self.diagnostic.severity() == Severity::Error
     }
 }
 
-/// `S_A.1.def:3:1: error: there is no type "uint" (did you mean uint32?) [unknown_type]`.
+/// `S_A.1.def:3:1: error: unknown type "uint" (did you mean uint32?) [unknown_type]`.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [{}]", self.diagnostic, self.kind)

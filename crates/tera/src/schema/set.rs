@@ -11,17 +11,17 @@ use super::dialect::{Dialect, Marks};
 use super::problem::{Problem, ProblemKind};
 use super::version::{FileName, NotADefinition, Patch, Platform};
 
-/// Definitions that exist as programs, which nobody runs here, and the layouts that they stand for.
-/// The program writes each item and behind it the crystals of its slot.
+/// Definitions that exist only as programs, which are never run, and the layouts they stand for.
+/// This program writes each item followed by the crystals of its slot.
 const PROGRAMS: [(&str, &str); 1] = [(
     "C_CHANGE_EQUIP_PRESET.1.js",
     "uint64 gameId\narray items\n- uint32 slot\n- uint64 dbid\n- uint32 passivitySet\n\
      array crystals\n- uint32 slot\n- uint32 id\n",
 )];
 
-/// Lines and fields of all definitions of a set together, with includes, rows and elements written
-/// out. The largest known set has 7,887 lines; a few short files can ask for as much memory as there
-/// is.
+/// Maximum number of lines and fields in all definitions of a set, with includes, rows and elements
+/// expanded. The largest known set has 7,887 lines; without a limit, a few short files could
+/// exhaust the memory.
 const MAX_OF_SET: usize = 1 << 20;
 
 /// A file of a set.
@@ -35,32 +35,32 @@ struct Entry {
 
 /// The definitions of a folder.
 ///
-/// One bad file does not stop the others: it is missing, and [`Set::problems`] says why.
+/// A bad file does not affect the others: it is left out, and [`Set::problems`] says why.
 #[derive(Clone, Debug, Default)]
 pub struct Set {
     options: ParseOptions,
     entries: BTreeMap<Box<str>, Entry>,
-    /// The files of a message by version, and the file that is in force.
+    /// For each message name: the file in force for each version.
     names: BTreeMap<Box<str>, BTreeMap<u32, Box<str>>>,
-    /// What is to be said about the names of files.
+    /// Problems with file names.
     remarks: Vec<Problem>,
 }
 
-/// What an update of a set came to.
+/// The work done by an update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Update {
-    /// Files that were read for the first time or again.
+    /// Files parsed for the first time or again.
     pub read: usize,
-    /// Files that were compiled: those that were read, those that include them, and all when the
-    /// dialect of the set changed.
+    /// Files compiled: those parsed, those that include them, and all of them if the set's dialect
+    /// changed.
     pub compiled: usize,
-    /// Files that are no longer there.
+    /// Files that no longer exist.
     pub removed: usize,
 }
 
 impl Set {
-    /// Reads the files of a folder, given as their names without the folder and their texts. Other
-    /// files than definitions are left alone.
+    /// Reads the files of a folder, given as names without the folder, and texts. Files that are
+    /// not definitions are ignored.
     #[must_use]
     pub fn load<N: AsRef<str>, T: AsRef<str>>(
         files: impl IntoIterator<Item = (N, T)>,
@@ -71,7 +71,8 @@ impl Set {
         set
     }
 
-    /// Reads a folder again: only what changed, and what depends on it, is parsed and compiled.
+    /// Reads a folder again; only files that changed, and those that depend on them, are parsed and
+    /// compiled.
     pub fn update<N: AsRef<str>, T: AsRef<str>>(
         &mut self,
         files: impl IntoIterator<Item = (N, T)>,
@@ -122,13 +123,13 @@ impl Set {
         update
     }
 
-    /// Compiles the files that changed, whose includes changed, or whose dialect did.
+    /// Compiles the files that changed, or whose includes or dialect changed.
     fn compile(&mut self, changed: &HashSet<Box<str>>, update: &mut Update) {
         let marks =
             self.entries.values().fold(Marks::default(), |marks, entry| marks.or(entry.text.marks));
         let of_set = self.options.dialect.or_else(|| marks.of_set());
         let dialect_of = |entry: &Entry| of_set.unwrap_or_else(|| entry.text.marks.of_file());
-        // A file that was missing may have come, and one may have gone and made room.
+        // A missing include may have appeared, and a removed file may have made room.
         let is_touched = |name: &str, entry: &Entry| {
             changed.contains(name)
                 || entry.built.no_room
@@ -145,7 +146,7 @@ impl Set {
             let Ok(file) = &entry.name else { continue };
             let find = |wanted: &str| self.entries.get(wanted).map(|entry| &entry.text);
             let dialect = dialect_of(entry);
-            // Once there is no room nothing is built any more: that takes long, too.
+            // Once the limit is reached, nothing more is built: building takes time too.
             let built = (room > 0).then(|| build(file, &entry.text, dialect, &self.options, &find));
             let left = built.as_ref().and_then(|built| room.checked_sub(built.size));
             room = left.unwrap_or_default();
@@ -162,7 +163,7 @@ impl Set {
         }
     }
 
-    /// Finds out which file is in force for each name and version.
+    /// Works out which file is in force for each name and version.
     fn arrange(&mut self) {
         self.names.clear();
         for (key, entry) in &self.entries {
@@ -200,19 +201,19 @@ impl Set {
         }
     }
 
-    /// The definition of a name and version.
+    /// The definition with a name and version.
     #[must_use]
     pub fn get(&self, name: &str, version: u32) -> Option<&Definition> {
         self.by_file(self.names.get(name)?.get(&version)?)
     }
 
-    /// The definition of the largest version.
+    /// The definition with the highest version.
     #[must_use]
     pub fn newest(&self, name: &str) -> Option<&Definition> {
         self.versions(name).next_back()
     }
 
-    /// All versions of a name, growing.
+    /// All versions of a message's definition, in ascending order.
     pub fn versions(&self, name: &str) -> impl DoubleEndedIterator<Item = &Definition> {
         let files = self.names.get(name).into_iter().flat_map(BTreeMap::values);
         files.filter_map(|file| self.by_file(file))
@@ -223,36 +224,29 @@ impl Set {
         self.names.keys().flat_map(|name| self.versions(name))
     }
 
-    /// The names that have a definition.
+    /// The names of all messages with a definition.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.keys().map(|name| &**name)
     }
 
-    /// The definition of a file.
+    /// The definition read from a file.
     #[must_use]
     pub fn by_file(&self, file: &str) -> Option<&Definition> {
         self.entries.get(file)?.built.definition.as_ref()
     }
-
-    /// What is to be said about a file; nothing when it is not one of the set.
-    #[must_use]
-    pub fn problems_of(&self, file: &str) -> &[Problem] {
-        self.entries.get(file).map_or(&[], |entry| &entry.built.problems)
-    }
-
-    /// Everything there is to say: first of the names of files, then file by file.
+    /// All problems: with file names first, then file by file.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
         let built = self.entries.values().flat_map(|entry| &entry.built.problems);
         self.remarks.iter().chain(built)
     }
 
-    /// How many files are definitions, good or bad.
+    /// How many definition files there are, including broken ones.
     #[must_use]
     pub fn files(&self) -> usize {
         self.entries.len()
     }
 
-    /// The dialect of all files, if it is one.
+    /// The dialect of all files, if they share one.
     #[must_use]
     pub fn dialect(&self) -> Option<Dialect> {
         let mut dialects = self.entries.values().map(|entry| entry.dialect);
@@ -260,19 +254,19 @@ impl Set {
         dialects.all(|dialect| dialect == first).then_some(first)
     }
 
-    /// What it was loaded with.
+    /// The options it was loaded with.
     #[must_use]
     pub fn options(&self) -> &ParseOptions {
         &self.options
     }
 
-    /// The set as it is at another patch or with other choices, compiled anew from the same texts.
+    /// The set compiled again from the same texts with other options, such as another patch.
     #[must_use]
     pub fn with(&self, options: ParseOptions) -> Self {
         self.compiled(options, &self.entries.keys().cloned().collect())
     }
 
-    /// The set with some of its files compiled anew.
+    /// The set with some of its files recompiled.
     fn compiled(&self, options: ParseOptions, files: &HashSet<Box<str>>) -> Self {
         let mut set = Self { options, ..self.clone() };
         set.remarks.retain(|problem| {
@@ -283,12 +277,12 @@ impl Set {
         set
     }
 
-    /// The set as it is at a patch; only definitions whose layout may depend on it are compiled anew.
+    /// The set as of a patch. Only definitions whose layout may depend on it are recompiled.
     #[must_use]
     pub fn at(&self, patch: Patch) -> Cow<'_, Self> {
         let depends = |entry: &Entry| match &entry.built.definition {
             Some(definition) => definition.depends_on_patch(),
-            // What is wrong with it may be so at some patches only.
+            // Its errors may occur at some patches only.
             None => entry.name.is_ok() && !entry.built.no_room,
         };
         let depending = self.entries.iter().filter(|(_, entry)| depends(entry));
@@ -299,33 +293,21 @@ impl Set {
         let options = ParseOptions { patch: Some(patch), ..self.options.clone() };
         Cow::Owned(self.compiled(options, &depending))
     }
-
-    /// The patches at which some field begins or ceases to exist, growing.
-    #[must_use]
-    pub fn boundaries(&self) -> Vec<Patch> {
-        let definitions = self.entries.values().filter_map(|entry| entry.built.definition.as_ref());
-        let ranges = definitions.flat_map(Definition::lines).filter_map(|line| line.range);
-        let mut patches: Vec<Patch> =
-            ranges.flat_map(|range| [Some(range.from), range.to]).flatten().collect();
-        patches.sort_unstable();
-        patches.dedup();
-        patches
-    }
 }
 
-/// What is to be said about a file that is not read.
+/// The problem to report for a file that is not read, if any.
 fn remark(name: &str, why: NotADefinition) -> Option<Problem> {
     let source = Source::new(name, "");
     match why {
         NotADefinition::Other => None,
         NotADefinition::Program => {
-            let message =
-                "definitions written as programs are not read, but for C_CHANGE_EQUIP_PRESET.1.js";
+            let message = "definitions written as programs cannot be read, except \
+                           C_CHANGE_EQUIP_PRESET.1.js";
             let diagnostic = source.warning(0..0, message);
             Some(Problem { kind: ProblemKind::CodeDefinition, diagnostic })
         }
         NotADefinition::BadName => {
-            let diagnostic = source.error(0..0, "not the name of a definition file");
+            let diagnostic = source.error(0..0, "not a valid definition file name");
             let diagnostic = diagnostic.help("name it NAME.VERSION.def");
             Some(Problem { kind: ProblemKind::BadFileName, diagnostic })
         }
@@ -341,42 +323,46 @@ mod tests {
         set.problems().map(|problem| problem.kind.name()).collect()
     }
 
-    /// A short row has as many fields as it says, in each file.
+    /// A row declared in one short line has as many fields as it says, in each file.
     #[test]
-    fn a_set_has_room_for_so_many_fields() {
+    fn a_set_has_a_limit_on_fields() {
         let file = |number: usize| (format!("S_A.{number}.def"), "byte[60000] a\n");
         let mut set = Set::load((10..30).map(file), ParseOptions::default());
         let refused = kinds(&set);
         assert_eq!((set.definitions().count(), refused.len()), (17, 3));
         assert!(refused.iter().all(|kind| *kind == "too_large"), "{refused:?}");
         let problem = set.problems().next().unwrap().to_string();
-        assert!(problem.starts_with("S_A.27.def:1:1: error: with it there are more"), "{problem}");
-        // Where files went there is room for others.
+        assert!(
+            problem.starts_with("S_A.27.def:1:1: error: the definitions together"),
+            "{problem}"
+        );
+        // Removing files makes room for others.
         set.update((20..30).map(file));
         assert_eq!((set.definitions().count(), set.problems().count()), (10, 0));
     }
 
-    /// To find out that a definition has too many fields takes as long as to make them.
+    /// Finding out that a definition has too many fields takes as long as building them.
     #[test]
-    fn definitions_that_are_refused_take_room_too() {
+    fn rejected_definitions_count_against_the_limit() {
         let file = |number: usize| (format!("S_A.{number}.def"), "array[60000] a\n- byte b\n");
         let set = Set::load((10..40).map(file), ParseOptions::default());
-        let said: Vec<String> = set.problems().map(ToString::to_string).collect();
-        let without = said.iter().filter(|it| it.contains("error: with it there are more")).count();
-        assert_eq!((said.len(), without), (30, 15), "{said:?}");
+        let shown: Vec<String> = set.problems().map(ToString::to_string).collect();
+        let without =
+            shown.iter().filter(|it| it.contains("error: the definitions together")).count();
+        assert_eq!((shown.len(), without), (30, 15), "{shown:?}");
         assert_eq!(set.definitions().count(), 0);
     }
 
     #[test]
-    fn a_set_at_a_patch_shares_what_does_not_depend_on_it() {
+    fn a_set_at_a_patch_shares_definitions_that_do_not_depend_on_it() {
         let files = [("S_A.1.def", "int32 a\nint32 b ^90\n"), ("S_B.1.def", "int32 a\n")];
         let set = Set::load(files, ParseOptions::default());
         let early = set.at(Patch::major(89));
         let plan = |set: &Set, name: &str| core::ptr::from_ref(set.newest(name).unwrap().plan());
-        assert_eq!(early.newest("S_A").unwrap().plan().least(), 4);
+        assert_eq!(early.newest("S_A").unwrap().plan().min_length(), 4);
         assert_eq!(plan(&set, "S_B"), plan(&early, "S_B"));
         assert_eq!(early.problems().count(), 0);
-        // A file that is no definition by its name is not compiled at any.
+        // A file whose name is not a definition's is never compiled.
         let files = [("S_B.1.def", "int32 a\n"), ("odd.def", "int32 a\n")];
         let other = Set::load(files, ParseOptions::default());
         assert!(matches!(other.at(Patch::major(89)), Cow::Borrowed(_)));
@@ -406,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_is_read_again() {
+    fn only_changed_files_are_read_again() {
         let mut files = vec![
             ("S_A.1.def", "int32 a\n"),
             ("S_A.2.def", "@include S_A.1.def\nint32 b\n"),
@@ -428,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_platform_replace_the_general_ones() {
+    fn platform_files_replace_general_ones() {
         let files = [
             ("S_A.1.def", "int32 a\n"),
             ("S_A.1.ps4.def", "int32 a\nint32 b\n"),
@@ -446,21 +432,21 @@ mod tests {
         assert_eq!(kinds(&set), wanted);
     }
 
-    /// The program is not looked at: its name tells what it is for.
+    /// The program's text is ignored: its name identifies it.
     #[test]
-    fn a_program_that_is_known_is_read_as_its_layout() {
+    fn a_known_program_is_read_as_its_layout() {
         let files = [("C_CHANGE_EQUIP_PRESET.1.js", "module.exports = {}"), ("S_A.1.js", "")];
         let set = Set::load(files, ParseOptions::default());
         let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
-        assert_eq!(plan.least(), 16);
+        assert_eq!(plan.min_length(), 16);
         let fields: Vec<&str> = plan.fields().iter().map(|field| field.name()).collect();
         assert_eq!(fields, ["gameId", "items", "crystals"]);
         assert_eq!(kinds(&set), ["code_definition"]);
     }
 
-    /// As the program writes them: each item, and behind it the crystals of its slot.
+    /// As the program writes them: each item, followed by the crystals for its slot.
     #[test]
-    fn crystals_stand_behind_their_items() {
+    fn crystals_follow_their_items() {
         let set = Set::load([("C_CHANGE_EQUIP_PRESET.1.js", "")], ParseOptions::default());
         let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
         let record = |numbers: &[u64]| {
@@ -491,7 +477,7 @@ mod tests {
         assert_eq!((message.fields(), message.notes().is_empty()), (&value, true));
         assert!(plan.check(&bytes, HeaderForm::Plain).unwrap().is_empty());
 
-        // Crystals in another order are linked in the order of their bytes.
+        // Crystals in another order are still linked in byte order.
         let other = fields(&[[4, 0x23], [1, 0x21], [8, 0x24], [1, 0x22]]);
         let mut again = Vec::new();
         plan.encode(Head::plain(0x1234), &other, &mut again).unwrap();
@@ -504,7 +490,7 @@ mod tests {
         tape.encode(plan, &mut out).unwrap();
         assert_eq!(out, wanted);
 
-        // All items, then all crystals: read as well, and remarked.
+        // All items, then all crystals: also read, with a note.
         let plain = "uint64 gameId\narray items\n- uint32 slot\n- uint64 dbid\n\
                      - uint32 passivitySet\narray crystals\n- uint32 slot\n- uint32 id\n";
         let set = Set::load([("C_PLAIN.1.def", plain)], ParseOptions::default());
@@ -534,11 +520,10 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_and_go_with_patches() {
+    fn fields_exist_only_in_their_patches() {
         let options = ParseOptions { patch: Some(Patch::major(85)), ..ParseOptions::default() };
         let set = Set::load([("S_A.1.def", "int32 a ^86\nint64 b ^0-86.02\n")], options);
-        assert_eq!(set.newest("S_A").unwrap().plan().least(), 8);
-        assert_eq!(set.boundaries().len(), 3);
-        assert_eq!(set.with(ParseOptions::default()).newest("S_A").unwrap().plan().least(), 4);
+        assert_eq!(set.newest("S_A").unwrap().plan().min_length(), 8);
+        assert_eq!(set.with(ParseOptions::default()).newest("S_A").unwrap().plan().min_length(), 4);
     }
 }

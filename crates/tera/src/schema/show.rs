@@ -1,42 +1,42 @@
-//! What a definition comes to: its fields with their places.
+//! The fields of a compiled definition with their positions, for display.
 
 use core::fmt;
 
 use super::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 
-/// Bytes in front of the fields of an element: its own offset and that of the next one.
+/// Bytes before the fields of an element: its own offset and that of the next element.
 const LINKS: u32 = 4;
 
 /// One field of a compiled definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// How deep it is.
+    /// Its nesting depth.
     pub depth: usize,
-    /// Its name; empty for an element that is a value itself.
+    /// Its name; empty for an array element that is a plain value.
     pub name: String,
     /// Its type.
     pub kind: String,
-    /// What of it stands at a fixed place.
+    /// Its parts that have fixed positions.
     pub parts: Vec<Part>,
 }
 
-/// Something of a field that stands at a fixed place.
+/// A part of a field with a fixed position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What: `value`, `count`, `offset` or `text`.
+    /// What it is: `value`, `count`, `offset` or `text`.
     pub what: &'static str,
-    /// Bytes from the start of the message or, below an array, of the element. For a further
-    /// segment from the end of the body in front of it.
+    /// Its offset in bytes: from the start of the message; below an array, from the start of the
+    /// element; in a later segment, from the end of the body before it.
     pub at: u32,
-    /// Which segment: 0, or the number of bodies of variable length that fixed parts stand behind.
+    /// Its segment: 0, or the number of variable-length bodies before it.
     pub segment: u16,
-    /// How many bytes; 0 for a text.
+    /// Its size in bytes; 0 for a text.
     pub size: u32,
 }
 
 impl Plan {
-    /// The fields with their places, in the order of the definition. `header` is how many bytes
-    /// stand in front of them.
+    /// All fields with their positions, in the order of the definition. `header` is the number of
+    /// bytes before the fields.
     #[must_use]
     pub fn rows(&self, header: u32) -> Vec<Row> {
         let mut rows = Vec::new();
@@ -81,7 +81,7 @@ impl Plan {
                 FieldKind::Object(range) => {
                     self.add_rows(self.fields_of(range), start, depth + 1, rows);
                 }
-                // The values of a row are all alike.
+                // All values of a row have the same layout.
                 FieldKind::Row(range) => {
                     let first = self.fields_of(range).get(..1).unwrap_or_default();
                     self.add_rows(first, start, depth + 1, rows);
@@ -92,7 +92,7 @@ impl Plan {
     }
 }
 
-/// `4  int32 id`, `6/8  array members` (count and offset), `+0  int32 tail` (behind a body).
+/// `4  int32 id`, `6/8  array members` (count and offset), `1+0  int32 tail` (after a body).
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<String> = self
@@ -114,7 +114,7 @@ mod tests {
     use crate::schema::{Definition, FileName, ParseOptions};
 
     #[test]
-    fn places_count_from_the_message_or_the_element() {
+    fn offsets_count_from_the_message_or_the_element() {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 id\nstring name\nobject o\n- bool b\n- bytes c\narray l\n- vec3 at\n\
                     - array<uint16> m\nint16 tail\n";

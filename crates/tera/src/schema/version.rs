@@ -1,11 +1,11 @@
-//! Versions: of the game, of a definition, and the names of definition files.
+//! Versions of the game and of definitions, and the names of definition files.
 
 use core::fmt;
 use core::str::FromStr;
 
 /// A version of the game: 98.02 is patch 98, minor 2.
 ///
-/// Compared as the number it is written as; kept as two whole numbers, so that nothing is rounded.
+/// Compared as a number, but stored as two integers so that nothing is rounded.
 ///
 /// ```
 /// use worldwire_tera::schema::Patch;
@@ -15,14 +15,14 @@ use core::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Patch {
-    /// The number that people name it by.
+    /// The number people call it by.
     pub major: u16,
     /// Hundredths, 0 to 99.
     pub minor: u8,
 }
 
 impl Patch {
-    /// Behind all patches there are: what is read when nobody says which patch it is.
+    /// Later than any real patch: used when the patch is not known.
     pub const LATEST: Self = Self { major: u16::MAX, minor: 99 };
 
     /// The first version of a patch.
@@ -32,9 +32,9 @@ impl Patch {
     }
 }
 
-/// Not a version: digits, and up to two more behind a dot.
+/// Not a version: digits, optionally followed by a dot and one or two digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a version: wanted a form like 98 or 98.02")]
+#[error("not a version; write it as 98 or 98.02")]
 pub struct NotAPatch;
 
 impl FromStr for Patch {
@@ -62,17 +62,17 @@ impl fmt::Display for Patch {
     }
 }
 
-/// The patches a field exists in: `^86` from 86 on, `^0-86` before 86.
+/// The patches in which a field exists: `^86` from 86 on, `^0-86` before 86.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatchRange {
-    /// The first.
+    /// The first patch.
     pub from: Patch,
-    /// The first that it does not exist in any more.
+    /// The first patch in which it no longer exists.
     pub to: Option<Patch>,
 }
 
 impl PatchRange {
-    /// Whether a patch is in it.
+    /// Whether a patch is in the range.
     #[must_use]
     pub fn contains(self, patch: Patch) -> bool {
         self.from <= patch && self.to.is_none_or(|to| patch < to)
@@ -86,7 +86,7 @@ impl fmt::Display for PatchRange {
     }
 }
 
-/// What a client runs on, as file names say it.
+/// The platform a client runs on, as file names spell it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Platform {
     /// `pc`.
@@ -95,12 +95,12 @@ pub enum Platform {
     Ps4,
     /// `xb1`.
     Xb1,
-    /// A name nobody documented.
+    /// An undocumented name.
     Other(Box<str>),
 }
 
 impl Platform {
-    /// The platform of a name.
+    /// The platform with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Self {
         match name {
@@ -111,7 +111,7 @@ impl Platform {
         }
     }
 
-    /// Its name.
+    /// The platform's name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -126,30 +126,30 @@ impl Platform {
 /// The name of a definition file: `NAME.VERSION.def` or `NAME.VERSION.PLATFORM.def`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileName {
-    /// The message.
+    /// The message's name.
     pub name: Box<str>,
-    /// Its layout's version; 0 is a private override.
+    /// The layout's version; 0 is a private override.
     pub version: u32,
-    /// The only platform it is for.
+    /// The platform, if the file is for one only.
     pub platform: Option<Platform>,
 }
 
 /// Why a file is not read as a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotADefinition {
-    /// Its name ends in something else: none of ours.
+    /// Not a definition file, by its ending.
     Other,
-    /// A definition written as a program (`.js`): cannot be read.
+    /// A definition written as a program (`.js`), which cannot be read.
     Program,
-    /// It ends in `.def`, but its name has not the form it needs.
+    /// It ends in `.def`, but the rest of its name is malformed.
     BadName,
 }
 
 impl FileName {
-    /// Takes the name of a file, without its folder, apart.
+    /// Splits a file name, given without its folder, into its parts.
     ///
     /// # Errors
-    /// When it is no definition.
+    /// If the file is not a definition.
     pub fn parse(file: &str) -> Result<Self, NotADefinition> {
         let Some(stem) = file.strip_suffix(".def") else {
             let program = file.strip_suffix(".js").is_some_and(|stem| Self::parts(stem).is_some());
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_too_large_is_no_version() {
+    fn a_version_that_overflows_is_refused() {
         assert_eq!(FileName::parse("S_A.99999999999.def"), Err(NotADefinition::BadName));
         assert_eq!(FileName::parse("S_A.007.def").unwrap().to_string(), "S_A.7.def");
     }

@@ -7,9 +7,9 @@ const UNIT: f64 = PI / 32_768.0;
 /// Units in one radian.
 const UNITS: f64 = 32_768.0 / PI;
 
-/// An angle as it stands on the wire: units of pi/32768 radians, -32768 to 32767.
+/// An angle as it is on the wire: in units of pi/32768 radians, from -32768 to 32767.
 ///
-/// Every one of the 65,536 values survives the way to radians and back.
+/// Every value converts to radians and back without loss.
 ///
 /// ```
 /// use worldwire_tera::types::Angle;
@@ -20,15 +20,15 @@ const UNITS: f64 = 32_768.0 / PI;
 pub struct Angle(pub i16);
 
 impl Angle {
-    /// The angle in radians, from -pi up to but without pi.
+    /// The angle in radians, in the range -pi..pi.
     #[inline]
     #[must_use]
     pub fn radians(self) -> f64 {
         f64::from(self.0) * UNIT
     }
 
-    /// The nearest unit (of two equally near the upper one), turned into the range of the wire:
-    /// pi itself becomes -pi. `None` for infinities and what is not a number.
+    /// The nearest unit, rounding halves up, wrapped into the range of the wire: pi itself becomes
+    /// -pi. `None` for infinities and NaN.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "reduced to 16 bits just before")]
     pub fn from_radians(radians: f64) -> Option<Self> {
@@ -40,30 +40,29 @@ impl Angle {
     }
 }
 
-/// A component of `vec3fa` in radians, from the units that stand on the wire.
+/// A component of `vec3fa` in radians, from units.
 #[inline]
 #[must_use]
 pub fn component_radians(units: f32) -> f64 {
     f64::from(units) * UNIT
 }
 
-/// The units of a component of `vec3fa`: the nearest whole number, reduced by the remainder of the
-/// division by a full turn.
+/// A component of `vec3fa` in units: rounded to an integer, and reduced to less than a full turn.
 #[must_use]
 #[expect(clippy::cast_possible_truncation, reason = "below 65536 in size, and whole")]
 pub fn component_units(radians: f64) -> f32 {
     (nearest(radians * UNITS) % 65_536.0) as f32
 }
 
-/// Whether a component comes back from radians with the same bits: not when it is no number, no
-/// whole number of units, or a turn or more.
+/// Whether a component converts to radians and back to the same bits. It does not if it is NaN or
+/// infinite, not an integer, or a full turn or more.
 #[must_use]
 pub fn component_is_whole(units: f32) -> bool {
-    // The bits of what is no number would come back, too, but radians have to be some.
+    // NaN would keep its bits, but cannot be written as radians.
     units.is_finite() && component_units(component_radians(units)).to_bits() == units.to_bits()
 }
 
-/// The nearest whole number; halves go up, and the sign of nothing stays.
+/// The nearest integer; halves round up, and zero keeps its sign.
 fn nearest(number: f64) -> f64 {
     let below = number.floor();
     let whole = if number - below >= 0.5 { below + 1.0 } else { below };
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_go_up() {
+    fn halves_round_up() {
         assert_eq!(Angle::from_radians(UNIT / 2.0), Some(Angle(1)));
         assert_eq!(Angle::from_radians(-UNIT / 2.0), Some(Angle(0)));
         assert_eq!(Angle::from_radians(f64::INFINITY), None);

@@ -2,8 +2,8 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`scalar`] | the names and sizes of all types of fixed size |
-//! | [`angle`] | angles in units of pi/32768, alone and three in a row |
+//! | [`scalar`] | the names and sizes of all fixed-size types |
+//! | [`angle`] | angles in units of pi/32768, alone and in vectors |
 //! | [`skill`] | skill identifiers, in 64 and in 32 bits |
 //! | [`text`] | UTF-16 text, including unpaired surrogates |
 

@@ -1,10 +1,10 @@
-//! The types of fixed size.
+//! The fixed-size types.
 
-/// A type of fixed size, as definitions name it. All numbers are little-endian.
+/// A fixed-size type, as named in definitions. All numbers are little-endian.
 ///
 /// | type | bytes | value |
 /// | --- | --- | --- |
-/// | `bool` | 1 | 0 false, anything else true; written as 0 or 1 |
+/// | `bool` | 1 | 0 is false, anything else true; written as 0 or 1 |
 /// | `byte` | 1 | unsigned |
 /// | `int16`, `int32`, `int64` | 2, 4, 8 | two's complement |
 /// | `uint16`, `uint32`, `uint64` | 2, 4, 8 | unsigned |
@@ -13,7 +13,7 @@
 /// | `vec3` | 12 | x, y, z as `float` |
 /// | `vec3fa` | 12 | x, y, z as `float`, each a whole number of angle units |
 /// | `skillid`, `skillid32` | 8, 4 | see [`Skill`](super::Skill) |
-/// | `customize` | 8 | looks of a character, a byte each |
+/// | `customize` | 8 | a character's appearance, one byte per feature |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scalar {
     /// `bool`.
@@ -42,7 +42,7 @@ pub enum Scalar {
     Vec3,
     /// `vec3fa`.
     Vec3fa,
-    /// `skillid`, the form of 64 bits.
+    /// `skillid`, the 64-bit form.
     SkillId,
     /// `skillid32`, and `skillid` in sets for patches before 74.
     SkillId32,
@@ -51,7 +51,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// All of them.
+    /// All fixed-size types.
     pub const ALL: [Self; 16] = [
         Self::Bool,
         Self::Byte,
@@ -94,13 +94,13 @@ impl Scalar {
         }
     }
 
-    /// The type of a name.
+    /// The type with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scalar| scalar.name() == name)
     }
 
-    /// How many bytes it takes.
+    /// Its size in bytes.
     #[inline]
     #[must_use]
     pub const fn size(self) -> usize {
@@ -113,7 +113,7 @@ impl Scalar {
         }
     }
 
-    /// What a value of it has to be, for errors.
+    /// What a value must be, for errors.
     #[must_use]
     pub const fn wanted(self) -> &'static str {
         match self {
@@ -130,11 +130,11 @@ impl Scalar {
             Self::Vec3 => "three numbers x, y and z",
             Self::Vec3fa => "three angles x, y and z in radians",
             Self::SkillId | Self::SkillId32 => "a skill: its id, or its parts",
-            Self::Customize => "eight looks, a byte each",
+            Self::Customize => "eight features, one byte each",
         }
     }
 }
 
-/// The eight bytes of `customize`, in the order in which they stand.
+/// The names of the eight bytes of `customize`, in order.
 pub const CUSTOMIZE: [&str; 8] =
     ["unk", "skinColor", "faceStyle", "faceDecal", "hairStyle", "hairColor", "voice", "tattoos"];

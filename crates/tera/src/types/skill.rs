@@ -13,7 +13,7 @@ pub enum SkillForm {
 }
 
 impl SkillForm {
-    /// Bits that hold the id, when there is no hunting zone.
+    /// Number of bits for the id if there is no hunting zone.
     const fn id_bits(self) -> u32 {
         match self {
             Self::Wide => 28,
@@ -21,7 +21,7 @@ impl SkillForm {
         }
     }
 
-    /// The bit that says whose skill it is.
+    /// The bit that marks a monster's skill.
     const fn npc_bit(self) -> u32 {
         match self {
             Self::Wide => 32,
@@ -29,7 +29,7 @@ impl SkillForm {
         }
     }
 
-    /// Bits that nobody knows.
+    /// Number of bits with unknown meaning.
     const fn reserved_bits(self) -> u32 {
         match self {
             Self::Wide => 31,
@@ -38,17 +38,17 @@ impl SkillForm {
     }
 }
 
-/// A skill taken apart.
+/// A skill identifier, split into its parts.
 ///
 /// | bits of 64 | bits of 32 | part |
 /// | --- | --- | --- |
-/// | 0..28 | 0..26 | `id`; for skills of monsters of type 1 only the lowest 16 |
-/// | 16..28 | 16..26 | `huntingZoneId`, for skills of monsters of type 1 |
+/// | 0..28 | 0..26 | `id`; only the lowest 16 bits for monster skills of type 1 |
+/// | 16..28 | 16..26 | `huntingZoneId`, for monster skills of type 1 |
 /// | 28..32 | 26..30 | `type`: 1 action, 2 reaction |
-/// | 32 | 30 | `npc`: a monster's skill |
+/// | 32 | 30 | `npc`: whether it is a monster's skill |
 /// | 33..64 | 31 | `reserved` |
 ///
-/// The parts cover every bit, so a word survives being taken apart.
+/// The parts cover every bit, so no information is lost.
 ///
 /// ```
 /// use worldwire_tera::types::{Skill, SkillForm};
@@ -59,35 +59,35 @@ impl SkillForm {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Skill {
-    /// What nobody knows: 31 bits, or 1 in the narrow form.
+    /// Bits with unknown meaning: 31, or 1 in the narrow form.
     pub reserved: u32,
-    /// Whether it is a monster's.
+    /// Whether it is a monster's skill.
     pub npc: bool,
     /// 1 action, 2 reaction; 4 bits.
     pub kind: u8,
     /// The hunting zone; 0 unless it is a monster's skill of type 1.
     pub zone: u16,
-    /// Which one.
+    /// The id within its type.
     pub id: u32,
 }
 
-/// A part that has no room in the word.
+/// A part that does not fit its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartTooBig {
-    /// Its name in JSON.
+    /// The part's name in JSON.
     pub part: &'static str,
-    /// The largest number that fits.
-    pub most: u64,
+    /// The largest value that fits.
+    pub max: u64,
 }
 
 impl Skill {
-    /// An action (type 1) of a player: what a bare number stands for.
+    /// A player's action (type 1), which a bare number stands for.
     #[must_use]
     pub const fn action(id: u32) -> Self {
         Self { reserved: 0, npc: false, kind: 1, zone: 0, id }
     }
 
-    /// Takes a word apart. The narrow form is in the low half.
+    /// Splits a raw number. The narrow form is in the low half.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "every part is masked to its width")]
     pub const fn from_raw(raw: u64, form: SkillForm) -> Self {
@@ -101,18 +101,18 @@ impl Skill {
         Self { reserved, npc, kind, zone, id }
     }
 
-    /// Puts a word together. Of a monster's skill that is not of type 1 the hunting zone is left
-    /// out.
+    /// Combines the parts into a raw number. For a monster's skill that is not of type 1, the
+    /// hunting zone is left out.
     ///
     /// # Errors
-    /// When a part is too big for its bits. Skills of players have none for a hunting zone.
+    /// If a part does not fit its bits. Players' skills have no hunting zone.
     pub fn to_raw(self, form: SkillForm) -> Result<u64, PartTooBig> {
         let fits = |part, value: u32, bits: u32| {
-            let most = (1_u64 << bits) - 1;
-            if u64::from(value) <= most {
+            let max = (1_u64 << bits) - 1;
+            if u64::from(value) <= max {
                 Ok(u64::from(value))
             } else {
-                Err(PartTooBig { part, most })
+                Err(PartTooBig { part, max })
             }
         };
         let id_bits = form.id_bits();
@@ -130,7 +130,8 @@ impl Skill {
         Ok(body | kind << id_bits | npc | reserved << (form.npc_bit() + 1))
     }
 
-    /// The same, as the parsers of the community do it: of a part that is too big its low bits count.
+    /// Like [`to_raw`](Self::to_raw), but truncates parts that do not fit, as the community's
+    /// parsers do.
     #[must_use]
     pub fn to_raw_wrapped(self, form: SkillForm) -> u64 {
         let low = |value: u32, bits: u32| u64::from(value) & ((1 << bits) - 1);
@@ -146,7 +147,7 @@ impl Skill {
     }
 }
 
-/// `A1101`, `R7`, `[T3]9`, with `[X<hex>]` in front for reserved bits and the hunting zone before
+/// `A1101`, `R7`, `[T3]9`; preceded by `[X<hex>]` for reserved bits; with the hunting zone before
 /// the id: `A500:1101`.
 impl fmt::Display for Skill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,13 +166,12 @@ impl fmt::Display for Skill {
     }
 }
 
-/// A text that is no skill.
+/// A text that is not a skill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a skill: wanted a form like A1101, R7 or A500:1101")]
+#[error("not a skill; write it as A1101, R7 or A500:1101")]
 pub struct NotASkill;
 
-/// Reads the text form. It does not say whose skill it is when there is no hunting zone; it is
-/// taken for a player's then.
+/// Parses the text form. Without a hunting zone, it is taken for a player's skill.
 impl FromStr for Skill {
     type Err = NotASkill;
 
@@ -210,7 +210,7 @@ mod tests {
     use worldwire_core::Sampler;
 
     #[test]
-    fn every_word_survives_being_taken_apart() {
+    fn every_raw_number_survives_splitting() {
         let mut sampler = Sampler::new(5);
         for _ in 0..20_000 {
             let raw = sampler.number();
@@ -221,15 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_do_not_fit_are_named() {
+    fn parts_that_do_not_fit_are_reported() {
         let skill = Skill { npc: true, kind: 1, zone: 1024, id: 1, reserved: 0 };
         assert!(skill.to_raw(SkillForm::Wide).is_ok());
         let error = skill.to_raw(SkillForm::Narrow).unwrap_err();
-        assert_eq!(error, PartTooBig { part: "huntingZoneId", most: 1023 });
-        // Only monsters have hunting zones, and only in actions do they show.
+        assert_eq!(error, PartTooBig { part: "huntingZoneId", max: 1023 });
+        // Only monsters have hunting zones, and the text form shows them only for actions.
         let player = Skill { npc: false, zone: 500, ..skill };
         let error = player.to_raw(SkillForm::Wide).unwrap_err();
-        assert_eq!(error, PartTooBig { part: "huntingZoneId", most: 0 });
+        assert_eq!(error, PartTooBig { part: "huntingZoneId", max: 0 });
         assert_eq!(
             Ok(player.to_raw_wrapped(SkillForm::Wide)),
             Skill::action(1).to_raw(SkillForm::Wide)
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_form_goes_both_ways() {
+    fn the_text_form_round_trips() {
         for text in ["A60200", "R7", "[T3]9", "A500:1101", "[X1f]A1:2"] {
             assert_eq!(text.parse::<Skill>().unwrap().to_string(), text);
         }

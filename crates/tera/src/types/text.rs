@@ -1,12 +1,12 @@
-//! Text.
+//! UTF-16 text.
 
 use core::fmt;
 use std::borrow::Cow;
 
-/// UTF-16 text as it stands on the wire, without its terminator.
+/// UTF-16 text as it is on the wire, without its terminator.
 ///
-/// The units are kept as they are: a server that cuts a text may leave half of a surrogate pair,
-/// and that survives.
+/// The units are kept unchanged. A server that cuts a text may leave half of a surrogate pair,
+/// which is preserved.
 ///
 /// ```
 /// use worldwire_tera::types::Text;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 pub struct Text<'d>(Cow<'d, [u8]>);
 
 impl<'d> Text<'d> {
-    /// Text from little-endian units; an odd last byte is left out.
+    /// Text from little-endian units; an odd last byte is dropped.
     #[must_use]
     pub fn from_bytes(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         let mut bytes = bytes.into();
@@ -38,7 +38,7 @@ impl<'d> Text<'d> {
         &self.0
     }
 
-    /// The same text, borrowed.
+    /// A borrowed view of the same text.
     #[must_use]
     pub fn view(&self) -> TextView<'_> {
         TextView(&self.0)
@@ -49,31 +49,31 @@ impl<'d> Text<'d> {
         self.view().units()
     }
 
-    /// The text, if every surrogate has its other half.
+    /// The text as UTF-8, if it contains no unpaired surrogates.
     #[must_use]
     pub fn to_utf8(&self) -> Option<String> {
         self.view().to_utf8()
     }
 
-    /// Whether it holds the zero unit, which cannot be written.
+    /// Whether it contains a zero unit, which cannot be encoded.
     #[must_use]
     pub fn has_nul(&self) -> bool {
         text_length(&self.0).is_some()
     }
 
-    /// Makes it owned.
+    /// Copies borrowed text.
     #[must_use]
     pub fn into_owned(self) -> Text<'static> {
         Text(Cow::Owned(self.0.into_owned()))
     }
 }
 
-/// A [`Text`] that stays where it stands: in a message that is viewed, or on a tape.
+/// A [`Text`] borrowed from a message or tape.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct TextView<'d>(&'d [u8]);
 
 impl<'d> TextView<'d> {
-    /// Text from little-endian units; an odd last byte is left out.
+    /// Text from little-endian units; an odd last byte is dropped.
     #[inline]
     pub(crate) const fn new(bytes: &'d [u8]) -> Self {
         Self(bytes.as_chunks::<2>().0.as_flattened())
@@ -91,7 +91,7 @@ impl<'d> TextView<'d> {
         self.0.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit))
     }
 
-    /// The text, if every surrogate has its other half.
+    /// The text as UTF-8, if it contains no unpaired surrogates.
     #[must_use]
     pub fn to_utf8(self) -> Option<String> {
         char::decode_utf16(self.units()).collect::<Result<_, _>>().ok()
@@ -104,11 +104,11 @@ impl<'d> TextView<'d> {
     }
 }
 
-/// How many bytes stand in front of the first zero unit.
+/// The number of bytes before the first zero unit.
 #[inline]
 pub(crate) fn text_length(bytes: &[u8]) -> Option<usize> {
-    // Four units at once. A borrow out of a unit that is zero can make those above it look like
-    // zero, never those below it: the lowest is right.
+    // Four units at a time. The borrow from a zero unit can make units above it look like zero, but
+    // never those below it, so the lowest match is right.
     const ONES: u64 = 0x0001_0001_0001_0001;
     const HIGHS: u64 = 0x8000_8000_8000_8000;
     let (fours, rest) = bytes.as_chunks::<8>();
@@ -131,7 +131,7 @@ impl From<&str> for Text<'_> {
     }
 }
 
-/// The text for people: half surrogates are shown as U+FFFD.
+/// The text for display: unpaired surrogates become U+FFFD.
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.view().fmt(f)
@@ -144,7 +144,7 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// The text for people: half surrogates are shown as U+FFFD.
+/// The text for display: unpaired surrogates become U+FFFD.
 impl fmt::Display for TextView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write as _;
@@ -168,7 +168,7 @@ mod tests {
         let mut sampler = worldwire_core::Sampler::new(3);
         for _ in 0..20_000 {
             let length = sampler.length(40);
-            // Few values, so that zero units and what looks like them are frequent.
+            // Few distinct values, so that zero units and near misses are frequent.
             let values = [0, 0, 0, 1, 0x80, 0xff];
             let mut pick = || values[usize::try_from(sampler.below(6)).unwrap()];
             let bytes: Vec<u8> = (0..length).map(|_| pick()).collect();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn half_surrogates_survive() {
+    fn unpaired_surrogates_survive() {
         let text = Text::from_bytes(vec![b'a', 0, 0, 0xd8, b'b', 0, 7]);
         assert_eq!(text.as_bytes(), [b'a', 0, 0, 0xd8, b'b', 0]);
         assert_eq!(text.to_utf8(), None);

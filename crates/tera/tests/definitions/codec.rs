@@ -1,4 +1,4 @@
-//! Messages by their definitions.
+//! Checks messages against their definitions.
 
 use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::hex;
@@ -17,7 +17,7 @@ fn shown(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// A message and the plan it has.
+/// A message's plan and header.
 pub(crate) struct Message<'p> {
     pub(crate) plan: &'p Plan,
     pub(crate) opcode: u16,
@@ -57,14 +57,14 @@ impl Message<'_> {
         Ok(serde_json::from_str(&json).expect("JSON that was written can be read"))
     }
 
-    /// Decodes bytes in every way and compares what comes out; writes them again from the message
-    /// and from JSON.
+    /// Decodes bytes in every way and compares the results; encodes them again from the message and
+    /// from JSON.
     pub(crate) fn decode(&self, bytes: &[u8], wanted: &Json) -> Outcome {
         let message = self.plan.read(bytes, self.form).map_err(shown)?;
         let wanted = convert(self.plan.fields(), self.plan, wanted);
         let value = self.plan.value_from_json(&wanted, Leniency::Strict).map_err(shown)?;
-        // Copies of a field have one value in the vectors, and are compared by what they encode to.
-        if self.plan.fields().iter().any(Field::is_copy) {
+        // Copies of a field have one value in the vectors, so they are compared by their encoding.
+        if self.plan.fields().iter().any(|field| field.name().contains('#')) {
             let (mut found, mut wanted) = (Vec::new(), Vec::new());
             self.plan.encode(message.head(), message.fields(), &mut found).map_err(shown)?;
             self.plan.encode(message.head(), &value, &mut wanted).map_err(shown)?;
@@ -89,7 +89,7 @@ impl Message<'_> {
         self.view(bytes)
     }
 
-    /// Encodes values, reads them back in every way, and looks at every shorter piece.
+    /// Encodes values, decodes them in every way, and tries every truncation.
     pub(crate) fn round_trip(&self, value: &Fields<'_>) -> Outcome {
         let (plan, form) = (self.plan, self.form);
         let mut bytes = Vec::new();
@@ -113,7 +113,7 @@ impl Message<'_> {
         self.view(&bytes)
     }
 
-    /// Bytes that are odd come back from JSON, and every field in place says what it should.
+    /// Checks that non-canonical bytes survive JSON, and that viewed fields have the right values.
     pub(crate) fn stays(&self, bytes: &[u8]) -> Outcome {
         let json = self.json(bytes).map_err(shown)?;
         let (plan, form, mut again) = (self.plan, self.form, Vec::new());
@@ -122,7 +122,7 @@ impl Message<'_> {
         self.view(bytes)
     }
 
-    /// Every field of the view says what the message says.
+    /// Checks that every viewed field has the value that the message has.
     fn view(&self, bytes: &[u8]) -> Outcome {
         let view = View::new(self.plan, bytes, self.form).map_err(shown)?;
         let message = self.plan.read(bytes, self.form).map_err(shown)?;
@@ -137,10 +137,10 @@ impl Message<'_> {
         self.tape(bytes)
     }
 
-    /// A tape holds what the message does, and is written as the message is; so is one that every
-    /// value is put onto.
+    /// Checks that a tape holds and encodes the same as a message, also if all values are set on it
+    /// one by one.
     fn tape(&self, bytes: &[u8]) -> Outcome {
-        self.told(bytes)?;
+        self.visit(bytes)?;
         let plan = self.plan;
         let mut message = plan.read(bytes, self.form).map_err(shown)?;
         let mut tape = Tape::new();
@@ -149,11 +149,14 @@ impl Message<'_> {
         let (found, wanted) = (format!("{found:?}"), format!("{:?}", message.fields()));
         check(found == wanted, format!("wanted {wanted}, on the tape {found}"))?;
         let same = tape.head() == message.head() && tape.notes() == message.notes();
-        check(same && tape.trailing() == message.trailing(), "other heads, notes or ends")?;
+        check(
+            same && tape.trailing() == message.trailing(),
+            "heads, notes or trailing bytes differ",
+        )?;
         let (mut of_tape, mut of_message) = (Vec::new(), Vec::new());
         tape.encode(plan, &mut of_tape).map_err(shown)?;
         check(of_tape == bytes, "the tape encodes to other bytes")?;
-        // From here on both are written anew, and one whose copies are made single may not fit.
+        // From here on both are re-encoded. A message with shared bodies may then become too long.
         tape.head_mut();
         message.head_mut();
         of_tape.clear();
@@ -161,7 +164,7 @@ impl Message<'_> {
             tape.encode(plan, &mut of_tape).is_ok(),
             message.encode(plan, &mut of_message).is_ok(),
         );
-        check(outcomes.0 == outcomes.1 && of_tape == of_message, "written anew they differ")?;
+        check(outcomes.0 == outcomes.1 && of_tape == of_message, "re-encoded, they differ")?;
         if !outcomes.0 {
             return Ok(());
         }
@@ -175,11 +178,11 @@ impl Message<'_> {
         }
         of_tape.clear();
         tape.encode(plan, &mut of_tape).map_err(shown)?;
-        check(of_tape == canonical, "put together on a tape it encodes to other bytes")
+        check(of_tape == canonical, "a tape with all values set encodes to other bytes")
     }
 }
 
-/// A viewed item in the way in which values are shown.
+/// Formats a viewed item like a value.
 fn render(item: Item<'_, '_, '_>) -> String {
     match item {
         Item::Scalar(value) => format!("{value:?}"),
@@ -197,7 +200,8 @@ fn render(item: Item<'_, '_, '_>) -> String {
     }
 }
 
-/// A value in the spelling of the vectors, in ours: bytes and units are written another way.
+/// Converts a value from the spelling of the vectors to ours, which differs for bytes and UTF-16
+/// units.
 pub(crate) fn convert(fields: &[Field], plan: &Plan, json: &Json) -> Json {
     let Json::Object(object) = json else { return json.clone() };
     let field = |(name, value): (&str, &Json)| {
@@ -237,7 +241,7 @@ fn one(field: &Field, plan: &Plan, json: &Json) -> Json {
     }
 }
 
-/// A case of one of the codec files.
+/// Runs a case from one of the codec files.
 pub(crate) fn codec(file: &str, case: &Json) -> Outcome {
     let expect = expect(case)?;
     let dialect = match file {
@@ -281,14 +285,14 @@ pub(crate) fn codec(file: &str, case: &Json) -> Outcome {
         };
     }
     let bytes = hex(expect, "bytes")?;
-    // Fields that do not exist at the patch are in the value all the same.
+    // Values include fields that do not exist at the patch.
     let leniency = if patch.is_some() { Leniency::Lenient } else { Leniency::Strict };
     let encoded = message.encode(value, leniency).map_err(shown)?;
     check(encoded == bytes, format!("encoded to {encoded:02x?}"))?;
     message.decode(&bytes, expect.get("decoded").ok_or("no decoded")?)
 }
 
-/// A case of faulty bytes.
+/// Runs a case with malformed bytes.
 pub(crate) fn malformed(case: &Json) -> Outcome {
     let expect = expect(case)?;
     let name = FileName::parse("S_CASE.1.def").map_err(|_| "no file name")?;
@@ -305,7 +309,7 @@ pub(crate) fn malformed(case: &Json) -> Outcome {
         check(fault.name() == wanted, format!("wanted {wanted}, found {fault}"))?;
         let mut reader = Reader::traced("message", &bytes, Tree::new());
         let traced = plan.decode(&mut reader, HeaderForm::Plain);
-        return check(traced == Err(error), "the traced decoder says something else");
+        return check(traced == Err(error), "the traced decoder fails differently");
     }
     let notes = notes.map_err(shown)?;
     match expect.get("diagnostic").and_then(Json::as_str) {

@@ -1,18 +1,18 @@
-//! Definitions, maps and messages against conformance vectors.
+//! Checks definitions, maps and messages against conformance vectors.
 
-#![allow(dead_code, unused_imports, reason = "each test uses its part")]
+#![allow(dead_code, unused_imports, reason = "each test uses only a part")]
 
 mod codec;
 mod damage;
 mod text;
-mod told;
+mod visitor;
 
 pub(crate) use codec::{Message, codec, convert, malformed};
 pub(crate) use text::{deprecated, file_name, map, syntax, system_message};
 
 use worldwire_core::json::Json;
 
-/// What a case comes to; the text says what is wrong.
+/// The outcome of a case; an error says what is wrong.
 pub(crate) type Outcome = Result<(), String>;
 
 pub(crate) fn check(good: bool, what: impl Into<String>) -> Outcome {
@@ -27,7 +27,7 @@ pub(crate) fn number(case: &Json, key: &str) -> Result<u64, String> {
     case.get(key).and_then(Json::as_u64).ok_or_else(|| format!("no {key}"))
 }
 
-/// What is required, of a case that may name only an error.
+/// The expected result of a case, which may be just an error.
 pub(crate) fn expect(case: &Json) -> Result<&Json, String> {
     case.get("expect").ok_or_else(|| "no expect".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Messages that are made to cost more than their length.
+//! Messages crafted to cost more than their length.
 
 use worldwire_core::json::Style;
 use worldwire_core::testing::render;
@@ -15,20 +15,21 @@ fn definition(text: &str) -> Definition {
     Definition::parse(&FileName::parse("S_A.1.def").unwrap(), text, &options).unwrap()
 }
 
-/// A message of words, with its length put in front.
+/// A message made of words, with its length prepended.
 fn message(words: &[u16]) -> Vec<u8> {
     let length = u16::try_from(2 * words.len() + 2).unwrap();
     core::iter::once(&length).chain(words).flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Reads a message in every way; gives the error that all agree on, and the tree's nodes.
+/// Reads a message in every way; returns the error that all agree on, and the tree's number of
+/// nodes.
 fn refused(definition: &Definition, data: &[u8]) -> (Error, usize) {
     let plan = definition.plan();
     let error = plan.check(data, HeaderForm::Plain).unwrap_err();
     assert_eq!(plan.read(data, HeaderForm::Plain).unwrap_err(), error);
     let mut tape = Tape::new();
     assert_eq!(plan.read_into(data, HeaderForm::Plain, &mut tape).unwrap_err(), error);
-    assert!(tape.trailing().is_empty() && tape.notes().is_empty(), "nothing is on it");
+    assert!(tape.trailing().is_empty() && tape.notes().is_empty(), "the tape is empty");
     let mut reader = Reader::traced("message", data, Tree::new());
     let outcome = plan.decode(&mut reader, HeaderForm::Plain);
     let (tree, outcome) = reader.conclude(outcome);
@@ -43,14 +44,14 @@ fn refused(definition: &Definition, data: &[u8]) -> (Error, usize) {
     (error, tree.len())
 }
 
-/// Looks at everything in place, up to the first error.
+/// Views everything in place, up to the first error.
 fn walk(view: RecordView<'_, '_, '_>, seen: &mut usize) -> Result<(), Error> {
     view.iter().try_for_each(|(_, item)| look(item?, seen))
 }
 
 fn look(item: Item<'_, '_, '_>, seen: &mut usize) -> Result<(), Error> {
     *seen += 1;
-    assert!(*seen < 1 << 18, "no end");
+    assert!(*seen < 1 << 18, "endless");
     match item {
         Item::Record(view) => walk(view, seen),
         Item::List(list) => list.iter().try_for_each(|item| look(item?, seen)),
@@ -58,9 +59,9 @@ fn look(item: Item<'_, '_, '_>, seen: &mut usize) -> Result<(), Error> {
     }
 }
 
-/// A text of an object leads nowhere: the object ends there, whatever is around it.
+/// A text in an object is invalid: the object ends there, whatever surrounds it.
 #[test]
-fn an_object_whose_text_is_bad_ends_with_it() {
+fn an_object_ends_with_its_invalid_text() {
     let data = message(&[1, 0xffff, 5, 0]);
     let data = [&10_u16.to_le_bytes(), &data[2..]].concat();
     for text in [
@@ -84,7 +85,7 @@ fn an_element_that_links_to_itself_is_read_once() {
 }
 
 #[test]
-fn a_longer_way_round_ends_as_well() {
+fn longer_loops_end_too() {
     let definition = definition("array l\n- int16 v\n");
     for length in 2..40_u16 {
         let mut words = vec![1, 0xffff, 8];
@@ -99,7 +100,7 @@ fn a_longer_way_round_ends_as_well() {
     }
 }
 
-/// Lists of lists of lists, where all elements of a list have the same inner list.
+/// Nested lists, where all elements of a list share the same inner list.
 #[test]
 fn shared_lists_do_not_multiply() {
     let definition = definition("array a\n- array b\n- - array c\n- - - byte x\n");
@@ -128,9 +129,9 @@ fn shared_lists_do_not_multiply() {
     assert!(nodes < MAX_READINGS * data.len(), "{nodes} nodes of {length} bytes");
 }
 
-/// The same where objects in two pieces have everything read twice.
+/// The same with split objects, for which everything is read twice.
 #[test]
-fn shared_lists_do_not_multiply_in_pieces_either() {
+fn shared_lists_do_not_multiply_with_split_objects() {
     let mut text = String::new();
     for dashes in ["", "-", "--"] {
         for line in ["object o", "-byte x", "byte m", "object o", "-byte y", "array l"] {
@@ -164,7 +165,7 @@ fn shared_lists_do_not_multiply_in_pieces_either() {
     assert!(nodes < 2 * MAX_READINGS * data.len(), "{nodes} nodes of {length} bytes");
 }
 
-/// Many short elements, each with the same long text.
+/// Many short elements that share one long text.
 #[test]
 fn shared_texts_do_not_multiply() {
     let definition = definition("array<string> l\n");
@@ -181,17 +182,17 @@ fn shared_texts_do_not_multiply() {
     assert!(nodes < 20, "{nodes} nodes");
 }
 
-/// Sharing by itself is no fault: there are servers that write all empty texts once.
+/// Sharing alone is not an error: some servers write all empty texts once.
 #[test]
-fn empty_texts_may_be_one() {
+fn empty_texts_may_share_their_bytes() {
     let definition = definition("string a\nstring b\nstring c\nstring d\nstring e\n");
     let data = message(&[1, 14, 14, 14, 14, 14, 0]);
     assert!(definition.plan().check(&data, HeaderForm::Plain).is_ok());
 }
 
-/// A definition whose elements have many objects without bytes lets no tree grow from nothing.
+/// Elements with many objects that take no bytes must not produce a large tree from few bytes.
 #[test]
-fn objects_without_bytes_count() {
+fn objects_without_bytes_count_as_work() {
     let mut text = String::from("array l\n");
     for index in 0..2_000 {
         text.push_str(&format!("- object o{index}\n"));
@@ -208,7 +209,7 @@ fn objects_without_bytes_count() {
     assert!(nodes < 50_000, "{nodes} nodes");
 }
 
-/// `array l` of `int16 v`, as code that was made reads it.
+/// `array l` of `int16 v`, as generated code would read it.
 struct Listed;
 
 impl<'d> Typed<'d> for Listed {
@@ -233,11 +234,11 @@ impl<'d> Typed<'d> for Listed {
 }
 
 #[test]
-fn made_code_keeps_the_same_bounds() {
+fn generated_code_has_the_same_bounds() {
     let endless = message(&[1, 0xffff, 8, 8, 14, 1, 14, 14, 2]);
     let error = Listed::decode(&endless, HeaderForm::Plain).map(|_| ()).unwrap_err();
     assert_eq!(refused(&definition("array l\n- int16 v\n"), &endless).0, error.inside("l"));
-    // Elements that overlap: each begins with the second word of the one before.
+    // Overlapping elements: each begins with the second word of the one before.
     let each = 2_000_u16;
     let mut words = vec![1, each, 8];
     words.extend((0..=each).map(|index| 8 + 2 * index));
@@ -249,8 +250,8 @@ fn made_code_keeps_the_same_bounds() {
 }
 
 #[test]
-fn a_problem_in_every_line_is_no_burden() {
-    // To look for the lines of the text again for every problem would take minutes.
+fn a_problem_in_every_line_is_cheap() {
+    // Splitting the text into lines again for every problem would take minutes.
     let text = "string a\n".repeat(20_000);
     let file = FileName::parse("S_A.1.def").unwrap();
     let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };

@@ -1,4 +1,4 @@
-//! What holds for every definition and every message.
+//! Properties of all definitions and messages.
 
 use proptest::prelude::*;
 use worldwire_core::Sampler;
@@ -7,21 +7,22 @@ use worldwire_tera::schema::diff::diff;
 use worldwire_tera::schema::format::canonical;
 use worldwire_tera::schema::{Definition, FileName, ParseOptions, Problem, Set};
 
+use crate::boundaries;
 use crate::definitions::Message;
-use crate::made_up::{self, MadeUp};
+use crate::synthetic::{self, SyntheticDefinition};
 
-fn parse(made: &MadeUp, text: &str) -> Result<Definition, Vec<Problem>> {
+fn parse(made: &SyntheticDefinition, text: &str) -> Result<Definition, Vec<Problem>> {
     let options =
         ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
-    Definition::parse(&FileName::parse("S_MADE_UP.1.def").unwrap(), text, &options)
+    Definition::parse(&FileName::parse("S_SYNTHETIC.1.def").unwrap(), text, &options)
 }
 
-fn definition(made: &MadeUp) -> Definition {
+fn definition(made: &SyntheticDefinition) -> Definition {
     let text = made.text();
     parse(made, &text).unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
 }
 
-/// So many definitions, or as many as `PROPTEST_CASES` says.
+/// Runs 512 cases unless `PROPTEST_CASES` is set.
 fn config() -> ProptestConfig {
     let mut config = ProptestConfig::default();
     if std::env::var_os("PROPTEST_CASES").is_none() {
@@ -33,9 +34,9 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Bytes and values, JSON, every shorter piece, and every field in place.
+    /// Covers bytes and values, JSON, truncated messages, and viewing every field in place.
     #[test]
-    fn messages_go_all_the_way_and_back(made in made_up::definitions(), seed: u64) {
+    fn messages_round_trip(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
         let sampler = &mut Sampler::new(seed);
         for form in [HeaderForm::Plain, HeaderForm::Integrity] {
@@ -47,15 +48,15 @@ proptest! {
         }
     }
 
-    /// Whatever a count, offset or link says.
+    /// Whatever a count, offset or link is changed to.
     #[test]
-    fn one_word_damages_one_message(made in made_up::definitions(), seed: u64) {
+    fn a_damaged_word_affects_only_its_message(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
         let value = definition.plan().sample(&mut Sampler::new(seed));
         let message = Message { plan: definition.plan(), opcode: 7, form: HeaderForm::Plain };
         let mut bytes = Vec::new();
         definition.plan().encode(Head::plain(7), &value, &mut bytes).unwrap();
-        // Each word takes its time: those of short messages are enough.
+        // Every word takes time, so only short messages are used.
         if bytes.len() <= 160 {
             message.damaged(&bytes).map_err(|why| {
                 TestCaseError::fail(format!("{why}\n{}", made.text()))
@@ -63,16 +64,16 @@ proptest! {
         }
     }
 
-    /// Links are followed, wherever the bodies stand.
+    /// Links are followed wherever the bodies are.
     #[test]
-    fn order_does_not_matter(made in made_up::definitions(), seed: u64) {
+    fn the_order_of_bodies_does_not_matter(made in synthetic::definitions(), seed: u64) {
         let definition = definition(&made);
         let plan = definition.plan();
         let sampler = &mut Sampler::new(seed);
         let value = plan.sample(sampler);
         let mut canonical = Vec::new();
         plan.encode(Head::plain(0), &value, &mut canonical).unwrap();
-        let Some(bytes) = made_up::shuffled(plan, &value, sampler) else { return Ok(()) };
+        let Some(bytes) = synthetic::shuffled(plan, &value, sampler) else { return Ok(()) };
         let read = plan.read(&bytes, HeaderForm::Plain).unwrap();
         prop_assert_eq!(format!("{:?}", read.fields()), format!("{value:?}"));
         let mut again = Vec::new();
@@ -81,35 +82,35 @@ proptest! {
         again.clear();
         read.encode(plan, &mut again).unwrap();
         prop_assert_eq!(&again, &bytes);
-        // And field by field, in place and by way of JSON.
+        // Also field by field in place, and through JSON.
         let message = Message { plan, opcode: 0, form: HeaderForm::Plain };
         message.stays(&bytes).map_err(TestCaseError::fail)?;
     }
 
     /// Formatting changes no layout, and a definition does not differ from itself.
     #[test]
-    fn texts_have_one_form(made in made_up::definitions()) {
+    fn formatting_is_stable(made in synthetic::definitions()) {
         let text = made.text();
         let definition = definition(&made);
-        let formatted = canonical("S_MADE_UP.1.def", &text).unwrap();
+        let formatted = canonical("S_SYNTHETIC.1.def", &text).unwrap();
         let again = parse(&made, &formatted).unwrap();
         prop_assert_eq!(again.plan(), definition.plan());
-        prop_assert_eq!(&canonical("S_MADE_UP.1.def", &formatted).unwrap(), &formatted);
+        prop_assert_eq!(&canonical("S_SYNTHETIC.1.def", &formatted).unwrap(), &formatted);
         prop_assert_eq!(diff(definition.lines(), definition.lines()), []);
     }
 
-    /// A definition is the same alone and in a set, and its set can be read at any patch.
+    /// A definition is the same alone and in a set, and the set can be compiled for any patch.
     #[test]
-    fn sets_hold_what_was_put_in(made in made_up::definitions()) {
+    fn sets_contain_the_definitions_loaded(made in synthetic::definitions()) {
         let text = made.text();
         let options =
             ParseOptions { dialect: Some(made.dialect), patch: made.patch, ..ParseOptions::default() };
-        let set = Set::load([("S_MADE_UP.1.def", &text)], options);
+        let set = Set::load([("S_SYNTHETIC.1.def", &text)], options);
         let alone = definition(&made);
-        prop_assert_eq!(set.get("S_MADE_UP", 1).unwrap().plan(), alone.plan());
-        for patch in set.boundaries() {
+        prop_assert_eq!(set.get("S_SYNTHETIC", 1).unwrap().plan(), alone.plan());
+        for patch in boundaries(&set) {
             let set = set.with(ParseOptions { patch: Some(patch), ..set.options().clone() });
-            prop_assert!(set.get("S_MADE_UP", 1).is_some());
+            prop_assert!(set.get("S_SYNTHETIC", 1).is_some());
         }
     }
 }

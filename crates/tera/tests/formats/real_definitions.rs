@@ -1,6 +1,6 @@
-//! Definitions that people use, and messages by them. Neither has a licence, so neither is part of
-//! the project: `WORLDWIRE_TERA_DATA` names the folder of the definition sets, and the files of
-//! messages stand in `$WORLDWIRE_VECTORS/tera` or in `real-definition-vectors` of that folder.
+//! Definitions in real use, and messages encoded with them. They have no licence, so they are not
+//! part of the project. `WORLDWIRE_TERA_DATA` names the folder with the definition sets; the
+//! messages are in `$WORLDWIRE_VECTORS/tera`, or in `real-definition-vectors` of that folder.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use worldwire_tera::schema::{Dialect, ParseOptions, Patch, Set};
 
 use crate::definitions::Message;
 
-/// Each file of messages, with the set that it names the files of.
+/// The files of messages, each with the definition set it refers to.
 const FILES: [(&str, &str, Dialect); 3] = [
     ("real_definitions.jsonl", "toolbox-2022/definitions", Dialect::Toolbox),
     ("legacy_definitions.jsonl", "meishuu-2017/protocol", Dialect::Legacy),
@@ -42,7 +42,7 @@ fn set(folder: &Path, dialect: Dialect, patch: Option<Patch>, lenient: bool) -> 
     Set::load(files(folder), options)
 }
 
-/// Elements without any field are null in the files, and empty objects here.
+/// Converts elements without fields, which are null in the files, to empty objects.
 fn objects(json: &Json) -> Json {
     match json {
         Json::Object(fields) => fields.iter().map(|(name, value)| (name, objects(value))).collect(),
@@ -63,7 +63,7 @@ fn real_sets_load() {
         let texts = files(&data.join(folder));
         let read = start.elapsed();
         let count = texts.len();
-        // Recognised by what the files use.
+        // Detected from the contents of the files.
         let set = Set::load(texts, ParseOptions::default());
         println!(
             "{folder}: {count} files, {} definitions, read in {read:?}, loaded in {:?}",
@@ -76,7 +76,7 @@ fn real_sets_load() {
 }
 
 #[test]
-fn real_messages_go_all_the_way_and_back() {
+fn real_messages_round_trip() {
     let Some(data) = data() else { return };
     let vectors =
         std::env::var_os("WORLDWIRE_VECTORS").map(|folder| Path::new(&folder).join("tera"));
@@ -99,11 +99,11 @@ fn real_messages_go_all_the_way_and_back() {
             let file = case["file"].as_str().unwrap();
             let strict = case.get("strict").is_some();
             let Some(definition) = set.by_file(file) else {
-                // Refused by default, as the vectors want it.
+                // Rejected by default, as the vectors expect.
                 if strict {
                     refused += 1;
                 } else {
-                    failures.push(format!("{name} {file}: not loaded"));
+                    failures.push(format!("{name} {file}: definition not loaded"));
                 }
                 continue;
             };
@@ -126,7 +126,7 @@ fn real_messages_go_all_the_way_and_back() {
                 Err(why) => failures.push(format!("{name} {file}: {why}")),
             }
         }
-        println!("{name}: {good} messages, {refused} definitions refused as they should be");
+        println!("{name}: {good} messages, {refused} definitions rejected as expected");
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

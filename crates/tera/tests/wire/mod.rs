@@ -1,4 +1,4 @@
-//! The vectors of cipher, framing and integrity.
+//! Checks the vectors for cipher, framing and integrity.
 
 use sha2::{Digest, Sha256};
 use std::time::Duration;
@@ -9,9 +9,10 @@ use worldwire_core::testing::hex;
 use worldwire_core::value::parse_hex;
 use worldwire_core::{Error, Side};
 use worldwire_tera::connection::Connection;
-use worldwire_tera::crypt::exchange::{Key, Keys, Session, Variant, client_key};
-use worldwire_tera::crypt::pike::{Pike, expand};
+use worldwire_tera::crypt::exchange::{Key, Keys, Session, Variant};
+use worldwire_tera::crypt::pike::Pike;
 use worldwire_tera::frame::Header;
+use worldwire_tera::fuzzing::{client_key, expanded_key};
 use worldwire_tera::integrity::{Verdict, checksum, header, verify};
 
 pub(crate) type Outcome = Result<(), String>;
@@ -25,7 +26,7 @@ fn number(case: &Json, key: &str) -> Result<u64, String> {
 }
 
 fn key(case: &Json, name: &str) -> Result<Key, String> {
-    hex(case, name)?.try_into().map_err(|_| format!("{name} has not 128 bytes"))
+    hex(case, name)?.try_into().map_err(|_| format!("{name} does not have 128 bytes"))
 }
 
 pub(crate) fn cipher(section: &str, case: &Json) -> Outcome {
@@ -42,7 +43,7 @@ pub(crate) fn cipher(section: &str, case: &Json) -> Outcome {
         }
         "key_expansion" => {
             let key = key(case, "key")?;
-            same(expand(&key).to_vec(), hex(case, "state")?)?;
+            same(expanded_key(&key).to_vec(), hex(case, "state")?)?;
             let mut stream = vec![0; 1 << 20];
             Pike::new(&key).apply(&mut stream);
             same(stream[..96].to_vec(), hex(case, "keystream_first_96")?)?;
@@ -76,7 +77,7 @@ fn session(case: &Json) -> Outcome {
     Ok(())
 }
 
-/// The one stream that is encrypted in pieces.
+/// The one stream that is encrypted in parts.
 pub(crate) fn chunked(case: &Json) -> Outcome {
     let mut pike = Pike::new(&key(case, "key")?);
     for part in case.get("parts").and_then(Json::as_array).ok_or("no parts")? {
@@ -90,7 +91,7 @@ pub(crate) fn chunked(case: &Json) -> Outcome {
     Ok(())
 }
 
-/// The one connection that stands from its first byte on.
+/// The one connection that is complete from its first byte.
 pub(crate) fn transcript(case: &Json) -> Outcome {
     let mut observer = Connection::observer(None);
     let mut found = Vec::new();
@@ -123,7 +124,7 @@ pub(crate) fn transcript(case: &Json) -> Outcome {
     let wanted: Result<Vec<_>, String> =
         wanted.iter().map(|message| Ok((side(message)?, hex(message, "bytes")?))).collect();
     let wanted = wanted?;
-    // The file lists messages in the order in which they begin, not in that in which they end.
+    // The file lists messages in the order in which they begin, not in which they end.
     Side::BOTH.into_iter().try_for_each(|side| {
         let of = |list: &[(Side, Vec<u8>)]| -> Vec<Vec<u8>> {
             list.iter().filter(|(by, _)| *by == side).map(|(_, bytes)| bytes.clone()).collect()

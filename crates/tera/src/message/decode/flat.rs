@@ -1,5 +1,5 @@
-//! Scopes whose fields all stand in their first segment, as those of nearly all definitions do.
-//! Their steps need nothing of what objects, groups and further segments take.
+//! Scopes whose fields are all in their first segment, as in nearly all definitions. They need none
+//! of the bookkeeping for objects, groups and later segments.
 
 use worldwire_core::Result;
 
@@ -9,9 +9,9 @@ use crate::schema::plan::{Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
 
 impl<'d, 'n> Run<'d, 'n> {
-    /// Reads a scope as writers write it: each text and list begins where the one before it ends,
-    /// and elements without bodies stand one behind the other. Anything else is
-    /// [`odd`](Self::odd). Gives the end of its last body.
+    /// Reads a scope as encoders write it: each text and list begins where the one before it ends,
+    /// and elements without bodies are contiguous. Anything else goes to
+    /// [`irregular`](Self::irregular). Returns the end of its last body.
     #[inline(always)]
     pub(super) fn flat<S: Sink<'d, 'n>>(
         &mut self,
@@ -29,11 +29,11 @@ impl<'d, 'n> Run<'d, 'n> {
             self.bools(scope, 0, start);
         }
         let mut cursor = start + head.len();
-        let (mut from, mut near) = (cursor, self.near(cursor));
+        let (mut from, mut readable) = (cursor, self.readable(cursor));
         let mut steps = ops;
-        while let [op, behind @ ..] = steps {
+        while let [op, tail @ ..] = steps {
             let lists = steps;
-            steps = behind;
+            steps = tail;
             match *op {
                 Op::Fixed { reach, from, to, .. } => {
                     if let Some(bytes) = head.get(..reach as usize) {
@@ -43,7 +43,7 @@ impl<'d, 'n> Run<'d, 'n> {
                 }
                 Op::Text { place: TextPlace::Offset(spot), field, body, .. } => {
                     if word(head, spot) == cursor
-                        && let Some(rest) = near.get(cursor..)
+                        && let Some(rest) = readable.get(cursor..)
                         && let Some(length) = text_length(rest)
                     {
                         let text = rest.get(..length).unwrap_or_default();
@@ -53,7 +53,7 @@ impl<'d, 'n> Run<'d, 'n> {
                     }
                 }
                 Op::Array { plain: 1.., .. } => {
-                    let (rest, end) = plain_lists(sink, plan, lists, head, (near, cursor));
+                    let (rest, end) = plain_lists(sink, plan, lists, head, (readable, cursor));
                     if rest.len() < lists.len() {
                         (steps, cursor) = (rest, end);
                         continue;
@@ -68,7 +68,7 @@ impl<'d, 'n> Run<'d, 'n> {
                     }
                     let inner = plan.scope(scope);
                     if first == cursor
-                        && let Some(elements) = packed::<S>(plan, near, inner, (count, first))
+                        && let Some(elements) = packed::<S>(plan, readable, inner, (count, first))
                     {
                         sink.packed(leaf, scope, (count, first), elements);
                         cursor += elements.len();
@@ -77,38 +77,38 @@ impl<'d, 'n> Run<'d, 'n> {
                 }
                 _ => {}
             }
-            self.come(from, cursor);
-            match self.odd(sink, op, head, start, cursor) {
+            self.advance(from, cursor);
+            match self.irregular(sink, op, head, start, cursor) {
                 Ok(end) => cursor = end,
                 Err(error) => {
                     let index = ops.len() - steps.len() - 1;
                     return Err(path::inside(plan, error, ops, index));
                 }
             }
-            (from, near) = (cursor, self.near(cursor));
+            (from, readable) = (cursor, self.readable(cursor));
         }
-        self.come(from, cursor);
+        self.advance(from, cursor);
         Ok(cursor)
     }
 
-    /// The data as far as it may be read from the cursor on without a gap: there is nothing to be
-    /// counted for each body then.
+    /// The data up to where the budget allows reading from the cursor on without gaps, so that
+    /// bodies need not be counted one by one.
     #[inline]
-    pub(super) fn near(&self, cursor: usize) -> &'d [u8] {
+    pub(super) fn readable(&self, cursor: usize) -> &'d [u8] {
         let end = self.data.len().min(cursor + self.budget.left());
         self.data.get(..end).unwrap_or_default()
     }
 
-    /// The cursor has come through all bytes from a place on.
+    /// Counts all bytes from `from` to the cursor as read.
     #[inline]
-    pub(super) fn come(&mut self, from: usize, cursor: usize) {
+    pub(super) fn advance(&mut self, from: usize, cursor: usize) {
         self.budget.take(cursor - from);
         self.furthest = self.furthest.max(cursor);
     }
 
-    /// Does one step wherever it leads, and says what is odd about it; gives the end of the body.
+    /// Runs one step whatever its offsets are, noting deviations; returns the end of the body.
     #[inline(never)]
-    fn odd<S: Sink<'d, 'n>>(
+    fn irregular<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
         op: &Op,
@@ -131,12 +131,12 @@ impl<'d, 'n> Run<'d, 'n> {
                 let list = List { count, first, link, number: None };
                 self.array(sink, Leaf { plan, field, body }, scope, list, cursor)
             }
-            // A flat scope has no others.
+            // A flat scope has no other steps.
             _ => Ok(cursor),
         }
     }
 
-    /// The steps of a scope for a sink, if they are all that there is to do.
+    /// The steps of a scope for a sink, if the scope is flat for it.
     #[inline]
     pub(super) fn flat_steps<S: Sink<'d, 'n>>(&self, scope: &'n Scope) -> Option<&'n [Op]> {
         if S::FIXED {
@@ -147,37 +147,36 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 }
 
-/// Tells of lists of plain elements, each of which begins where the one before it ends. Gives the
-/// steps from the first one on that does not, or is of something else, and the end of the last list.
-// A function of its own, with little to remember: such lists are small, and there are many.
+/// Reports lists of plain elements, as long as each begins where the one before it ends. Returns
+/// the remaining steps, and the end of the last list.
+// A separate function, to keep few values live: such lists are small and frequent.
 #[inline(never)]
 fn plain_lists<'d, 'n, S: Sink<'d, 'n>>(
     sink: &mut S,
     plan: &'n Plan,
     mut steps: &'n [Op],
     head: &[u8],
-    (near, cursor): (&'d [u8], usize),
+    (readable, cursor): (&'d [u8], usize),
 ) -> (&'n [Op], usize) {
     let mut cursor = place(cursor);
-    while let [Op::Array { count, scope, field, body, plain: plain @ 1.., .. }, behind @ ..] = steps
-    {
+    while let [Op::Array { count, scope, field, body, plain: plain @ 1.., .. }, tail @ ..] = steps {
         let (leaf, words) = (Leaf { plan, field: *field, body: *body }, words(head, *count));
         let start = cursor as usize;
         if words == 0 {
             sink.list(leaf, *scope, 0, start, |_| ((), start));
-        } else if let Some(end) = linked(near, words, cursor, *plain) {
-            let elements = near.get(start..end as usize).unwrap_or_default();
+        } else if let Some(end) = linked(readable, words, cursor, *plain) {
+            let elements = readable.get(start..end as usize).unwrap_or_default();
             sink.packed(leaf, *scope, (words as usize & 0xffff, start), elements);
             cursor = end;
         } else {
             break;
         }
-        steps = behind;
+        steps = tail;
     }
     (steps, cursor as usize)
 }
 
-/// A word of the first segment of a scope, which is all there.
+/// A word in the first segment of a scope, which is complete.
 #[inline]
 pub(super) fn word(head: &[u8], spot: Spot) -> usize {
     let at = usize::from(spot.offset);
@@ -187,8 +186,8 @@ pub(super) fn word(head: &[u8], spot: Spot) -> usize {
     }
 }
 
-/// Two words of the first segment of a scope, which is all there: the one at a spot, and above it the
-/// one behind it.
+/// Two words in the first segment of a scope, which is complete: the one at the spot in the low
+/// half, the next one in the high half.
 #[inline]
 pub(super) fn words(head: &[u8], spot: Spot) -> u32 {
     let at = usize::from(spot.offset);

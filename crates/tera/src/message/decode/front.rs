@@ -1,18 +1,18 @@
-//! What stands in front of the fields: length, opcode, and of some messages counter and checksum.
+//! The message header: length, opcode, and in some messages counter and checksum.
 
 use worldwire_core::{Error, Result};
 
 use crate::message::fault::Fault;
 use crate::message::{HeaderForm, Integrity};
 
-/// What stands in front of the fields.
+/// The header without its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Front {
     pub(crate) opcode: u16,
     pub(crate) integrity: Option<Integrity>,
 }
 
-/// Reads the header of a message that is all there, and nothing behind it.
+/// Reads the header of a complete message.
 pub(crate) fn front(data: &[u8], form: HeaderForm) -> Result<Front> {
     check_front(data, form)?;
     let [_, _, c, d, rest @ ..] = data else { return Err(wrong_front(data)) };
@@ -26,7 +26,7 @@ pub(crate) fn front(data: &[u8], form: HeaderForm) -> Result<Front> {
     Ok(Front { opcode: u16::from_le_bytes([*c, *d]), integrity })
 }
 
-/// Checks that a message has a header and is as long as that says.
+/// Checks that a message has a header, and that its length is correct.
 #[inline]
 pub(crate) fn check_front(data: &[u8], form: HeaderForm) -> Result<()> {
     match data {
@@ -40,7 +40,7 @@ pub(crate) fn check_front(data: &[u8], form: HeaderForm) -> Result<()> {
     }
 }
 
-/// A message is too short for a header, or as long as its header does not say.
+/// The error for a message that is too short for its header or has the wrong length.
 #[cold]
 fn wrong_front(data: &[u8]) -> Error {
     match data {
@@ -48,6 +48,6 @@ fn wrong_front(data: &[u8]) -> Error {
             let found = format!("{} for {} bytes", u16::from_le_bytes([*a, *b]), data.len());
             Fault::LengthMismatch.malformed(0, found).inside("length")
         }
-        _ => Fault::Truncated.malformed(0, format!("{} bytes in all", data.len())),
+        _ => Fault::Truncated.malformed(0, format!("{} bytes", data.len())),
     }
 }

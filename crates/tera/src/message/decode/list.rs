@@ -6,23 +6,23 @@ use super::flat::{word, words};
 use super::{Leaf, Run, Sink};
 use crate::message::bounds::Chain;
 use crate::message::fault::Fault;
-use crate::message::oddity::NoteKind;
+use crate::message::note::NoteKind;
 use crate::message::pairs;
 use crate::schema::plan::{LINKS, Op, Plan, Scope, TextPlace};
 use crate::types::text::text_length;
 
-/// What the words of a list say.
+/// The words of a list.
 #[derive(Clone, Copy)]
 pub(super) struct List {
     pub(super) count: usize,
-    /// The offset of the first element, and where that stands.
+    /// The offset of the first element, and where that offset is stored.
     pub(super) first: usize,
     pub(super) link: usize,
-    /// Its number when it is one of a group.
+    /// Its index if it is part of a group.
     pub(super) number: Option<u32>,
 }
 
-/// Where an element of an interleaved list stands.
+/// The extent of an element of an interleaved list.
 #[derive(Clone, Copy)]
 pub(super) struct Extent {
     round: u32,
@@ -32,7 +32,7 @@ pub(super) struct Extent {
 }
 
 impl<'d, 'n> Run<'d, 'n> {
-    /// Follows the links of a list of elements of a scope; gives the end of the last one.
+    /// Follows the links of a list; returns the end of its last element.
     pub(super) fn array<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
@@ -64,12 +64,13 @@ impl<'d, 'n> Run<'d, 'n> {
             && inner.nested
             && number.is_none()
             && first == cursor
-            && let Some(end) = nested(self.plan, self.near(first), inner, (count, first))
+            && let Some(end) = nested(self.plan, self.readable(first), inner, (count, first))
         {
-            self.come(first, end);
+            self.advance(first, end);
             return Ok(end);
         }
-        // An offset that leads outside is an error of the first element; the list has its place.
+        // An offset outside the message is an error in the first element; the list needs a position
+        // anyway.
         let inside = (self.floor..self.data.len()).contains(&first);
         let start = if inside { first } else { cursor };
         sink.list(leaf, scope, count, start, |sink| {
@@ -93,7 +94,7 @@ impl<'d, 'n> Run<'d, 'n> {
             let next = match self.next_in_order(at) {
                 Some(next) if at == *cursor && number.is_none() => next,
                 _ => {
-                    let next = self.odd_links(&mut chain, list, (at, link), index);
+                    let next = self.check_links(&mut chain, list, (at, link), index);
                     let next = next.map_err(|error| error.inside_item(index))?;
                     if at != *cursor && number.is_none() {
                         self.note(NoteKind::OffsetMismatch, link);
@@ -129,12 +130,12 @@ impl<'d, 'n> Run<'d, 'n> {
         if at == 0 {
             return Ok(());
         }
-        let found = format!("one at {at} behind {count} elements");
+        let found = format!("a link to {at} after {count} elements");
         Err(Fault::ArrayChainLong.malformed(link, found))
     }
 
-    /// Where the next element is, if the one at a place, which an offset may lead to, names its own
-    /// place and one behind it or none.
+    /// The next element's offset, if the element at `at` begins with its own offset and links to a
+    /// later element or to none.
     #[inline(always)]
     fn next_in_order(&self, at: usize) -> Option<usize> {
         let links = u32::from_le_bytes(*self.data.get(at..)?.first_chunk::<LINKS>()?) as usize;
@@ -142,8 +143,8 @@ impl<'d, 'n> Run<'d, 'n> {
         (here == at && (next > at || next == 0)).then_some(next)
     }
 
-    /// Checks the place of an element and what it says of itself; gives where the next one is.
-    fn odd_links(
+    /// Validates the position and links of an element; returns the offset of the next one.
+    fn check_links(
         &self,
         chain: &mut Chain,
         list: List,
@@ -162,7 +163,7 @@ impl<'d, 'n> Run<'d, 'n> {
         self.word(at + 2)
     }
 
-    /// Whether an element names its own place.
+    /// Checks that an element begins with its own offset.
     fn here(&self, at: usize) -> Result<()> {
         let here = self.word(at)?;
         if here == at {
@@ -171,8 +172,8 @@ impl<'d, 'n> Run<'d, 'n> {
         Err(Fault::HereMismatch.malformed(at, format!("{here} at {at}")))
     }
 
-    /// Looks whether the elements of a group alternate, or stand in pairs, without gaps, and moves
-    /// the cursor to their end.
+    /// Checks that the elements of a group alternate, or are paired, without gaps, and moves the
+    /// cursor to their end.
     pub(super) fn close_group(&mut self, from: usize, pairs: bool, cursor: &mut usize) {
         let data = self.data;
         let extents = self.extents.get_mut(from..).unwrap_or_default();
@@ -189,7 +190,7 @@ impl<'d, 'n> Run<'d, 'n> {
             let seconds = extents.iter_mut().filter(|extent| extent.list == 1);
             seconds.zip(places).for_each(|(extent, place)| extent.round = place);
         }
-        // Those of one round in the order of their links.
+        // Within a round, in list order.
         extents.sort_by_key(|extent| (extent.round, extent.list));
         for extent in extents.iter() {
             if extent.start != *cursor && !self.quiet {
@@ -201,9 +202,8 @@ impl<'d, 'n> Run<'d, 'n> {
     }
 }
 
-/// Whether the elements of a list stand one behind the other from its first one on, and lead nowhere
-/// else, with nothing odd in them; gives their bytes. A sink of fields takes them so if each is one
-/// run.
+/// The bytes of a list whose elements are contiguous, contain no offsets, and are canonical. For a
+/// sink that wants fields, each element must also be a single run.
 #[inline(always)]
 pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     plan: &Plan,
@@ -214,24 +214,24 @@ pub(super) fn packed<'d, 'n, S: Sink<'d, 'n>>(
     if S::FIXED && !scope.one_run {
         return None;
     }
-    // Longer elements are longer than any message; there are none.
+    // A longer element would exceed the maximum message length, so there are none.
     let stride = u16::try_from(scope.stride).ok().filter(|stride| *stride > 0)?;
     let words = place(count) | place(first) << 16;
     let elements = data.get(first..linked(data, words, place(first), stride)? as usize)?;
     if !scope.bools.is_empty() {
         let mut rest = elements;
         for _ in 0..count {
-            let (element, behind) = rest.split_at_checked(stride.into())?;
+            let (element, tail) = rest.split_at_checked(stride.into())?;
             if !plan.bools_hold(scope, element.get(LINKS..)?) {
                 return None;
             }
-            rest = behind;
+            rest = tail;
         }
     }
     Some(elements)
 }
 
-/// Whether so many elements stand one behind the other from the first one on, and lead nowhere else.
+/// Whether `count` elements are contiguous from the first one on, and contain no offsets.
 #[inline]
 pub(crate) fn in_order(data: &[u8], scope: &Scope, count: usize, first: usize) -> bool {
     let words = place(count) | place(first) << 16;
@@ -239,9 +239,8 @@ pub(crate) fn in_order(data: &[u8], scope: &Scope, count: usize, first: usize) -
     stride > 0 && linked(data, words, place(first), stride).is_some()
 }
 
-/// Where a list ends whose elements stand one behind the other from its first one on, each in front
-/// of its own texts and lists, and lead nowhere else, with nothing odd in them. The lists of its
-/// elements are of plain ones.
+/// The end of a list whose elements are contiguous, each followed by its own texts and lists of
+/// plain elements, without deviations.
 #[inline(never)]
 fn nested(
     plan: &Plan,
@@ -284,11 +283,11 @@ fn nested(
     Some(at as usize)
 }
 
-/// Where the last element of a list ends, if the first one stands at the cursor and each names its
-/// own place and that of the next one, which follows at once; the last one names none. The words are
-/// the count, and above it the offset of the first one.
-// Of 32 bits: of two words and a stride of 16 bits nothing overflows. A place above 16 bits, which a
-// link cannot name, is behind the end of every message.
+/// The end of a list whose first element is at the cursor, and whose elements are contiguous and
+/// correctly linked. `words` holds the count in its low half and the offset of the first element in
+/// its high half.
+// 32 bits suffice: sums of two words and 16-bit strides cannot overflow. Offsets above 16 bits,
+// which a link cannot express, lie past the end of any message.
 #[inline(always)]
 pub(super) fn linked(data: &[u8], words: u32, cursor: u32, stride: u16) -> Option<u32> {
     let (count, mut here, stride) = (words & 0xffff, words >> 16, u32::from(stride));
@@ -309,7 +308,8 @@ pub(super) fn linked(data: &[u8], words: u32, cursor: u32, stride: u16) -> Optio
     (links(data, here)? == here && end as usize <= data.len()).then_some(end)
 }
 
-/// Both words in front of an element: its own place, and above it that of the next one.
+/// Both words before an element: its own offset in the low half, the next element's in the high
+/// half.
 #[inline(always)]
 fn links(data: &[u8], at: u32) -> Option<u32> {
     let at = at as usize;
@@ -317,7 +317,7 @@ fn links(data: &[u8], at: u32) -> Option<u32> {
     Some(u32::from_le_bytes(*links))
 }
 
-/// A place in a message, which has at most 65,535 bytes, in 32 bits.
+/// An offset in a message, which has at most 65,535 bytes, as 32 bits.
 #[inline(always)]
 pub(super) fn place(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX / 2)

@@ -1,4 +1,4 @@
-//! The one decoder: runs a plan over the bytes of a message and tells a [`Sink`] what it finds.
+//! The one decoder: runs a plan over the bytes of a message and reports the results to a [`Sink`].
 
 mod flat;
 mod front;
@@ -13,7 +13,7 @@ use worldwire_core::Result;
 use super::HeaderForm;
 use super::bounds::{self, Budget};
 use super::fault::Fault;
-use super::oddity::{NoteKind, Oddities};
+use super::note::{NoteKind, Notes};
 use crate::schema::plan::{FieldKind, Fixed, Op, Plan, Scope, Spot, TextPlace};
 use crate::types::text::text_length;
 pub(crate) use front::{check_front, front};
@@ -21,15 +21,15 @@ pub(crate) use list::in_order;
 use list::{Extent, List};
 pub(crate) use sink::{Leaf, Silent, Sink};
 
-/// What is left when the fields are read.
+/// The results of reading a message, apart from its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rest {
-    pub(crate) notes: Oddities,
-    /// The end of the furthest body.
+    pub(crate) notes: Notes,
+    /// The end of the last body.
     pub(crate) end: usize,
 }
 
-/// Reads the fields of a message whose header was read.
+/// Reads the fields of a message whose header has been read.
 #[inline]
 pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
     plan: &'n Plan,
@@ -38,7 +38,7 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
     sink: &mut S,
 ) -> Result<Rest> {
     if S::SILENT && is_plain(plan, data, form) {
-        return Ok(Rest { notes: Oddities::default(), end: data.len() });
+        return Ok(Rest { notes: Notes::default(), end: data.len() });
     }
     let mut run = Run::new(plan, data, floor(plan, form));
     run.furthest = form.bytes();
@@ -49,22 +49,22 @@ pub(crate) fn fields<'d, 'n, S: Sink<'d, 'n>>(
     Ok(Rest { notes: run.notes, end: run.furthest })
 }
 
-/// Whether a message is its fields of fixed size alone, with nothing odd in them.
+/// Whether a message consists of fixed-size fields only, without deviations.
 #[inline]
 fn is_plain(plan: &Plan, data: &[u8], form: HeaderForm) -> bool {
     let root = plan.scope(plan.root);
     let fields = data.get(form.bytes()..).unwrap_or_default();
-    // Those that lead nowhere else and count as the bytes that they have.
+    // A stride also means that the fields contain no offsets and cost no more than their bytes.
     root.stride != 0 && fields.len() == root.size as usize && plan.bools_hold(root, fields)
 }
 
-/// The first byte that an offset may lead to.
+/// The first byte that an offset may point to.
 #[inline]
 pub(crate) fn floor(plan: &Plan, form: HeaderForm) -> usize {
     form.bytes() + plan.words as usize
 }
 
-/// Where a further segment of a scope begins: behind all bodies before it, which are read for that.
+/// Where a later segment of a scope begins: after all bodies before it, which must be read first.
 #[cold]
 pub(crate) fn segment(
     plan: &Plan,
@@ -87,8 +87,8 @@ pub(crate) fn segment(
     }
 }
 
-/// Checks a list of so many elements, the first at an offset, which stands at `link`, and all that
-/// they lead to.
+/// Validates a list and everything it points to. `link` is where the offset of its first element is
+/// stored.
 #[cold]
 pub(crate) fn check_list(
     plan: &Plan,
@@ -100,7 +100,7 @@ pub(crate) fn check_list(
     let mut run = Run::new(plan, data, floor);
     run.quiet = true;
     let list = List { count, first, link, number: None };
-    // Where it should begin is not of interest here.
+    // Whether the list follows the previous body is not checked here.
     let cursor = if first < floor { data.len() } else { first };
     run.array(&mut Silent, Leaf { plan, field: 0, body: 0 }, scope, list, cursor).map(drop)
 }
@@ -108,39 +108,39 @@ pub(crate) fn check_list(
 struct Run<'d, 'n> {
     plan: &'n Plan,
     data: &'d [u8],
-    /// The first byte that an offset may lead to.
+    /// The first byte that an offset may point to.
     floor: usize,
     budget: Budget,
     furthest: usize,
-    /// Where the further segments of all open scopes begin.
+    /// Where the later segments of all open scopes begin.
     segments: Vec<usize>,
     /// The elements of open groups.
     extents: Vec<Extent>,
-    notes: Oddities,
-    /// Set while fields are read a second time, in their own order: all was noted before.
+    notes: Notes,
+    /// Set while fields are read a second time, in field order: everything has been noted already.
     quiet: bool,
 }
 
-/// Where a scope stands.
+/// The position of a scope.
 #[derive(Clone, Copy)]
 struct Base<'n> {
     scope: &'n Scope,
     start: usize,
-    /// How many segments were open before it.
+    /// Number of later segments that were open before it.
     segments: usize,
 }
 
-/// How far the steps of a scope have come.
+/// Progress through the steps of a scope.
 #[derive(Clone, Copy)]
 struct Walk {
-    /// The present step.
+    /// The current step.
     index: usize,
     /// The end of the last body.
     cursor: usize,
-    /// The end of what was found last, for the objects around it.
+    /// The end of what was read last, for the enclosing objects.
     last: usize,
-    /// How many lists of the present group are left, how many it has, where its extents begin, and
-    /// whether they stand in pairs.
+    /// For the current group: how many lists are left, how many it has, where its extents begin,
+    /// and whether they are paired.
     group: (u32, u32, usize, bool),
 }
 
@@ -155,12 +155,13 @@ impl<'d, 'n> Run<'d, 'n> {
             furthest: 0,
             segments: Vec::new(),
             extents: Vec::new(),
-            notes: Oddities::default(),
+            notes: Notes::default(),
             quiet: false,
         }
     }
 
-    /// Whether the first segment of a scope is all there, and what is odd about it; gives its end.
+    /// Checks that the first segment of a scope is complete, notes its deviations, and returns its
+    /// end.
     #[inline(always)]
     fn enter(&mut self, scope: &'n Scope, start: usize) -> Result<usize> {
         let end = start + scope.size as usize;
@@ -175,7 +176,7 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(end)
     }
 
-    /// Reads a scope; gives the end of its last body.
+    /// Reads a scope; returns the end of its last body.
     #[inline]
     fn scope<S: Sink<'d, 'n>>(
         &mut self,
@@ -192,18 +193,18 @@ impl<'d, 'n> Run<'d, 'n> {
         let cursor = self.enter(scope, start)?;
         let base = Base { start, segments: self.segments.len(), scope };
         let end = match &scope.emit {
-            // The second time around finds nothing new; and in scopes within scopes it would double
-            // the work each time.
+            // A second pass would find nothing new, and nested scopes would double the work at each
+            // level.
             _ if !S::FIXED => self.steps(sink, &scope.loose, base, cursor),
             None => self.steps(sink, &scope.wire, base, cursor),
             Some(emit) => {
-                // The second time around may use as much as the first, and no more: nothing else
-                // would stop it where the first was stopped.
+                // The second pass gets the same budget as the first: without it, nothing would stop
+                // the second pass where the first was stopped.
                 let budget = self.budget;
                 let end = self.steps(&mut Silent, &scope.loose, base, cursor);
                 let quiet = core::mem::replace(&mut self.quiet, true);
                 self.budget = budget;
-                // What was read before an error is worth showing.
+                // Fields before an error are still worth showing.
                 let shown = self.steps(sink, emit, base, cursor);
                 self.quiet = quiet;
                 end.and_then(|end| shown.map(|_| end))
@@ -213,7 +214,7 @@ impl<'d, 'n> Run<'d, 'n> {
         end
     }
 
-    /// Looks for truth values that are neither 0 nor 1 in a segment that is all there.
+    /// Notes booleans that are neither 0 nor 1 in a complete segment.
     #[inline]
     fn bools(&mut self, scope: &Scope, segment: u16, start: usize) {
         for spot in self.plan.bools(scope) {
@@ -240,7 +241,7 @@ impl<'d, 'n> Run<'d, 'n> {
         }
     }
 
-    /// Does the steps up to the end of the present object or row, or to the last.
+    /// Runs the steps up to the end of the current object or row, or to the last.
     fn walk<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
@@ -307,7 +308,7 @@ impl<'d, 'n> Run<'d, 'n> {
                         last = end;
                     })
                 }
-                // Nobody wants to know where they begin and end.
+                // The sink does not care where they begin and end.
                 Op::Open { .. } | Op::Close if !S::FIXED => Ok(()),
                 Op::Open { field, row, .. } => {
                     let walk = Walk { index, cursor, last, group };
@@ -331,7 +332,7 @@ impl<'d, 'n> Run<'d, 'n> {
         (Walk { index, cursor, last, group }, outcome)
     }
 
-    /// Does the steps of an object or row; comes back at the one that closes it.
+    /// Runs the steps of an object or row; stops at the step that closes it.
     #[inline(never)]
     fn open<S: Sink<'d, 'n>>(
         &mut self,
@@ -344,7 +345,7 @@ impl<'d, 'n> Run<'d, 'n> {
         let field = self.plan.field(field);
         walk.index += 1;
         let start = match ops.get(walk.index) {
-            // It may be in a segment that was not reached.
+            // It may lie in a segment that was not reached.
             Some(&Op::Fixed { segment, from, to, .. }) => {
                 let first = self.plan.run(from, to).first().map_or(0, |fixed| fixed.offset);
                 self.at(Spot { segment, offset: first }, base).min(self.data.len())
@@ -367,7 +368,7 @@ impl<'d, 'n> Run<'d, 'n> {
         }
     }
 
-    /// A further segment begins.
+    /// Begins a later segment.
     fn segment<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
@@ -389,7 +390,7 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(())
     }
 
-    /// A count or offset that no field has.
+    /// Checks a count or offset that belongs to no field.
     fn orphan(&mut self, at: usize) -> Result<()> {
         if !self.quiet && self.word(at)? != 0 {
             self.notes.add(NoteKind::OrphanMeta, at);
@@ -397,7 +398,7 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(())
     }
 
-    /// Reads a text that an offset at `place` leads to, or that stands there itself; gives its end.
+    /// Reads a text at offset `at`, which is stored at `place`; returns its end.
     #[inline]
     fn text<S: Sink<'d, 'n>>(
         &mut self,
@@ -417,7 +418,7 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(end)
     }
 
-    /// Reads bytes, by their count and offset and where these stand; gives their end.
+    /// Reads a byte string, given its count and offset and where those are stored; returns its end.
     fn bytes<S: Sink<'d, 'n>>(
         &mut self,
         sink: &mut S,
@@ -445,7 +446,8 @@ impl<'d, 'n> Run<'d, 'n> {
         Ok(end)
     }
 
-    /// A body was found: counts the work, compares its place with the cursor, and gives its end.
+    /// Accounts for a body: counts the work, compares its position with the cursor, and returns its
+    /// end.
     #[inline]
     fn body(&mut self, at: usize, end: usize, place: usize, cursor: usize) -> Result<usize> {
         self.budget.spend(end - at, at)?;
@@ -463,12 +465,12 @@ impl<'d, 'n> Run<'d, 'n> {
         }
     }
 
-    /// Where a spot of the present scope is.
+    /// The offset of a spot in the current scope.
     #[inline]
     fn at(&self, spot: Spot, base: Base<'n>) -> usize {
         let start = match spot.segment.checked_sub(1) {
             None => base.start,
-            // A segment that was not reached lies behind everything.
+            // A segment that was not reached counts as past the end.
             Some(further) => {
                 let found = self.segments.get(base.segments + usize::from(further));
                 found.copied().unwrap_or(self.data.len())
@@ -477,7 +479,7 @@ impl<'d, 'n> Run<'d, 'n> {
         start + usize::from(spot.offset)
     }
 
-    /// The word of a spot of the present scope, and where it is.
+    /// The word at a spot in the current scope, and its offset.
     fn place(&self, spot: Spot, base: Base<'n>) -> Result<(usize, usize)> {
         let at = self.at(spot, base);
         Ok((self.word(at)?, at))
@@ -499,9 +501,9 @@ mod tests {
     use crate::message::{Head, HeaderForm, Value};
     use crate::schema::{Definition, Dialect, FileName, ParseOptions};
 
-    /// Objects in two pieces are read twice, and their lists with them: not over and over.
+    /// Objects in two parts are read twice, with their lists, but nesting must not multiply that.
     #[test]
-    fn pieces_within_pieces_are_no_hard_work() {
+    fn nested_split_objects_take_linear_work() {
         let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
         let file = FileName::parse("S_A.1.def").unwrap();
         let (mut text, depth) = (String::new(), 30);
@@ -524,9 +526,9 @@ mod tests {
         assert!(plan.check(&bytes, HeaderForm::Plain).unwrap().is_empty());
     }
 
-    /// What is read a second time, for the pieces of an object, goes behind a group as well.
+    /// The second pass, for split objects, must also continue after a group.
     #[test]
-    fn a_field_may_stand_behind_a_group_that_is_read_twice() {
+    fn a_field_can_follow_a_group_that_is_read_twice() {
         let options = ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() };
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "object o\narray l\n- array[interleaved] a\n- - byte x\n\
@@ -541,9 +543,9 @@ mod tests {
         assert_eq!(plan.read(&bytes, HeaderForm::Plain).unwrap().fields(), &value);
     }
 
-    /// The offset of the second text stands behind the first text.
+    /// The offset of the second text comes after the first text.
     #[test]
-    fn a_body_may_stand_before_the_words_of_another() {
+    fn a_body_can_precede_the_words_of_another() {
         let options = ParseOptions { dialect: Some(Dialect::Legacy), ..ParseOptions::default() };
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "offset a\nstring a\noffset b\nstring b\n";

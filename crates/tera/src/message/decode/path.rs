@@ -1,11 +1,11 @@
-//! Which field an error is about.
+//! The path of the field that caused an error.
 
 use worldwire_core::Error;
 
 use crate::message::fault::Fault;
 use crate::schema::plan::{Op, Plan, Scope};
 
-/// The error for a scope whose first segment goes beyond the end, with the field that does.
+/// The error for a scope whose first segment is cut off, naming the first field that is incomplete.
 #[cold]
 pub(super) fn truncated(plan: &Plan, data: &[u8], scope: &Scope, start: usize) -> Error {
     let left = data.len().saturating_sub(start);
@@ -24,7 +24,7 @@ pub(super) fn truncated(plan: &Plan, data: &[u8], scope: &Scope, start: usize) -
     error
 }
 
-/// Puts the names of the field and of the objects around it to an error.
+/// Adds the names of the field and its enclosing objects to an error.
 #[cold]
 pub(super) fn inside(plan: &Plan, error: Error, ops: &[Op], index: usize) -> Error {
     let leaf = match ops.get(index) {

@@ -1,13 +1,13 @@
-//! Who learns what the decoder finds.
+//! The receiver of decoded fields.
 
 use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
 
-/// A text, bytes or array that was found.
+/// A text, byte string or array that was decoded.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'n> {
     pub(crate) plan: &'n Plan,
     pub(super) field: u32,
-    /// Which of those in its scope it is.
+    /// Its index among those in its scope.
     pub(crate) body: u32,
 }
 
@@ -15,26 +15,27 @@ impl<'n> Leaf<'n> {
     /// The name of its field.
     #[inline]
     pub(crate) fn name(self) -> &'n str {
-        // It is there; nothing is done where nobody asks for it.
+        // The index is always valid; an unused result compiles to nothing.
         self.plan.fields.get(self.field as usize).map_or("", |field| field.name())
     }
 }
 
-/// Who learns what a message holds.
+/// Receives the contents of a message.
 pub(crate) trait Sink<'d, 'n> {
-    /// Whether it learns of fields of fixed size, objects and rows, in the order of the definition.
-    /// One that does not learns of everything else in the order of the bytes.
+    /// Whether it wants fixed-size fields, objects and rows, in field order. Otherwise it receives
+    /// everything else in byte order.
     const FIXED: bool = true;
-    /// Whether it learns of nothing.
+    /// Whether it ignores everything.
     const SILENT: bool = false;
 
-    /// Fields of fixed size in a segment; `data` is its beginning, which holds all of them.
+    /// Fixed-size fields in a segment. `data` is the start of the segment and holds all of them.
     fn fixed(&mut self, plan: &'n Plan, run: &'n [Fixed], data: &'d [u8], at: usize);
     /// A text, without its terminator.
     fn text(&mut self, leaf: Leaf<'n>, text: &'d [u8], at: usize);
-    /// Bytes.
+    /// A byte string.
     fn bytes(&mut self, leaf: Leaf<'n>, bytes: &'d [u8], at: usize);
-    /// A list of so many elements of a scope, which `fill` finds; it also says where the list ends.
+    /// A list of elements of a scope, which `fill` reports; `fill` also returns where the list
+    /// ends.
     fn list<R>(
         &mut self,
         leaf: Leaf<'n>,
@@ -43,7 +44,7 @@ pub(crate) trait Sink<'d, 'n> {
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R;
-    /// A record of so many fields, which `fill` finds; it also says where the record ends.
+    /// A record, whose fields `fill` reports; `fill` also returns where the record ends.
     fn record<R>(
         &mut self,
         name: &'n str,
@@ -51,15 +52,14 @@ pub(crate) trait Sink<'d, 'n> {
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R;
-    /// A row, which `fill` fills; it also says where the row ends.
+    /// A row, whose values `fill` reports; `fill` also returns where the row ends.
     fn row<R>(
         &mut self,
         field: &'n Field,
         at: usize,
         fill: impl FnOnce(&mut Self) -> (R, usize),
     ) -> R;
-    /// A list of so many elements from a place on that stand one behind the other, whose fields, of
-    /// fixed size, one step tells of.
+    /// A list of contiguous elements, whose fixed-size fields are one step.
     #[inline(always)]
     fn packed(
         &mut self,
@@ -75,7 +75,7 @@ pub(crate) trait Sink<'d, 'n> {
             for index in 0..count {
                 sink.element(index, at + LINKS);
                 if Self::FIXED {
-                    let (element, behind) = rest.split_at_checked(stride).unwrap_or_default();
+                    let (element, tail) = rest.split_at_checked(stride).unwrap_or_default();
                     let fields = element.get(LINKS..).unwrap_or_default();
                     if inner.single {
                         sink.fixed(plan, run, fields, at + LINKS);
@@ -84,22 +84,22 @@ pub(crate) trait Sink<'d, 'n> {
                             (sink.fixed(plan, run, fields, at + LINKS), at + stride)
                         });
                     }
-                    rest = behind;
+                    rest = tail;
                 }
                 at += stride;
             }
             ((), first + elements.len())
         });
     }
-    /// An element of the present list; its fields begin at `start`.
+    /// An element of the current list; its fields begin at `start`.
     #[inline]
     fn element(&mut self, _index: usize, _start: usize) {}
-    /// A further segment of a scope begins.
+    /// A later segment of a scope begins.
     #[inline]
     fn segment(&mut self, _scope: &'n Scope, _number: usize, _start: usize) {}
 }
 
-/// Nobody learns anything.
+/// Ignores everything.
 pub(crate) struct Silent;
 
 impl<'d, 'n> Sink<'d, 'n> for Silent {

@@ -1,30 +1,30 @@
-//! JSON to values: the inverse of showing a decoded tree as JSON.
+//! Converts JSON to values, the inverse of printing a decoded tree as JSON.
 //!
 //! | type | JSON |
 //! | --- | --- |
 //! | `bool` | `true`, `false`, or a number |
-//! | whole numbers | a number, or a string that holds one |
+//! | integers | a number, or a string that holds one |
 //! | `float`, `double` | a number; `"NaN"`, `"Infinity"`, `"-Infinity"`, `"-0"`, `"0x7fc00001"` |
 //! | `angle` | radians |
 //! | `vec3` | `{"x": 1.0, "y": 2.0, "z": 3.0}` |
-//! | `vec3fa` | the same in radians; a component that is no whole number of units `{"units": 0.5}` |
+//! | `vec3fa` | the same in radians; a component that is not a whole number of units is `{"units": 0.5}` |
 //! | `skillid` | `{"type": 1, "npc": false, "huntingZoneId": 0, "id": 1101, "reserved": 0}`, a bare id, or `"A500:1101"` |
 //! | `customize` | an object of its eight looks, or one number |
-//! | `string` | a string; `{"$hex": ...}` with UTF-16LE where it is not valid Unicode |
+//! | `string` | a string; `{"$hex": ...}` with UTF-16LE if it is not valid Unicode |
 //! | `bytes` | `{"$hex": "00ff"}` |
 //! | `array`, rows | an array |
 //! | `object` | an object |
 //!
-//! A field or part that is missing or `null` is zero or empty. Besides its fields a message has these keys, all of
-//! them optional:
+//! A missing or `null` field or part is zero or empty. Besides its fields, a message can have these
+//! keys:
 //!
 //! | key | |
 //! | --- | --- |
 //! | `$integrity` | counter and checksum of the header |
-//! | `$notes` | what was odd; not read |
-//! | `$system` | what earlier versions showed beside a system message; not read |
-//! | `$trailing` | bytes behind the last body; written again |
-//! | `$original` | the whole message, when its fields alone would encode to other bytes; written as it is as long as the fields, and `$trailing` if it is there, are still the same |
+//! | `$notes` | deviations from canonical form; ignored |
+//! | `$system` | printed by earlier versions for system messages; ignored |
+//! | `$trailing` | bytes after the last body; appended again |
+//! | `$original` | the whole message, if its fields alone would encode to other bytes; used verbatim if the fields, and `$trailing` if present, are unchanged |
 
 mod scalar;
 
@@ -39,11 +39,11 @@ use crate::schema::plan::{Field, FieldKind, Plan, Scope};
 use crate::types::{Scalar, Text};
 use scalar::{low32, scalar_from_json, whole};
 
-/// The keys of a message that are no fields.
+/// The keys of a message that are not fields.
 const EXTRAS: [&str; 5] = ["$integrity", "$notes", "$system", "$trailing", "$original"];
 
 impl Plan {
-    /// Reads the fields of a message.
+    /// Converts the fields of a message.
     ///
     /// # Errors
     /// Value, with the path of the field.
@@ -56,11 +56,11 @@ impl Plan {
         reader.record(&self.scope(self.root).fields, json.json(), &EXTRAS)
     }
 
-    /// Appends the message that a JSON text describes to `out`. Fields that were opened need what
-    /// [`Given`] knows.
+    /// Appends the message that a JSON text describes to `out`. Fields decoded by an opener need
+    /// the knowledge in [`Given`].
     ///
     /// # Errors
-    /// Value, with the path of the field; `out` is as it was then.
+    /// Value, with the path of the field; `out` is left unchanged.
     pub fn encode_json<'j>(
         &self,
         opcode: u16,
@@ -87,7 +87,7 @@ impl Plan {
                 out.truncate(start);
                 error.inside("$original")
             })?;
-            // It counts as long as it says the same, but for its opcode and its header.
+            // It is used only if its fields are unchanged; opcode and header may differ.
             let mut again = Vec::new();
             let same = self.read(&original, form).is_ok_and(|read| {
                 let canonical = self.encode_with(head, read.fields(), leniency, &mut again);
@@ -127,7 +127,7 @@ fn integrity(json: Option<&Json>, leniency: Leniency) -> Result<Integrity> {
 struct FromJson<'p> {
     plan: &'p Plan,
     leniency: Leniency,
-    /// What it takes to encode fields that were opened.
+    /// Needed to encode fields that an opener decoded.
     given: Given<'p>,
 }
 
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn after_an_error_nothing_was_appended() {
+    fn an_error_appends_nothing() {
         let definition = definition("int32 a\n");
         for odd in [
             json!({ "a": "one" }),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_an_object_or_not_given() {
+    fn a_header_is_an_object_or_missing() {
         let definition = definition("byte a\n");
         for (header, good) in [
             (json!({}), true),
@@ -269,9 +269,9 @@ mod tests {
         }
     }
 
-    /// The message has an odd truth value, and a byte behind its end.
+    /// The message has a boolean that is neither 0 nor 1, and a trailing byte.
     #[test]
-    fn the_original_counts_as_long_as_its_end_is_the_same() {
+    fn the_original_is_used_if_its_end_is_unchanged() {
         let definition = definition("bool a\n");
         let encoded = |trailing: Json| {
             let original = json!({ "$hex": "060001000207" });

@@ -1,4 +1,4 @@
-//! JSON to values of fixed size.
+//! Converts JSON to fixed-size values.
 
 use core::ops::RangeInclusive;
 
@@ -13,14 +13,14 @@ use crate::types::scalar::CUSTOMIZE;
 use crate::types::skill::PartTooBig;
 use crate::types::{Angle, Scalar, Skill, SkillForm};
 
-/// Reads a value of fixed size.
+/// Converts JSON to a fixed-size value.
 pub(crate) fn scalar_from_json(
     scalar: Scalar,
     json: &Json,
     leniency: Leniency,
 ) -> Result<Value<'static>> {
     let wanted = scalar.wanted();
-    let unsigned = |most: u64| whole(json, 0..=most.into(), wanted, leniency).map(low64);
+    let unsigned = |max: u64| whole(json, 0..=max.into(), wanted, leniency).map(low64);
     let signed = |low: i64, high: i64| {
         let number = whole(json, low.into()..=high.into(), wanted, leniency);
         number.map(|number| low64(number).cast_signed())
@@ -77,7 +77,7 @@ pub(crate) fn scalar_from_json(
     })
 }
 
-/// A whole number of a range; leniently any number, without what stands behind its point.
+/// An integer in a range; leniently any number, truncated.
 pub(super) fn whole(
     json: &Json,
     range: RangeInclusive<i128>,
@@ -97,7 +97,7 @@ pub(super) fn whole(
     }
 }
 
-/// The low bytes of a number that was checked, or is to be wrapped.
+/// The low bytes of a number that has been checked or is to wrap.
 fn low64(number: i128) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = number.to_le_bytes();
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -118,27 +118,27 @@ fn low8(number: i128) -> u8 {
     a
 }
 
-/// Whether a number such as `1.0` or `1e3` is a whole one, exactly.
+/// Whether a number such as `1.0` or `1e3` is exactly an integer.
 fn is_whole(number: &Number) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = number.as_f64().filter(|_| number.is_f64());
     float.is_some_and(|float| float.fract() == 0.0 && float.abs() <= EXACT)
 }
 
-/// A number without what stands behind its point, as JavaScript makes a whole number of it: of the
-/// largest ones all bits that any field has are zero.
+/// A number truncated to an integer as JavaScript does it. For the largest numbers, all bits that a
+/// field could hold are zero.
 fn truncated(number: &Number) -> i128 {
-    /// From here on a double is a multiple of 2^64.
+    /// From here on, a double is a multiple of 2^64.
     const LARGE: f64 = (1_u128 << 117) as f64;
     let whole = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
-    #[expect(clippy::cast_possible_truncation, reason = "that is what is wanted")]
+    #[expect(clippy::cast_possible_truncation, reason = "truncation is intended")]
     whole.unwrap_or_else(|| match number.as_f64() {
         Some(number) if number.abs() < LARGE => number as i128,
         _ => 0,
     })
 }
 
-/// Three components, each 0 when it is missing.
+/// Three components; a missing one is 0.
 fn three(
     json: &Json,
     (wanted, leniency): (&'static str, Leniency),
@@ -157,12 +157,12 @@ fn three(
     Ok(numbers)
 }
 
-/// A part of a value; one that is `null` is missing.
+/// A part of a value; `null` counts as missing.
 fn part<'j>(json: &'j Json, name: &str) -> Option<&'j Json> {
     json.get(name).filter(|part| !part.is_null())
 }
 
-/// Refuses parts that are not known; leniently they are passed over.
+/// Rejects unknown parts unless lenient.
 fn no_others(json: &Json, known: &[&'static str], leniency: Leniency) -> Result<()> {
     if leniency == Leniency::Lenient {
         return Ok(());
@@ -179,12 +179,12 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     let wanted = Scalar::SkillId.wanted();
     let skill = match json {
         Json::Object(_) => {
-            let number = |name: &'static str, most: u32, wanted: &'static str| {
+            let number = |name: &'static str, max: u32, wanted: &'static str| {
                 let number = part(json, name)
                     .map_or(Ok(0), |number| whole(number, 0..=u32::MAX.into(), wanted, leniency));
                 let number = number.map_err(|error| error.inside(name))?;
-                // One that is too big for its type is too big for the skill.
-                Ok(if leniency == Leniency::Lenient { number } else { number.min(most.into()) })
+                // Too large for its type means too large for the skill.
+                Ok(if leniency == Leniency::Lenient { number } else { number.min(max.into()) })
             };
             no_others(json, &PARTS, leniency)?;
             Skill {
@@ -217,17 +217,17 @@ fn skill(json: &Json, form: SkillForm, leniency: Leniency) -> Result<u64> {
     if leniency == Leniency::Lenient {
         return Ok(skill.to_raw_wrapped(form));
     }
-    skill.to_raw(form).map_err(|PartTooBig { part, most }| {
-        let wanted = match most {
+    skill.to_raw(form).map_err(|PartTooBig { part, max }| {
+        let wanted = match max {
             0 => "0, as \"npc\" is false".to_owned(),
-            most => format!("a whole number from 0 to {most}"),
+            max => format!("a whole number from 0 to {max}"),
         };
         let error = Error::value(wanted, "a larger one");
         error.inside(part).hint(Fault::ValueOutOfRange.name())
     })
 }
 
-/// A double; also the words and bits that stand for what is no plain number.
+/// A double; may also be given as a word or as bits if it is not finite.
 fn double(json: &Json) -> Result<f64> {
     let wanted = Scalar::Double.wanted();
     match json {
@@ -243,8 +243,8 @@ fn double(json: &Json) -> Result<f64> {
     }
 }
 
-/// A float: the nearest one to a number, or given by its bits. A number that is too large is
-/// infinite only if that is meant.
+/// A float: the nearest one to a number, or given as bits. A number that is too large does not
+/// silently become infinite.
 fn float(json: &Json, leniency: Leniency) -> Result<f32> {
     if let Json::String(text) = json
         && let Some(bits) = text.strip_prefix("0x")
@@ -258,7 +258,7 @@ fn float(json: &Json, leniency: Leniency) -> Result<f32> {
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest float")]
     let float = double as f32;
     if leniency == Leniency::Strict && float.is_infinite() && double.is_finite() {
-        let error = json::expected("a number of at most 3.4028235e38", json);
+        let error = json::expected("a number of at max 3.4028235e38", json);
         return Err(error.hint(Fault::ValueOutOfRange.name()));
     }
     Ok(float)
@@ -273,7 +273,7 @@ fn word(text: &str) -> Option<f64> {
     }
 }
 
-/// A number in a text; no other words than those above.
+/// A number in a text, excluding the words above.
 fn plain(text: &str) -> Option<f64> {
     let digits = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E');
     if text.chars().all(digits) { text.parse().ok() } else { None }
@@ -288,7 +288,7 @@ mod tests {
     use worldwire_core::testing::render;
     use worldwire_core::{Reader, Tree};
 
-    /// The bytes of a message whose definition is `text`, behind the header.
+    /// The encoded message after the header, for a definition given as text.
     fn encoded(text: &str, json: Json, leniency: Leniency) -> Result<Vec<u8>> {
         let file = FileName::parse("S_A.1.def").unwrap();
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hunting_zone_without_a_monster_is_refused() {
+    fn a_hunting_zone_without_a_monster_is_rejected() {
         for (skill, wanted) in [
             (json!({ "type": 1, "huntingZoneId": 500, "id": 1101 }), "0, as \"npc\""),
             (
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_too_large_or_no_angles_are_refused() {
+    fn floats_that_overflow_and_infinite_angles_are_rejected() {
         let infinity = f32::INFINITY.to_le_bytes();
         let large = json!({ "a": 1e39 });
         let error = encoded("float a\n", large.clone(), Leniency::Strict).unwrap_err();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn components_that_are_no_numbers_keep_their_bits() {
+    fn components_that_are_nan_keep_their_bits() {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "vec3fa w\nvec3 v\nfloat f\n";
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_may_have_a_point() {
+    fn integers_may_have_a_decimal_point() {
         let whole = |text: &str| {
             let json = format!("{{\"a\": {text}}}");
             encoded("int32 a\n", serde_json::from_str(&json).unwrap(), Leniency::Strict)
@@ -384,7 +384,7 @@ mod tests {
         }
     }
 
-    /// What toolbox writes for numbers that are no whole ones, and for skills that are too large.
+    /// What toolbox writes for numbers that are not integers, and for skills that do not fit.
     #[test]
     fn lenient_numbers_are_truncated() {
         let file = FileName::parse("S_A.1.def").unwrap();
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_null_are_missing() {
+    fn null_parts_are_missing() {
         let text = "vec3 a\nvec3fa b\nskillid32 c\ncustomize d\n";
         let json = json!({
             "a": { "x": null }, "b": { "y": null }, "c": { "id": null, "npc": null },
@@ -417,9 +417,9 @@ mod tests {
         assert_eq!(encoded(text, json, Leniency::Strict).unwrap(), [0; 36]);
     }
 
-    /// What JavaScript makes of them.
+    /// As in JavaScript.
     #[test]
-    fn lenient_numbers_that_are_too_large_keep_their_low_bits() {
+    fn lenient_numbers_that_overflow_keep_their_low_bits() {
         let number = |text: &str, number: &str| {
             let json = format!("{{\"a\": {number}}}");
             encoded(text, serde_json::from_str(&json).unwrap(), Leniency::Lenient).unwrap()

@@ -15,42 +15,42 @@ use crate::schema::plan::{Field, FieldKind, Op, Plan};
 
 static ABSENT: Value<'static> = Value::Absent;
 
-/// A record or field that a path leads to.
+/// The record or field that a path leads to.
 #[derive(Clone, Copy)]
-struct Place {
+struct Target {
     /// The index of its scope, and its block.
     scope: u32,
     block: usize,
-    /// The field; without one it is the message, or an element.
+    /// The field; `None` for the message or an element.
     field: Option<u32>,
 }
 
 impl Tape {
-    /// Puts a value at a path of names and indices: `members[2].name`. What a record or list does
-    /// not say becomes zero or empty; a list gets the length of the one that is given.
+    /// Sets the value at a path of names and indices, such as `members[2].name`. Missing parts of
+    /// records become zero or empty; a list takes the length of the given one.
     ///
     /// # Errors
-    /// Value, with the path: there is no such field or element, or it cannot hold the value, of
-    /// which some parts may have been put in then.
+    /// Value, with the path, if there is no such field or element, or it cannot hold the value. In
+    /// the latter case some parts may already have been changed.
     pub fn set(&mut self, plan: &Plan, path: &str, value: &Value<'_>) -> Result<()> {
         let place = self.resolve(plan, path)?;
-        // Where elements stand in pairs, numbers in them say which do.
+        // In pairs, numbers in the elements determine their order.
         self.change(if plan.pairs { Changed::Bodies } else { Changed::Values });
         self.put(plan, place, value).map_err(|error| error.inside(path))
     }
 
-    /// Gives the list at a path another length: elements at its end are taken away, or added with
-    /// everything zero or empty.
+    /// Changes the length of the list at a path. Elements are removed from its end, or added with
+    /// all fields zero or empty.
     ///
     /// # Errors
-    /// Value, with the path: there is no such list, or those are more elements than a message holds.
+    /// Value, with the path, if there is no such list, or a message cannot hold that many elements.
     pub fn resize(&mut self, plan: &Plan, path: &str, count: usize) -> Result<()> {
         let place = self.resolve(plan, path)?;
         self.relist(plan, place, count).map(drop).map_err(|error| error.inside(path))
     }
 
-    fn resolve(&self, plan: &Plan, path: &str) -> Result<Place> {
-        let mut place = Place { scope: plan.root, block: 0, field: None };
+    fn resolve(&self, plan: &Plan, path: &str) -> Result<Target> {
+        let mut place = Target { scope: plan.root, block: 0, field: None };
         for step in path_steps(path) {
             let next = step.and_then(|step| self.step(plan, place, step));
             place = next.ok_or_else(|| {
@@ -62,19 +62,19 @@ impl Tape {
     }
 
     /// Why a step of a path leads nowhere.
-    fn why_not(&self, plan: &Plan, place: Place, step: Option<Step<'_>>) -> String {
+    fn why_not(&self, plan: &Plan, place: Target, step: Option<Step<'_>>) -> String {
         let kind = place.field.map(|field| plan.field(field).kind());
         let like = |range: &Range<u32>, name: &str| {
             let names = plan.fields_of(range).iter().map(Field::name);
             match nearest(name, names) {
                 Some(name) => format!("did you mean \"{name}\"?"),
-                None => format!("there is no \"{name}\""),
+                None => format!("no field \"{name}\""),
             }
         };
         match (kind, step) {
             (None, Some(Step::Name(name))) => like(&plan.scope(place.scope).fields, name),
             (Some(FieldKind::Object(fields)), Some(Step::Name(name))) => like(fields, name),
-            (None | Some(FieldKind::Object(_)), _) => "a record has names".to_owned(),
+            (None | Some(FieldKind::Object(_)), _) => "a record needs a name".to_owned(),
             (Some(FieldKind::Row(fields)), Some(Step::Index(_))) => {
                 format!("the row has {} values", fields.len())
             }
@@ -85,17 +85,17 @@ impl Tape {
                 }
             }
             (Some(FieldKind::Row(_) | FieldKind::Array { .. }), _) => {
-                "a list has numbers, as in [0]".to_owned()
+                "a list needs an index, as in [0]".to_owned()
             }
             _ => "the field has no parts".to_owned(),
         }
     }
 
-    fn step(&self, plan: &Plan, place: Place, step: Step<'_>) -> Option<Place> {
+    fn step(&self, plan: &Plan, place: Target, step: Step<'_>) -> Option<Target> {
         let kind = place.field.map(|field| plan.field(field).kind());
         let nth = |range: &Range<u32>, slot: usize| {
             let field = range.start.checked_add(u32::try_from(slot).ok()?)?;
-            range.contains(&field).then_some(Place { field: Some(field), ..place })
+            range.contains(&field).then_some(Target { field: Some(field), ..place })
         };
         match (kind, step) {
             (None, Step::Name(name)) => named(plan, &plan.scope(place.scope).fields, name, place),
@@ -109,12 +109,12 @@ impl Tape {
         }
     }
 
-    /// The cell of a text, bytes or a list.
-    fn body(&self, plan: &Plan, place: Place) -> usize {
+    /// The index of the cell of a text, byte string or list.
+    fn body(&self, plan: &Plan, place: Target) -> usize {
         place.block + 1 + place.field.map_or(0, |field| plan.field(field).body as usize)
     }
 
-    fn put(&mut self, plan: &Plan, place: Place, value: &Value<'_>) -> Result<()> {
+    fn put(&mut self, plan: &Plan, place: Target, value: &Value<'_>) -> Result<()> {
         let Some(field) = place.field else {
             return self.put_record(plan, place, &plan.scope(place.scope).fields, value);
         };
@@ -158,7 +158,7 @@ impl Tape {
                     return Err(Fault::WrongKind.value(found));
                 }
                 for (index, field) in fields.clone().enumerate() {
-                    let place = Place { field: Some(field), ..place };
+                    let place = Target { field: Some(field), ..place };
                     let outcome = self.put(plan, place, items.get(index).unwrap_or(&ABSENT));
                     outcome.map_err(|error| error.inside_item(index))?;
                 }
@@ -171,7 +171,7 @@ impl Tape {
     fn put_record(
         &mut self,
         plan: &Plan,
-        place: Place,
+        place: Target,
         fields: &Range<u32>,
         value: &Value<'_>,
     ) -> Result<()> {
@@ -183,7 +183,7 @@ impl Tape {
         for (index, field) in fields.clone().enumerate() {
             let outcome = self.put(
                 plan,
-                Place { field: Some(field), ..place },
+                Target { field: Some(field), ..place },
                 values.get(index).unwrap_or(&ABSENT),
             );
             outcome.map_err(|error| error.inside(plan.field(field).name()))?;
@@ -191,8 +191,8 @@ impl Tape {
         Ok(())
     }
 
-    /// Puts in a text or bytes.
-    fn put_body(&mut self, plan: &Plan, place: Place, bytes: &[u8]) -> Result<()> {
+    /// Stores a text or byte string.
+    fn put_body(&mut self, plan: &Plan, place: Target, bytes: &[u8]) -> Result<()> {
         self.change(Changed::Bodies);
         let cell = Cell { at: position(self.bytes.len())?, length: position(bytes.len())? };
         self.bytes.extend_from_slice(bytes);
@@ -203,11 +203,11 @@ impl Tape {
         Ok(())
     }
 
-    /// Gives a list another length; gives its first block.
-    fn relist(&mut self, plan: &Plan, place: Place, count: usize) -> Result<u32> {
+    /// Changes the length of a list, and returns its first block.
+    fn relist(&mut self, plan: &Plan, place: Target, count: usize) -> Result<u32> {
         let kind = place.field.map(|field| plan.field(field).kind());
         let Some(FieldKind::Array { scope, .. }) = kind else {
-            return Err(Fault::WrongKind.value("no list"));
+            return Err(Fault::WrongKind.value("a field that is not a list"));
         };
         let scope = plan.scope(*scope);
         if count.saturating_mul(scope.cost as usize) > MAX_BYTES {
@@ -223,7 +223,7 @@ impl Tape {
             first = position(self.cells.len())?;
             let kept = self.cells.get(from..from + cells).map(<[Cell]>::to_vec);
             self.cells.extend(kept.unwrap_or_default());
-            // By the plan it was read with they were all there.
+            // With the plan it was read with, this changes nothing.
             self.cells.resize(first as usize + cells, Cell::default());
             for _ in old..count {
                 self.cells.push(Cell { at: position(self.bytes.len())?, length: 0 });
@@ -246,21 +246,21 @@ impl Tape {
     }
 }
 
-/// The field of a name.
-fn named(plan: &Plan, fields: &Range<u32>, name: &str, place: Place) -> Option<Place> {
+/// The field with a name.
+fn named(plan: &Plan, fields: &Range<u32>, name: &str, place: Target) -> Option<Target> {
     let field = fields.clone().find(|field| plan.field(*field).name() == name)?;
-    Some(Place { field: Some(field), ..place })
+    Some(Target { field: Some(field), ..place })
 }
 
-/// An element of an array; one that is a value itself is the only field of its scope.
-fn element(plan: &Plan, scope: u32, first: u32, index: usize) -> Place {
+/// An element of an array; if it is a plain value, it is the only field of its scope.
+fn element(plan: &Plan, scope: u32, first: u32, index: usize) -> Target {
     let inner = plan.scope(scope);
     let field = inner.single.then_some(inner.fields.start);
-    Place { scope, block: first as usize + index * width(inner), field }
+    Target { scope, block: first as usize + index * width(inner), field }
 }
 
-/// A place on the tape, or a length: only who changes it over and over without reading a message
-/// onto it comes so far.
+/// A position or length on the tape. It overflows only if a tape is changed over and over without
+/// reading another message.
 fn position(at: usize) -> Result<u32> {
     u32::try_from(at).map_err(|_| Fault::MessageTooLong.value(format!("{at} bytes on the tape")))
 }
@@ -271,7 +271,7 @@ mod tests {
     use crate::schema::{Definition, FileName, ParseOptions};
 
     #[test]
-    fn a_path_that_leads_nowhere_says_why() {
+    fn an_invalid_path_is_explained() {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "int32 level\narray list\n- string name\nobject o\n- byte b\n";
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
@@ -283,14 +283,14 @@ mod tests {
         tape.resize(plan, "list", 2).unwrap();
         for (path, why) in [
             ("leve", "did you mean \"level\"?"),
-            ("zzzzzzzz", "there is no \"zzzzzzzz\""),
+            ("zzzzzzzz", "no field \"zzzzzzzz\""),
             ("o.bb.d", "did you mean \"b\"?"),
-            ("o[0]", "a record has names"),
-            ("[0]", "a record has names"),
+            ("o[0]", "a record needs a name"),
+            ("[0]", "a record needs a name"),
             ("list[2].name", "the list has 2 elements"),
             ("list[1].nam", "did you mean \"name\"?"),
-            ("list.name", "a list has numbers, as in [0]"),
-            ("list[x]", "a list has numbers, as in [0]"),
+            ("list.name", "a list needs an index, as in [0]"),
+            ("list[x]", "a list needs an index, as in [0]"),
             ("level.x", "the field has no parts"),
         ] {
             let error = tape.set(plan, path, &Value::Absent).unwrap_err();

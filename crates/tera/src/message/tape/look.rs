@@ -1,4 +1,4 @@
-//! Looking at the fields of a tape.
+//! Read access to the fields of a tape.
 
 use core::fmt;
 use core::ops::Range;
@@ -11,14 +11,14 @@ use crate::message::value::{Step, Value, path_steps};
 use crate::schema::plan::{Field, FieldKind, Plan, Scope, Spot};
 use crate::types::TextView;
 
-/// The fields of a message on a [`Tape`], of an element or of an object.
+/// The fields of a message on a [`Tape`], or of an element or object in it.
 #[derive(Clone, Copy)]
 pub struct TapeRecord<'t, 'p> {
     plan: &'p Plan,
     scope: &'p Scope,
     fields: &'p Range<u32>,
     block: Block<'t>,
-    /// Where its first segment begins.
+    /// Where the first segment of its scope begins.
     start: usize,
 }
 
@@ -26,19 +26,19 @@ pub struct TapeRecord<'t, 'p> {
 #[derive(Clone, Copy)]
 pub struct TapeList<'t, 'p> {
     record: TapeRecord<'t, 'p>,
-    /// Of an array how many elements there are, the first of which `record` is; of a row nothing,
-    /// and `record` has its values.
+    /// For an array, the number of elements, of which `record` is the first. For a row, `None`;
+    /// `record` holds its values.
     count: Option<usize>,
 }
 
-/// What a field on a [`Tape`] holds.
+/// The contents of a field on a [`Tape`].
 #[derive(Clone, Copy, Debug)]
 pub enum Datum<'t, 'p> {
-    /// A value of fixed size.
+    /// A fixed-size value.
     Scalar(ScalarValue),
     /// A text.
     Text(TextView<'t>),
-    /// Bytes.
+    /// A byte string.
     Bytes(&'t [u8]),
     /// An array or row.
     List(TapeList<'t, 'p>),
@@ -54,28 +54,28 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
         Self { plan, scope, fields: &scope.fields, block, start: block.start(scope, 0) }
     }
 
-    /// The field of a name; `None` when the definition has none.
+    /// The field with this name; `None` if the definition has no such field.
     #[inline]
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Datum<'t, 'p>> {
         self.at(self.slot(name)?)
     }
 
-    /// The place of a name in the record, for [`Self::at`]: that of the field in [`Plan::fields`],
-    /// [`Plan::element`] or [`Plan::fields_of`], and so the same in all messages of a definition.
+    /// The index of a field in the record, for [`Self::at`]. It is the same as in [`Plan::fields`],
+    /// [`Plan::element`] or [`Plan::fields_of`], so it holds for all messages of a definition.
     #[must_use]
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.plan.fields_of(self.fields).iter().position(|field| field.name() == name)
     }
 
-    /// The field of a place in the record; `None` when the definition has none.
+    /// The field at an index in the record; `None` if there are fewer fields.
     #[inline]
     #[must_use]
     pub fn at(&self, slot: usize) -> Option<Datum<'t, 'p>> {
         self.plan.fields_of(self.fields).get(slot).map(|field| self.datum(field))
     }
 
-    /// The field at a path of names and indices: `members[2].name`.
+    /// The field at a path of names and indices, such as `members[2].name`.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<Datum<'t, 'p>> {
         let mut found = Datum::Record(*self);
@@ -96,7 +96,7 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
         fields.map(move |field| (field.name(), record.datum(field)))
     }
 
-    /// Where a spot of its scope is in the bytes of the tape.
+    /// The position of a spot of its scope in the bytes of the tape.
     #[inline]
     fn place(&self, spot: Spot) -> usize {
         let start = match spot.segment {
@@ -106,7 +106,7 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
         start + usize::from(spot.offset)
     }
 
-    // Most fields are of fixed size, and take few steps.
+    // Most fields have a fixed size and take this short path.
     #[inline(always)]
     fn datum(&self, field: &'p Field) -> Datum<'t, 'p> {
         if let FieldKind::Scalar { scalar, spot } = field.kind()
@@ -123,7 +123,7 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
     fn body(&self, field: &'p Field) -> Datum<'t, 'p> {
         let tape = self.block.tape;
         match field.kind() {
-            // By the plan it was read with it is there.
+            // Only reached with a plan other than the one it was read with.
             FieldKind::Scalar { scalar, .. } => Datum::Scalar(ScalarValue::zero(*scalar)),
             FieldKind::Text { .. } => {
                 Datum::Text(TextView::new(tape.piece(self.block.body(field.body))))
@@ -146,14 +146,14 @@ impl<'t, 'p> TapeRecord<'t, 'p> {
 }
 
 impl<'t, 'p> TapeList<'t, 'p> {
-    /// How many elements there are.
+    /// The number of elements.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.count.unwrap_or_else(|| self.record.fields.len())
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -174,7 +174,7 @@ impl<'t, 'p> TapeList<'t, 'p> {
         (0..self.len()).map_while(move |index| list.get(index))
     }
 
-    /// The record of an element, also of one that is a value itself.
+    /// The record of an element, even if the element is a plain value.
     #[inline]
     fn element(&self, index: usize) -> TapeRecord<'t, 'p> {
         let Block { tape, block } = self.record.block;
@@ -183,22 +183,86 @@ impl<'t, 'p> TapeList<'t, 'p> {
     }
 }
 
-/// As its fields.
+/// Formats its fields.
 impl fmt::Debug for TapeRecord<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
 }
 
-/// As its elements.
+/// Formats its elements.
 impl fmt::Debug for TapeList<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
 }
 
-impl<'t> Datum<'t, '_> {
-    /// The same as a [`Value`], with all that is in it.
+impl<'t, 'p> Datum<'t, 'p> {
+    /// The value, if it is a fixed-size one.
+    #[inline]
+    #[must_use]
+    pub fn scalar(self) -> Option<ScalarValue> {
+        match self {
+            Self::Scalar(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value as a signed integer; see [`ScalarValue::signed`].
+    #[inline]
+    #[must_use]
+    pub fn signed(self) -> Option<i64> {
+        self.scalar()?.signed()
+    }
+
+    /// The value as an unsigned integer; see [`ScalarValue::unsigned`].
+    #[inline]
+    #[must_use]
+    pub fn unsigned(self) -> Option<u64> {
+        self.scalar()?.unsigned()
+    }
+
+    /// The text, if it is one.
+    #[inline]
+    #[must_use]
+    pub fn text(self) -> Option<TextView<'t>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The bytes, if it is a byte string.
+    #[inline]
+    #[must_use]
+    pub fn bytes(self) -> Option<&'t [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The elements, if it is an array or row.
+    #[inline]
+    #[must_use]
+    pub fn list(self) -> Option<TapeList<'t, 'p>> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The fields, if it is an object or element.
+    #[inline]
+    #[must_use]
+    pub fn record(self) -> Option<TapeRecord<'t, 'p>> {
+        match self {
+            Self::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// Converts it to a [`Value`], with everything in it.
     #[must_use]
     pub fn to_value(&self) -> Value<'t> {
         match self {

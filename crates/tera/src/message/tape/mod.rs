@@ -1,4 +1,4 @@
-//! Messages on a tape: one piece of memory that is used again for the next message.
+//! Messages on a tape, whose memory is reused for the next message.
 
 mod change;
 mod look;
@@ -6,7 +6,7 @@ mod record;
 
 use worldwire_core::Result;
 
-use super::oddity::Oddities;
+use super::note::Notes;
 use super::{Head, HeaderForm, Leniency};
 use super::{append_trailing, encode, read_front, rewrite_head, run_fields};
 use crate::schema::plan::Plan;
@@ -14,20 +14,20 @@ use record::{Block, TapeSink};
 
 pub use look::{Datum, TapeList, TapeRecord};
 
-/// A message that was read, to be looked at, changed and written again; a proxy keeps one for all
-/// messages.
+/// A decoded message that can be inspected, changed and encoded again. A proxy keeps one tape for
+/// all messages.
 ///
-/// It holds the bytes of the message, and for each text, list and element where it is. So reading a
-/// message and writing it again cost little more than copying it: fields of fixed size are taken out
-/// of the bytes when somebody asks, and written as they stand. All that is asked is checked when the
-/// message is read; looking at it can fail no more.
+/// It holds the bytes of the message and the location of each text, list and element. Reading a
+/// message and writing it again therefore costs little more than copying it: fixed-size fields are
+/// extracted from the bytes on request, and written as they are. [`Plan::read_into`] validates the
+/// whole message, so accessors cannot fail.
 ///
-/// As long as nothing is changed it is written with the bytes it had, canonical or not; afterwards
-/// in canonical form, with the bytes behind its last body still there. As long as no text, bytes or
-/// list is changed, what was canonical is so still, and is copied as a whole.
+/// An unchanged message is encoded to its original bytes, canonical or not. A changed one is
+/// encoded in canonical form, followed by its trailing bytes. If only fixed-size fields of a
+/// canonical message were changed, it is still copied as a whole.
 ///
-/// A tape does not know by which definition it was read. With another one nobody knows what its
-/// fields hold, but nothing worse happens.
+/// A tape does not record which definition it was read with. Accessing it with another one yields
+/// meaningless fields, but nothing worse.
 ///
 /// ```
 /// use worldwire_tera::message::{Datum, HeaderForm, Tape, Value};
@@ -39,7 +39,7 @@ pub use look::{Datum, TapeList, TapeRecord};
 /// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
 /// let mut tape = Tape::new();
 /// plan.read_into(&message, HeaderForm::Plain, &mut tape)?;
-/// let Some(Datum::Text(name)) = tape.fields(plan).get("name") else { panic!("no name") };
+/// let name = tape.fields(plan).get("name").and_then(Datum::text).expect("a text");
 /// assert_eq!(name.to_string(), "E");
 /// tape.set(plan, "level", &Value::Signed(70))?;
 /// let mut out = Vec::new();
@@ -50,34 +50,34 @@ pub use look::{Datum, TapeList, TapeRecord};
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     head: Head,
-    notes: Oddities,
-    /// The message, and behind it what was put in later.
+    notes: Notes,
+    /// The message, followed by texts, bytes and elements added later.
     bytes: Vec<u8>,
-    /// How long the message is.
+    /// The length of the message.
     length: usize,
-    /// The end of its furthest body.
+    /// The end of its last body.
     end: usize,
-    /// Records in *blocks*: where the first segment is, what the texts, bytes and lists are, and
-    /// where the further segments are. The blocks of a list stand next to each other.
+    /// Records as *blocks* of cells: one for the first segment, one for each text, byte string and
+    /// list, and one for each later segment. The blocks of a list are contiguous.
     cells: Vec<Cell>,
-    /// How many cells are in use; those behind them are of earlier messages.
+    /// Number of cells in use; later ones are left over from earlier messages.
     used: usize,
     changed: Changed,
 }
 
-/// What of a message was changed.
+/// Which parts of a message have been changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Changed {
     #[default]
     Nothing,
-    /// The header, or fields of fixed size: everything stands where it stood.
+    /// The header or fixed-size fields: everything is still in its original position.
     Values,
     /// Texts, bytes or lists.
     Bodies,
 }
 
-/// Where something is: of texts and bytes the place and the length, of lists the first block and
-/// the count, of segments the place.
+/// A location: position and length of a text or byte string, first block and count of a list, or
+/// position of a segment.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cell {
     at: u32,
@@ -85,7 +85,7 @@ struct Cell {
 }
 
 impl Plan {
-    /// Reads a message onto a tape. After an error nothing is on it.
+    /// Reads a message onto a tape, which is empty after an error.
     ///
     /// # Errors
     /// As [`Plan::decode`].
@@ -113,7 +113,7 @@ impl Plan {
 }
 
 impl Tape {
-    /// An empty one.
+    /// An empty tape.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -125,35 +125,35 @@ impl Tape {
         self.head
     }
 
-    /// The header, to be changed.
+    /// The header, for changing.
     pub fn head_mut(&mut self) -> &mut Head {
         self.change(Changed::Values);
         &mut self.head
     }
 
-    /// What was odd.
+    /// The deviations noted when the message was read.
     #[must_use]
-    pub fn notes(&self) -> &Oddities {
+    pub fn notes(&self) -> &Notes {
         &self.notes
     }
 
-    /// The bytes behind the last body.
+    /// The bytes after the last body.
     #[must_use]
     pub fn trailing(&self) -> &[u8] {
         self.bytes.get(self.end..self.length).unwrap_or_default()
     }
 
-    /// The fields of the message, by the plan it was read with.
+    /// The fields of the message, according to the plan it was read with.
     #[inline]
     #[must_use]
     pub fn fields<'t, 'p>(&'t self, plan: &'p Plan) -> TapeRecord<'t, 'p> {
         TapeRecord::root(self, plan)
     }
 
-    /// Appends the message to `out`, by the plan it was read with.
+    /// Appends the message to `out`, according to the plan it was read with.
     ///
     /// # Errors
-    /// Value, when it has become too long; `out` is as it was then.
+    /// Value, if the message has become too long; `out` is left unchanged.
     pub fn encode(&self, plan: &Plan, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         if self.stands() {
@@ -171,12 +171,12 @@ impl Tape {
         }
     }
 
-    /// Whether the message is written with the bytes it had, but for its header.
+    /// Whether the message is written with its original bytes, except for its header.
     #[inline]
     fn stands(&self) -> bool {
         match self.changed {
             Changed::Nothing => true,
-            // The header may have become longer or shorter.
+            // The header may have changed its length.
             Changed::Values => {
                 self.notes.is_empty() && self.cell(0).at as usize == self.head.form().bytes()
             }
@@ -189,7 +189,7 @@ impl Tape {
     }
 
     fn clear(&mut self) {
-        self.notes = Oddities::default();
+        self.notes = Notes::default();
         self.bytes.clear();
         self.used = 0;
         (self.length, self.end, self.changed) = (0, 0, Changed::Nothing);
@@ -197,7 +197,7 @@ impl Tape {
 
     #[inline]
     fn cell(&self, at: usize) -> Cell {
-        // What is behind those in use belongs to nothing.
+        // Cells after those in use are stale.
         if at < self.used {
             self.cells.get(at).copied().unwrap_or_default()
         } else {
@@ -205,7 +205,7 @@ impl Tape {
         }
     }
 
-    /// A cell, to be written.
+    /// A cell, for writing.
     #[inline]
     fn cell_mut(&mut self, at: usize) -> Option<&mut Cell> {
         self.cells.get_mut(..self.used).and_then(|cells| cells.get_mut(at))
@@ -225,17 +225,17 @@ mod tests {
     use crate::schema::{Definition, FileName, ParseOptions, Set};
     use crate::types::Text;
 
-    /// What a tape writes, and what its values do.
+    /// The encodings of a tape and of its values.
     fn both(plan: &Plan, tape: &Tape) -> (Vec<u8>, Vec<u8>) {
-        let (mut copied, mut anew) = (vec![7], vec![7]);
+        let (mut copied, mut reencoded) = (vec![7], vec![7]);
         tape.encode(plan, &mut copied).unwrap();
         let value = Datum::Record(tape.fields(plan)).to_value();
-        plan.encode(tape.head(), &value, &mut anew).unwrap();
-        (copied, anew)
+        plan.encode(tape.head(), &value, &mut reencoded).unwrap();
+        (copied, reencoded)
     }
 
     #[test]
-    fn a_message_whose_numbers_changed_is_written_as_its_values_are() {
+    fn a_message_with_changed_numbers_is_encoded_like_its_values() {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "bool b\nint32 a\nstring s\narray l\n- byte x\n- string t\n";
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
@@ -249,30 +249,30 @@ mod tests {
             for truth in [1, 2] {
                 let mut bytes = Vec::new();
                 plan.encode(head, &value, &mut bytes).unwrap();
-                // Behind the words of the text and of the list.
+                // After the words of the text and of the list.
                 bytes[head.form().bytes() + 6] = truth;
                 let mut tape = Tape::new();
                 plan.read_into(&bytes, head.form(), &mut tape).unwrap();
                 assert_eq!(tape.notes().is_empty(), truth == 1);
                 tape.set(plan, "a", &Value::Signed(-6)).unwrap();
                 tape.set(plan, "l[1].x", &Value::Unsigned(200)).unwrap();
-                let (copied, anew) = both(plan, &tape);
-                assert_eq!(copied, anew);
+                let (copied, reencoded) = both(plan, &tape);
+                assert_eq!(copied, reencoded);
                 for integrity in [integrity, None, Some(Integrity::default())] {
                     *tape.head_mut() = Head { opcode: 0xabcd, integrity };
-                    let (copied, anew) = both(plan, &tape);
-                    assert_eq!(copied, anew, "{integrity:?}");
+                    let (copied, reencoded) = both(plan, &tape);
+                    assert_eq!(copied, reencoded, "{integrity:?}");
                 }
                 tape.set(plan, "l[0].t", &text("longer")).unwrap();
-                let (copied, anew) = both(plan, &tape);
-                assert_eq!(copied, anew);
+                let (copied, reencoded) = both(plan, &tape);
+                assert_eq!(copied, reencoded);
             }
         }
     }
 
-    /// Behind which element another one stands, numbers in both say.
+    /// Numbers in the elements of both lists say which belong together.
     #[test]
-    fn numbers_that_say_where_elements_stand_move_them() {
+    fn changing_the_numbers_of_paired_elements_moves_them() {
         let set = Set::load([("C_CHANGE_EQUIP_PRESET.1.js", "")], ParseOptions::default());
         let plan = set.get("C_CHANGE_EQUIP_PRESET", 1).unwrap().plan();
         let slot = |number| Value::Record(vec![Value::Unsigned(number)]);
@@ -285,8 +285,8 @@ mod tests {
         plan.read_into(&bytes, HeaderForm::Plain, &mut tape).unwrap();
         assert!(tape.notes().is_empty());
         tape.set(plan, "crystals[0].slot", &Value::Unsigned(2)).unwrap();
-        let (copied, anew) = both(plan, &tape);
-        assert_eq!(copied, anew);
+        let (copied, reencoded) = both(plan, &tape);
+        assert_eq!(copied, reencoded);
         assert!(plan.check(&copied[1..], HeaderForm::Plain).unwrap().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Records of a tape, as the decoder finds them and the encoder wants them.
+//! Records of a tape, as a sink for the decoder and a source for the encoder.
 
 use worldwire_core::{Error, Result};
 
@@ -6,52 +6,52 @@ use super::{Cell, Tape};
 use crate::message::Leniency;
 use crate::message::bounds::MAX_READINGS;
 use crate::message::decode::{Leaf, Sink};
-use crate::message::encode::{Of, Source};
+use crate::message::encode::{FieldRef, Source};
 use crate::schema::plan::{Field, Fixed, LINKS, Plan, Scope};
 
-/// Elements that room is made for without a look at what the message can hold.
+/// Up to this many elements, cells are reserved without checking what the message can hold.
 const FEW: usize = 16;
 
-/// Cells of a record of a scope.
+/// The number of cells in a record of a scope.
 #[inline]
 pub(super) const fn width(scope: &Scope) -> usize {
-    // One for its first segment.
+    // At least one segment, the first.
     scope.bodies as usize + scope.segments as usize
 }
 
-/// Collects where everything is.
+/// Collects the locations of everything in a message.
 pub(super) struct TapeSink<'t> {
-    /// At least those in use: the others are not made anew for each message. Of a record that was
-    /// read every cell was written.
+    /// At least as long as the part in use, so that cells need not be cleared for each message:
+    /// reading a record writes all its cells.
     cells: &'t mut Vec<Cell>,
     used: usize,
-    /// The block of the present record.
+    /// The block of the current record.
     block: usize,
-    /// The first block of the present list, and the cells of each of them.
+    /// The first block of the current list, and the cells in each of its blocks.
     list: usize,
     width: usize,
-    /// How many bytes may be read at most.
-    most: usize,
+    /// How many bytes may be read in total.
+    max: usize,
 }
 
 impl<'t> TapeSink<'t> {
-    /// For a message of so many bytes, whose fields begin at `start`.
+    /// For a message with this length, whose fields begin at `start`.
     #[inline]
     pub(super) fn new(cells: &'t mut Vec<Cell>, root: &Scope, start: usize, length: usize) -> Self {
-        let most = length.saturating_mul(MAX_READINGS);
-        let mut sink = Self { cells, used: 0, block: 0, list: 0, width: 0, most };
+        let max = length.saturating_mul(MAX_READINGS);
+        let mut sink = Self { cells, used: 0, block: 0, list: 0, width: 0, max };
         sink.take(width(root));
         sink.put(0, start, 0);
         sink
     }
 
-    /// How many cells are in use.
+    /// The number of cells in use.
     #[inline]
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// Takes so many cells into use; gives the first.
+    /// Reserves cells; returns the index of the first.
     #[inline]
     fn take(&mut self, count: usize) -> usize {
         let first = self.used;
@@ -107,10 +107,10 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
             return fill(self).0;
         }
         let scope = leaf.plan.scope(scope);
-        // The count is only promised, but more elements than these are refused.
+        // The count may be false, but the decoder rejects more elements than this.
         let room = match count {
             ..=FEW => count,
-            _ => count.min(self.most / (scope.cost as usize).max(1) + 1),
+            _ => count.min(self.max / (scope.cost as usize).max(1) + 1),
         };
         let outer = (self.block, self.list, self.width);
         self.width = width(scope);
@@ -140,7 +140,7 @@ impl<'d, 'n> Sink<'d, 'n> for TapeSink<'_> {
     #[inline]
     fn packed(&mut self, leaf: Leaf<'n>, scope: u32, (count, first): (usize, usize), _: &'d [u8]) {
         let stride = leaf.plan.scope(scope).stride;
-        // All of them are there, and each takes one cell.
+        // All elements exist, and each takes one cell.
         let list = self.take(count);
         self.body(leaf, list, count);
         let cells = self.cells.get_mut(list..self.used).unwrap_or_default();
@@ -172,7 +172,7 @@ pub(super) struct Block<'t> {
 }
 
 impl<'t> Block<'t> {
-    /// Where a segment of it begins.
+    /// Where one of its segments begins.
     #[inline]
     pub(super) fn start(self, scope: &Scope, segment: usize) -> usize {
         let cell = if segment == 0 { 0 } else { scope.bodies as usize + segment };
@@ -187,7 +187,7 @@ impl<'t> Block<'t> {
 
 impl<'t> Source<'t> for Block<'t> {
     const FIXED: bool = false;
-    /// The first block.
+    /// The record of the first element.
     type List = Self;
 
     #[inline(always)]
@@ -203,7 +203,7 @@ impl<'t> Source<'t> for Block<'t> {
         let bytes = start.checked_sub(front).and_then(|at| self.tape.bytes.get(at..start + size));
         match bytes {
             Some(bytes) => out.extend_from_slice(bytes),
-            // A longer header than it was read with; the fields are all there, by the plan.
+            // The header is longer than the original; with the right plan, all fields exist.
             None => {
                 out.resize(from + front, 0);
                 out.extend_from_slice(self.tape.bytes.get(start..start + size).unwrap_or_default());
@@ -227,17 +227,17 @@ impl<'t> Source<'t> for Block<'t> {
     }
 
     #[inline]
-    fn text(self, _: &Plan, of: Of, _: Leniency) -> Result<&'t [u8]> {
+    fn text(self, _: &Plan, of: FieldRef, _: Leniency) -> Result<&'t [u8]> {
         Ok(self.tape.piece(self.body(of.body)))
     }
 
     #[inline]
-    fn bytes(self, _: &Plan, of: Of) -> Result<&'t [u8]> {
+    fn bytes(self, _: &Plan, of: FieldRef) -> Result<&'t [u8]> {
         Ok(self.tape.piece(self.body(of.body)))
     }
 
     #[inline]
-    fn list(self, _: &Plan, of: Of) -> Result<(Self, usize)> {
+    fn list(self, _: &Plan, of: FieldRef) -> Result<(Self, usize)> {
         let Cell { at, length } = self.body(of.body);
         Ok((Self { tape: self.tape, block: at as usize }, length as usize))
     }
@@ -266,12 +266,12 @@ impl<'t> Source<'t> for Block<'t> {
         Ok(Self { block: list.block + index * width(scope), ..list })
     }
 
-    fn open(self, _: &Plan, _: Of, _: bool) -> Result<Self> {
+    fn open(self, _: &Plan, _: FieldRef, _: bool) -> Result<Self> {
         Ok(self)
     }
 }
 
-/// Makes the truth values of a segment 0 or 1.
+/// Normalizes the booleans of a segment to 0 or 1.
 #[cold]
 fn straighten(plan: &Plan, scope: &Scope, number: usize, segment: &mut [u8]) {
     for spot in plan.bools(scope).iter().filter(|spot| usize::from(spot.segment) == number) {
@@ -287,10 +287,9 @@ mod tests {
     use crate::schema::{Definition, FileName, ParseOptions};
     use crate::types::Text;
 
-    /// Elements that were put in stand together by chance at most, and the words in front of them
-    /// are none of theirs.
+    /// Added elements are contiguous only by chance, and the bytes before them are not their links.
     #[test]
-    fn lists_are_written_the_same_wherever_their_elements_stand() {
+    fn lists_are_encoded_the_same_wherever_their_elements_are() {
         let file = FileName::parse("S_A.1.def").unwrap();
         let text = "string s\narray l\n- int32 a\n- bool b\n";
         let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();

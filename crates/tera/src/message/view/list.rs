@@ -4,7 +4,7 @@ use core::fmt;
 
 use worldwire_core::{Error, Result};
 
-use super::place::Place;
+use super::location::RecordLocation;
 use super::{Item, RecordView, View, named, narrow};
 use crate::message::bounds::{Budget, Chain};
 use crate::message::decode::{check_list, in_order};
@@ -19,7 +19,7 @@ pub struct ListView<'v, 'd, 'p>(
 );
 
 impl<'v, 'd, 'p> ListView<'v, 'd, 'p> {
-    /// Of a field whose words can be read.
+    /// The list of a field whose words can be read.
     #[inline]
     pub(super) fn of(field: RecordView<'v, 'd, 'p>) -> Self {
         Self(field)
@@ -31,7 +31,7 @@ impl<'v, 'd, 'p> ListView<'v, 'd, 'p> {
         self.0.view.plan.fields.get(self.0.place.from())
     }
 
-    /// How many elements there should be.
+    /// The number of elements according to the message.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -42,17 +42,17 @@ impl<'v, 'd, 'p> ListView<'v, 'd, 'p> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// An element; `None` when there are not so many. Those before it are read.
+    /// An element; `None` if there are fewer. The elements before it are read.
     ///
     /// # Errors
-    /// Malformed, when one of them leads outside the message.
+    /// Malformed, if one of them extends outside the message.
     pub fn get(&self, index: usize) -> Result<Option<Item<'v, 'd, 'p>>> {
         let mut elements = self.iter();
         for _ in 0..index {
@@ -63,7 +63,7 @@ impl<'v, 'd, 'p> ListView<'v, 'd, 'p> {
         elements.next().transpose()
     }
 
-    /// The elements. After an error, which is given once, there are no more.
+    /// The elements. An error is returned once and ends the iteration.
     #[inline]
     #[must_use]
     pub fn iter(&self) -> Elements<'v, 'd, 'p> {
@@ -75,23 +75,23 @@ impl<'v, 'd, 'p> ListView<'v, 'd, 'p> {
             place,
             scope: 0,
             fields: &[],
-            kind: Kind::Row,
+            kind: ElementKind::Row,
             in_order: place.is_whole(),
             left: 0,
             count: 0,
             at: 0,
             link: 0,
-            odd: None,
+            progress: None,
         };
         match list.map(Field::kind) {
             Some(FieldKind::Array { count, offset, scope, .. }) => {
                 let (count, first, link) = self.0.words(*count, *offset);
                 let inner = plan.scope(*scope);
                 Elements {
-                    place: Place::new(&inner.fields, first.into(), place.is_whole()),
+                    place: RecordLocation::new(&inner.fields, first.into(), place.is_whole()),
                     scope: *scope,
                     fields: plan.fields_of(&inner.fields),
-                    kind: if inner.single { Kind::Values } else { Kind::Records },
+                    kind: if inner.single { ElementKind::Values } else { ElementKind::Records },
                     left: count,
                     count,
                     at: first,
@@ -131,14 +131,14 @@ impl<'v, 'd, 'p> IntoIterator for &ListView<'v, 'd, 'p> {
     }
 }
 
-/// As its elements.
+/// Formats its elements.
 impl fmt::Debug for ListView<'_, '_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.iter().fmt(f)
     }
 }
 
-/// As those that are left.
+/// Formats the remaining elements.
 impl fmt::Debug for Elements<'_, '_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.clone()).finish()
@@ -151,46 +151,46 @@ pub struct Elements<'v, 'd, 'p> {
     view: &'v View<'d, 'p>,
     /// The array or row.
     list: Option<&'p Field>,
-    /// The fields of an element; of a row itself, and where the scope that it stands in begins.
-    place: Place,
+    /// The fields of the current element; for a row, its own, with the start of their scope.
+    place: RecordLocation,
     /// The scope of an element.
     scope: u32,
-    /// Of an element, or of the row.
+    /// The fields of an element, or of the row.
     fields: &'p [Field],
-    kind: Kind,
-    /// Whether the links were checked: nothing is left to do but to follow them.
+    kind: ElementKind,
+    /// Whether the links have been validated and only need to be followed.
     in_order: bool,
     left: u16,
     count: u16,
     at: u16,
-    /// Where the offset of the first one stands.
+    /// Where the offset of the first element is stored.
     link: u16,
-    /// Of a list that is not in order.
-    odd: Option<Odd>,
+    /// State for a list that is not in order.
+    progress: Option<Progress>,
 }
 
 /// What the elements of a list are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ElementKind {
     Records,
-    /// Each is the one field of its scope.
+    /// Each is the only field of its scope.
     Values,
-    /// They are fields that stand side by side.
+    /// They are adjacent fields of one scope.
     Row,
 }
 
-/// How far the links of a list were followed.
+/// Progress in following the links of a list.
 #[derive(Clone, Copy, Debug)]
-struct Odd {
-    /// Where the offset of the next element stands.
+struct Progress {
+    /// Where the offset of the next element is stored.
     link: usize,
     chain: Chain,
-    /// Elements may overlap.
+    /// Bounds the work if elements overlap.
     budget: Budget,
 }
 
 impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
-    /// Goes on to the next element; gives its record.
+    /// Advances to the next element, and returns its record.
     #[inline(always)]
     fn step(&mut self) -> Option<Result<RecordView<'v, 'd, 'p>>> {
         let left = self.left.checked_sub(1)?;
@@ -201,11 +201,11 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
         }
         self.left = left;
         let view = self.view;
-        if self.kind == Kind::Row {
+        if self.kind == ElementKind::Row {
             return Some(Ok(RecordView { view, place: self.place }));
         }
         let at = usize::from(self.at);
-        // It was looked at before.
+        // These bytes have been checked.
         self.at = match view.data.get(at + 2..at + LINKS) {
             Some(&[low, high]) => u16::from_le_bytes([low, high]),
             _ => 0,
@@ -213,19 +213,19 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
         Some(Ok(RecordView { view, place: self.place.moved(at + LINKS) }))
     }
 
-    /// How many elements were given.
+    /// The number of elements returned so far.
     #[inline]
     fn index(&self) -> usize {
         usize::from(self.count - self.left)
     }
 
-    /// Looks at the links of an element that are not known to be in order.
+    /// Validates an element of a list that is not known to be in order.
     #[inline(never)]
     fn look(&mut self) -> Result<()> {
         self.follow().map_err(|error| self.ended(error))
     }
 
-    /// There are no more elements; an error gets the name of the list.
+    /// Ends the iteration, and adds the name of the list to the error.
     #[cold]
     fn ended(&mut self, error: Error) -> Error {
         self.left = 0;
@@ -243,8 +243,8 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
             let floor = self.view.floor();
             if element.has_bodies {
                 check_list(plan, data, floor, (count, at, self.link.into()), self.scope)?;
-                // With the lists in it.
-                self.place = Place::new(&element.fields, at, true);
+                // Validated together with the lists in it.
+                self.place = RecordLocation::new(&element.fields, at, true);
                 self.in_order = true;
             } else {
                 self.in_order = at >= floor && in_order(data, element, count, at);
@@ -253,19 +253,19 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
                 return Ok(());
             }
         }
-        let next = self.odd_links(at, index).map_err(|error| error.inside_item(index))?;
+        let next = self.check_links(at, index).map_err(|error| error.inside_item(index))?;
         if index + 1 == count && next != 0 {
-            let found = format!("one at {next} behind {count} elements");
+            let found = format!("a link to {next} after {count} elements");
             return Err(Fault::ArrayChainLong.malformed(at + 2, found));
         }
         Ok(())
     }
 
-    /// Checks the place of an element and what it says of itself; gives where the next one is.
-    fn odd_links(&mut self, at: usize, index: usize) -> Result<usize> {
+    /// Validates the position and links of an element; returns the offset of the next one.
+    fn check_links(&mut self, at: usize, index: usize) -> Result<usize> {
         let View { plan, data, .. } = *self.view;
         let (count, element) = (self.count, plan.scope(self.scope));
-        let Odd { link, chain, budget } = self.odd.get_or_insert_with(|| Odd {
+        let Progress { link, chain, budget } = self.progress.get_or_insert_with(|| Progress {
             link: self.link.into(),
             chain: Chain::new(),
             budget: Budget::of(data.len()),
@@ -289,14 +289,14 @@ impl<'v, 'd, 'p> Elements<'v, 'd, 'p> {
         Ok(next)
     }
 
-    /// What the record of an element holds.
+    /// The contents of an element's record.
     #[inline(always)]
     fn element(&mut self, record: RecordView<'v, 'd, 'p>) -> Result<Item<'v, 'd, 'p>> {
         let index = self.index() - 1;
         let field = match self.kind {
-            Kind::Records => return Ok(Item::Record(record)),
-            Kind::Values => self.fields.first(),
-            Kind::Row => self.fields.get(index),
+            ElementKind::Records => return Ok(Item::Record(record)),
+            ElementKind::Values => self.fields.first(),
+            ElementKind::Row => self.fields.get(index),
         };
         let Some(field) = field else { return Ok(Item::Record(record)) };
         record.item(field).map_err(|error| self.ended(error.inside_item(index)))

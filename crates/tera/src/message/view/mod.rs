@@ -1,7 +1,7 @@
 //! Single fields, read in place.
 
 mod list;
-mod place;
+mod location;
 
 use core::{fmt, slice};
 
@@ -10,7 +10,7 @@ use worldwire_core::{Error, Result};
 use super::bounds;
 use super::decode::segment;
 use super::fault::Fault;
-use super::oddity::Oddities;
+use super::note::Notes;
 use super::scalar::{ScalarValue, read_scalar};
 use super::value::{Step, path_steps};
 use super::visit::{Visit, VisitSink};
@@ -18,25 +18,25 @@ use super::{HeaderForm, check_front, run_fields};
 use crate::schema::plan::{Field, FieldKind, Plan, Spot, TextPlace};
 use crate::types::text::text_length;
 use crate::types::{Scalar, TextView};
-use place::Place;
+use location::RecordLocation;
 
 pub use list::ListView;
 
-/// A message whose fields are read when somebody asks, without copying.
+/// A message whose fields are read on request, without copying.
 ///
-/// Its length and the fixed part of every record are checked when the view of it is made, an offset
-/// when it is followed: nothing that is asked can lead outside the message. What nobody asks for
-/// nobody checks; [`Plan::check`] does that for the whole message. A list whose elements have texts,
-/// bytes or lists is checked as a whole when its first element is read: elements may share those,
-/// and nothing else would bound what walking through all of them takes.
+/// Creating a view checks the message's length and the fixed part of its root record. Offsets are
+/// checked when they are followed, so no request can read outside the message. Parts that are never
+/// requested are not checked; use [`Plan::check`] for the whole message. A list whose elements have
+/// texts, bytes or lists is validated as a whole when its first element is read: elements can share
+/// those, and nothing else would bound the work of walking them all.
 ///
-/// To find a field of fixed size behind a body of variable length, which few definitions have, the
+/// To find a fixed-size field after a body of variable length, which few definitions have, the
 /// bodies before it are read.
 ///
-/// Records and lists are borrowed from the view (`'v`); texts and bytes from the message (`'d`), names
-/// from the plan (`'p`), and both may outlive it.
+/// Records and lists borrow from the view (`'v`), texts and bytes from the message (`'d`), and
+/// names from the plan (`'p`). Texts, bytes and names can outlive the view.
 ///
-/// An error names the field and what is in it, from the record on that was asked: `members[3].name`.
+/// An error has the path of the field, relative to the record that was asked: `members[3].name`.
 ///
 /// ```
 /// # use worldwire_tera::message::{HeaderForm, Item, View};
@@ -46,7 +46,7 @@ pub use list::ListView;
 /// # let definition = Definition::parse(&file, text, &ParseOptions::default()).unwrap();
 /// let message = [14, 0, 1, 0, 10, 0, 65, 0, 0, 0, b'E', 0, 0, 0];
 /// let view = View::new(definition.plan(), &message, HeaderForm::Plain)?;
-/// let Some(Item::Text(name)) = view.fields().get("name")? else { panic!("no name") };
+/// let name = view.fields().get("name")?.and_then(Item::text).expect("a text");
 /// assert_eq!(name.to_string(), "E");
 /// # Ok::<(), worldwire_core::Error>(())
 /// ```
@@ -54,26 +54,26 @@ pub use list::ListView;
 pub struct View<'d, 'p> {
     plan: &'p Plan,
     data: &'d [u8],
-    /// Its fields, and whether all of it was checked.
-    root: Place,
+    /// Its fields, and whether the whole message has been validated.
+    root: RecordLocation,
 }
 
 /// The fields of a message, element or object, seen through a [`View`].
-// Two words, as all that an item can be: so it stays in registers on its way to whoever looks at it.
+// Two words, like every variant of `Item`, so that it stays in registers until it is examined.
 #[derive(Clone, Copy)]
 pub struct RecordView<'v, 'd, 'p> {
     view: &'v View<'d, 'p>,
-    place: Place,
+    place: RecordLocation,
 }
 
-/// A field that was read.
+/// The contents of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum Item<'v, 'd, 'p> {
-    /// A value of fixed size.
+    /// A fixed-size value.
     Scalar(ScalarValue),
     /// A text.
     Text(TextView<'d>),
-    /// Bytes.
+    /// A byte string.
     Bytes(&'d [u8]),
     /// An array or row.
     List(ListView<'v, 'd, 'p>),
@@ -81,42 +81,108 @@ pub enum Item<'v, 'd, 'p> {
     Record(RecordView<'v, 'd, 'p>),
 }
 
+impl<'v, 'd, 'p> Item<'v, 'd, 'p> {
+    /// The value, if it is a fixed-size one.
+    #[inline]
+    #[must_use]
+    pub fn scalar(self) -> Option<ScalarValue> {
+        match self {
+            Self::Scalar(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value as a signed integer; see [`ScalarValue::signed`].
+    #[inline]
+    #[must_use]
+    pub fn signed(self) -> Option<i64> {
+        self.scalar()?.signed()
+    }
+
+    /// The value as an unsigned integer; see [`ScalarValue::unsigned`].
+    #[inline]
+    #[must_use]
+    pub fn unsigned(self) -> Option<u64> {
+        self.scalar()?.unsigned()
+    }
+
+    /// The text, if it is one.
+    #[inline]
+    #[must_use]
+    pub fn text(self) -> Option<TextView<'d>> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The bytes, if it is a byte string.
+    #[inline]
+    #[must_use]
+    pub fn bytes(self) -> Option<&'d [u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The elements, if it is an array or row.
+    #[inline]
+    #[must_use]
+    pub fn list(self) -> Option<ListView<'v, 'd, 'p>> {
+        match self {
+            Self::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The fields, if it is an object or element.
+    #[inline]
+    #[must_use]
+    pub fn record(self) -> Option<RecordView<'v, 'd, 'p>> {
+        match self {
+            Self::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+}
+
 impl<'d, 'p> View<'d, 'p> {
-    /// Checks the length of a message and the fixed part of its root.
+    /// Checks the length of a message and the fixed part of its root record.
     ///
     /// # Errors
-    /// Malformed, when they are wrong.
+    /// Malformed, if they are wrong.
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
         check_front(message, form)?;
         let (root, start) = (plan.scope(plan.root), form.bytes());
-        let view = Self { plan, data: message, root: Place::new(&root.fields, start, false) };
+        let view =
+            Self { plan, data: message, root: RecordLocation::new(&root.fields, start, false) };
         view.need(start, root.size)?;
         Ok(view)
     }
 
-    /// Checks a whole message, and gives the view of it together with what is odd. Nothing that is
-    /// asked of this view can fail, and no list is checked once more.
+    /// Validates a whole message, and returns a view of it with notes on it. No request to this
+    /// view fails, and no list is validated again.
     ///
     /// # Errors
     /// As [`Plan::decode`].
     #[inline]
-    pub fn checked(
-        plan: &'p Plan,
-        message: &'d [u8],
-        form: HeaderForm,
-    ) -> Result<(Self, Oddities)> {
+    pub fn checked(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<(Self, Notes)> {
         let notes = plan.check(message, form)?;
         let fields = &plan.scope(plan.root).fields;
-        Ok((Self { plan, data: message, root: Place::new(fields, form.bytes(), true) }, notes))
+        Ok((
+            Self { plan, data: message, root: RecordLocation::new(fields, form.bytes(), true) },
+            notes,
+        ))
     }
 
-    /// Tells a visitor every field, which takes less than asking for one after the other, and checks
-    /// the whole message. See [`Plan::visit`].
+    /// Reports every field to a visitor, which is faster than requesting them one by one, and
+    /// validates the whole message. See [`Plan::visit`].
     ///
     /// # Errors
     /// As [`Plan::decode`].
-    pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Oddities> {
+    pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Notes> {
         let integrity = self.root.start() == HeaderForm::Integrity.bytes();
         let form = if integrity { HeaderForm::Integrity } else { HeaderForm::Plain };
         Ok(run_fields(self.plan, self.data, form, &mut VisitSink(visitor))?.notes)
@@ -129,7 +195,7 @@ impl<'d, 'p> View<'d, 'p> {
         RecordView { view: self, place: self.root }
     }
 
-    /// The first byte that an offset may lead to.
+    /// The first byte that an offset may point to.
     #[inline]
     fn floor(&self) -> usize {
         self.root.start() + self.plan.words as usize
@@ -156,10 +222,10 @@ impl<'d, 'p> View<'d, 'p> {
 }
 
 impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
-    /// The field of a name; `None` when the definition has none.
+    /// The field with this name; `None` if the definition has no such field.
     ///
     /// # Errors
-    /// Malformed, when the field leads outside the message.
+    /// Malformed, if the field extends outside the message.
     #[inline]
     pub fn get(&self, name: &str) -> Result<Option<Item<'v, 'd, 'p>>> {
         match self.slot(name) {
@@ -168,11 +234,11 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         }
     }
 
-    /// The field at a path of names and indices: `members[2].name`. To find an element, those before
-    /// it are read.
+    /// The field at a path of names and indices, such as `members[2].name`. To find an element, the
+    /// ones before it are read.
     ///
     /// # Errors
-    /// Malformed, when something on the way leads outside the message.
+    /// Malformed, if anything along the path extends outside the message.
     pub fn find(&self, path: &str) -> Result<Option<Item<'v, 'd, 'p>>> {
         let mut found = Item::Record(*self);
         for step in path_steps(path) {
@@ -187,18 +253,18 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         Ok(Some(found))
     }
 
-    /// The place of a name in the record, for [`Self::at`]: that of the field in [`Plan::fields`],
-    /// [`Plan::element`] or [`Plan::fields_of`], and so the same in all messages of a definition.
+    /// The index of a field in the record, for [`Self::at`]. It is the same as in [`Plan::fields`],
+    /// [`Plan::element`] or [`Plan::fields_of`], so it holds for all messages of a definition.
     #[inline]
     #[must_use]
     pub fn slot(&self, name: &str) -> Option<usize> {
         self.fields().iter().position(|field| field.name() == name)
     }
 
-    /// The field of a place in the record; `None` when the definition has none.
+    /// The field at an index in the record; `None` if there are fewer fields.
     ///
     /// # Errors
-    /// Malformed, when the field leads outside the message.
+    /// Malformed, if the field extends outside the message.
     #[inline(always)]
     pub fn at(&self, slot: usize) -> Result<Option<Item<'v, 'd, 'p>>> {
         if slot >= self.place.count() {
@@ -231,8 +297,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         }
     }
 
-    /// Reads a field of fixed size in the first segment of its scope. Most fields are, and it takes
-    /// few steps.
+    /// Reads a fixed-size field in the first segment of its scope, the most frequent case.
     #[inline(always)]
     fn scalar(&self, field: &Field) -> Option<ScalarValue> {
         match field.kind() {
@@ -244,9 +309,9 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         }
     }
 
-    /// Reads any other field, and puts its name to an error.
-    // Inlined, with errors and pieces in registers: of what is put together in memory in one place
-    // and taken out in another, parts are waited for.
+    /// Reads any other field, and adds its name to errors.
+    // Inlined so that errors and pieces stay in registers: writing a result to memory in one
+    // function and reading parts of it in another would stall.
     #[inline(always)]
     fn body(&self, field: &'p Field) -> Result<Item<'v, 'd, 'p>> {
         let Self { view, place } = *self;
@@ -256,7 +321,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
                 return Ok(Item::Record(Self { view, place: place.of(inner) }));
             }
             FieldKind::Row(_) => return list(),
-            // Those of the first segment are there.
+            // The first segment was checked when the view was created.
             FieldKind::Array {
                 count: Spot { segment: 0, .. },
                 offset: Spot { segment: 0, .. },
@@ -282,7 +347,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         Err(named(error, field))
     }
 
-    /// Where a spot of its scope is.
+    /// The offset of a spot in its scope.
     #[inline]
     fn at_spot(&self, spot: Spot) -> Result<usize> {
         let begin = match spot.segment {
@@ -295,7 +360,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
     #[cold]
     fn segment(&self, further: u16) -> Result<usize> {
         let View { plan, data, .. } = *self.view;
-        // It has the field that is asked for.
+        // The scope of the requested field.
         let scope = plan.scope_around(self.place.from());
         segment(plan, data, self.view.floor(), scope, self.place.start(), further)
     }
@@ -346,7 +411,7 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
         Ok(Piece::new(begin, length))
     }
 
-    /// The count of an array and the offset of its first element, and where that stands.
+    /// The count of an array, the offset of its first element, and where that offset is stored.
     #[inline]
     fn words(&self, count: Spot, offset: Spot) -> (u16, u16, u16) {
         if count.segment != 0 || offset.segment != 0 {
@@ -369,8 +434,8 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
     }
 }
 
-/// Where a text is, or bytes.
-// Of 16 bits each: beside an error it still goes into two registers.
+/// The location of a text or byte string.
+// 16 bits each, so that a `Result` of it still fits in two registers.
 #[derive(Clone, Copy)]
 struct Piece {
     at: u16,
@@ -390,7 +455,7 @@ impl Piece {
     }
 }
 
-/// Puts the name of a field to an error; elements of lists have none, and get their index.
+/// Adds the name of a field to an error; elements of lists have none, and get their index instead.
 #[cold]
 fn named(error: Error, field: &Field) -> Error {
     match field.name() {
@@ -409,21 +474,21 @@ impl<'v, 'd, 'p> IntoIterator for RecordView<'v, 'd, 'p> {
     }
 }
 
-/// As its fields.
+/// Formats its fields.
 impl fmt::Debug for View<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.fields().fmt(f)
     }
 }
 
-/// As its fields.
+/// Formats its fields.
 impl fmt::Debug for RecordView<'_, '_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.iter().fmt(f)
     }
 }
 
-/// As those that are left.
+/// Formats the remaining fields.
 impl fmt::Debug for Fields<'_, '_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.clone()).finish()
@@ -454,7 +519,7 @@ impl<'v, 'd, 'p> Iterator for Fields<'v, 'd, 'p> {
 
 impl ExactSizeIterator for Fields<'_, '_, '_> {}
 
-/// A place in a message, which has at most 65,535 bytes: at the largest number there is nothing.
+/// Narrows an offset in a message, which has at most 65,535 bytes; nothing is at the largest value.
 #[inline]
 fn narrow(number: usize) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
@@ -510,7 +575,7 @@ mod tests {
         for nothing in ["list[2]", "list.name", "number[0]", "lists", "list[x]", "list[0].name.x"] {
             assert!(find(nothing).is_none(), "{nothing}");
         }
-        // The last element says that it is another one.
+        // The last element names an offset that is not its own.
         let mut damaged = MESSAGE.to_vec();
         damaged[0x18] = 0x17;
         let view = View::new(definition.plan(), &damaged, HeaderForm::Plain).unwrap();
@@ -519,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_holds_is_shown_and_not_its_plan() {
+    fn debug_output_shows_fields_and_not_the_plan() {
         let definition = definition();
         let view = View::new(definition.plan(), MESSAGE, HeaderForm::Plain).unwrap();
         let wanted = "{\"number\": Ok(Scalar(Signed(7))), \

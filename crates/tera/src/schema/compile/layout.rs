@@ -1,4 +1,4 @@
-//! Where everything in a scope stands, and the steps in the order of the bytes.
+//! Assigns positions in a scope, and produces its steps in byte order.
 
 use core::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::schema::parse::Meta;
 use crate::schema::plan::{Fixed, Op, Placement, Spot, TextPlace};
 use crate::schema::problem::ProblemKind;
 
-/// Bytes of the fixed part of a scope.
+/// Maximum size of the fixed part of a scope in bytes.
 const MAX_BYTES: usize = 65_531;
 
 impl Compiler<'_> {
-    /// Gives everything in a scope its place, and writes the steps in the order of the bytes.
+    /// Assigns every part of a scope its position, and adds the steps in byte order.
     pub(super) fn layout(&mut self, wire: &[Wire], record: usize, single: bool) -> Layout {
         let start = self.ops.len();
-        // Nothing can be said of the words of an element that is a value itself.
+        // The language has no lines for the words of an element that is a plain value.
         let placement = match self.placement {
             Placement::Explicit if single => Placement::Front,
             placement => placement,
@@ -66,7 +66,7 @@ impl Compiler<'_> {
                     Wire::Meta { line, .. } => *line,
                     Wire::Close => 0,
                 };
-                self.too_large(line, format!("a fixed part of more than {MAX_BYTES} bytes"));
+                self.too_large(line, format!("the fixed part is larger than {MAX_BYTES} bytes"));
                 break;
             }
         }
@@ -90,7 +90,7 @@ impl Compiler<'_> {
         matches!(self.drafts[*id].body, Body::Array { interleaved: true, .. })
     }
 
-    /// Gives the counts and offsets of a field their place in front, or at the field.
+    /// Assigns the counts and offsets of a field the next positions.
     fn front(&mut self, id: usize, spots: &mut Spots) {
         match &mut self.drafts[id].body {
             Body::Text(place) => *place = Some(TextPlace::Offset(spots.word())),
@@ -106,8 +106,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// A line that says where counts or offsets stand. Its name counts from the object it stands
-    /// in, or from the scope.
+    /// Handles a line for a count or offset. Its name is looked up in the enclosing object, then in
+    /// the scope.
     fn explicit(&mut self, kind: Meta, line: usize, records: [usize; 2], spots: &mut Spots) {
         let toolbox = self.dialect == Dialect::Toolbox;
         if toolbox && kind == Meta::Count {
@@ -154,7 +154,7 @@ impl Compiler<'_> {
         let spot = spots.word();
         let placed = !pair && found.is_some_and(|id| slot(&mut self.drafts[id], kind, spot));
         if !placed {
-            // How wide the words of no field are is known for single words only.
+            // Only a single word has a known size when no field matches.
             let error = pair;
             let message = "no field for this line".to_owned();
             let help = "its two bytes are read and ignored, and written as zero";
@@ -164,7 +164,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The field that a metadata line names, of those whose place is still to come.
+    /// The field that a metadata line names, among those not placed yet.
     fn find(&self, record: usize, line: usize) -> Option<usize> {
         let path = &self.lines.get(line)?.name;
         let mut record = record;
@@ -180,7 +180,7 @@ impl Compiler<'_> {
         None
     }
 
-    /// The step of a field that is no object or row.
+    /// Adds the step of a field that is neither an object nor a row.
     fn field(&mut self, id: usize, spots: &mut Spots) {
         if let Body::Scalar(scalar, _) = self.drafts[id].body {
             if spots.bodies && spots.placement != Placement::InPlace {
@@ -196,7 +196,8 @@ impl Compiler<'_> {
             if let Body::Text(None) = self.drafts[id].body
                 && lenient
             {
-                // A string without an offset was read where it stands; the others never worked.
+                // The first parser read a string without an offset in place; other types never
+                // worked.
                 self.segment(spots);
                 self.drafts[id].body = Body::Text(Some(TextPlace::Here(spots.take(0))));
             }
@@ -206,7 +207,7 @@ impl Compiler<'_> {
         self.step(id);
     }
 
-    /// Complains of a field of variable length whose words have no place.
+    /// Reports a variable-length field whose words have no position.
     fn require_meta(&mut self, id: usize) {
         let Draft { line, ref name, ref body, .. } = self.drafts[id];
         let missing = match body {
@@ -226,8 +227,8 @@ impl Compiler<'_> {
         self.ops.push(Op::Segment { size: 0 });
     }
 
-    /// Adds the step of a field that is no object or row, if its words have their places. Its
-    /// number among the bodies is given later.
+    /// Adds the step of a field that is neither an object nor a row, if its words have positions.
+    /// Its body index is set later.
     pub(super) fn step(&mut self, id: usize) {
         let Draft { slot, ref body, .. } = self.drafts[id];
         let field = index(id);
@@ -255,7 +256,7 @@ impl Compiler<'_> {
     }
 }
 
-/// What a scope came to.
+/// The layout of a scope.
 pub(super) struct Layout {
     pub(super) size: u32,
     pub(super) segments: u16,
@@ -263,13 +264,13 @@ pub(super) struct Layout {
     pub(super) wire: Range<u32>,
 }
 
-/// The places of a scope that are taken.
+/// The positions already assigned in a scope.
 struct Spots {
     placement: Placement,
     /// The sizes of its segments.
     sizes: Vec<u32>,
     words: u32,
-    /// Whether a body stands behind the present segment.
+    /// Whether the current segment is followed by a body.
     bodies: bool,
     overflow: bool,
 }
@@ -323,9 +324,9 @@ mod tests {
         errors.map(|problem| problem.kind.name()).collect()
     }
 
-    /// The offset line has a name that no field has: a slip that the first parser did not notice.
+    /// The offset line is misspelt, which the first parser did not notice.
     #[test]
-    fn a_string_without_an_offset_stands_where_it_is_read_leniently() {
+    fn a_string_without_an_offset_is_read_in_place_leniently() {
         let text = "offset nmae\nint32 id\nstring name\nbyte level\n";
         assert_eq!(kinds(parse(text, Dialect::Legacy, false)), ["missing_meta"]);
         let definition = parse(text, Dialect::Legacy, true).unwrap();
@@ -352,9 +353,9 @@ mod tests {
         }
     }
 
-    /// Nothing could ever be read with these.
+    /// No parser could ever read these.
     #[test]
-    fn other_fields_and_dialects_need_their_words_also_leniently() {
+    fn other_fields_and_dialects_need_their_words_even_leniently() {
         let array = "offset name\nstring name\narray list\n- byte x\n";
         assert_eq!(kinds(parse(array, Dialect::Legacy, true)), ["missing_meta"]);
         let half = "count list\narray list\n- byte x\n";

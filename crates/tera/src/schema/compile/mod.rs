@@ -1,4 +1,4 @@
-//! Lines to plans.
+//! Compiles lines to plans.
 
 mod layout;
 mod steps;
@@ -14,16 +14,16 @@ use super::version::Patch;
 use crate::types::Scalar;
 use steps::{Steps, mark_plain, number};
 
-/// Steps of a scope that count as a byte that is read, where it has more of them than bytes. A real
-/// definition has at most one step a byte and two an object, so that they never count.
+/// How many steps of a scope count as one byte of work, if it has more steps than bytes. Real
+/// definitions have at most one step per byte and two per object, so this never affects them.
 const STEPS_A_BYTE: u32 = 4;
 
-/// Fields of one definition, rows and elements written out.
+/// Maximum number of fields in one definition, with rows expanded.
 const MAX_FIELDS: usize = 65_536;
-/// The first patch whose `skillid` has 64 bits.
+/// The first patch with 64-bit `skillid`s.
 const WIDE_SKILLS: Patch = Patch::major(74);
 
-/// Something to be said about a line.
+/// A problem with a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Issue {
     pub(crate) kind: ProblemKind,
@@ -34,17 +34,17 @@ pub(crate) struct Issue {
     pub(crate) help: Option<&'static str>,
 }
 
-/// What lines were compiled to.
+/// The result of compiling lines.
 pub(crate) struct Compiled {
-    /// There is none when there are errors.
+    /// `None` if there are errors.
     pub(crate) plan: Option<Plan>,
     pub(crate) issues: Vec<Issue>,
-    /// How many fields there are, as far as they were made.
+    /// Number of fields created.
     pub(crate) fields: usize,
 }
 
-/// Compiles lines whose depths are in order, as they stand at a patch. Of the arrays of a message with
-/// `pairs` the elements stand in these.
+/// Compiles lines with valid depths, as of a patch. With `pairs`, the elements of the message's
+/// arrays are written in pairs.
 pub(crate) fn compile(
     lines: &[Line],
     dialect: Dialect,
@@ -85,7 +85,7 @@ pub(crate) fn compile(
     Compiled { plan, issues, fields }
 }
 
-/// Whether a plan may be another one at another patch.
+/// Whether the plan may differ at another patch.
 pub(crate) fn depends_on_patch(lines: &[Line], dialect: Dialect, plan: &Plan) -> bool {
     let is_skill = |field: &Field| {
         matches!(field.kind, FieldKind::Scalar { scalar: Scalar::SkillId | Scalar::SkillId32, .. })
@@ -95,15 +95,15 @@ pub(crate) fn depends_on_patch(lines: &[Line], dialect: Dialect, plan: &Plan) ->
         || dialect == Dialect::Proto && plan.fields.iter().any(is_skill)
 }
 
-/// A line with those that belong to it.
+/// A line with the lines nested below it.
 struct Node<'l> {
     line: &'l Line,
     index: usize,
     children: Vec<Self>,
 }
 
-/// The lines of a depth from `place` on; those that do not exist at the patch are left out, with
-/// all that belongs to them.
+/// The lines at a depth, starting at index `place`. Lines that do not exist at the patch are left
+/// out with everything nested below them.
 fn nodes<'l>(lines: &'l [Line], place: &mut usize, depth: usize, patch: Patch) -> Vec<Node<'l>> {
     let mut nodes = Vec::new();
     while let Some(line) = lines.get(*place).filter(|line| line.depth >= depth) {
@@ -129,7 +129,7 @@ fn nodes_below<'l>(
     }
 }
 
-/// A field while its place is not known.
+/// A field whose position is not yet known.
 struct Draft {
     name: Box<str>,
     slot: u32,
@@ -151,18 +151,18 @@ enum Body {
 #[derive(Default)]
 struct Record {
     fields: Vec<usize>,
-    /// The field of each name; of copies the last.
+    /// The field with each name; for repeated fields, the last copy.
     names: HashMap<Box<str>, usize>,
-    /// Earlier copies, and their common name.
+    /// Earlier copies, and the name they share.
     copies: Vec<(usize, Box<str>)>,
 }
 
-/// The parts of a scope in the order of the bytes.
+/// The parts of a scope in byte order.
 enum Wire {
     Field(usize),
     Open(usize),
     Close,
-    /// A metadata line, by its index, in the record whose fields it may name.
+    /// The index of a metadata line, and the record in which to look up its field.
     Meta {
         kind: Meta,
         line: usize,
@@ -170,10 +170,10 @@ enum Wire {
     },
 }
 
-/// What a scope is made of.
+/// The contents of a scope.
 enum Content<'a, 'l> {
     Fields(&'a [Node<'l>]),
-    /// One value, and the fields of the object in it.
+    /// A single value, and its fields if it is an object.
     Value(&'a Type, &'a [Node<'l>], usize),
 }
 
@@ -190,7 +190,7 @@ struct Compiler<'l> {
     ops: Vec<Op>,
     fixed: Vec<Fixed>,
     issues: Vec<Issue>,
-    /// Set when there are too many fields: said once, then nothing is added any more.
+    /// Set when there are too many fields: reported once, then nothing more is added.
     full: bool,
 }
 
@@ -213,7 +213,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Compiles a scope; gives its index.
+    /// Compiles a scope and returns its index.
     fn scope(&mut self, content: Content<'_, '_>, depth: usize) -> u32 {
         let record = self.records.len();
         self.records.push(Record::default());
@@ -236,8 +236,9 @@ impl Compiler<'_> {
             self.emit(record);
             range(start, self.ops.len())
         });
-        // Its links or the header, and its fixed part. Steps that take no bytes count only when
-        // there are many of them, so that a made-up definition cannot have a tree grow from nothing.
+        // Its links or header, and its fixed part. Steps that take no bytes are counted only if
+        // there are many of them, so that a crafted definition cannot produce a large tree from few
+        // bytes.
         let cost = (layout.size + index(LINKS)).max(range_len(&layout.wire) / STEPS_A_BYTE);
         let steps = self.ops.get(layout.wire.start as usize..layout.wire.end as usize);
         let has_bodies = steps.unwrap_or_default().iter().any(|op| {
@@ -251,7 +252,7 @@ impl Compiler<'_> {
             single,
             wire: layout.wire,
             emit,
-            // These are known when all fields have their places.
+            // Filled in once all fields have their positions.
             loose: 0..0,
             bools: 0..0,
             bodies: 0,
@@ -262,7 +263,7 @@ impl Compiler<'_> {
             stride: 0,
             run: 0..0,
             one_run: false,
-            alike: None,
+            uniform: None,
             has_bodies,
         };
         self.scopes.push((scope, record));
@@ -302,8 +303,9 @@ impl Compiler<'_> {
                         self.records[record].copies.push((known, name.clone()));
                     }
                     _ => {
-                        let message = format!("there is another field {name}");
-                        let help = "only objects can be given in pieces; rename one of the two";
+                        let message = format!("another field is named {name}");
+                        let help =
+                            "only objects can be split into several parts; rename one of the two";
                         let kind = ProblemKind::NameClash;
                         self.say(kind, true, node.index, message, Some(help));
                         continue;
@@ -333,11 +335,11 @@ impl Compiler<'_> {
         depth: usize,
     ) -> Option<usize> {
         if self.drafts.len() >= MAX_FIELDS {
-            self.too_large(field.line, format!("more than {MAX_FIELDS} fields"));
+            self.too_large(field.line, format!("more than {MAX_FIELDS} fields in all"));
             return None;
         }
         if depth > MAX_DEPTH {
-            self.too_large(field.line, format!("fields nested more than {MAX_DEPTH} deep"));
+            self.too_large(field.line, format!("fields are nested more than {MAX_DEPTH} deep"));
             return None;
         }
         let id = self.drafts.len();
@@ -355,7 +357,7 @@ impl Compiler<'_> {
             }
             Type::Object => Body::Object(self.new_record()),
             Type::Row(..) => Body::Row(self.new_record()),
-            // Metadata is no value; where it could stand the parser refused it.
+            // Metadata is not a value; the parser rejects it wherever it could appear as one.
             Type::Meta(_) => return None,
         };
         self.drafts.push(Draft {
@@ -401,7 +403,7 @@ impl Compiler<'_> {
         self.records.len() - 1
     }
 
-    /// Writes the steps of a record in the order of its fields.
+    /// Adds the steps of a record in field order.
     fn emit(&mut self, record: usize) {
         for at in 0..self.records[record].fields.len() {
             let id = self.records[record].fields[at];
@@ -418,7 +420,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Brings the fields into the order of the plan: those of a record next to each other.
+    /// Sorts the fields into plan order, so that the fields of a record are contiguous.
     fn finish(mut self, root: u32) -> Plan {
         for record in 0..self.records.len() {
             let copies = core::mem::take(&mut self.records[record].copies);
@@ -484,7 +486,7 @@ impl Compiler<'_> {
                     _ => 0,
                 },
                 one_run: run.is_some(),
-                alike: run.as_ref().and_then(|run| steps.alike(run, scope.size)),
+                uniform: run.as_ref().and_then(|run| steps.uniform(run, scope.size)),
                 run: run.unwrap_or(0..0),
                 fields: starts[*record].clone(),
                 bodies,
@@ -500,8 +502,8 @@ impl Compiler<'_> {
         let Self { fixed, placement, pairs, .. } = self;
         let around = scopes_around(&scopes, &fields);
         let top = &scopes[root as usize];
-        // Words may stand behind a body, where a definition says so; the first body may then begin
-        // before as many words as there are.
+        // A definition may place words after a body, so the first body may begin before
+        // `2 * top.words`.
         let words = top.size.min(2 * top.words);
         Plan { fields, scopes, ops, fixed, bools, around, root, words, placement, pairs }
     }
@@ -514,7 +516,7 @@ impl Compiler<'_> {
             Body::Text(place) => {
                 FieldKind::Text { place: place.unwrap_or(TextPlace::Offset(nowhere)) }
             }
-            // Both have their places, or there were errors and there is no plan.
+            // Both have positions; otherwise there were errors and no plan is made.
             Body::Bytes { offset, count } => FieldKind::Bytes {
                 offset: offset.unwrap_or(nowhere),
                 count: count.unwrap_or(nowhere),
@@ -534,7 +536,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The scope that each field stands in.
+/// The scope of each field.
 fn scopes_around(scopes: &[Scope], fields: &[Field]) -> Vec<u32> {
     let mut around = vec![0; fields.len()];
     for (scope, number) in scopes.iter().zip(0..) {
@@ -551,7 +553,7 @@ fn scopes_around(scopes: &[Scope], fields: &[Field]) -> Vec<u32> {
     around
 }
 
-/// A field that is to be added.
+/// A field to be added.
 struct Described<'a, 'l> {
     name: &'a str,
     kind: &'a Type,
@@ -560,7 +562,7 @@ struct Described<'a, 'l> {
     interleaved: bool,
 }
 
-/// Counts of fields and steps; a definition is bounded long before they grow so far.
+/// Converts a number of fields or steps; limits apply long before one overflows.
 #[expect(clippy::cast_possible_truncation, reason = "bounded by the number of fields")]
 const fn index(count: usize) -> u32 {
     count as u32

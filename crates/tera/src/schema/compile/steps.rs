@@ -1,4 +1,4 @@
-//! The steps of a scope as the decoder and the encoder run them: fields of fixed size in runs.
+//! The steps of a scope as decoder and encoder run them, with fixed-size fields merged into runs.
 
 use core::ops::Range;
 
@@ -6,7 +6,7 @@ use super::{index, range};
 use crate::schema::plan::{Field, Fixed, LINKS, Op, Scope, Spot, TextPlace};
 use crate::types::Scalar;
 
-/// Gives the texts, bytes and arrays of a scope their numbers; gives how many there are.
+/// Numbers the texts, byte strings and arrays of a scope; returns how many there are.
 pub(super) fn number(wire: &[Op], fields: &mut [Field]) -> u32 {
     let mut bodies = 0;
     for op in wire {
@@ -20,7 +20,7 @@ pub(super) fn number(wire: &[Op], fields: &mut [Field]) -> u32 {
     bodies
 }
 
-/// Finds the arrays whose elements are plain, and the scopes that have no bodies but those and texts.
+/// Marks arrays with plain elements, and scopes whose only bodies are such arrays and texts.
 pub(super) fn mark_plain(ops: &mut [Op], scopes: &mut [Scope]) {
     for op in &mut *ops {
         if let Op::Array { count, offset, scope, plain, .. } = op
@@ -47,7 +47,7 @@ pub(super) fn mark_plain(ops: &mut [Op], scopes: &mut [Scope]) {
     }
 }
 
-/// The steps of a plan while they are put together.
+/// The steps of a plan under construction.
 pub(super) struct Steps<'f> {
     pub(super) fixed: &'f [Fixed],
     pub(super) ops: Vec<Op>,
@@ -55,12 +55,12 @@ pub(super) struct Steps<'f> {
 }
 
 impl Steps<'_> {
-    /// The steps of a range.
+    /// The steps in a range.
     pub(super) fn of(&self, range: &Range<u32>) -> &[Op] {
         self.ops.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
-    /// Adds steps; fields of fixed size next to each other become one step.
+    /// Adds steps, merging adjacent fixed-size fields into one step.
     pub(super) fn merge(&mut self, steps: &[Op], fields: &[Field]) -> Range<u32> {
         let start = self.ops.len();
         let fixed = self.fixed;
@@ -86,7 +86,7 @@ impl Steps<'_> {
         range(start, self.ops.len())
     }
 
-    /// Adds the steps that are none of fields of fixed size, nor of objects without any other.
+    /// Adds the steps except those of fixed-size fields, and of objects that contain nothing else.
     pub(super) fn loose(&mut self, steps: &[Op], fields: &[Field]) -> Range<u32> {
         let start = self.ops.len();
         for op in steps {
@@ -102,19 +102,18 @@ impl Steps<'_> {
         range(start, self.ops.len())
     }
 
-    /// The type of all fields of a run, if it is one, and they stand one behind the other and fill so
-    /// many bytes.
-    pub(super) fn alike(&self, run: &Range<u32>, size: u32) -> Option<Scalar> {
+    /// The type of all fields in a run, if they share one, are contiguous, and fill `size` bytes.
+    pub(super) fn uniform(&self, run: &Range<u32>, size: u32) -> Option<Scalar> {
         let run = self.fixed.get(run.start as usize..run.end as usize)?;
         let scalar = run.first()?.scalar;
-        let alike = |(index, fixed): (usize, &Fixed)| {
+        let uniform = |(index, fixed): (usize, &Fixed)| {
             fixed.scalar == scalar && usize::from(fixed.offset) == index * scalar.size()
         };
         let full = run.len() * scalar.size() == size as usize;
-        (full && run.iter().enumerate().all(alike)).then_some(scalar)
+        (full && run.iter().enumerate().all(uniform)).then_some(scalar)
     }
 
-    /// Adds the places of the truth values among some steps.
+    /// Adds the positions of the booleans among some steps.
     pub(super) fn bools(&mut self, steps: &[Op]) -> Range<u32> {
         let start = self.bools.len();
         for op in steps {
@@ -128,7 +127,7 @@ impl Steps<'_> {
     }
 }
 
-/// A step with its number among the bodies of its scope.
+/// A step with its index among the bodies of its scope.
 fn numbered(mut op: Op, fields: &[Field]) -> Op {
     if let Op::Text { field, body, .. }
     | Op::Bytes { field, body, .. }

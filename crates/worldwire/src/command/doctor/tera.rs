@@ -31,7 +31,7 @@ impl Builds {
         {
             let fresh = || Diagnosis::new(Arc::clone(packets));
             let build = builds.entry(packets.known().revision).or_insert_with(fresh);
-            build.look(item.stamp.stream, item.from, item.bytes());
+            build.push(item.stamp.stream, item.from, item.bytes());
         }
         true
     }
@@ -113,7 +113,7 @@ impl Advice<'_> {
                 format!("; --pin {} uses it", better.title)
             }
             Finding::Misfit { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
-            Finding::Sealed { .. } => format!("; {}", self.integrity()),
+            Finding::UnlistedIntegrity { .. } => format!("; {}", self.integrity()),
             Finding::UnusedList { .. } => "; give --patch, or a revisions.json that has it".into(),
             Finding::Deprecated { name, version, .. } => {
                 format!("; --pin {name}.{version} reads them")
@@ -209,7 +209,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path();
         let given = shell(data);
-        let sealed = [Finding::Sealed { names: vec!["C_A".into()] }];
+        let sealed = [Finding::UnlistedIntegrity { names: vec!["C_A".into()] }];
         let list = format!("-o {given}/integrity/\n");
         let out = written(&sealed, data, Some(Patch::major(98)));
         let command = format!("; worldwire tera integrity a.pcap --data {given} {list}");

@@ -38,7 +38,7 @@ pub(super) fn run(
             let build = builds.entry(packets.known().revision);
             build
                 .or_insert_with(|| Diagnosis::new(Arc::clone(packets)))
-                .look(*stream, *from, bytes);
+                .push(*stream, *from, bytes);
         }
         Ok(())
     })?;
@@ -65,7 +65,7 @@ pub(super) fn run(
         complain(&shown(file), &nameless(&unnamed, file, &given));
     }
     if names.is_empty() {
-        let perhaps: Vec<_> = builds.values().map(Diagnosis::perhaps).collect();
+        let perhaps: Vec<_> = builds.values().map(Diagnosis::possible).collect();
         let perhaps: BTreeSet<&str> = perhaps.iter().flat_map(|list| list.iter()).collect();
         let mut problem = match unnamed.is_empty() {
             true => "no message has counter and checksum".to_owned(),

@@ -1,4 +1,4 @@
-//! An encoder of its own that puts bodies and elements in any order, with gaps between them.
+//! A separate encoder that writes bodies and elements in any order, with gaps between them.
 
 use worldwire_core::Sampler;
 use worldwire_tera::message::Value;
@@ -6,10 +6,10 @@ use worldwire_tera::schema::Plan;
 use worldwire_tera::schema::plan::{Field, FieldKind, Spot, TextPlace};
 use worldwire_tera::types::Scalar;
 
-/// Bytes behind every fixed part: words of no field may stand there.
+/// Bytes after every fixed part, where words of no field may be.
 const ROOM: usize = 24;
 
-/// A message with a header of 4 bytes; nothing when the layout needs an order, or there is no room.
+/// A message with a 4-byte header; `None` if the layout requires an order or space runs out.
 pub(crate) fn shuffled(plan: &Plan, fields: &Value<'_>, sampler: &mut Sampler) -> Option<Vec<u8>> {
     let mut writer = Writer { plan, out: vec![0; 4], jobs: Vec::new(), lists: Vec::new() };
     writer.scope(plan.fields(), fields)?;
@@ -31,17 +31,17 @@ pub(crate) fn shuffled(plan: &Plan, fields: &Value<'_>, sampler: &mut Sampler) -
     Some(writer.out)
 }
 
-/// A list: where the offset of its first element belongs, and where its elements are.
+/// A list: where to write the offset of its first element, and where its elements are.
 struct List {
     link: usize,
     places: Vec<usize>,
 }
 
-/// Something that is to be written somewhere.
+/// Something to be written at some position.
 enum Job<'v, 'd> {
-    /// A body, and where its offset belongs.
+    /// A body, and where to write its offset.
     Body(usize, Vec<u8>),
-    /// An element: its list, its number and its scope.
+    /// An element: its list, its index and its scope.
     Element(usize, usize, u32, &'v Value<'d>),
 }
 
@@ -72,7 +72,7 @@ impl<'v, 'd> Writer<'v, 'd> {
                 let (fields, single) = self.plan.element(scope);
                 if single {
                     let values = Value::Record(vec![value.clone()]);
-                    // What is made up here lives as long as the test.
+                    // The value must live as long as the test.
                     self.scope(fields, Box::leak(Box::new(values)))?;
                 } else {
                     self.scope(fields, value)?;
@@ -89,7 +89,7 @@ impl<'v, 'd> Writer<'v, 'd> {
         self.record(fields, values, start)
     }
 
-    /// Bytes of the fixed part; nothing when there is more than one.
+    /// The size of the fixed part in bytes; `None` if there is more than one.
     fn size(&self, fields: &[Field]) -> Option<usize> {
         let end = |spot: &Spot, size: usize| {
             (spot.segment == 0).then_some(usize::from(spot.offset) + size)
@@ -113,7 +113,7 @@ impl<'v, 'd> Writer<'v, 'd> {
     }
 
     fn record(&mut self, fields: &'v [Field], values: &'v Value<'d>, start: usize) -> Option<()> {
-        let (Value::Record(values) | Value::List(values)) = values else { panic!("no record") };
+        let (Value::Record(values) | Value::List(values)) = values else { panic!("not a record") };
         for (field, value) in fields.iter().zip(values) {
             let at = |spot: &Spot| start + usize::from(spot.offset);
             match (field.kind(), value) {

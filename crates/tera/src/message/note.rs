@@ -1,26 +1,26 @@
-//! What is odd about a message that could be read all the same.
+//! Notes on messages that can be read, but deviate from canonical form.
 
 use core::fmt;
 
 use worldwire_core::Names;
 
-/// Oddities that are kept of one message; more are only counted.
+/// Maximum number of notes kept for one message; further ones are only counted.
 const MAX_NOTES: usize = 256;
 
-/// What is odd. The names are stable.
+/// A kind of deviation from canonical form. The names are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NoteKind {
-    /// A body does not stand where the one before it ends.
+    /// A body does not begin where the one before it ends.
     OffsetMismatch,
-    /// A list without elements has an offset.
+    /// An empty list has an offset.
     UnusedOffset,
-    /// A link leads back.
+    /// A link points backwards.
     OutOfOrder,
-    /// Bytes that belong to nothing, at the end.
+    /// Unused bytes at the end of the message.
     TrailingBytes,
-    /// A truth value that is neither 0 nor 1.
+    /// A boolean that is neither 0 nor 1.
     BoolNot0Or1,
-    /// A count or offset of no field that is not zero.
+    /// A count or offset without a field is not zero.
     OrphanMeta,
 }
 
@@ -63,33 +63,33 @@ impl fmt::Display for NoteKind {
     }
 }
 
-/// Something odd, and where.
+/// A deviation from canonical form, and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Oddity {
-    /// What.
+pub struct Note {
+    /// Its kind.
     pub kind: NoteKind,
-    /// The byte of the message.
+    /// Its offset in the message, in bytes.
     pub at: usize,
 }
 
-/// All that is odd about a message. A message without notes is canonical: its fields alone encode
-/// to the same bytes.
-// Nearly all messages have none: that is one word, which goes through calls in a register.
+/// All deviations of a message from canonical form. A message without any is canonical: its fields
+/// alone encode to the same bytes.
+// Nearly all messages have none. An empty value is one word, which calls pass in a register.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Oddities(Option<Box<Notes>>);
+pub struct Notes(Option<Box<NoteList>>);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Notes {
-    list: Vec<Oddity>,
+struct NoteList {
+    list: Vec<Note>,
     more: usize,
 }
 
-impl Oddities {
+impl Notes {
     #[cold]
     pub(crate) fn add(&mut self, kind: NoteKind, at: usize) {
         let notes = self.0.get_or_insert_default();
         if notes.list.len() < MAX_NOTES {
-            notes.list.push(Oddity { kind, at });
+            notes.list.push(Note { kind, at });
         } else {
             notes.more += 1;
         }
@@ -97,29 +97,29 @@ impl Oddities {
 
     /// The first 256.
     #[must_use]
-    pub fn list(&self) -> &[Oddity] {
+    pub fn list(&self) -> &[Note] {
         self.0.as_deref().map_or(&[], |notes| &notes.list)
     }
 
-    /// How many more there were.
+    /// How many there are beyond those.
     #[must_use]
     pub fn more(&self) -> usize {
         self.0.as_deref().map_or(0, |notes| notes.more)
     }
 
-    /// Whether there is nothing odd.
+    /// Whether the message is canonical.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether something of a kind is among the first 256.
+    /// Whether a note of this kind is among the first 256.
     #[must_use]
     pub fn has(&self, kind: NoteKind) -> bool {
         self.list().iter().any(|note| note.kind == kind)
     }
 
-    /// Whether bytes at the end are all that is odd.
+    /// Whether trailing bytes are the only deviation.
     #[must_use]
     pub fn only_trailing(&self) -> bool {
         self.list().iter().all(|note| note.kind == NoteKind::TrailingBytes)

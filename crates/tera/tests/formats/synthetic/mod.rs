@@ -1,4 +1,4 @@
-//! Made-up definitions of every dialect.
+//! Random definitions in every dialect.
 
 mod shuffled;
 
@@ -9,16 +9,16 @@ use worldwire_core::Sampler;
 use worldwire_tera::schema::{Dialect, Patch};
 use worldwire_tera::types::Scalar;
 
-/// The patches that made-up ranges begin and end at, and what is written for them.
+/// The patch ranges of random fields, as written in definitions.
 const RANGES: [&str; 5] = ["", "^86", "^0-86", "^60.05-98.02", "^98.02"];
 
-/// The type of a made-up field.
+/// The type of a random field.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Scalar(Scalar),
     Text,
     Bytes,
-    /// An array with fields; whether it is interleaved, where it can be.
+    /// An array with fields, and whether it is interleaved if possible.
     Array(Vec<Field>, bool),
     /// `array<T>`.
     List(Box<Self>, bool),
@@ -26,30 +26,30 @@ pub(crate) enum Kind {
     Row(Box<Self>, u8),
 }
 
-/// A made-up field.
+/// A random field.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
     kind: Kind,
-    /// Whether it shares the name of an earlier field, where it can.
+    /// Whether it shares the name of an earlier field if possible.
     again: bool,
     /// An index of [`RANGES`].
     range: usize,
     name: String,
 }
 
-/// A made-up definition.
+/// A random definition.
 #[derive(Clone, Debug)]
-pub(crate) struct MadeUp {
+pub(crate) struct SyntheticDefinition {
     pub(crate) dialect: Dialect,
     pub(crate) patch: Option<Patch>,
     fields: Vec<Field>,
-    /// Whether counts and offsets have lines of their own.
+    /// Whether counts and offsets have their own lines.
     explicit: bool,
-    /// Where those lines stand, and how the text is spaced.
+    /// Determines where those lines are, and how the text is spaced.
     seed: u64,
 }
 
-pub(crate) fn definitions() -> impl Strategy<Value = MadeUp> {
+pub(crate) fn definitions() -> impl Strategy<Value = SyntheticDefinition> {
     let dialect = prop_oneof![Just(Dialect::Legacy), Just(Dialect::Toolbox), Just(Dialect::Proto)];
     let patch = prop_oneof![
         Just(None),
@@ -61,7 +61,7 @@ pub(crate) fn definitions() -> impl Strategy<Value = MadeUp> {
         (fields(dialect, 3), any::<bool>(), any::<u64>()).prop_map(
             move |(fields, explicit, seed)| {
                 let explicit = explicit && dialect != Dialect::Proto;
-                let mut made = MadeUp { dialect, patch, fields, explicit, seed };
+                let mut made = SyntheticDefinition { dialect, patch, fields, explicit, seed };
                 name(&mut made.fields, &mut 0);
                 made
             },
@@ -108,11 +108,11 @@ fn kind(dialect: Dialect, depth: u32) -> BoxedStrategy<Kind> {
     }
 }
 
-/// Names everything; fields that may share a name do.
+/// Names all fields; those that may share a name do.
 fn name(fields: &mut [Field], next: &mut usize) {
     let (mut scalar, mut object) = (None, None);
     for field in fields {
-        // Words that mean something at the beginning of a line are names as well.
+        // Keywords at the start of a line are valid names, too.
         let words = ["ref", "count", "array", "type", "x_", "_"];
         let fresh = format!("{}{next}", words[*next % words.len()]);
         *next += 1;
@@ -143,7 +143,7 @@ impl Kind {
         matches!(self, Self::Text | Self::Bytes | Self::Array(..) | Self::List(..))
     }
 
-    /// The type as it is written, and the fields that stand below it.
+    /// The type as written, and the fields nested below it.
     fn text(&self) -> (String, &[Field]) {
         match self {
             Self::Scalar(scalar) => (scalar.name().to_owned(), &[]),
@@ -167,7 +167,7 @@ impl Kind {
         }
     }
 
-    /// Whether its elements are mixed with others, if it stands where that can be.
+    /// Whether its elements are interleaved with others where that is possible.
     fn mixed(&self) -> bool {
         match self {
             Self::Array(_, mixed) => *mixed,
@@ -177,8 +177,8 @@ impl Kind {
     }
 }
 
-impl MadeUp {
-    /// The text of the definition, spaced in odd ways.
+impl SyntheticDefinition {
+    /// The text of the definition, with irregular spacing.
     pub(crate) fn text(&self) -> String {
         let mut text = Text { made: self, sampler: Sampler::new(self.seed), out: String::new() };
         text.scope(&self.fields, 0);
@@ -187,7 +187,7 @@ impl MadeUp {
 }
 
 struct Text<'m> {
-    made: &'m MadeUp,
+    made: &'m SyntheticDefinition,
     sampler: Sampler,
     out: String,
 }
@@ -203,7 +203,7 @@ impl Text<'_> {
             self.out.push_str(dash);
         }
         let parts = [self.pick(&["", "\u{feff}", ""]), kind, self.pick(&[" ", "  ", "\t"]), name];
-        // White space in front of the dashes is fine, but not behind a type.
+        // White space is allowed before the dashes, but not twice after a type.
         for part in if depth == 0 { &parts[..] } else { &parts[1..] } {
             self.out.push_str(part);
         }
@@ -212,17 +212,17 @@ impl Text<'_> {
         self.out.push_str(end);
     }
 
-    /// The lines of a message, or of an element of an array.
+    /// Writes the lines of a message, or of an array element.
     fn scope(&mut self, fields: &[Field], depth: usize) {
         let mut front = Vec::new();
         if self.made.explicit {
             self.variable(fields, "", &mut front);
         }
-        // Those that are not in front stand just before their fields.
+        // Words not placed at the start come just before their fields.
         let mut near: Vec<String> = Vec::new();
         let mut lines: Vec<(&str, String)> = Vec::new();
         for (path, kind) in front {
-            // A line between two arrays that are mixed would part them.
+            // A line between two interleaved arrays would separate them.
             if self.sampler.below(3) == 0 && !kind.mixed() {
                 near.push(path);
                 continue;
@@ -239,7 +239,7 @@ impl Text<'_> {
         for (word, path) in lines {
             self.line(depth, word, &path, "");
         }
-        // Arrays that are mixed stand side by side, once in a scope.
+        // Interleaved arrays must be adjacent, once per scope.
         let first = fields.iter().position(|field| field.kind.mixed());
         let run = first.map_or(0..0, |first| {
             let rest = fields[first..].iter();

@@ -1,4 +1,4 @@
-//! What is said of a message in other ways than a tree.
+//! Checks that visiting or checking a message agrees with reading it.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use worldwire_tera::types::TextView;
 use super::codec::Message;
 use super::{Outcome, check};
 
-/// A visitor who puts together what it is told.
+/// A visitor that rebuilds the values of a message.
 #[derive(Default)]
-struct Told<'d> {
-    /// What was told of each list and record that is open, the message first.
+struct Rebuilder<'d> {
+    /// The values so far of each open list and record, the message first.
     open: Vec<(Option<Part>, Vec<Value<'d>>)>,
 }
 
-impl<'d> Told<'d> {
+impl<'d> Rebuilder<'d> {
     fn put(&mut self, value: Value<'d>) {
         if self.open.is_empty() {
             self.open.push((None, Vec::new()));
@@ -24,7 +24,7 @@ impl<'d> Told<'d> {
     }
 }
 
-impl<'d, 'p> Visit<'d, 'p> for Told<'d> {
+impl<'d, 'p> Visit<'d, 'p> for Rebuilder<'d> {
     fn scalar(&mut self, _: &'p str, value: ScalarValue) {
         self.put(value.to_value());
     }
@@ -45,8 +45,8 @@ impl<'d, 'p> Visit<'d, 'p> for Told<'d> {
     }
 
     fn leave(&mut self) {
-        let (part, values) = self.open.pop().expect("it was entered");
-        self.put(match part.expect("the message is not left") {
+        let (part, values) = self.open.pop().expect("an open part");
+        self.put(match part.expect("a list or record") {
             Part::List => Value::List(values),
             Part::Record => Value::Record(values),
         });
@@ -54,23 +54,23 @@ impl<'d, 'p> Visit<'d, 'p> for Told<'d> {
 }
 
 impl Message<'_> {
-    /// Whoever only checks a message, or is told what it holds, learns what its values say: the same
-    /// error, or the same oddities.
-    pub(crate) fn told(&self, bytes: &[u8]) -> Outcome {
-        let (plan, mut told) = (self.plan, Told::default());
-        let visited = plan.visit(bytes, self.form, &mut told);
+    /// Checks that checking, visiting and reading a message yield the same error or notes, and that
+    /// the visitor gets the same values.
+    pub(crate) fn visit(&self, bytes: &[u8]) -> Outcome {
+        let (plan, mut rebuilder) = (self.plan, Rebuilder::default());
+        let visited = plan.visit(bytes, self.form, &mut rebuilder);
         let read = plan.read(bytes, self.form);
         let notes = read.as_ref().map(|message| message.notes().clone()).map_err(Clone::clone);
         let checked = plan.check(bytes, self.form);
         if checked != notes || visited != notes {
             return Err(format!("wanted {notes:?}, checked {checked:?}, visited {visited:?}"));
         }
-        check(told.open.len() <= 1, "something is not left")?;
+        check(rebuilder.open.len() <= 1, "a list or record was not left")?;
         let Ok(message) = read else { return Ok(()) };
-        let found = Value::Record(told.open.pop().map_or_else(Vec::new, |(_, values)| values));
+        let found = Value::Record(rebuilder.open.pop().map_or_else(Vec::new, |(_, values)| values));
         let wanted = message.fields();
-        // What is no number is not equal to itself, but looks like it.
+        // NaN is not equal to itself, but is formatted alike.
         let same = found == *wanted || format!("{found:?}") == format!("{wanted:?}");
-        if same { Ok(()) } else { Err(format!("wanted {wanted:?}, told {found:?}")) }
+        if same { Ok(()) } else { Err(format!("wanted {wanted:?}, visited {found:?}")) }
     }
 }

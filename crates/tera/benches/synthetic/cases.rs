@@ -1,4 +1,4 @@
-//! What is measured beside another parser: messages, by the names of their definition files.
+//! Messages for the comparison with another parser, by the names of their definition files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use worldwire_tera::schema::Set;
 /// The title of a kind, and its messages.
 type Kind = (String, Vec<(String, Vec<u8>)>);
 
-/// Messages of a named definition; they differ in a number.
+/// Number of messages per named definition; they differ in a number.
 const MESSAGES: u32 = 16;
 
 /// All definition files of a folder.
@@ -22,7 +22,7 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<String, String> {
     files.map(|path| (name(&path), std::fs::read_to_string(&path).unwrap())).collect()
 }
 
-/// Five messages of real definitions, of every size that matters, and a mix of all.
+/// Five messages of real definitions, of all relevant sizes, and a mix of all.
 pub(crate) fn real(set: &Set, data: &Path) -> Vec<Kind> {
     let mut kinds: Vec<Kind> = NAMED
         .iter()
@@ -48,15 +48,15 @@ pub(crate) fn real(set: &Set, data: &Path) -> Vec<Kind> {
     kinds
 }
 
-/// The same of made-up definitions.
-pub(crate) fn made_up(set: &Set) -> Vec<Kind> {
+/// The same for synthetic definitions.
+pub(crate) fn synthetic(set: &Set) -> Vec<Kind> {
     let messages = |name: &str, count: usize| {
         let definition = set.newest(name).unwrap();
         let file = format!("{}.def", definition.title());
-        let messages = super::made_up::messages(definition, count).into_iter();
+        let messages = super::synthetic::messages(definition, count).into_iter();
         messages.map(|bytes| (file.clone(), bytes)).collect::<Vec<_>>()
     };
-    let named = super::made_up::NAMED.iter();
+    let named = super::synthetic::NAMED.iter();
     let mut kinds: Vec<Kind> =
         named.map(|one| (one.title.to_owned(), messages(one.name, MESSAGES as usize))).collect();
     let mix = set.definitions().flat_map(|definition| messages(definition.name(), 1));
@@ -64,10 +64,10 @@ pub(crate) fn made_up(set: &Set) -> Vec<Kind> {
     kinds
 }
 
-/// The file of a definition, and the fields of a message with a number in it.
+/// A definition file, and a function that returns the fields of a message with a number in it.
 type Case = (&'static str, fn(u32) -> Json);
 
-/// The named messages: the file of the definition, and the fields of a message with a number in it.
+/// The named messages.
 const NAMED: [Case; 5] = [
     ("C_PLAYER_LOCATION.5.def", |number| {
         json!({

@@ -1,14 +1,15 @@
-//! Made-up definitions of the number, size and shape of a real set's, and messages by them.
+//! Synthetic definitions with the number, size and shape of a real set, and messages encoded with
+//! them.
 
 use worldwire_core::Sampler;
 use worldwire_tera::message::{Head, Value};
 use worldwire_tera::schema::{Definition, Dialect, ParseOptions, Set};
 
-/// How many files there are.
+/// Number of definition files.
 pub(crate) const FILES: usize = 836;
 
-/// How many fields of which type, named definitions left aside; typed arrays and fields of arrays
-/// count as one each.
+/// Number of fields of each type, excluding the named definitions; typed arrays and arrays with
+/// fields count as one each.
 const FIELDS: [(&str, u32); 20] = [
     ("int32", 1444),
     ("uint32", 1062),
@@ -32,8 +33,8 @@ const FIELDS: [(&str, u32); 20] = [
     ("double", 10),
 ];
 
-/// A message that stands for its kind: its definition, a list that is filled and how full, and
-/// three fields that somebody might ask for.
+/// A representative message: its definition, a list to fill and its number of elements, and three
+/// fields that are looked up.
 pub(crate) struct Named {
     pub(crate) title: &'static str,
     pub(crate) name: &'static str,
@@ -42,12 +43,12 @@ pub(crate) struct Named {
     pub(crate) asked: [&'static str; 3],
 }
 
-/// Messages of every size that matters: somebody comes into sight, a bag, a party, a skill, talk,
-/// and steps. Every one has version 1.
+/// Messages of all relevant sizes: a player appears, an inventory, a party, a skill, chat, and
+/// movement. All have version 1.
 pub(crate) const NAMED: [Named; 6] = [
     Named {
         title: "user",
-        name: "S_MADE_UP_USER",
+        name: "S_SYNTHETIC_USER",
         text: "uint32 world\nuint32 person\nuint64 id\nvec3 place\nangle facing\nint32 relation\n\
                int32 kind\nint16 zone\nint16 walking\nint16 running\nint16 mode\nint16 state\n\
                bool shown\nbool living\ncustomize looks\nuint32 sword\nuint32 coat\n\
@@ -65,7 +66,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "bag",
-        name: "S_MADE_UP_BAG",
+        name: "S_SYNTHETIC_BAG",
         text: "uint64 id\nint32 pages\nint64 money\nbool open\nbool first\nbool more\n\
                int32 mean\nint32 best\narray items\n- array crystals\n- - int32 kind\n- - int32 place\n- array passives\n\
                - - int32 kind\n- int32 kind\n- uint64 item\n- uint64 owner\n- int32 slot\n\
@@ -77,7 +78,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "party",
-        name: "S_MADE_UP_PARTY",
+        name: "S_SYNTHETIC_PARTY",
         text: "bool raid\nuint32 leaderWorld\nuint32 leader\nint32 sharing\nint32 rarity\n\
                array members\n- uint32 world\n- uint32 person\n- int32 level\n- int32 class\n\
                - bool online\n- uint64 id\n- int32 order\n- bool invites\n- uint32 crest\n\
@@ -87,7 +88,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "skill",
-        name: "S_MADE_UP_SKILL",
+        name: "S_SYNTHETIC_SKILL",
         text: "uint64 id\nvec3 place\nangle facing\nint32 kind\nskillid skill\nint32 stage\n\
                float speed\nfloat reach\nuint32 serial\nbool moving\nvec3 goal\nuint64 target\n\
                array moves\n- float duration\n- float speed\n- float distance\n",
@@ -96,7 +97,7 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "chat",
-        name: "S_MADE_UP_CHAT",
+        name: "S_SYNTHETIC_CHAT",
         text: "int32 channel\nuint64 id\nuint32 world\nbool master\nbool bearer\nstring name\n\
                string text\n",
         filled: None,
@@ -104,13 +105,17 @@ pub(crate) const NAMED: [Named; 6] = [
     },
     Named {
         title: "steps",
-        name: "C_MADE_UP_STEPS",
+        name: "C_SYNTHETIC_STEPS",
         text: "vec3 place\nangle facing\nangle looking\nvec3 goal\nint32 kind\nint16 slide\n\
                uint32 time\nbool shadow\n",
         filled: None,
         asked: ["place", "goal", "time"],
     },
 ];
+
+/// The titles of the named definitions that also have a generated struct: one with texts and bytes,
+/// one with nested arrays, and one whose fields all have a fixed size.
+pub(crate) const TYPED: [&str; 3] = ["user", "bag", "steps"];
 
 /// The names and texts of all files; always the same.
 pub(crate) fn files() -> Vec<(String, String)> {
@@ -130,7 +135,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
     }
     for (number, fields) in fields.iter_mut().enumerate() {
         let side = if number % 3 == 0 { 'C' } else { 'S' };
-        let mut text = format!("# made-up message {number}\n\n");
+        let mut text = format!("# synthetic message {number}\n\n");
         let (mut fixed, mut varied) = (String::new(), String::new());
         for index in 0..fields.len() {
             let kind = fields.swap_remove(below(fields.len()));
@@ -149,7 +154,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
         }
         text.push_str(&fixed);
         text.push_str(&varied);
-        files.push((format!("{side}_MADE_UP_{number}.{}.def", 1 + number % 4), text));
+        files.push((format!("{side}_SYNTHETIC_{number}.{}.def", 1 + number % 4), text));
     }
     files
 }
@@ -159,7 +164,7 @@ pub(crate) fn set() -> Set {
     Set::load(files(), ParseOptions { dialect: Some(Dialect::Toolbox), ..ParseOptions::default() })
 }
 
-/// So many messages of a definition.
+/// Generates messages of a definition.
 pub(crate) fn messages(definition: &Definition, count: usize) -> Vec<Vec<u8>> {
     let (plan, mut sampler) = (definition.plan(), Sampler::new(7));
     let named = NAMED.iter().find(|one| one.name == definition.name());
@@ -173,11 +178,11 @@ pub(crate) fn messages(definition: &Definition, count: usize) -> Vec<Vec<u8>> {
                 items.extend(list.into_iter().flatten().cloned());
             }
             items.truncate(wanted);
-            assert!(plan.set(&mut value, path, Value::List(items)), "there is a list {path}");
+            assert!(plan.set(&mut value, path, Value::List(items)), "no list {path}");
         }
         let mut bytes = Vec::new();
         plan.encode(Head::plain(0x1234), &value, &mut bytes)
-            .expect("made-up values can be written");
+            .expect("generated values can be encoded");
         bytes
     };
     (0..count).map(message).collect()
