@@ -11,7 +11,7 @@ use std::time::Duration;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use worldwire_core::{Field, Writer};
-use worldwire_uru::age::{AgeBounds, Config, Instance, Player, Queue};
+use worldwire_uru::age::{AgeBounds, Config, Instance, Player, SendQueue};
 use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::net_message::{
     GameMessage, GameStateRequest, NetFlags, NetHeader, NetMessage, SdlState, SdlStateBCast, Stream,
@@ -20,7 +20,7 @@ use worldwire_uru::plasma_message::{
     AvatarInputStateMsg, BroadcastFlags, InputState, MessageHeader, PlasmaMessage,
 };
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Scalar, State};
+use worldwire_uru::sdl::{ObjectState, Scalar};
 use worldwire_uru::types::{
     ClassIndex, CloneIds, Double, Key, List, Location, LocationFlags, SequenceNumber, UnifiedTime,
     Uoid,
@@ -78,7 +78,7 @@ fn state(
     seed: u16,
 ) -> SdlState<'static> {
     let name = if position { "avatarPhysical" } else { "lever" };
-    let mut state = State::new(descriptors.newest(name).expect("a descriptor"));
+    let mut state = ObjectState::new(descriptors.newest(name).expect("a descriptor"));
     let set = match position {
         true => state.set("position", &[Scalar::Triple([f32::from(seed), 2.0, 3.0])], &TIME),
         false => state.set("place", &[Scalar::Int(seed.into())], &TIME),
@@ -161,7 +161,7 @@ fn walking_positions_through_queues(bencher: Bencher<'_, '_>) {
     while instance.poll_delivery().is_some() {}
     let messages: Vec<(u32, Vec<u8>)> =
         (1..=AVATARS).map(|player| (player, walk(&descriptors, player))).collect();
-    let mut queues: Vec<Queue> = (0..=AVATARS).map(|_| Queue::new(1 << 20)).collect();
+    let mut queues: Vec<SendQueue> = (0..=AVATARS).map(|_| SendQueue::new(1 << 20)).collect();
     bencher.counter(ItemsCount::new(DELIVERIES)).bench_local(|| {
         for (player, message) in &messages {
             let class = ClassIndex::plNetMsgSDLStateBCast;

@@ -10,7 +10,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use worldwire_core::{Field, Limits, Reader, Tree, Writer};
 use worldwire_uru::inflate::Inflater;
-use worldwire_uru::net_message::patch::{clear_chat_admin, restamp_in_place};
+use worldwire_uru::net_message::patch::{clear_chat_admin, restamp};
 use worldwire_uru::net_message::{
     GameMessage, LoadClone, NetFlags, NetHeader, NetMessage, Stream, received,
 };
@@ -162,7 +162,7 @@ fn forward(bencher: Bencher<'_, '_>, name: &str) {
         assert!(check(bytes, &Rules::PLAYER, &mut inflater, &limits).is_ok());
         out.clear();
         out.extend_from_slice(bytes);
-        assert_eq!(restamp_in_place(&mut out, TIME, 5), Ok(true));
+        assert_eq!(restamp(&mut out, TIME, 5), Ok(()));
         black_box(&out);
     });
 }
@@ -192,7 +192,7 @@ fn stamp(bencher: Bencher<'_, '_>, name: &str) {
     count(bencher, name, |sample| {
         out.clear();
         out.extend_from_slice(black_box(&sample.bytes));
-        black_box(restamp_in_place(&mut out, TIME, 5).is_ok());
+        black_box(restamp(&mut out, TIME, 5).is_ok());
     });
 }
 

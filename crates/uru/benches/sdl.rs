@@ -8,7 +8,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use worldwire_core::json::json;
 use worldwire_core::{Reader, Sampler, Tree, Writer};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, Rule, Sent, State, StateDb, hook};
+use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState, StateDb, UpdateOrigin, hook};
 use worldwire_uru::types::{
     Location, LocationFlags, SafeString, SequenceNumber, UnifiedTime, Uoid,
 };
@@ -153,12 +153,12 @@ mod state {
     fn merge_500(bencher: Bencher<'_, '_>) {
         let objects: Vec<_> = (0..OBJECTS).map(object).collect();
         let mut db = StateDb::default();
-        let sent = Sent { persist: true, avatar: false, player_id: 10_190 };
+        let origin = UpdateOrigin { persist: true, avatar: false, player_id: 10_190 };
         let bytes = &**UPDATE;
         let mut merge = || {
             for object in &objects {
                 let update = decode(black_box(bytes));
-                let merged = db.apply(object, &update, sent, Rule::OURS, &now());
+                let merged = db.apply(object, &update, origin, MergePolicy::OURS, &now());
                 assert!(merged.is_ok());
             }
         };
@@ -172,7 +172,13 @@ mod state {
         let mut db = StateDb::default();
         for number in 0..OBJECTS {
             let update = decode(&UPDATE);
-            let merged = db.apply(&object(number), &update, Sent::default(), Rule::OURS, &now());
+            let merged = db.apply(
+                &object(number),
+                &update,
+                UpdateOrigin::default(),
+                MergePolicy::OURS,
+                &now(),
+            );
             assert!(merged.is_ok());
         }
         bencher.counter(ItemsCount::new(OBJECTS)).bench_local(|| {
@@ -188,7 +194,7 @@ mod state {
     #[divan::bench]
     fn merge_hook(bencher: Bencher<'_, '_>) {
         let Some(descriptor) = SET.newest("madeUp3") else { panic!("no descriptor") };
-        let state = |seed| State::of(&Blob::sample(&descriptor, &mut Sampler::new(seed)));
+        let state = |seed| ObjectState::of(&Blob::sample(&descriptor, &mut Sampler::new(seed)));
         let (instance, shard) = (state(1), state(2));
         bencher.bench(|| hook::merged(black_box(&instance), black_box(&shard)));
     }

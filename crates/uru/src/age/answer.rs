@@ -2,7 +2,7 @@
 
 use worldwire_core::{Result, Writer};
 
-use super::clones::Loaded;
+use super::clones::LoadedClone;
 use super::member::Member;
 use super::packet::Packet;
 use crate::net_message::{
@@ -12,7 +12,7 @@ use crate::net_message::{
 use crate::plasma_message::{
     BroadcastFlags, Child, LoadCloneMsg, MessageHeader, PlasmaMessage, ReplyType, ServerReplyMsg,
 };
-use crate::sdl::{Sent, State};
+use crate::sdl::{ObjectState, UpdateOrigin};
 use crate::types::{
     ClientGuid, ClientGuidFlags, Double, Key, Location, LocationFlags, NetGroupFlags, NetGroupId,
     SequenceNumber, UnifiedTime, Uoid,
@@ -116,7 +116,7 @@ pub(super) fn unload(time: UnifiedTime, clone: &Uoid<'_>, player_id: u32) -> Res
 }
 
 /// A clone for a member who joins: the message that loaded it, as an initial one.
-pub(super) fn initial_clone(time: UnifiedTime, clone: &Loaded) -> Result<Packet> {
+pub(super) fn initial_clone(time: UnifiedTime, clone: &LoadedClone) -> Result<Packet> {
     let mut bytes = clone.bytes.to_vec();
     crate::net_message::patch::restamp(&mut bytes, time, clone.owner)?;
     // The last field.
@@ -130,8 +130,8 @@ pub(super) fn initial_clone(time: UnifiedTime, clone: &Loaded) -> Result<Packet>
 pub(super) fn state(
     time: UnifiedTime,
     object: &Uoid<'_>,
-    state: &State,
-    sent: Sent,
+    state: &ObjectState,
+    origin: UpdateOrigin,
     is_initial: bool,
 ) -> Result<Packet> {
     let blob = state.to_blob().to_bytes()?;
@@ -142,8 +142,8 @@ pub(super) fn state(
         object: object.clone(),
         stream,
         is_initial_state: is_initial.into(),
-        persist_on_server: sent.persist.into(),
-        is_avatar_state: sent.avatar.into(),
+        persist_on_server: origin.persist.into(),
+        is_avatar_state: origin.avatar.into(),
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use worldwire_core::{Error, Field, Limits, Reader, Result, Writer};
 
 use super::config::AgeBounds;
-use super::dropped::Dropped;
+use super::dropped::DropReason;
 use super::packet::MAX_BYTES;
 use crate::inflate::Inflater;
 use crate::net_message::{Compression, LoadClone, NetMessage, Stream};
@@ -17,7 +17,7 @@ use crate::types::{CloneIds, Location, Uoid};
 /// The clones that are loaded, in the order in which they came.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clones {
-    loaded: BTreeMap<u64, Loaded>,
+    loaded: BTreeMap<u64, LoadedClone>,
     places: HashMap<ObjectKey, u64>,
     next: u64,
     bytes: usize,
@@ -25,7 +25,7 @@ pub(super) struct Clones {
 
 /// A clone, and the message that loaded it.
 #[derive(Clone, Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedClone {
     pub(super) object: Uoid<'static>,
     /// As it was forwarded last.
     pub(super) bytes: Arc<[u8]>,
@@ -53,7 +53,11 @@ pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) 
 
 impl Clones {
     /// Keeps a clone, in the place of an older message about it.
-    pub(super) fn insert(&mut self, loaded: Loaded, bounds: &AgeBounds) -> Result<(), Dropped> {
+    pub(super) fn insert(
+        &mut self,
+        loaded: LoadedClone,
+        bounds: &AgeBounds,
+    ) -> Result<(), DropReason> {
         let (most, max_bytes) = (bounds.clones, bounds.clone_bytes);
         let key = ObjectKey::of(&loaded.object);
         let place = self.places.get(&key).copied();
@@ -61,26 +65,26 @@ impl Clones {
         let old = older.map_or(0, |older| older.bytes.len());
         let bytes = self.bytes - old + loaded.bytes.len();
         if bytes > max_bytes {
-            return Err(Dropped::Limit { what: "bytes of clones", limit: max_bytes });
+            return Err(DropReason::Limit { what: "bytes of clones", limit: max_bytes });
         }
         if place.is_none() && self.loaded.len() >= most {
-            return Err(Dropped::Limit { what: "clones", limit: most });
+            return Err(DropReason::Limit { what: "clones", limit: most });
         }
         // They count for who made them, also when they were handed over: who leaves and comes back
         // finds no more room.
         let maker = |object: &Uoid<'_>| object.clone.map(|ids| ids.player_id);
         let of = maker(&loaded.object);
-        let is_own = |it: &&Loaded| maker(&it.object) == of;
+        let is_own = |it: &&LoadedClone| maker(&it.object) == of;
         let own = self.loaded.values().filter(is_own);
         let (count, own) =
             own.fold((0, 0), |(count, bytes), it| (count + 1, bytes + it.bytes.len()));
         let (share, share_of_bytes) = (bounds.share_of(most), bounds.share_of(max_bytes));
         if place.is_none() && count >= share {
-            return Err(Dropped::Limit { what: "clones of a member", limit: share });
+            return Err(DropReason::Limit { what: "clones of a member", limit: share });
         }
         if loaded.bytes.len() > old && own.saturating_sub(old) + loaded.bytes.len() > share_of_bytes
         {
-            return Err(Dropped::Limit {
+            return Err(DropReason::Limit {
                 what: "bytes of clones of a member",
                 limit: share_of_bytes,
             });
@@ -96,11 +100,11 @@ impl Clones {
         Ok(())
     }
 
-    pub(super) fn get(&self, object: &Uoid<'_>) -> Option<&Loaded> {
+    pub(super) fn get(&self, object: &Uoid<'_>) -> Option<&LoadedClone> {
         self.loaded.get(self.places.get(&ObjectKey::of(object))?)
     }
 
-    pub(super) fn remove(&mut self, object: &Uoid<'_>) -> Option<Loaded> {
+    pub(super) fn remove(&mut self, object: &Uoid<'_>) -> Option<LoadedClone> {
         let place = self.places.remove(&ObjectKey::of(object))?;
         let removed = self.loaded.remove(&place)?;
         self.bytes -= removed.bytes.len();
@@ -108,7 +112,7 @@ impl Clones {
     }
 
     /// Clones that belong to no player, then avatars, each in the order in which they came.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = &Loaded> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &LoadedClone> {
         let things = self.loaded.values().filter(|clone| !clone.is_player);
         things.chain(self.loaded.values().filter(|clone| clone.is_player))
     }
@@ -148,10 +152,6 @@ impl Clones {
         self.bytes = self.bytes - clone.bytes.len() + bytes.len();
         (clone.bytes, clone.owner) = (bytes.into(), owner);
         Ok(())
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.loaded.len()
     }
 }
 
@@ -206,7 +206,7 @@ pub(super) fn claim(
     load: &LoadClone<'_>,
     inflater: &mut Inflater,
     limits: &Limits,
-) -> Result<CloneClaim, Dropped> {
+) -> Result<CloneClaim, DropReason> {
     let read = |inflater| {
         let payload = load.stream.payload(inflater, limits)?;
         let payload = PlasmaMessage::decode(&mut Reader::within(payload, limits), "payload")
@@ -225,5 +225,5 @@ pub(super) fn claim(
             is_player,
         })
     };
-    read(inflater).map_err(Dropped::Malformed)
+    read(inflater).map_err(DropReason::Malformed)
 }

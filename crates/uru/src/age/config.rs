@@ -25,7 +25,7 @@ pub struct Config {
     /// The console commands that players may run on others' consoles
     /// ([`Rules::console_commands`]): what the objects of a shard's ages send in a
     /// `plControlEventMsg`. No list of them is built in, since no source has one. Default: none. What
-    /// is refused is named in [`Dropped::Unsafe`](super::Dropped::Unsafe), so an operator can see what
+    /// is refused is named in [`DropReason::Unsafe`](super::DropReason::Unsafe), so an operator can see what
     /// to add.
     pub console_commands: Vec<String>,
     /// The classes of Plasma messages that players must not send. Default
@@ -80,9 +80,9 @@ impl Default for Config {
 }
 
 /// What an instance keeps at most. What would exceed a bound is dropped and named
-/// ([`Dropped::Limit`](super::Dropped::Limit)); nothing that is there already is lost.
+/// ([`DropReason::Limit`](super::DropReason::Limit)); nothing that is there already is lost.
 ///
-/// Whoever joins gets all clones and states at once: a [`Queue`](super::Queue) needs room for 8 MiB, or
+/// Whoever joins gets all clones and states at once: a [`SendQueue`](super::SendQueue) needs room for 8 MiB, or
 /// an age that is full by the default bounds cannot be joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgeBounds {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::dropped::Dropped;
+use super::dropped::DropReason;
 use super::packet::Packet;
 use crate::types::{NetError, Uoid};
 
@@ -58,7 +58,7 @@ pub enum Event {
         /// Who sent it.
         player_id: u32,
         /// Why.
-        why: Dropped,
+        why: DropReason,
     },
     /// Nobody was in the age for as long as it lingers. It takes no more members; everything that is
     /// to be stored was reported.

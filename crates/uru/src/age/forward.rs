@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use worldwire_core::{Error, Field, Reader, Result};
 
-use super::dropped::Dropped;
+use super::dropped::DropReason;
 use super::event::Event;
 use super::instance::Instance;
 use super::packet::{Delivery, Importance, MAX_BYTES, Packet};
@@ -33,7 +33,7 @@ impl Instance {
         sender: Sender,
         message: &GameMessage<'_>,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let flags = message.header.flags;
         let is_for_all = sender.is_admin && flags.contains(NetFlags::RouteToAllPlayers);
         let packet = self.chat(now, sender, message, buffer, is_for_all)?;
@@ -53,7 +53,7 @@ impl Instance {
         sender: Sender,
         message: &GameMessageDirected<'_>,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let game = &message.game;
         let packet = Packet::kept(self.chat(now, sender, game, buffer, false)?);
         self.send_listed(sender, game.header.flags, &message.receivers, &packet);
@@ -81,7 +81,7 @@ impl Instance {
         sender: Sender,
         message: &Voice<'_>,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let bytes = self.stamped(now, sender, &message.header, buffer, |_, _| Ok(()))?;
         let packet = Packet::new(bytes, Importance::Voice);
         self.send_listed(sender, message.header.flags, &message.receivers, &packet);
@@ -96,7 +96,7 @@ impl Instance {
         message: &GameMessage<'_>,
         buffer: &[u8],
         is_for_all: bool,
-    ) -> Result<Arc<[u8]>, Dropped> {
+    ) -> Result<Arc<[u8]>, DropReason> {
         let is_chat = message.stream.class() == Some(CHAT);
         let config = Arc::clone(&self.config);
         self.stamp(now, sender, buffer, |bytes, inflater| {
@@ -119,7 +119,7 @@ impl Instance {
         header: &NetHeader,
         buffer: &[u8],
         change: impl FnOnce(&mut Vec<u8>, &mut Inflater) -> Result<()>,
-    ) -> Result<Arc<[u8]>, Dropped> {
+    ) -> Result<Arc<[u8]>, DropReason> {
         self.stamp(now, sender, buffer, |bytes, inflater| {
             if header.flags.contains(NetFlags::RouteToAllPlayers) {
                 clear_routing(bytes, NetFlags::RouteToAllPlayers)?;
@@ -134,16 +134,16 @@ impl Instance {
         sender: Sender,
         buffer: &[u8],
         change: impl FnOnce(&mut Vec<u8>, &mut Inflater) -> Result<()>,
-    ) -> Result<Arc<[u8]>, Dropped> {
+    ) -> Result<Arc<[u8]>, DropReason> {
         let time = self.time(now);
         let bytes = &mut self.scratch;
         bytes.clear();
         bytes.extend_from_slice(buffer);
         let stamped = restamp(bytes, time, sender.id);
-        stamped.and_then(|()| change(bytes, &mut self.inflater)).map_err(Dropped::Malformed)?;
+        stamped.and_then(|()| change(bytes, &mut self.inflater)).map_err(DropReason::Malformed)?;
         // The player may have been missing, and what is deflated again may come out longer.
         if bytes.len() > MAX_BYTES {
-            return Err(Dropped::Limit { what: "bytes of a net message", limit: MAX_BYTES });
+            return Err(DropReason::Limit { what: "bytes of a net message", limit: MAX_BYTES });
         }
         Ok(Arc::from(bytes.as_slice()))
     }
@@ -189,7 +189,7 @@ impl Instance {
         self.counts.delivered += (self.deliveries.len() - before) as u64;
     }
 
-    fn is_private_chat(&mut self, message: &GameMessage<'_>) -> Result<bool, Dropped> {
+    fn is_private_chat(&mut self, message: &GameMessage<'_>) -> Result<bool, DropReason> {
         if message.stream.class() != Some(CHAT) {
             return Ok(false);
         }
@@ -198,7 +198,7 @@ impl Instance {
             PlasmaMessage::decode(&mut Reader::within(payload, limits), "payload")
                 .map_err(Error::closed)
         });
-        match payload.map_err(Dropped::Malformed)? {
+        match payload.map_err(DropReason::Malformed)? {
             PlasmaMessage::KiMsg(chat) => Ok(chat.flags.contains(ChatFlags::Private)),
             _ => Ok(false),
         }

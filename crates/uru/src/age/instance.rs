@@ -9,16 +9,16 @@ use worldwire_core::{Error, Field, Result};
 use super::answer;
 use super::clones::Clones;
 use super::config::{Capacity, Config};
-use super::dropped::{Counts, Dropped};
+use super::dropped::{AgeCounts, DropReason};
 use super::event::{Event, JoinRefused};
 use super::locks::Locks;
 use super::member::{Member, Members, Player};
 use super::packet::{Delivery, Packet};
-use super::states::{States, check_blob, read_blob};
+use super::states::{StateStore, check_blob, read_blob};
 use crate::file::age::AgeFile;
 use crate::inflate::Inflater;
 use crate::schema::Descriptors;
-use crate::sdl::{Blob, State, StateDb};
+use crate::sdl::{Blob, ObjectState, StateDb};
 use crate::types::{UnifiedTime, Uoid};
 
 /// An age that runs: who is in it, what is loaded, the states of its objects. See the
@@ -33,9 +33,9 @@ pub struct Instance {
     pub(super) members: Members,
     owner: Option<u32>,
     pub(super) clones: Clones,
-    pub(super) states: States,
+    pub(super) states: StateStore,
     pub(super) locks: Locks,
-    pub(super) counts: Counts,
+    pub(super) counts: AgeCounts,
     pub(super) inflater: Inflater,
     pub(super) scratch: Vec<u8>,
     pub(super) deliveries: VecDeque<Delivery>,
@@ -77,7 +77,7 @@ impl Instance {
         descriptors: Arc<Descriptors>,
         config: Config,
     ) -> Self {
-        let states = States::new(name, file.sequence_prefix, &descriptors, &config.bounds);
+        let states = StateStore::new(name, file.sequence_prefix, &descriptors, &config.bounds);
         let over_at = file.linger().map(|linger| now + linger);
         Self {
             name: name.to_owned(),
@@ -90,7 +90,7 @@ impl Instance {
             clones: Clones::default(),
             states,
             locks: Locks::default(),
-            counts: Counts::default(),
+            counts: AgeCounts::default(),
             inflater: Inflater::new(),
             scratch: Vec::new(),
             deliveries: VecDeque::new(),
@@ -189,16 +189,16 @@ impl Instance {
     }
 
     /// A member gave a sign of life that is no net message: a ping.
-    pub fn heard(&mut self, now: Duration, player_id: u32) {
+    pub fn mark_active(&mut self, now: Duration, player_id: u32) {
         if let Some(member) = self.members.get_mut(player_id) {
-            member.heard = now;
+            member.last_active = now;
         }
     }
 
     /// A member sent a message for the game manager, which today's servers do not have: it is
     /// skipped.
     pub fn skip_game_manager(&mut self, now: Duration, player_id: u32) {
-        self.heard(now, player_id);
+        self.mark_active(now, player_id);
         self.counts.game_manager += 1;
     }
 
@@ -359,12 +359,6 @@ impl Instance {
         self.clones.in_order().map(|clone| (&clone.object, clone.owner))
     }
 
-    /// How many clones are loaded.
-    #[must_use]
-    pub fn clone_count(&self) -> usize {
-        self.clones.len()
-    }
-
     /// The states of objects, without that of the age.
     #[must_use]
     pub fn states(&self) -> &StateDb {
@@ -379,13 +373,13 @@ impl Instance {
 
     /// The state of the age as clients see it: that of the instance over the settings of the shard.
     #[must_use]
-    pub fn age_state(&self) -> Option<State> {
+    pub fn age_state(&self) -> Option<ObjectState> {
         self.states.shown_age()
     }
 
     /// What happened so far.
     #[must_use]
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &AgeCounts {
         &self.counts
     }
 
@@ -447,9 +441,9 @@ impl Instance {
 /// The limits for what the server itself stored.
 const LIMITS: &worldwire_core::Limits = &worldwire_core::Limits::DEFAULT;
 
-fn error(dropped: Dropped) -> Error {
+fn error(dropped: DropReason) -> Error {
     match dropped {
-        Dropped::Malformed(error) | Dropped::Descriptor(error) => error,
+        DropReason::Malformed(error) | DropReason::Descriptor(error) => error,
         other => Error::malformed("a state", other.to_string()),
     }
 }

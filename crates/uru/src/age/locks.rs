@@ -23,7 +23,7 @@ struct Lock {
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum LockReply {
     Granted,
     Denied,
     /// Denied, since the player holds too many.
@@ -32,19 +32,19 @@ pub(super) enum Answer {
 
 impl Locks {
     /// Grants the lock of an object that is free, or held by the player already.
-    pub(super) fn request(&mut self, object: &Uoid<'_>, player_id: u32, most: usize) -> Answer {
+    pub(super) fn request(&mut self, object: &Uoid<'_>, player_id: u32, most: usize) -> LockReply {
         let key = ObjectKey::of(object);
         if let Some(lock) = self.held.get(&key) {
-            return if lock.holder == player_id { Answer::Granted } else { Answer::Denied };
+            return if lock.holder == player_id { LockReply::Granted } else { LockReply::Denied };
         }
         let count = self.counts.entry(player_id).or_default();
         if *count >= most {
-            return Answer::TooMany;
+            return LockReply::TooMany;
         }
         *count += 1;
         let (page, clone) = (object.location.clone(), object.clone);
         self.held.insert(key, Lock { holder: player_id, page, clone });
-        Answer::Granted
+        LockReply::Granted
     }
 
     /// Releases a lock, if the player holds it.

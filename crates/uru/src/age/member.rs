@@ -27,12 +27,6 @@ impl Player {
         Self { id, name: name.to_owned(), is_admin: false, account: Uuid::ZERO }
     }
 
-    /// The same of an account.
-    #[must_use]
-    pub fn of_account(self, account: Uuid) -> Self {
-        Self { account, ..self }
-    }
-
     /// The same as an administrator.
     #[must_use]
     pub fn admin(self) -> Self {
@@ -48,9 +42,9 @@ pub struct Member {
     pub(super) regions: Option<RelevanceRegions>,
     pub(super) pages: BTreeSet<u32>,
     pub(super) joined: Duration,
-    pub(super) heard: Duration,
-    pub(super) malformed: Recent,
-    pub(super) state_requests: Recent,
+    pub(super) last_active: Duration,
+    pub(super) malformed: RateWindow,
+    pub(super) state_requests: RateWindow,
     pub(super) has_members: bool,
     pub(super) has_state: bool,
     pub(super) is_closing: bool,
@@ -64,9 +58,9 @@ impl Member {
             regions: None,
             pages: BTreeSet::new(),
             joined: now,
-            heard: now,
-            malformed: Recent::default(),
-            state_requests: Recent::default(),
+            last_active: now,
+            malformed: RateWindow::default(),
+            state_requests: RateWindow::default(),
             has_members: false,
             has_state: false,
             is_closing: false,
@@ -161,19 +155,19 @@ impl Members {
     /// Who has been here the longest, of those who were heard of lately; if there is nobody like
     /// that, of all.
     pub(super) fn longest(&self, now: Duration, silence: Duration) -> Option<u32> {
-        let is_heard = |member: &&Member| now.saturating_sub(member.heard) <= silence;
-        let longest = self.0.iter().find(is_heard).or_else(|| self.0.first());
+        let is_active = |member: &&Member| now.saturating_sub(member.last_active) <= silence;
+        let longest = self.0.iter().find(is_active).or_else(|| self.0.first());
         longest.map(|member| member.player.id)
     }
 }
 
 /// Things that happened within the last minute, as far as there is a bound on them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(VecDeque<Duration>);
+pub(super) struct RateWindow(VecDeque<Duration>);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl Recent {
+impl RateWindow {
     /// Notes another one, and says how many there were within a minute; no more than `most` are
     /// counted.
     pub(super) fn add(&mut self, now: Duration, most: usize) -> usize {

@@ -2,7 +2,7 @@
 //!
 //! An [`Instance`] takes joins, leaves, net messages and time, and gives out messages for members
 //! and [events](Event) for the server around it. It does no IO. A server has one for each age that
-//! runs, and a [`Queue`] for each client.
+//! runs, and a [`SendQueue`] for each client.
 //!
 //! ```
 //! use std::time::Duration;
@@ -45,7 +45,7 @@
 //!
 //! | call | kind |
 //! | --- | --- |
-//! | [`join`](Instance::join), [`leave`](Instance::leave), [`receive`](Instance::receive), [`heard`](Instance::heard), [`timeout`](Instance::timeout) | what happens |
+//! | [`join`](Instance::join), [`leave`](Instance::leave), [`receive`](Instance::receive), [`mark_active`](Instance::mark_active), [`timeout`](Instance::timeout) | what happens |
 //! | [`restore`](Instance::restore), [`restore_age`](Instance::restore_age), [`set_shard_state`](Instance::set_shard_state), [`edit_age`](Instance::edit_age) | what is stored elsewhere |
 //! | [`deliver`](Instance::deliver), [`deliver_to_all`](Instance::deliver_to_all) | messages from other ages |
 //! | [`poll_delivery`](Instance::poll_delivery), [`poll_event`](Instance::poll_event), [`poll_timeout`](Instance::poll_timeout) | what comes of it; poll until there is nothing |
@@ -64,7 +64,7 @@
 //! * **Locks.** An object has one holder. Asking again is answered with yes; a release is not answered.
 //! * **Leaving.** The avatar is unloaded for the others, locks are free, other clones go to the owner,
 //!   and the member who has been here longest becomes the owner if the old one left.
-//! * **States.** Updates are merged as clients merge them ([`Rule::OURS`](crate::sdl::Rule::OURS)).
+//! * **States.** Updates are merged as clients merge them ([`MergePolicy::OURS`](crate::sdl::MergePolicy::OURS)).
 //!   What outlives the server is reported a moment after it changed, and when a member leaves.
 //! * **Bounds.** A single client can neither fill the memory ([`AgeBounds`]) nor go on sending what
 //!   cannot be read ([`Event::Close`]).
@@ -85,11 +85,11 @@ mod shares;
 mod states;
 
 pub use config::{AgeBounds, Capacity, Config};
-pub use dropped::{Counts, DropKind, Dropped};
+pub use dropped::{AgeCounts, DropKind, DropReason};
 pub use event::{CloseReason, Event, JoinRefused};
 pub use instance::Instance;
 pub use member::{Member, Player};
 pub use packet::{Delivery, Importance, Packet, Position};
-pub use queue::{Overflow, Queue};
+pub use queue::{Overflow, SendQueue};
 #[cfg(feature = "fuzzing")]
 pub(crate) use states::check_blob;

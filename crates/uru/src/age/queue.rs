@@ -18,13 +18,13 @@ use super::packet::{Importance, Packet};
 ///
 /// ```
 /// use std::time::Duration;
-/// use worldwire_uru::age::{Config, Instance, Player, Queue};
+/// use worldwire_uru::age::{Config, Instance, Player, SendQueue};
 /// use worldwire_uru::file::age::AgeFile;
 ///
 /// let (zero, unix) = (Duration::ZERO, Duration::from_secs(1_700_000_000));
 /// let (file, config) = (AgeFile::default(), Config::default());
 /// let mut instance = Instance::new(zero, unix, "Lab", file, Default::default(), config);
-/// let mut queues = [(5, Queue::new(1 << 20))];
+/// let mut queues = [(5, SendQueue::new(1 << 20))];
 /// instance.join(zero, Player::new(5, "Yeesha"))?;
 /// while let Some(delivery) = instance.poll_delivery() {
 ///     for (_, queue) in queues.iter_mut().filter(|(player_id, _)| *player_id == delivery.to) {
@@ -37,7 +37,7 @@ use super::packet::{Importance, Packet};
 /// # Ok::<(), worldwire_uru::age::JoinRefused>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct SendQueue {
     /// In order; `None` stands for one that was left out. The first is never `None`.
     slots: VecDeque<Option<Packet>>,
     /// The number of the first slot. Those behind it count on.
@@ -49,32 +49,32 @@ pub struct Queue {
     /// The numbers of voice that waits.
     voice: VecDeque<u64>,
     /// Kept from the first time that voice alone made no room until the queue is empty.
-    positions: Option<Positions>,
-    left_out: u64,
+    positions: Option<PositionIndex>,
+    discarded: u64,
 }
 
 /// Which positions may be left out.
 #[derive(Clone, Debug, Default)]
-struct Positions {
+struct PositionIndex {
     /// The newest one of each object.
-    newest: HashMap<OfObject, u64>,
+    newest: HashMap<PositionKey, u64>,
     /// Those of which a newer one waits. Some may have been read since.
     outdated: VecDeque<u64>,
 }
 
 /// A position, which equals another one of the same object and descriptor.
 #[derive(Clone, Debug)]
-struct OfObject(Packet);
+struct PositionKey(Packet);
 
-impl PartialEq for OfObject {
+impl PartialEq for PositionKey {
     fn eq(&self, other: &Self) -> bool {
         self.0.position() == other.0.position()
     }
 }
 
-impl Eq for OfObject {}
+impl Eq for PositionKey {}
 
-impl Hash for OfObject {
+impl Hash for PositionKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.position().hash(state);
     }
@@ -83,9 +83,9 @@ impl Hash for OfObject {
 /// What a message takes beside its bytes.
 const OVERHEAD: usize = 128;
 /// An empty queue gives memory for more messages than these back.
-const ROOM_AT_REST: usize = 128;
+const IDLE_CAPACITY: usize = 128;
 
-impl Queue {
+impl SendQueue {
     /// An empty queue for so many bytes; each message counts 128 more than it has.
     #[must_use]
     pub fn new(limit: usize) -> Self {
@@ -97,7 +97,7 @@ impl Queue {
             limit,
             voice: VecDeque::new(),
             positions: None,
-            left_out: 0,
+            discarded: 0,
         }
     }
 
@@ -163,8 +163,8 @@ impl Queue {
 
     /// How many messages were left out so far.
     #[must_use]
-    pub fn left_out(&self) -> u64 {
-        self.left_out
+    pub fn discarded(&self) -> u64 {
+        self.discarded
     }
 
     /// Leaves out what may be left out, until the bound holds.
@@ -174,7 +174,7 @@ impl Queue {
             let Some(victim) = self.victim() else {
                 return Err(Overflow { limit: self.limit, queued: self.bytes });
             };
-            self.leave_out(victim);
+            self.discard(victim);
         }
         Ok(())
     }
@@ -185,19 +185,19 @@ impl Queue {
             return Some(voice);
         }
         if self.positions.is_none() {
-            self.positions = Some(Positions::of(&self.slots, self.first));
+            self.positions = Some(PositionIndex::of(&self.slots, self.first));
         }
         let first = self.first;
         let outdated = &mut self.positions.as_mut()?.outdated;
         core::iter::from_fn(|| outdated.pop_front()).find(|number| *number >= first)
     }
 
-    fn leave_out(&mut self, number: u64) {
+    fn discard(&mut self, number: u64) {
         let index = usize::try_from(number - self.first).ok();
         let slot = index.and_then(|index| self.slots.get_mut(index));
         let Some(packet) = slot.and_then(Option::take) else { return };
         self.bytes -= cost(&packet);
-        self.left_out += 1;
+        self.discarded += 1;
         self.gaps += 1;
         self.skip_gaps();
     }
@@ -222,19 +222,19 @@ impl Queue {
         let voice = voice.filter(|(_, slot)| slot.as_ref().is_some_and(is_voice));
         self.voice = voice.map(|(number, _)| number).collect();
         if self.positions.is_some() {
-            self.positions = Some(Positions::of(&self.slots, self.first));
+            self.positions = Some(PositionIndex::of(&self.slots, self.first));
         }
     }
 
     /// Nothing waits: what was needed for much is given back.
     fn rest(&mut self) {
         self.positions = None;
-        self.slots.shrink_to(ROOM_AT_REST);
-        self.voice.shrink_to(ROOM_AT_REST);
+        self.slots.shrink_to(IDLE_CAPACITY);
+        self.voice.shrink_to(IDLE_CAPACITY);
     }
 }
 
-impl Positions {
+impl PositionIndex {
     /// The positions among messages, of which the first has this number.
     fn of(slots: &VecDeque<Option<Packet>>, first: u64) -> Self {
         let mut positions = Self::default();
@@ -250,7 +250,7 @@ impl Positions {
         if packet.position().is_none() {
             return;
         }
-        let position = OfObject(packet.clone());
+        let position = PositionKey(packet.clone());
         // The key, too, is to be the newer one: the bytes of the older one may go.
         if let Some((_, older)) = self.newest.remove_entry(&position) {
             self.outdated.push_back(older);
@@ -261,7 +261,7 @@ impl Positions {
     /// A message was read.
     fn forget(&mut self, packet: &Packet, number: u64) {
         if packet.position().is_some() {
-            let position = OfObject(packet.clone());
+            let position = PositionKey(packet.clone());
             if self.newest.get(&position) == Some(&number) {
                 self.newest.remove(&position);
             }
@@ -327,7 +327,7 @@ mod tests {
     #[derive(Default)]
     struct Plain {
         waiting: Vec<Packet>,
-        left_out: u64,
+        discarded: u64,
     }
 
     impl Plain {
@@ -352,7 +352,7 @@ mod tests {
                     .map(|(_, index)| index);
                 let Some(victim) = voice.or(outdated) else { return false };
                 self.waiting.remove(victim);
-                self.left_out += 1;
+                self.discarded += 1;
             }
             true
         }
@@ -364,7 +364,7 @@ mod tests {
             steps in prop::collection::vec((0_u8..5, 0_usize..60, 0_usize..3), 0..300),
             limit in 200_usize..3_000,
         ) {
-            let (mut queue, mut plain) = (Queue::new(limit), Plain::default());
+            let (mut queue, mut plain) = (SendQueue::new(limit), Plain::default());
             for (number, (kind, length, reads)) in (0..).zip(steps) {
                 // Kept messages alone would soon be too many.
                 let kind = if kind == KEPT && number % 4 > 0 { VOICE } else { kind };
@@ -375,7 +375,7 @@ mod tests {
                     return Ok(());
                 }
                 prop_assert_eq!(queue.queued_bytes(), plain.bytes());
-                prop_assert_eq!((queue.len(), queue.left_out()), (plain.waiting.len(), plain.left_out));
+                prop_assert_eq!((queue.len(), queue.discarded()), (plain.waiting.len(), plain.discarded));
                 for _ in 0..reads.min(plain.waiting.len()) {
                     prop_assert_eq!(queue.pop(), Some(plain.waiting.remove(0)));
                 }
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn floods_cost_constant_time_a_message() {
         const WAITING: u32 = 30_000;
-        let mut queue = Queue::new(WAITING as usize * (OVERHEAD + 5));
+        let mut queue = SendQueue::new(WAITING as usize * (OVERHEAD + 5));
         // Half of it may not be left out, and stands between what may.
         for number in 0..WAITING / 2 {
             queue.push(packet(KEPT, number, 5)).unwrap();
@@ -406,9 +406,9 @@ mod tests {
                 queue.push(packet(kind, number, 5)).unwrap();
             }
         }
-        assert_eq!(queue.left_out(), u64::from(WAITING) * 12);
+        assert_eq!(queue.discarded(), u64::from(WAITING) * 12);
         let rest: Vec<_> = core::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(rest.len(), WAITING as usize);
-        assert!(queue.slots.capacity() <= 2 * ROOM_AT_REST);
+        assert!(queue.slots.capacity() <= 2 * IDLE_CAPACITY);
     }
 }

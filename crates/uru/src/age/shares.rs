@@ -6,8 +6,8 @@ use crate::types::Uuid;
 
 /// What the members take. Players of one account count together.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shares {
-    taken: HashMap<u32, Taken>,
+pub(super) struct Quotas {
+    taken: HashMap<u32, QuotaUse>,
     /// The first player of each account.
     accounts: HashMap<Uuid, u32>,
     /// Further players of an account, and the first one.
@@ -16,12 +16,12 @@ pub(super) struct Shares {
 
 /// States, and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct QuotaUse {
     pub(super) states: usize,
     pub(super) bytes: usize,
 }
 
-impl Shares {
+impl Quotas {
     /// A player has joined.
     pub(super) fn joined(&mut self, player_id: u32, account: Uuid) {
         if account.is_zero() {
@@ -39,7 +39,7 @@ impl Shares {
     }
 
     /// What a player and the others of its account take.
-    pub(super) fn of(&self, player_id: u32) -> Taken {
+    pub(super) fn of(&self, player_id: u32) -> QuotaUse {
         self.taken.get(&self.payer(player_id)).copied().unwrap_or_default()
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
 use crypto_bigint::{Odd, U512};
-use crypto_primes::{Flavor, is_prime, random_prime};
+use crypto_primes::{Flavor, random_prime};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -93,8 +93,7 @@ pub enum KeyError {
 
 /// A modulus, made ready for arithmetic once instead of once per connection.
 ///
-/// Odd and of exactly 512 bits. That it is prime is *not* assumed, as a server must run with the
-/// keys its clients have; see [`Modulus::primality`].
+/// Odd and of exactly 512 bits. It need not be prime: a server must work with the keys its clients have.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Modulus {
     params: FixedMontyParams<8>,
@@ -123,18 +122,6 @@ impl Modulus {
     #[must_use]
     pub fn to_be_bytes(&self) -> [u8; KEY_BYTES] {
         be_bytes(self.value())
-    }
-
-    /// Whether the modulus is prime, and how good a prime. For key checks; takes milliseconds.
-    #[must_use]
-    pub fn primality(&self) -> Primality {
-        if !is_prime(Flavor::Any, self.value()) {
-            Primality::Composite
-        } else if is_prime(Flavor::Safe, self.value()) {
-            Primality::SafePrime
-        } else {
-            Primality::Prime
-        }
     }
 
     pub(super) fn value(&self) -> &U512 {
@@ -201,17 +188,6 @@ impl fmt::Debug for Modulus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Modulus({:x})", self.value())
     }
-}
-
-/// What kind of number a modulus is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Primality {
-    /// Not prime. Such a key works, but protects even less.
-    Composite,
-    /// Prime, as far as a Baillie-PSW test can tell.
-    Prime,
-    /// Prime, and (n - 1) / 2 is prime too.
-    SafePrime,
 }
 
 /// A public value that gives the shared secret away.
@@ -464,7 +440,7 @@ mod tests {
     fn new_keys() {
         let mut rng = super::super::exchange::tests::rng(7);
         let key = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut rng);
-        assert_ne!(key.n().primality(), Primality::Composite);
+        assert!(crypto_primes::is_prime(Flavor::Any, key.n().value()));
         assert!(*key.a_value() < *key.n().value());
         let mut again = super::super::exchange::tests::rng(7);
         let same = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut again);

@@ -8,7 +8,9 @@ use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::sampler;
 use worldwire_core::{Field, Limits, Reader, Sampler, Writer};
 
-use crate::age::{AgeBounds, Capacity, Config, Event, Instance, Packet, Player, Queue, check_blob};
+use crate::age::{
+    AgeBounds, Capacity, Config, Event, Instance, Packet, Player, SendQueue, check_blob,
+};
 use crate::file::age::AgeFile;
 use crate::inflate::Inflater;
 use crate::net_message::{
@@ -81,7 +83,7 @@ fn drive(data: &[u8]) -> Seen {
         instance,
         now: Duration::ZERO,
         initial: BTreeMap::new(),
-        queue: Queue::new(9_000),
+        queue: SendQueue::new(9_000),
         seen: Seen::default(),
     };
     let mut rest = data;
@@ -93,7 +95,7 @@ fn drive(data: &[u8]) -> Seen {
         let Age { instance, seen, .. } = &mut age;
         seen.members = seen.members.max(instance.members().count());
         seen.states = seen.states.max(instance.states().len());
-        seen.clones = seen.clones.max(instance.clone_count());
+        seen.clones = seen.clones.max(instance.clones().count());
         seen.locks = seen.locks.max(instance.locks());
     }
     age.seen
@@ -104,7 +106,7 @@ struct Age {
     now: Duration,
     /// Initial messages since the last count.
     initial: BTreeMap<u32, u32>,
-    queue: Queue,
+    queue: SendQueue,
     seen: Seen,
 }
 
@@ -173,7 +175,7 @@ impl Age {
             self.sound(delivery.to, &delivery.packet);
             if self.queue.push(delivery.packet).is_err() {
                 assert!(self.queue.queued_bytes() > 9_000);
-                self.queue = Queue::new(9_000);
+                self.queue = SendQueue::new(9_000);
             }
         }
         while let Some(event) = self.instance.poll_event() {
@@ -192,7 +194,7 @@ impl Age {
         assert!(instance.clones().all(|(_, owner)| is_member(owner)), "a clone of nobody");
         assert_eq!(instance.owner().is_some(), instance.members().next().is_some());
         assert!(instance.owner().is_none_or(is_member), "an owner who is gone");
-        assert!(instance.clone_count() <= BOUNDS.clones);
+        assert!(instance.clones().count() <= BOUNDS.clones);
         assert!(instance.states().len() <= BOUNDS.states);
         assert!(instance.state_bytes() <= BOUNDS.state_bytes);
         assert!(instance.locks() <= BOUNDS.locks * usize::from(PLAYERS));

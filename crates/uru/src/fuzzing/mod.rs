@@ -11,7 +11,7 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Reader, Result, Sampler, Side, Tree, Value, Writer};
 
 use crate::connect::{ConnectPacket, SetupPacket};
-use crate::file::keys::{KeyRing, Spelling};
+use crate::file::keys::{KeyFileFormat, KeyRing};
 use crate::file::manifest::{FileList, Manifest};
 use crate::file::secure::{self, SecureKey};
 use crate::frame::{Message, Service, table};
@@ -98,9 +98,9 @@ fn key_file(data: &[u8]) {
             return;
         }
     };
-    let written = ring.format(Spelling::Toml);
+    let written = ring.format(KeyFileFormat::Toml);
     let again = KeyRing::parse(&written);
-    assert!(again.is_ok_and(|again| again.format(Spelling::Toml) == written));
+    assert!(again.is_ok_and(|again| again.format(KeyFileFormat::Toml) == written));
 }
 
 /// A manifest as text.
@@ -262,13 +262,13 @@ fn fields<'d, F: Field<'d>>() -> Vec<Vec<u8>> {
 
 fn keys_seeds() -> Vec<Vec<u8>> {
     let spellings = [
-        Spelling::Toml,
-        Spelling::TomlPublic,
-        Spelling::Dirtsand,
-        Spelling::Moulars,
-        Spelling::Nagus,
-        Spelling::ServerIni,
-        Spelling::OpenUru,
+        KeyFileFormat::Toml,
+        KeyFileFormat::TomlPublic,
+        KeyFileFormat::Dirtsand,
+        KeyFileFormat::Moulars,
+        KeyFileFormat::Nagus,
+        KeyFileFormat::ServerIni,
+        KeyFileFormat::OpenUru,
     ];
     spellings.map(|spelling| connection::KEYS.format(spelling).as_bytes().to_vec()).to_vec()
 }

@@ -7,7 +7,7 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Sampler, Tree};
 
 use crate::schema::{Descriptors, parse};
-use crate::sdl::{Blob, Rule, State, missing_records};
+use crate::sdl::{Blob, MergePolicy, ObjectState, missing_records};
 use crate::types::UnifiedTime;
 
 /// The descriptors that blobs are read with.
@@ -65,7 +65,7 @@ fn blob_of(set: &Descriptors, data: &[u8]) {
     assert_eq!(again.to_bytes().as_deref(), Ok(used), "JSON encodes to other bytes");
     let head = used.len() - record_length(set, &blob);
     assert_eq!(missing_records(&blob.descriptor, &used[head..]), None, "nothing is missing");
-    let state = State::of(&blob);
+    let state = ObjectState::of(&blob);
     assert!(state.diff(&state).is_empty());
     holds(set, &state);
 }
@@ -74,7 +74,7 @@ fn blob_of(set: &Descriptors, data: &[u8]) {
 fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
     let bytes = blob.to_bytes().unwrap_or_default();
     let mut reader = Reader::new(&bytes);
-    let head = crate::sdl::Head::decode_fields(&mut reader);
+    let head = crate::sdl::BlobHeader::decode_fields(&mut reader);
     assert!(head.is_ok_and(|head| set.find(&head.name.to_bytes(), head.version).is_ok()));
     reader.remaining()
 }
@@ -83,12 +83,12 @@ fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
 ///
 /// # Panics
 /// When it does not.
-fn holds(set: &Descriptors, state: &State) {
+fn holds(set: &Descriptors, state: &ObjectState) {
     let bytes = state.to_blob().to_bytes();
     let bytes = bytes.unwrap_or_else(|error| panic!("{state:?}: {error}"));
     let again = Blob::decode(set, &mut Reader::new(&bytes));
     let again = again.unwrap_or_else(|error| panic!("{state:?}: {error}"));
-    assert_eq!(State::of(&again), *state);
+    assert_eq!(ObjectState::of(&again), *state);
 }
 
 fn blob(data: &[u8]) {
@@ -118,8 +118,8 @@ fn update(data: &[u8]) {
         return;
     };
     let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
-    for rule in [Rule::OURS, Rule::CLIENT, Rule::MOSS, Rule::DIRTSAND] {
-        let before = State::of(&base);
+    for rule in [MergePolicy::OURS, MergePolicy::CLIENT, MergePolicy::MOSS, MergePolicy::DIRTSAND] {
+        let before = ObjectState::of(&base);
         let mut after = before.clone();
         if after.apply(&update, rule, &now).is_err() {
             assert_eq!(after, before, "refused, and changed");

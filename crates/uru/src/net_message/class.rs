@@ -11,7 +11,7 @@ use crate::types::{
     NetGroupId, UnifiedTime, Uoid,
 };
 use crate::walk::{
-    Guard, Reason, Refusal, WalkClasses, Walked, walk_plain, walked_classes, walked_record,
+    Guard, Reason, Refusal, WalkClasses, WalkResult, walk_plain, walked_classes, walked_record,
 };
 
 /// What is known of the layout of a class.
@@ -417,7 +417,7 @@ impl<'d> NetMessage<'d> {
     }
 
     /// Goes through a net message, with its class index, to the end of the part.
-    pub(crate) fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    pub(crate) fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let class = u16::from_le_bytes(reader.take_array()?);
         let info = class_info(class);

@@ -96,21 +96,6 @@ pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Resu
     Ok(())
 }
 
-/// The same for a message that must not move: false, and nothing is changed, when it has no player.
-///
-/// # Errors
-/// Malformed, when the header is not all there.
-pub fn restamp_in_place(message: &mut [u8], time: UnifiedTime, player_id: u32) -> Result<bool> {
-    let layout = HeaderLayout::of(message)?;
-    let Some(player) = layout.player_id else { return Ok(false) };
-    if let Some(at) = layout.time_sent {
-        write(message, at, &time.seconds.to_le_bytes());
-        write(message, at + 4, &time.microseconds.to_le_bytes());
-    }
-    write(message, player, &player_id.to_le_bytes());
-    Ok(true)
-}
-
 /// Clears flags of the header that have no field: those that say how the message is routed.
 ///
 /// # Errors
@@ -307,14 +292,11 @@ mod tests {
         let old = UnifiedTime { seconds: 1, microseconds: 1 };
         let mut message =
             bytes(&chat("hi", ChatFlags(0), NetHeader::from_server(old, NetFlags(0))));
-        let before = message.clone();
-        assert_eq!(restamp_in_place(&mut message, TIME, 5), Ok(false));
-        assert_eq!(message, before);
         restamp(&mut message, TIME, 5).unwrap();
         let wanted = chat("hi", ChatFlags(0), NetHeader::from_client(TIME, 5, NetFlags(0)));
         assert_eq!(message, bytes(&wanted));
         let mut again = message.clone();
-        assert_eq!(restamp_in_place(&mut again, TIME, 5), Ok(true));
+        restamp(&mut again, TIME, 5).unwrap();
         assert_eq!(again, message);
     }
 }

@@ -5,7 +5,7 @@ use worldwire_core::{Classes, Field, Form, Reader, Result, Sampler, Trace, Write
 
 use super::{Payload, SharedState};
 use crate::plasma_message::{NULL, PlasmaMessage};
-use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, Walked};
+use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, WalkResult};
 
 /// Any Plasma message but those that load clones.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ macro_rules! plasma_payload {
                 message.and_then(|message| encoded(&message).ok()).unwrap_or_default()
             }
 
-            fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked {
+            fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult {
                 let at = reader.position();
                 let $class = u16::from_le_bytes(reader.take_array()?);
                 let refuse = |reason| {
@@ -98,7 +98,7 @@ impl Payload for SdlPayload {
         sampler.bytes(length * times)
     }
 
-    fn walk<G: Guard>(reader: &mut Reader<'_>, _: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'_>, _: &mut G) -> WalkResult {
         let left = reader.remaining();
         reader.take(left)?;
         Ok(())
@@ -121,7 +121,7 @@ impl Payload for SharedPayload {
         encoded(&SharedState::sample(sampler)).unwrap_or_default()
     }
 
-    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult {
         SharedState::walk(reader, guard)
     }
 }

@@ -6,7 +6,7 @@ use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Field, Reader, Result, Sampler, Trace, Value, Writer, list_from_json};
 
 use crate::types::{Bool8, CountedString, GenericType, List, SafeString};
-use crate::walk::{Guard, Walk, Walked, walked_record};
+use crate::walk::{Guard, Walk, WalkResult, walked_record};
 
 walked_record! {
     /// A variable of a [`SharedState`].
@@ -123,9 +123,9 @@ impl<'d> Field<'d> for SharedState<'d> {
 }
 
 impl<'d> Walk<'d> for SharedState<'d> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         CountedString::decode(reader, "name")?;
         let count = Variables::take_count(reader, LEAST_VARIABLE)?;
         Bool8::decode(reader, "serverMayDelete")?;

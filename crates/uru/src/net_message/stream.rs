@@ -10,7 +10,7 @@ use worldwire_core::{
 };
 
 use crate::inflate::{self, Inflater, MAX_INFLATED};
-use crate::walk::{Guard, Walk, Walked};
+use crate::walk::{Guard, Walk, WalkResult};
 
 wire_enum! {
     /// How a stream block is compressed.
@@ -53,7 +53,7 @@ pub trait Payload: 'static {
     ///
     /// # Errors
     /// What the guard objects to, and what cannot be read.
-    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked;
+    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult;
 }
 
 /// A stream block: `u32` uncompressed length, `u8` compression, `u32` count, and so many bytes.
@@ -403,9 +403,9 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
 }
 
 impl<'d, K: Payload> Walk<'d> for Stream<'d, K> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let (uncompressed, compression, count) = Self::take_head(reader)?;
         let mut walked = Ok(());
         if compression != Compression::Zlib {
@@ -427,7 +427,7 @@ impl<'d, K: Payload> Walk<'d> for Stream<'d, K> {
     }
 }
 
-fn walk_payload<K: Payload, G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked {
+fn walk_payload<K: Payload, G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult {
     K::walk(reader, guard).map_err(|refusal| refusal.inside(K::FIELD))?;
     Ok(reader.end()?)
 }

@@ -7,7 +7,7 @@ use worldwire_core::json::Given;
 use worldwire_core::{Classes, Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
 
 use crate::types::Tail;
-use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, Walked};
+use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, WalkResult};
 
 /// The class index that stands for no object.
 pub const NULL: u16 = 0x8000;
@@ -124,9 +124,9 @@ where
     C: WalkClasses<'d> + Field<'d>,
     <C as Field<'d>>::Owned: Clone + PartialEq + fmt::Debug,
 {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let class = next_class(reader)?;
         reader.take(2)?;

@@ -6,7 +6,7 @@ use worldwire_core::json::Given;
 use worldwire_core::{Classes, Error, Field, Reader, Result, Sampler, Trace, Writer, wire_enum};
 
 use crate::types::{Bool8, Float, Floats, Key, SafeString};
-use crate::walk::{Guard, Walk, WalkClasses, Walked, walk_plain, walked_classes};
+use crate::walk::{Guard, Walk, WalkClasses, WalkResult, walk_plain, walked_classes};
 
 wire_enum! {
     /// What an event of the kind "variable" holds.
@@ -283,9 +283,9 @@ impl<'d> Field<'d> for Event<'d> {
 }
 
 impl<'d> Walk<'d> for Event<'d> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let kind = Self::next_kind(reader)?;
         reader.take(4)?;
         NotifyEvent::walk_class(kind, reader, guard)

@@ -6,7 +6,7 @@ use worldwire_core::json::Given;
 use worldwire_core::{Field, Reader, Result, Sampler, Trace, Writer, wire_enum, wire_flags};
 
 use crate::types::CountedString;
-use crate::walk::{Guard, Refusal, Walk, Walked, walk_plain};
+use crate::walk::{Guard, Refusal, Walk, WalkResult, walk_plain};
 
 wire_enum! {
     /// What a server says to a request for a lock.
@@ -104,9 +104,9 @@ walk_plain! {
 }
 
 impl<'d> Walk<'d> for KiCommand {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let [command] = reader.take_array()?;
         guard.ki_command(command).map_err(|reason| Refusal::at(reason, None, at))
@@ -147,9 +147,9 @@ impl<'d> Field<'d> for ConsoleCommand<'d> {
 }
 
 impl<'d> Walk<'d> for ConsoleCommand<'d> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let command = CountedString::decode(reader, "")?;
         let refuse = |reason| Refusal::at(reason, Some(&command.to_text()), at);

@@ -298,7 +298,7 @@ impl Guard for Misread {
     }
 
     fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason> {
-        if !text.is_misread() || text.ends_client() {
+        if !text.is_misread() || text.crashes_client() {
             return Ok(());
         }
         self.read_as = String::from_utf8_lossy(text.stored()).into_owned();

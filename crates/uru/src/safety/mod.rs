@@ -35,7 +35,7 @@ use crate::inflate::Inflater;
 use crate::net_message::{GamePayload, NetMessage, Payload, checked_class};
 use crate::plasma_message::{AvatarObject, PlasmaMessage};
 use crate::types::{ClassIndex, CountedString, SafeString, Uoid};
-use crate::walk::{Guard, Walked};
+use crate::walk::{Guard, WalkResult};
 pub use crate::walk::{Reason, Refusal};
 
 /// What may be forwarded. The lists are data: a server that knows of more classes adds them.
@@ -124,7 +124,7 @@ pub fn check<'d>(
     rules: &Rules<'_>,
     inflater: &mut Inflater,
     limits: &'d Limits,
-) -> Walked {
+) -> WalkResult {
     let mut reader = Reader::within(message, limits);
     NetMessage::walk(&mut reader, &mut Check { rules, inflater })?;
     Ok(reader.end()?)
@@ -139,7 +139,7 @@ pub fn check_payload<'d>(
     rules: &Rules<'_>,
     inflater: &mut Inflater,
     limits: &'d Limits,
-) -> Walked {
+) -> WalkResult {
     let mut reader = Reader::within(payload, limits);
     GamePayload::walk(&mut reader, &mut Check { rules, inflater })?;
     Ok(reader.end()?)
@@ -209,7 +209,7 @@ impl Guard for Check<'_> {
 
     #[inline]
     fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason> {
-        if text.ends_client() { Err(Reason::Text) } else { Ok(()) }
+        if text.crashes_client() { Err(Reason::Text) } else { Ok(()) }
     }
 
     #[inline]

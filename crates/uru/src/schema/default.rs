@@ -2,7 +2,7 @@
 
 use worldwire_core::{Field, Writer};
 
-use super::definition::Word;
+use super::definition::Literal;
 use super::types::Type;
 use crate::types::{Location, LocationFlags, SafeString, SequenceNumber, Uoid};
 
@@ -37,8 +37,8 @@ pub(super) fn zero(simple: Type) -> Vec<u8> {
 }
 
 /// Reads the words of a default. What cannot be read counts as zero and is odd.
-pub(super) fn read(simple: Type, words: &[Word]) -> Default {
-    let nil = |word: &Word| !word.quoted && word.text.eq_ignore_ascii_case("nil");
+pub(super) fn read(simple: Type, words: &[Literal]) -> Default {
+    let nil = |word: &Literal| !word.quoted && word.text.eq_ignore_ascii_case("nil");
     if let [word] = words
         && nil(word)
     {
@@ -97,7 +97,7 @@ pub(super) fn read(simple: Type, words: &[Word]) -> Default {
 struct Element<'w> {
     writer: Writer,
     odd: Option<String>,
-    words: &'w [Word],
+    words: &'w [Literal],
     next: usize,
 }
 
@@ -106,7 +106,7 @@ impl<'w> Element<'w> {
         self.odd.get_or_insert_with(message);
     }
 
-    fn word(&mut self) -> Option<&'w Word> {
+    fn word(&mut self) -> Option<&'w Literal> {
         let word = self.words.get(self.next);
         self.next += 1;
         word
@@ -156,7 +156,7 @@ impl<'w> Element<'w> {
 
     fn text(&mut self) {
         let word = self.word();
-        let empty = |word: &Word| !word.quoted && word.text.eq_ignore_ascii_case("empty");
+        let empty = |word: &Literal| !word.quoted && word.text.eq_ignore_ascii_case("empty");
         let text = word.filter(|word| !empty(word)).map_or("", |word| &word.text);
         if text.len() > STRING_BYTES {
             self.say(|| format!("wanted at most {STRING_BYTES} bytes, found {}", text.len()));
@@ -176,8 +176,8 @@ mod tests {
 
     fn of(simple: Type, words: &[&str]) -> (Vec<u8>, Option<String>) {
         let word = |text: &&str| match text.strip_prefix('"') {
-            Some(quoted) => Word { text: quoted.into(), quoted: true },
-            None => Word { text: (*text).into(), quoted: false },
+            Some(quoted) => Literal { text: quoted.into(), quoted: true },
+            None => Literal { text: (*text).into(), quoted: false },
         };
         let words: Vec<_> = words.iter().map(word).collect();
         let default = read(simple, &words);

@@ -42,9 +42,9 @@ pub struct Variable {
     pub(super) label: Box<str>,
     /// The label as it is compared.
     pub(super) folded: Box<str>,
-    pub(super) kind: Kind,
+    pub(super) kind: ElementType,
     pub(super) count: Option<u32>,
-    pub(super) default: Option<Box<[Word]>>,
+    pub(super) default: Option<Box<[Literal]>>,
     pub(super) default_options: Vec<Box<str>>,
     pub(super) display_options: Vec<Box<str>>,
     /// One element of the default, as it stands in a blob.
@@ -52,7 +52,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    pub(super) fn new(name: &str, kind: Kind, count: Option<u32>) -> Self {
+    pub(super) fn new(name: &str, kind: ElementType, count: Option<u32>) -> Self {
         Self {
             name: name.into(),
             label: name.into(),
@@ -92,7 +92,7 @@ impl Variable {
 
     /// The type, or the descriptor whose records it has.
     #[must_use]
-    pub fn kind(&self) -> &Kind {
+    pub fn element_type(&self) -> &ElementType {
         &self.kind
     }
 
@@ -100,8 +100,8 @@ impl Variable {
     #[must_use]
     pub fn simple_type(&self) -> Option<Type> {
         match self.kind {
-            Kind::Simple(simple) => Some(simple),
-            Kind::Nested(_) => None,
+            ElementType::Simple(simple) => Some(simple),
+            ElementType::Nested(_) => None,
         }
     }
 
@@ -113,7 +113,7 @@ impl Variable {
 
     /// What stands behind `DEFAULT=`: one value, or those of a list in parentheses.
     #[must_use]
-    pub fn default(&self) -> Option<&[Word]> {
+    pub fn default(&self) -> Option<&[Literal]> {
         self.default.as_deref()
     }
 
@@ -140,14 +140,14 @@ impl Variable {
 
 /// What the elements of a variable are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ElementType {
     /// Values of a type.
     Simple(Type),
     /// Records of the newest descriptor of this name: `$name`.
     Nested(Box<str>),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Simple(simple) => simple.fmt(f),
@@ -158,21 +158,15 @@ impl fmt::Display for Kind {
 
 /// A value in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct Literal {
     pub(super) text: Box<str>,
     pub(super) quoted: bool,
 }
 
-impl Word {
+impl Literal {
     /// The text, without quotation marks.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// Whether it stands in quotation marks: `"nil"` is a text, `nil` is no default.
-    #[must_use]
-    pub fn is_quoted(&self) -> bool {
-        self.quoted
     }
 }

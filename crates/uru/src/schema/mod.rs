@@ -47,9 +47,9 @@ mod set;
 mod shape;
 mod types;
 
-pub use definition::{Definition, Kind, Variable, Word};
+pub use definition::{Definition, ElementType, Literal, Variable};
 pub use parse::{Parsed, Statement, parse};
-pub use set::{Descriptor, Descriptors, Unknown};
-pub(crate) use shape::Place;
+pub use set::{Descriptor, Descriptors, UnknownDescriptor};
 pub use shape::Shape;
+pub(crate) use shape::VariableIndex;
 pub use types::Type;

@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use worldwire_core::Diagnostic;
 
 use super::default;
-use super::definition::{Definition, Kind, Variable, Word};
+use super::definition::{Definition, ElementType, Literal, Variable};
 use super::lex::{Cursor, Lexeme, Token};
 use super::problems::Problems;
 use super::types::Type;
@@ -85,17 +85,17 @@ struct Parser<'p, 't> {
 }
 
 /// Something that cannot be read, after that was said.
-struct Refused;
+struct Reported;
 
-type Read<T> = Result<T, Refused>;
+type Parse<T> = Result<T, Reported>;
 
 impl<'t> Parser<'_, 't> {
-    fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> Refused {
+    fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> Reported {
         self.problems.error(span, message, None);
-        Refused
+        Reported
     }
 
-    fn wanted(&mut self, wanted: &str, found: &Lexeme<'t>) -> Refused {
+    fn wanted(&mut self, wanted: &str, found: &Lexeme<'t>) -> Reported {
         let shown = match found.token {
             Token::End => "the end of the file".to_owned(),
             Token::Word(word) => short(word),
@@ -117,7 +117,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    fn mark(&mut self, wanted: char) -> Read<()> {
+    fn mark(&mut self, wanted: char) -> Parse<()> {
         let next = self.cursor.peek();
         if next.token != Token::Mark(wanted) {
             return Err(self.wanted(&wanted.to_string(), &next));
@@ -126,7 +126,7 @@ impl<'t> Parser<'_, 't> {
         Ok(())
     }
 
-    fn word(&mut self, wanted: &str) -> Read<(&'t str, Range<usize>)> {
+    fn word(&mut self, wanted: &str) -> Parse<(&'t str, Range<usize>)> {
         let next = self.cursor.peek();
         let Token::Word(word) = next.token else {
             return Err(self.wanted(wanted, &next));
@@ -169,7 +169,7 @@ impl<'t> Parser<'_, 't> {
                             body.variables.push(variable);
                             body.spans.push(type_at);
                         }
-                        Err(Refused) => {
+                        Err(Reported) => {
                             body.good = false;
                             self.skip(|token| match token {
                                 Token::Word(word) => is(word, "VAR") || is(word, "STATEDESC"),
@@ -208,7 +208,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// The name and the version, and what stands between them.
-    fn head(&mut self) -> Read<(&'t str, Range<usize>, u16)> {
+    fn head(&mut self) -> Parse<(&'t str, Range<usize>, u16)> {
         let (name, name_span) = self.word("the name of a descriptor")?;
         self.mark('{')?;
         let next = self.cursor.peek();
@@ -227,20 +227,20 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// What stands behind `VAR`, and where the name and the type are.
-    fn variable(&mut self) -> Read<(Variable, Range<usize>, Range<usize>)> {
+    fn variable(&mut self) -> Parse<(Variable, Range<usize>, Range<usize>)> {
         let (kind, type_at) = self.word("a type")?;
         let kind = match kind.strip_prefix('$') {
             Some("") => {
                 let message = "wanted the name of a descriptor behind $, found none";
                 return Err(self.error(type_at, message));
             }
-            Some(name) => Kind::Nested(name.into()),
+            Some(name) => ElementType::Nested(name.into()),
             None => match Type::parse(kind) {
-                Some(simple) => Kind::Simple(simple),
+                Some(simple) => ElementType::Simple(simple),
                 None => {
                     let help = Type::nearest(kind).map(|near| format!("did you mean {near}?"));
                     self.problems.error(type_at, format!("unknown type {}", short(kind)), help);
-                    return Err(Refused);
+                    return Err(Reported);
                 }
             },
         };
@@ -253,7 +253,7 @@ impl<'t> Parser<'_, 't> {
         self.mark(']')?;
         let mut variable = Variable::new(name, kind, count);
         let default_at = self.attributes(&mut variable)?;
-        if let Kind::Simple(simple) = variable.kind {
+        if let ElementType::Simple(simple) = variable.kind {
             variable.initial = match &variable.default {
                 None => default::zero(simple).into(),
                 Some(words) => {
@@ -269,7 +269,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// A number of elements; 0 stands for any number.
-    fn count(&mut self) -> Read<Option<u32>> {
+    fn count(&mut self) -> Parse<Option<u32>> {
         let (text, span) = self.word("a number of elements")?;
         match text.parse::<u32>() {
             Ok(0) => Ok(None),
@@ -283,7 +283,7 @@ impl<'t> Parser<'_, 't> {
     }
 
     /// Everything behind the brackets; says where the default stands.
-    fn attributes(&mut self, variable: &mut Variable) -> Read<Option<Range<usize>>> {
+    fn attributes(&mut self, variable: &mut Variable) -> Parse<Option<Range<usize>>> {
         let mut default_at = None;
         loop {
             let name = self.cursor.peek();
@@ -326,7 +326,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    fn value(&mut self) -> Read<Vec<Word>> {
+    fn value(&mut self) -> Parse<Vec<Literal>> {
         let next = self.cursor.peek();
         if next.new_line {
             let end = next.span.start..next.span.start;
@@ -357,11 +357,11 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    fn single(&mut self) -> Read<Word> {
+    fn single(&mut self) -> Parse<Literal> {
         let next = self.cursor.peek();
         let word = match next.token {
-            Token::Word(text) => Word { text: text.into(), quoted: false },
-            Token::Quoted(text) => Word { text: text.into(), quoted: true },
+            Token::Word(text) => Literal { text: text.into(), quoted: false },
+            Token::Quoted(text) => Literal { text: text.into(), quoted: true },
             _ => return Err(self.wanted("a value", &next)),
         };
         self.cursor.next();

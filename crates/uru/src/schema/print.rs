@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::definition::{Definition, Variable, Word};
+use super::definition::{Definition, Literal, Variable};
 
 /// The canonical text: aligned types and names, one line a variable. It parses to the same
 /// descriptor; comments are lost.
@@ -50,7 +50,7 @@ fn options(variable: &Variable) -> String {
             format!("DEFAULT=({})", words.join(","))
         }
     });
-    let word = |text: &str| Word { text: text.into(), quoted: !super::lex::is_word(text) };
+    let word = |text: &str| Literal { text: text.into(), quoted: !super::lex::is_word(text) };
     let defaults = variable.default_options();
     let defaults = defaults.map(|option| format!("DEFAULTOPTION={}", word(option)));
     let displays = variable.display_options();
@@ -58,7 +58,7 @@ fn options(variable: &Variable) -> String {
     default.into_iter().chain(defaults).chain(displays).collect::<Vec<_>>().join(" ")
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.quoted { write!(f, "\"{}\"", self.text) } else { f.write_str(&self.text) }
     }

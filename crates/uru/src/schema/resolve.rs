@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use worldwire_core::{Diagnostic, Source};
 
-use super::definition::Kind;
+use super::definition::ElementType;
 use super::parse::{Statement, parse_into};
 use super::problems::Problems;
 use super::shape::Layout;
@@ -118,7 +118,7 @@ impl<'t> Loading<'t> {
             let variables = statement.definition.variables.iter().zip(&statement.type_spans);
             let mut targets = Vec::new();
             for (variable, span) in variables {
-                let Kind::Nested(name) = &variable.kind else { continue };
+                let ElementType::Nested(name) = &variable.kind else { continue };
                 let target = self.newest(name);
                 if target.is_none() {
                     missing.push((at, *file, span.clone(), name.clone()));

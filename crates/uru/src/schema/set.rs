@@ -89,7 +89,7 @@ impl Descriptors {
     ///
     /// # Errors
     /// What is not known: the name or only the version.
-    pub fn find(&self, name: &[u8], version: u16) -> Result<Descriptor, Unknown> {
+    pub fn find(&self, name: &[u8], version: u16) -> Result<Descriptor, UnknownDescriptor> {
         let index = self.index_of(&name.to_ascii_lowercase(), version);
         index.map(|index| self.at(index)).ok_or_else(|| self.unknown(name, version))
     }
@@ -113,16 +113,16 @@ impl Descriptors {
 
     /// What of a descriptor that is not here is not known.
     #[cold]
-    pub(crate) fn unknown(&self, name: &[u8], version: u16) -> Unknown {
+    pub(crate) fn unknown(&self, name: &[u8], version: u16) -> UnknownDescriptor {
         let known = self.versions_of(&name.to_ascii_lowercase());
         let name = String::from_utf8_lossy(name).into_owned();
         if let Some(versions) = known {
             let known = versions.iter().map(|entry| entry.0).collect();
-            return Unknown { name, version: Some(version), known, near: None };
+            return UnknownDescriptor { name, version: Some(version), known, near: None };
         }
         let near = nearest(&name, self.names.iter().map(|(name, _)| &**name));
         let near = near.and_then(|near| self.newest(near)).map(|near| near.name().to_owned());
-        Unknown { name, version: None, known: Vec::new(), near }
+        UnknownDescriptor { name, version: None, known: Vec::new(), near }
     }
 
     fn versions_of(&self, folded: &[u8]) -> Option<&[(u16, usize)]> {
@@ -138,7 +138,7 @@ impl Descriptors {
 /// A descriptor that is not in a set. Clients do not survive one, so a server must not forward a
 /// state whose descriptor clients may not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
+pub struct UnknownDescriptor {
     /// The name that was asked for.
     pub name: String,
     /// The version, when the name is known.
@@ -149,7 +149,7 @@ pub struct Unknown {
     pub near: Option<String>,
 }
 
-impl Unknown {
+impl UnknownDescriptor {
     fn wanted_and_found(&self) -> (String, String) {
         let Some(version) = self.version else {
             return ("a known descriptor".to_owned(), format!("{:?}", self.name));
@@ -161,7 +161,7 @@ impl Unknown {
     }
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownDescriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (wanted, found) = self.wanted_and_found();
         write!(f, "wanted {wanted}, found {found}")?;
@@ -172,10 +172,10 @@ impl fmt::Display for Unknown {
     }
 }
 
-impl core::error::Error for Unknown {}
+impl core::error::Error for UnknownDescriptor {}
 
-impl From<Unknown> for Error {
-    fn from(unknown: Unknown) -> Self {
+impl From<UnknownDescriptor> for Error {
+    fn from(unknown: UnknownDescriptor) -> Self {
         let (wanted, found) = unknown.wanted_and_found();
         let error = Self::malformed(wanted, found);
         match unknown.near {
@@ -233,7 +233,7 @@ impl fmt::Debug for Descriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Place;
+    use crate::schema::VariableIndex;
 
     fn said(files: &[(&str, &str)]) -> (Descriptors, String) {
         let set = Descriptors::load(files.iter().copied());
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!((shape.count(), shape.simple_count(), shape.nested_count()), (3, 1, 2));
         let (variable, inner) = shape.nested(1).unwrap();
         assert_eq!((variable.label(), inner.definition().version()), ("two", 2));
-        assert_eq!(shape.place("N"), Some(Place::Simple(0)));
+        assert_eq!(shape.index_of("N"), Some(VariableIndex::Simple(0)));
         assert_eq!(set.versions("B").map(|one| one.version()).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(set.len(), 3);
     }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use worldwire_core::nearest;
 
-use super::definition::{Definition, Kind, Variable};
+use super::definition::{Definition, ElementType, Variable};
 use super::types::fold;
 
 /// How the variables of a descriptor are counted in blobs: simple and nested ones apart.
@@ -73,11 +73,11 @@ impl<'s> Shape<'s> {
     }
 
     /// Where a variable is, by its name in any case.
-    pub(crate) fn place(self, name: &str) -> Option<Place> {
-        self.place_of_folded(&fold(name))
+    pub(crate) fn index_of(self, name: &str) -> Option<VariableIndex> {
+        self.index_of_folded(&fold(name))
     }
 
-    pub(crate) fn place_of_folded(self, folded: &str) -> Option<Place> {
+    pub(crate) fn index_of_folded(self, folded: &str) -> Option<VariableIndex> {
         let names = &self.layout().names;
         let at = names.binary_search_by(|(name, _)| (**name).cmp(folded)).ok()?;
         names.get(at).map(|(_, place)| *place)
@@ -105,12 +105,12 @@ pub(super) struct Layout {
     /// Which variables are nested, and the layout of their records.
     nested: Box<[(usize, usize)]>,
     /// Folded names of all variables, ascending, with where they are.
-    names: Box<[(Box<str>, Place)]>,
+    names: Box<[(Box<str>, VariableIndex)]>,
 }
 
 /// Where a variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum VariableIndex {
     /// The index among the simple variables.
     Simple(usize),
     /// The index among the nested variables.
@@ -125,14 +125,14 @@ impl Layout {
         let mut targets = targets.into_iter();
         for (at, variable) in definition.variables.iter().enumerate() {
             let place = match variable.kind {
-                Kind::Simple(_) => {
+                ElementType::Simple(_) => {
                     simple.push(at);
-                    Place::Simple(simple.len() - 1)
+                    VariableIndex::Simple(simple.len() - 1)
                 }
-                Kind::Nested(_) => {
+                ElementType::Nested(_) => {
                     let Some(target) = targets.next() else { continue };
                     nested.push((at, target));
-                    Place::Nested(nested.len() - 1)
+                    VariableIndex::Nested(nested.len() - 1)
                 }
             };
             names.push((variable.folded.clone(), place));

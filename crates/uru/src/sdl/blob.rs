@@ -6,7 +6,7 @@ use worldwire_core::{
 };
 
 use super::damage;
-use super::record::Record;
+use super::record::StateRecord;
 use crate::schema::{Descriptor, Descriptors};
 use crate::types::{SafeString, Uoid};
 
@@ -25,7 +25,7 @@ wire_flags! {
 /// Layout: `u16` [`StreamFlags`], [`SafeString`] name, `u16` version, [`Uoid`] if flag 1. Read by
 /// itself it tells which descriptor is missing where a blob cannot be read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Head<'d> {
+pub struct BlobHeader<'d> {
     /// The flags.
     pub flags: StreamFlags,
     /// The name of the descriptor, compared without case.
@@ -40,21 +40,21 @@ pub struct Head<'d> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blob<'d> {
     /// The stream header.
-    pub head: Head<'d>,
+    pub head: BlobHeader<'d>,
     /// The descriptor that it names.
     pub descriptor: Descriptor,
     /// The variables that are in it.
-    pub record: Record<'d>,
+    pub record: StateRecord<'d>,
 }
 
 /// What every stream header has.
 const MARKER: &str = "the flag AddedVarLengthIO (0x8000)";
 
-impl<'d> Head<'d> {
+impl<'d> BlobHeader<'d> {
     /// The head of a descriptor's blobs, as clients write it: without an object.
     #[must_use]
-    pub fn of(descriptor: &Descriptor) -> Head<'static> {
-        Head {
+    pub fn of(descriptor: &Descriptor) -> BlobHeader<'static> {
+        BlobHeader {
             flags: StreamFlags::AddedVarLengthIO,
             name: SafeString::from(descriptor.name()),
             version: descriptor.version(),
@@ -104,10 +104,10 @@ impl<'d> Head<'d> {
         object.map_or(Ok(()), |uoid| uoid.encode(writer)).map_err(|error| error.inside("object"))
     }
 
-    fn into_owned(self) -> Head<'static> {
+    fn into_owned(self) -> BlobHeader<'static> {
         let Self { flags, name, version, object } = self;
         let (name, object) = (name.into_owned(), object.map(Field::into_owned));
-        Head { flags, name, version, object }
+        BlobHeader { flags, name, version, object }
     }
 }
 
@@ -126,7 +126,7 @@ impl<'d> Blob<'d> {
     ) -> Result<Self> {
         let start = reader.position() as u64;
         let before = reader.rest();
-        let head = Head::decode_fields(reader)?;
+        let head = BlobHeader::decode_fields(reader)?;
         let shape = descriptors.shape_of(head.name.to_bytes(), head.version);
         let shape = shape.ok_or_else(|| {
             let unknown = descriptors.unknown(&head.name.to_bytes(), head.version);
@@ -142,7 +142,7 @@ impl<'d> Blob<'d> {
             }
         })?;
         let body = reader.rest();
-        let record = match Record::decode_fields(shape, reader, 1) {
+        let record = match StateRecord::decode_fields(shape, reader, 1) {
             Ok(record) => record,
             Err(error) => return Err(damage::explain(error, shape, body)),
         };
@@ -185,9 +185,9 @@ impl<'d> Blob<'d> {
         let object = fields.given_optional("object").map(Uoid::from_json).transpose();
         let object = object.map_err(|error| error.inside("object"))?;
         let descriptor = descriptors.find(&name.to_bytes(), version)?;
-        let record = Record::from_fields(descriptor.shape(), &mut fields, 1)?;
+        let record = StateRecord::from_fields(descriptor.shape(), &mut fields, 1)?;
         fields.end()?;
-        let head = Head { flags, name, version, object };
+        let head = BlobHeader { flags, name, version, object };
         Ok(Blob { head, descriptor, record })
     }
 
@@ -207,13 +207,13 @@ impl<'d> Blob<'d> {
     /// Makes up a blob of a descriptor: for tests, fuzzing and benchmarks.
     #[must_use]
     pub fn sample(descriptor: &Descriptor, sampler: &mut Sampler) -> Blob<'static> {
-        let mut head = Head::of(descriptor);
+        let mut head = BlobHeader::of(descriptor);
         if sampler.below(4) == 0 {
             head.flags = head.flags | StreamFlags::HasUoid;
             let name = SafeString::from("Lever");
             head.object = Some(Uoid { name, ..Uoid::sample(sampler).into_owned() });
         }
-        let record = Record::sample(descriptor.shape(), sampler, 1);
+        let record = StateRecord::sample(descriptor.shape(), sampler, 1);
         Blob { head, descriptor: descriptor.clone(), record }
     }
 

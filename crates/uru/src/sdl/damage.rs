@@ -6,7 +6,9 @@
 
 use worldwire_core::{Error, Reader, Result};
 
-use super::record::{MAX_DEPTH, Nested, RECORD_VERSION, Simple, Width, record_head};
+use super::record::{
+    MAX_DEPTH, NestedVariable, RECORD_VERSION, SimpleVariable, Width, record_head,
+};
 use crate::schema::{Descriptor, Shape};
 
 /// How many records of nested elements are missing in the record of a blob (all behind its stream
@@ -50,12 +52,12 @@ fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usi
     for index in indices(reader, width, shape.simple_count())? {
         let index = index.read(reader, width)?;
         let variable = shape.simple(index as usize).ok_or_else(wrong)?;
-        Simple::decode(variable, index, reader)?;
+        SimpleVariable::decode(variable, index, reader)?;
     }
     for index in indices(reader, width, shape.nested_count())? {
         let index = index.read(reader, width)?;
         let (variable, inner) = shape.nested(index as usize).ok_or_else(wrong)?;
-        let (_, _, length) = Nested::decode_head(variable, reader)?;
+        let (_, _, length) = NestedVariable::decode_head(variable, reader)?;
         let width = Width::of_elements(variable);
         for index in indices(reader, width, length as usize)? {
             if let Index::Implied(index) = index

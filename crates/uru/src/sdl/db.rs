@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::blob::Blob;
-use super::state::State;
-use super::update::{Refused, Rule};
+use super::state::ObjectState;
+use super::update::{MergePolicy, UpdateError};
 use crate::types::{LocationFlags, UnifiedTime, Uoid};
 
 /// What an object is known by: page, class, name and clone. Object ids and load masks do not count:
@@ -38,7 +38,7 @@ impl ObjectKey {
 
 /// How a state was sent: the flags at the end of the message around it, and who sent it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct UpdateOrigin {
     /// The sender wants it to be kept.
     pub persist: bool,
     /// It is part of an avatar, and goes with it.
@@ -49,22 +49,22 @@ pub struct Sent {
 
 /// A state of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
+pub struct StoredState {
     /// The object, as it was named last.
     pub object: Uoid<'static>,
     /// The state.
-    pub state: State,
+    pub state: ObjectState,
     /// How it was sent last.
-    pub sent: Sent,
+    pub origin: UpdateOrigin,
 }
 
-impl Stored {
+impl StoredState {
     /// Whether the state outlives the server: it was sent to be kept, and neither belongs to an
     /// avatar or a clone nor is volatile.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         let is_clone = self.object.clone.is_some_and(|ids| ids.id != 0);
-        self.sent.persist && !self.sent.avatar && !self.state.is_volatile() && !is_clone
+        self.origin.persist && !self.origin.avatar && !self.state.is_volatile() && !is_clone
     }
 }
 
@@ -74,7 +74,7 @@ impl Stored {
 /// the same order.
 #[derive(Clone, Debug)]
 pub struct StateDb {
-    objects: BTreeMap<ObjectKey, Vec<Stored>>,
+    objects: BTreeMap<ObjectKey, Vec<StoredState>>,
     len: usize,
     limit: usize,
 }
@@ -96,35 +96,35 @@ impl StateDb {
     /// Changes the state of an object by an update; the first update makes the state.
     ///
     /// # Errors
-    /// As [`State::apply`]; when there is no room for another state.
+    /// As [`ObjectState::apply`]; when there is no room for another state.
     pub fn apply(
         &mut self,
         object: &Uoid<'_>,
         update: &Blob<'_>,
-        sent: Sent,
-        rule: Rule,
+        origin: UpdateOrigin,
+        rule: MergePolicy,
         now: &UnifiedTime,
-    ) -> Result<&mut Stored, Refused> {
+    ) -> Result<&mut StoredState, UpdateError> {
         let key = ObjectKey::of(object);
         let name = update.descriptor.name();
         let place = self.objects.get(&key).and_then(|states| position(states, name));
         if place.is_none() && self.len >= self.limit {
-            return Err(Refused::Full { limit: self.limit });
+            return Err(UpdateError::Full { limit: self.limit });
         }
         let states = self.objects.entry(key).or_default();
         let place = place.unwrap_or(states.len());
         if place == states.len() {
-            let state = State::new(update.descriptor.clone());
-            states.push(Stored { object: owned(object), state, sent });
+            let state = ObjectState::new(update.descriptor.clone());
+            states.push(StoredState { object: owned(object), state, origin });
             self.len += 1;
         }
-        let full = Refused::Full { limit: self.limit };
+        let full = UpdateError::Full { limit: self.limit };
         let stored = states.get_mut(place).ok_or(full)?;
         stored.state.apply(update, rule, now)?;
         if stored.object != *object {
             stored.object = owned(object);
         }
-        stored.sent = sent;
+        stored.origin = origin;
         Ok(stored)
     }
 
@@ -132,7 +132,7 @@ impl StateDb {
     ///
     /// # Errors
     /// When there is no room for another state.
-    pub fn insert(&mut self, stored: Stored) -> Result<Option<Stored>, Refused> {
+    pub fn insert(&mut self, stored: StoredState) -> Result<Option<StoredState>, UpdateError> {
         let key = ObjectKey::of(&stored.object);
         let name = stored.state.descriptor().name();
         let place = self.objects.get(&key).and_then(|states| position(states, name));
@@ -141,7 +141,7 @@ impl StateDb {
             return Ok(old.map(|old| core::mem::replace(old, stored)));
         }
         if self.len >= self.limit {
-            return Err(Refused::Full { limit: self.limit });
+            return Err(UpdateError::Full { limit: self.limit });
         }
         self.objects.entry(key).or_default().push(stored);
         self.len += 1;
@@ -150,36 +150,31 @@ impl StateDb {
 
     /// The state of an object by the name of its descriptor.
     #[must_use]
-    pub fn get(&self, object: &Uoid<'_>, descriptor: &str) -> Option<&Stored> {
+    pub fn get(&self, object: &Uoid<'_>, descriptor: &str) -> Option<&StoredState> {
         let states = self.of(object);
         states.get(position(states, descriptor)?)
     }
 
     /// All states of an object.
     #[must_use]
-    pub fn of(&self, object: &Uoid<'_>) -> &[Stored] {
+    pub fn of(&self, object: &Uoid<'_>) -> &[StoredState] {
         self.objects.get(&ObjectKey::of(object)).map_or(&[], Vec::as_slice)
     }
 
     /// All states.
-    pub fn iter(&self) -> impl Iterator<Item = &Stored> {
+    pub fn iter(&self) -> impl Iterator<Item = &StoredState> {
         self.objects.values().flatten()
     }
 
-    /// The states that outlive the server.
-    pub fn durable(&self) -> impl Iterator<Item = &Stored> {
-        self.iter().filter(|stored| stored.is_durable())
-    }
-
     /// Removes all states of an object: it was unloaded.
-    pub fn remove(&mut self, object: &Uoid<'_>) -> Vec<Stored> {
+    pub fn remove(&mut self, object: &Uoid<'_>) -> Vec<StoredState> {
         let removed = self.objects.remove(&ObjectKey::of(object)).unwrap_or_default();
         self.len -= removed.len();
         removed
     }
 
     /// Keeps only some states: not those of an avatar that left, say.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Stored) -> bool) {
+    pub fn retain(&mut self, mut keep: impl FnMut(&StoredState) -> bool) {
         self.objects.retain(|_, states| {
             states.retain(&mut keep);
             !states.is_empty()
@@ -200,7 +195,7 @@ impl StateDb {
     }
 }
 
-fn position(states: &[Stored], descriptor: &str) -> Option<usize> {
+fn position(states: &[StoredState], descriptor: &str) -> Option<usize> {
     let mut names = states.iter().map(|stored| stored.state.descriptor().name());
     names.position(|name| name.eq_ignore_ascii_case(descriptor))
 }

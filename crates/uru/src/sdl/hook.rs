@@ -4,8 +4,8 @@
 //! descriptor that has the name of the age. A server keeps it in the vault, as the SDL node of the
 //! age. Beside the state of the instance there can be settings for all instances of a shard.
 
-use super::record::{Record, Simple};
-use super::state::State;
+use super::record::{SimpleVariable, StateRecord};
+use super::state::ObjectState;
 use crate::types::{Location, LocationFlags, SafeString, SequenceNumber, Uoid};
 
 /// The name of the object.
@@ -51,16 +51,17 @@ pub fn is_hook(object: &Uoid<'_>, prefix: i32) -> bool {
 /// changed before all others, and of equal times the instance counts. Nested variables have no
 /// time, so the instance counts for them. The state follows the descriptor of the instance.
 #[must_use]
-pub fn merged(instance: &State, shard: &State) -> State {
+pub fn merged(instance: &ObjectState, shard: &ObjectState) -> ObjectState {
     if !instance.descriptor.is(&shard.descriptor) {
         return over(instance, &shard.upgrade(&instance.descriptor));
     }
     over(instance, shard)
 }
 
-fn over(instance: &State, shard: &State) -> State {
-    let time =
-        |entry: &Simple<'_>| entry.time.as_ref().map(|time| (time.seconds, time.microseconds));
+fn over(instance: &ObjectState, shard: &ObjectState) -> ObjectState {
+    let time = |entry: &SimpleVariable<'_>| {
+        entry.time.as_ref().map(|time| (time.seconds, time.microseconds))
+    };
     let (ours, theirs) = (&instance.record, &shard.record);
     let simple = join(
         &ours.simple,
@@ -71,8 +72,8 @@ fn over(instance: &State, shard: &State) -> State {
         },
     );
     let nested = join(&ours.nested, &theirs.nested, |one| one.index, |ours, _| ours);
-    let record = Record { flags: ours.flags, simple, nested };
-    State { descriptor: instance.descriptor.clone(), record }
+    let record = StateRecord { flags: ours.flags, simple, nested };
+    ObjectState { descriptor: instance.descriptor.clone(), record }
 }
 
 /// Joins two lists whose indices ascend; `choose` decides about what both have.

@@ -5,13 +5,14 @@ use worldwire_core::{Error, Field, Result, list_from_json};
 
 use super::elements::{Elements, MAX_ELEMENTS};
 use super::record::{
-    Element, MAX_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
+    MAX_DEPTH, NestedElement, NestedVariable, RecordFlags, SimpleFlags, SimpleVariable,
+    StateRecord, ValueHeader,
 };
-use crate::schema::{Place, Shape, Variable};
+use crate::schema::{Shape, Variable, VariableIndex};
 use crate::types::{SafeString, UnifiedTime};
 
-impl Record<'static> {
-    /// Takes what [`Record::decode_fields`](Record) shows from the fields of an object.
+impl StateRecord<'static> {
+    /// Takes what [`StateRecord::decode_fields`](StateRecord) shows from the fields of an object.
     pub(super) fn from_fields(
         shape: Shape<'_>,
         fields: &mut FieldsOf<'_>,
@@ -58,14 +59,14 @@ impl Record<'static> {
 
     fn add(&mut self, shape: Shape<'_>, name: &str, json: Given<'_>, depth: u32) -> Result<()> {
         let index = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        match shape.place(name) {
-            Some(Place::Simple(at)) => {
+        match shape.index_of(name) {
+            Some(VariableIndex::Simple(at)) => {
                 let variable = shape.simple(at).ok_or_else(|| no_variable(shape, name))?;
-                self.simple.push(Simple::from_json(variable, index(at), json)?);
+                self.simple.push(SimpleVariable::from_json(variable, index(at), json)?);
             }
-            Some(Place::Nested(at)) => {
+            Some(VariableIndex::Nested(at)) => {
                 let nested = shape.nested(at).ok_or_else(|| no_variable(shape, name))?;
-                self.nested.push(Nested::from_json(nested, index(at), json, depth)?);
+                self.nested.push(NestedVariable::from_json(nested, index(at), json, depth)?);
             }
             None => return Err(no_variable(shape, name)),
         }
@@ -103,7 +104,7 @@ fn arrange<E>(list: &mut [E], order: Given<'_>, index: impl Fn(&E) -> u32) -> Re
     Ok(())
 }
 
-fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHead<'static>> {
+fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHeader<'static>> {
     let mut byte = |name: &'static str| match fields.take_optional(name) {
         Some(json) => json::integer::<u8>(json, "a whole number from 0 to 255")
             .map_err(|error| error.inside(name)),
@@ -116,10 +117,10 @@ fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHead<'static>> {
         let found = notification.to_string();
         return Err(Error::value("0, since there is no hint", found).inside("notification"));
     }
-    Ok(ValueHead { flags, notification, hint })
+    Ok(ValueHeader { flags, notification, hint })
 }
 
-impl Simple<'static> {
+impl SimpleVariable<'static> {
     fn from_json(variable: &Variable, index: u32, json: Given<'_>) -> Result<Self> {
         let Some(simple) = variable.simple_type() else {
             return Err(json::expected("a nested variable", &json));
@@ -143,7 +144,7 @@ impl Simple<'static> {
     }
 }
 
-impl Nested<'static> {
+impl NestedVariable<'static> {
     fn from_json(
         (variable, inner): (&Variable, Shape<'_>),
         index: u32,
@@ -184,14 +185,14 @@ fn element(
     place: usize,
     json: Given<'_>,
     depth: u32,
-) -> Result<Element<'static>> {
+) -> Result<NestedElement<'static>> {
     let mut fields = FieldsOf::new(json)?;
     let index = match fields.take_optional("index") {
         Some(json) => json::integer(json, "a whole number from 0 to 4294967295")
             .map_err(|error| error.inside("index"))?,
         None => u32::try_from(place).unwrap_or(u32::MAX),
     };
-    let record = Record::from_fields(inner, &mut fields, depth + 1)?;
+    let record = StateRecord::from_fields(inner, &mut fields, depth + 1)?;
     fields.end()?;
-    Ok(Element { index, record })
+    Ok(NestedElement { index, record })
 }

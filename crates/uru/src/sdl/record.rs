@@ -40,20 +40,20 @@ wire_flags! {
 /// descriptor has fewer than 256 variables in all, two below 65,536, otherwise four; indices count
 /// the simple and the nested variables apart.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Record<'d> {
+pub struct StateRecord<'d> {
     /// What kind of record it is.
     pub flags: RecordFlags,
     /// Simple variables.
-    pub simple: Vec<Simple<'d>>,
+    pub simple: Vec<SimpleVariable<'d>>,
     /// Nested variables.
-    pub nested: Vec<Nested<'d>>,
+    pub nested: Vec<NestedVariable<'d>>,
 }
 
 /// What every variable begins with. Layout: `u8` flags; if bit 1 is set: `u8` 0 and a
 /// [`SafeString`]. Clients always set bit 1, mostly with an empty string; dirtsand only where there is
 /// something to say.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct ValueHead<'d> {
+pub struct ValueHeader<'d> {
     /// The flags but for bit 1, which [`Self::hint`] stands for; always 0.
     pub flags: u8,
     /// The byte in front of the hint; always 0.
@@ -64,11 +64,11 @@ pub struct ValueHead<'d> {
 
 /// A simple variable of a record. Layout behind the head: `u8` [`SimpleFlags`], the time, the value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Simple<'d> {
+pub struct SimpleVariable<'d> {
     /// Which one it is, among the simple variables of the descriptor.
     pub index: u32,
     /// What every variable begins with.
-    pub head: ValueHead<'d>,
+    pub head: ValueHeader<'d>,
     /// What it has beside its value.
     pub flags: SimpleFlags,
     /// When it was changed; there exactly if the flags say so.
@@ -82,27 +82,27 @@ pub struct Simple<'d> {
 /// there. Count and indices take one byte in a list of any length, otherwise as the declared length
 /// needs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Nested<'d> {
+pub struct NestedVariable<'d> {
     /// Which one it is, among the nested variables of the descriptor.
     pub index: u32,
     /// What every variable begins with.
-    pub head: ValueHead<'d>,
+    pub head: ValueHeader<'d>,
     /// Always 0.
     pub flags: u8,
     /// How many elements it has, whether they are in the record or not; at most
     /// [`MAX_ELEMENTS`], which clients are known to check for simple lists only.
     pub length: u32,
     /// The elements that are in the record.
-    pub elements: Vec<Element<'d>>,
+    pub elements: Vec<NestedElement<'d>>,
 }
 
 /// One record of a nested variable.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Element<'d> {
+pub struct NestedElement<'d> {
     /// Which element it is.
     pub index: u32,
     /// Its variables.
-    pub record: Record<'d>,
+    pub record: StateRecord<'d>,
 }
 
 /// How counts and indices are written.
@@ -153,25 +153,25 @@ trait Entry {
     fn index(&self) -> u32;
 }
 
-impl Entry for Simple<'_> {
+impl Entry for SimpleVariable<'_> {
     fn index(&self) -> u32 {
         self.index
     }
 }
 
-impl Entry for Nested<'_> {
+impl Entry for NestedVariable<'_> {
     fn index(&self) -> u32 {
         self.index
     }
 }
 
-impl Entry for Element<'_> {
+impl Entry for NestedElement<'_> {
     fn index(&self) -> u32 {
         self.index
     }
 }
 
-impl<'d> Record<'d> {
+impl<'d> StateRecord<'d> {
     /// Reads the record into the present scope: flags other than 0 as `recordFlags`, then
     /// `variables`, and the order of the indices where it is not ascending.
     pub(super) fn decode_fields<'n, T: Trace<'n>>(
@@ -191,7 +191,7 @@ impl<'d> Record<'d> {
                     let variable = shape.simple(index as usize);
                     let variable = variable.ok_or_else(|| unknown(index, reader))?;
                     reader.scope_from(variable.label(), Value::Record, start, |reader| {
-                        Simple::decode(variable, index, reader)
+                        SimpleVariable::decode(variable, index, reader)
                     })
                 })?;
             let nested =
@@ -199,7 +199,7 @@ impl<'d> Record<'d> {
                     let nested = shape.nested(index as usize);
                     let (variable, inner) = nested.ok_or_else(|| unknown(index, reader))?;
                     reader.scope_from(variable.label(), Value::Record, start, |reader| {
-                        Nested::decode(variable, inner, index, reader, depth)
+                        NestedVariable::decode(variable, inner, index, reader, depth)
                     })
                 })?;
             Ok((simple, nested))
@@ -234,11 +234,11 @@ impl<'d> Record<'d> {
 
     /// Copies what is borrowed.
     #[must_use]
-    pub fn into_owned(self) -> Record<'static> {
-        Record {
+    pub fn into_owned(self) -> StateRecord<'static> {
+        StateRecord {
             flags: self.flags,
-            simple: self.simple.into_iter().map(Simple::into_owned).collect(),
-            nested: self.nested.into_iter().map(Nested::into_owned).collect(),
+            simple: self.simple.into_iter().map(SimpleVariable::into_owned).collect(),
+            nested: self.nested.into_iter().map(NestedVariable::into_owned).collect(),
         }
     }
 }
@@ -365,7 +365,7 @@ fn no_variable(index: u32) -> Error {
 
 const HAS_NOTIFICATION: u8 = 2;
 
-impl<'d> ValueHead<'d> {
+impl<'d> ValueHeader<'d> {
     /// The head that clients write: with an empty hint.
     #[must_use]
     pub fn client() -> Self {
@@ -411,20 +411,20 @@ impl<'d> ValueHead<'d> {
         hint.encode(writer).map_err(|error| error.inside("hint"))
     }
 
-    pub(super) fn into_owned(self) -> ValueHead<'static> {
+    pub(super) fn into_owned(self) -> ValueHeader<'static> {
         let Self { flags, notification, hint } = self;
-        ValueHead { flags, notification, hint: hint.map(Field::into_owned) }
+        ValueHeader { flags, notification, hint: hint.map(Field::into_owned) }
     }
 }
 
-impl<'d> Simple<'d> {
+impl<'d> SimpleVariable<'d> {
     pub(super) fn decode<'n, T: Trace<'n>>(
         variable: &'n Variable,
         index: u32,
         reader: &mut Reader<'d, T>,
     ) -> Result<Self> {
         let Some(simple) = variable.simple_type() else { return Err(unknown(index, reader)) };
-        let head = ValueHead::decode(reader)?;
+        let head = ValueHeader::decode(reader)?;
         let flags = SimpleFlags::decode(reader, "flags")?;
         let time = match flags.contains(SimpleFlags::HasTimeStamp) {
             true => Some(UnifiedTime::decode(reader, "time")?),
@@ -458,8 +458,8 @@ impl<'d> Simple<'d> {
         }
     }
 
-    pub(super) fn into_owned(self) -> Simple<'static> {
-        Simple {
+    pub(super) fn into_owned(self) -> SimpleVariable<'static> {
+        SimpleVariable {
             index: self.index,
             head: self.head.into_owned(),
             flags: self.flags,
@@ -469,7 +469,7 @@ impl<'d> Simple<'d> {
     }
 }
 
-impl<'d> Nested<'d> {
+impl<'d> NestedVariable<'d> {
     fn decode<'n, T: Trace<'n>>(
         variable: &'n Variable,
         inner: Shape<'n>,
@@ -491,11 +491,11 @@ impl<'d> Nested<'d> {
                             let shown = Value::Unsigned(u64::from(index));
                             reader.leaf_from("index", start, shown);
                         }
-                        Record::decode_fields(inner, reader, depth + 1)
+                        StateRecord::decode_fields(inner, reader, depth + 1)
                     })
                 })?;
                 number += 1;
-                Ok(Element { index, record })
+                Ok(NestedElement { index, record })
             })
         })?;
         Ok(Self { index, head, flags, length, elements })
@@ -505,8 +505,8 @@ impl<'d> Nested<'d> {
     pub(super) fn decode_head<'n, T: Trace<'n>>(
         variable: &Variable,
         reader: &mut Reader<'d, T>,
-    ) -> Result<(ValueHead<'d>, u8, u32)> {
-        let head = ValueHead::decode(reader)?;
+    ) -> Result<(ValueHeader<'d>, u8, u32)> {
+        let head = ValueHeader::decode(reader)?;
         let start = reader.place_if_on();
         let [flags] = reader.take_array().map_err(|error| error.inside("flags"))?;
         if flags != 0 {
@@ -554,12 +554,12 @@ impl<'d> Nested<'d> {
         .map_err(|error| error.inside("elements"))
     }
 
-    pub(super) fn into_owned(self) -> Nested<'static> {
-        let own = |element: Element<'d>| Element {
+    pub(super) fn into_owned(self) -> NestedVariable<'static> {
+        let own = |element: NestedElement<'d>| NestedElement {
             index: element.index,
             record: element.record.into_owned(),
         };
-        Nested {
+        NestedVariable {
             index: self.index,
             head: self.head.into_owned(),
             flags: self.flags,

@@ -4,31 +4,33 @@ use std::borrow::Cow;
 
 use worldwire_core::{Error, Result};
 
-use super::blob::{Blob, Head};
+use super::blob::{Blob, BlobHeader};
 use super::elements::{Elements, elements};
-use super::record::{Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead};
+use super::record::{
+    NestedVariable, RecordFlags, SimpleFlags, SimpleVariable, StateRecord, ValueHeader,
+};
 use super::scalar::Scalar;
-use crate::schema::{Descriptor, Place, Shape, Variable};
+use crate::schema::{Descriptor, Shape, Variable, VariableIndex};
 use crate::types::UnifiedTime;
 
 /// The state of an object: the variables that were set, by a descriptor.
 ///
 /// A variable that nobody has set has the default of the descriptor; it takes no memory and is not
-/// sent. A variable can also be set *to* its default. [`State::apply`] changes a state by an
-/// update, [`State::upgrade`] moves it to another version of its descriptor, [`State::diff`]
+/// sent. A variable can also be set *to* its default. [`ObjectState::apply`] changes a state by an
+/// update, [`ObjectState::upgrade`] moves it to another version of its descriptor, [`ObjectState::diff`]
 /// compares two.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct ObjectState {
     pub(super) descriptor: Descriptor,
     /// Indices ascend, and none is there twice.
-    pub(super) record: Record<'static>,
+    pub(super) record: StateRecord<'static>,
 }
 
-impl State {
+impl ObjectState {
     /// A state in which nothing is set.
     #[must_use]
     pub fn new(descriptor: Descriptor) -> Self {
-        Self { descriptor, record: Record::default() }
+        Self { descriptor, record: StateRecord::default() }
     }
 
     /// What a blob says, with its times, and nothing else: a state that was stored.
@@ -47,7 +49,7 @@ impl State {
 
     /// The variables that are set; their indices ascend.
     #[must_use]
-    pub fn record(&self) -> &Record<'static> {
+    pub fn record(&self) -> &StateRecord<'static> {
         &self.record
     }
 
@@ -62,7 +64,7 @@ impl State {
     #[must_use]
     pub fn to_blob(&self) -> Blob<'static> {
         Blob {
-            head: Head::of(&self.descriptor),
+            head: BlobHeader::of(&self.descriptor),
             descriptor: self.descriptor.clone(),
             record: self.record.clone(),
         }
@@ -70,8 +72,8 @@ impl State {
 
     /// All variables, set or not.
     #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View { shape: self.descriptor.shape(), record: Some(&self.record) }
+    pub fn view(&self) -> StateView<'_> {
+        StateView { shape: self.descriptor.shape(), record: Some(&self.record) }
     }
 
     /// Whether a variable was set; false when there is none of that name.
@@ -93,7 +95,7 @@ impl State {
     /// count.
     pub fn set(&mut self, name: &str, scalars: &[Scalar<'_>], now: &UnifiedTime) -> Result<()> {
         let shape = self.descriptor.shape();
-        let Some(Place::Simple(at)) = shape.place(name) else {
+        let Some(VariableIndex::Simple(at)) = shape.index_of(name) else {
             let wanted = format!("a simple variable of {}", self.descriptor.name());
             return Err(Error::value(wanted, format!("{name:?}")));
         };
@@ -114,12 +116,12 @@ impl State {
             Ok(at) => {
                 if let Some(entry) = self.record.simple.get_mut(at) {
                     let head = core::mem::take(&mut entry.head);
-                    *entry = Simple { index, head, flags, time, value };
+                    *entry = SimpleVariable { index, head, flags, time, value };
                 }
             }
             Err(at) => {
-                let head = ValueHead::client();
-                self.record.simple.insert(at, Simple { index, head, flags, time, value });
+                let head = ValueHeader::client();
+                self.record.simple.insert(at, SimpleVariable { index, head, flags, time, value });
             }
         }
         Ok(())
@@ -127,7 +129,7 @@ impl State {
 }
 
 /// Brings the indices of a record into order.
-fn sort(record: &mut Record<'_>) {
+fn sort(record: &mut StateRecord<'_>) {
     record.simple.sort_unstable_by_key(|entry| entry.index);
     record.nested.sort_unstable_by_key(|entry| entry.index);
     for nested in &mut record.nested {
@@ -138,13 +140,13 @@ fn sort(record: &mut Record<'_>) {
 
 /// The variables of a state or of one of its nested elements, set or not.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'s> {
+pub struct StateView<'s> {
     pub(super) shape: Shape<'s>,
     /// Missing for an element that nobody has set.
-    pub(super) record: Option<&'s Record<'static>>,
+    pub(super) record: Option<&'s StateRecord<'static>>,
 }
 
-impl<'s> View<'s> {
+impl<'s> StateView<'s> {
     /// The descriptor of the variables.
     #[must_use]
     pub fn shape(self) -> Shape<'s> {
@@ -154,9 +156,9 @@ impl<'s> View<'s> {
     /// Whether a variable was set; false when there is none of that name.
     #[must_use]
     pub fn is_set(self, name: &str) -> bool {
-        match self.shape.place(name) {
-            Some(Place::Simple(at)) => self.simple_at(at).is_some(),
-            Some(Place::Nested(at)) => self.nested_at(at).is_some(),
+        match self.shape.index_of(name) {
+            Some(VariableIndex::Simple(at)) => self.simple_at(at).is_some(),
+            Some(VariableIndex::Nested(at)) => self.nested_at(at).is_some(),
             None => false,
         }
     }
@@ -198,9 +200,9 @@ impl<'s> View<'s> {
     /// The hint of a variable; empty when it has none.
     #[must_use]
     pub fn hint(self, name: &str) -> String {
-        let head = match self.shape.place(name) {
-            Some(Place::Simple(at)) => self.simple_at(at).map(|entry| &entry.head),
-            Some(Place::Nested(at)) => self.nested_at(at).map(|entry| &entry.head),
+        let head = match self.shape.index_of(name) {
+            Some(VariableIndex::Simple(at)) => self.simple_at(at).map(|entry| &entry.head),
+            Some(VariableIndex::Nested(at)) => self.nested_at(at).map(|entry| &entry.head),
             None => None,
         };
         head.and_then(|head| head.hint.as_ref()).map_or_else(String::new, |hint| hint.to_text())
@@ -233,24 +235,27 @@ impl<'s> View<'s> {
         Some(Self { shape, record: entry.and_then(|entry| record_of(entry, index)) })
     }
 
-    fn simple(self, name: &str) -> Option<(&'s Variable, Option<&'s Simple<'static>>)> {
-        let Some(Place::Simple(at)) = self.shape.place(name) else { return None };
+    fn simple(self, name: &str) -> Option<(&'s Variable, Option<&'s SimpleVariable<'static>>)> {
+        let Some(VariableIndex::Simple(at)) = self.shape.index_of(name) else { return None };
         Some((self.shape.simple(at)?, self.simple_at(at)))
     }
 
-    fn nested(self, name: &str) -> Option<(&'s Variable, Shape<'s>, Option<&'s Nested<'static>>)> {
-        let Some(Place::Nested(at)) = self.shape.place(name) else { return None };
+    fn nested(
+        self,
+        name: &str,
+    ) -> Option<(&'s Variable, Shape<'s>, Option<&'s NestedVariable<'static>>)> {
+        let Some(VariableIndex::Nested(at)) = self.shape.index_of(name) else { return None };
         let (variable, shape) = self.shape.nested(at)?;
         Some((variable, shape, self.nested_at(at)))
     }
 
-    pub(super) fn simple_at(self, index: usize) -> Option<&'s Simple<'static>> {
+    pub(super) fn simple_at(self, index: usize) -> Option<&'s SimpleVariable<'static>> {
         let list = &self.record?.simple;
         let at = list.binary_search_by_key(&index, |entry| entry.index as usize).ok()?;
         list.get(at)
     }
 
-    pub(super) fn nested_at(self, index: usize) -> Option<&'s Nested<'static>> {
+    pub(super) fn nested_at(self, index: usize) -> Option<&'s NestedVariable<'static>> {
         let list = &self.record?.nested;
         let at = list.binary_search_by_key(&index, |entry| entry.index as usize).ok()?;
         list.get(at)
@@ -259,9 +264,9 @@ impl<'s> View<'s> {
 
 /// The record of an element, if it is set.
 pub(super) fn record_of<'s>(
-    nested: &'s Nested<'static>,
+    nested: &'s NestedVariable<'static>,
     index: usize,
-) -> Option<&'s Record<'static>> {
+) -> Option<&'s StateRecord<'static>> {
     let list = &nested.elements;
     let at = list.binary_search_by_key(&index, |element| element.index as usize).ok()?;
     list.get(at).map(|element| &element.record)

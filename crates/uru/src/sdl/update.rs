@@ -4,8 +4,10 @@ use core::fmt;
 
 use super::blob::Blob;
 use super::elements::Elements;
-use super::record::{Element, Nested, Record, Simple, SimpleFlags, ValueHead};
-use super::state::State;
+use super::record::{
+    NestedElement, NestedVariable, SimpleFlags, SimpleVariable, StateRecord, ValueHeader,
+};
+use super::state::ObjectState;
 use crate::schema::Shape;
 use crate::types::UnifiedTime;
 
@@ -24,20 +26,20 @@ use crate::types::UnifiedTime;
 /// nested elements takes the length of the update, and new elements begin at the defaults; what the
 /// update does not name stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct MergePolicy {
     /// What becomes of nested variables.
-    pub nested: NestedUpdate,
+    pub nested: NestedPolicy,
     /// What becomes of variables that are not dirty.
-    pub clean: Clean,
+    pub clean: CleanPolicy,
     /// Which times variables get.
-    pub times: Times,
+    pub times: TimePolicy,
     /// What an empty hint does.
-    pub hints: Hints,
+    pub hints: HintPolicy,
 }
 
 /// What becomes of a nested variable that an update names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NestedUpdate {
+pub enum NestedPolicy {
     /// Elements merge with those that are there; elements that are not in the update stay.
     Merge,
     /// The update takes the place of everything that was there.
@@ -46,7 +48,7 @@ pub enum NestedUpdate {
 
 /// What becomes of simple variables that an update has without their dirty bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clean {
+pub enum CleanPolicy {
     /// They count like all others. Clients send only what is dirty.
     Apply,
     /// They are left out.
@@ -55,7 +57,7 @@ pub enum Clean {
 
 /// Which times simple variables get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Times {
+pub enum TimePolicy {
     /// The present time.
     Now,
     /// The present time where the update has both bits, otherwise as it is given.
@@ -68,40 +70,40 @@ pub enum Times {
 
 /// What an empty or missing hint of an update does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hints {
+pub enum HintPolicy {
     /// The old one stays.
     KeepOnEmpty,
     /// The old one goes.
     Replace,
 }
 
-impl Rule {
+impl MergePolicy {
     /// What a server of worldwire does: merges as clients do, so that both ends show the same, and
     /// stamps with its own clock.
     pub const OURS: Self = Self {
-        nested: NestedUpdate::Merge,
-        clean: Clean::Apply,
-        times: Times::Now,
-        hints: Hints::KeepOnEmpty,
+        nested: NestedPolicy::Merge,
+        clean: CleanPolicy::Apply,
+        times: TimePolicy::Now,
+        hints: HintPolicy::KeepOnEmpty,
     };
     /// What clients do with a state that arrives.
-    pub const CLIENT: Self = Self { times: Times::AsGiven, ..Self::OURS };
+    pub const CLIENT: Self = Self { times: TimePolicy::AsGiven, ..Self::OURS };
     /// What MOSS does.
     pub const MOSS: Self = Self {
-        nested: NestedUpdate::Replace,
-        clean: Clean::Skip,
-        times: Times::Now,
-        hints: Hints::Replace,
+        nested: NestedPolicy::Replace,
+        clean: CleanPolicy::Skip,
+        times: TimePolicy::Now,
+        hints: HintPolicy::Replace,
     };
     /// What dirtsand does.
     pub const DIRTSAND: Self =
-        Self { clean: Clean::Apply, times: Times::NowIfDirtyAndWanted, ..Self::MOSS };
+        Self { clean: CleanPolicy::Apply, times: TimePolicy::NowIfDirtyAndWanted, ..Self::MOSS };
 }
 
 /// Why an update does not change a state. The state is as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum UpdateError {
     /// The update is for another descriptor: the caller mixed them up.
     OtherDescriptor {
         /// The descriptor of the state.
@@ -125,7 +127,7 @@ pub enum Refused {
     },
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for UpdateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherDescriptor { stored, update } => {
@@ -139,9 +141,9 @@ impl fmt::Display for Refused {
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for UpdateError {}
 
-impl State {
+impl ObjectState {
     /// Changes the state by an update. A state of an older version is upgraded first.
     ///
     /// Record flags are those of the update.
@@ -151,19 +153,19 @@ impl State {
     pub fn apply(
         &mut self,
         update: &Blob<'_>,
-        rule: Rule,
+        rule: MergePolicy,
         now: &UnifiedTime,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), UpdateError> {
         let (stored, newer) = (&self.descriptor, &update.descriptor);
         if !stored.is(newer) {
             if !stored.name().eq_ignore_ascii_case(newer.name()) {
                 let (stored, update) = (stored.name().to_owned(), newer.name().to_owned());
-                return Err(Refused::OtherDescriptor { stored, update });
+                return Err(UpdateError::OtherDescriptor { stored, update });
             }
             if newer.version() < stored.version() {
                 let name = stored.name().to_owned();
                 let (stored, update) = (stored.version(), newer.version());
-                return Err(Refused::Older { name, stored, update });
+                return Err(UpdateError::Older { name, stored, update });
             }
             *self = self.upgrade(newer);
         }
@@ -173,15 +175,15 @@ impl State {
 }
 
 fn merge(
-    record: &mut Record<'static>,
+    record: &mut StateRecord<'static>,
     shape: Shape<'_>,
-    update: &Record<'_>,
-    rule: Rule,
+    update: &StateRecord<'_>,
+    rule: MergePolicy,
     now: &UnifiedTime,
 ) {
     record.flags = update.flags;
     for entry in &update.simple {
-        if rule.clean == Clean::Skip && !entry.flags.contains(SimpleFlags::Dirty) {
+        if rule.clean == CleanPolicy::Skip && !entry.flags.contains(SimpleFlags::Dirty) {
             continue;
         }
         let found = record.simple.binary_search_by_key(&entry.index, |entry| entry.index);
@@ -199,7 +201,7 @@ fn merge(
     for entry in &update.nested {
         let Some((_, inner)) = shape.nested(entry.index as usize) else { continue };
         let found = record.nested.binary_search_by_key(&entry.index, |entry| entry.index);
-        let mut fresh = Nested {
+        let mut fresh = NestedVariable {
             index: entry.index,
             head: entry.head.clone().into_owned(),
             flags: entry.flags,
@@ -211,7 +213,7 @@ fn merge(
             record.nested.insert(at, fresh);
         } else if let Some(old) = record.nested.get_mut(at) {
             keep_hint(&mut old.head, &mut fresh.head, rule);
-            if rule.nested == NestedUpdate::Merge {
+            if rule.nested == NestedPolicy::Merge {
                 fresh.elements = core::mem::take(&mut old.elements);
                 fresh.elements.retain(|element| element.index < fresh.length);
             }
@@ -225,17 +227,17 @@ fn merge(
 }
 
 fn merge_element(
-    nested: &mut Nested<'static>,
+    nested: &mut NestedVariable<'static>,
     inner: Shape<'_>,
-    update: &Element<'_>,
-    rule: Rule,
+    update: &NestedElement<'_>,
+    rule: MergePolicy,
     now: &UnifiedTime,
 ) {
     let index = update.index;
     let found = nested.elements.binary_search_by_key(&index, |element| element.index);
     let at = found.unwrap_or_else(|at| at);
     if found.is_err() {
-        nested.elements.insert(at, Element { index, record: Record::default() });
+        nested.elements.insert(at, NestedElement { index, record: StateRecord::default() });
     }
     if let Some(element) = nested.elements.get_mut(at) {
         merge(&mut element.record, inner, &update.record, rule, now);
@@ -243,13 +245,18 @@ fn merge_element(
 }
 
 /// The variable of an update with the time that it gets.
-fn stamped(entry: &Simple<'_>, shape: Shape<'_>, rule: Rule, now: &UnifiedTime) -> Simple<'static> {
+fn stamped(
+    entry: &SimpleVariable<'_>,
+    shape: Shape<'_>,
+    rule: MergePolicy,
+    now: &UnifiedTime,
+) -> SimpleVariable<'static> {
     let mut fresh = entry.clone().into_owned();
     let both = SimpleFlags::Dirty | SimpleFlags::WantTimeStamp;
     let stamp = match rule.times {
-        Times::Now => true,
-        Times::NowIfDirtyAndWanted => entry.flags.contains(both),
-        Times::AsGiven => false,
+        TimePolicy::Now => true,
+        TimePolicy::NowIfDirtyAndWanted => entry.flags.contains(both),
+        TimePolicy::AsGiven => false,
     };
     if stamp {
         fresh.time = Some(now.clone());
@@ -265,8 +272,8 @@ fn stamped(entry: &Simple<'_>, shape: Shape<'_>, rule: Rule, now: &UnifiedTime) 
     fresh
 }
 
-fn keep_hint(old: &mut ValueHead<'static>, fresh: &mut ValueHead<'static>, rule: Rule) {
-    if rule.hints == Hints::KeepOnEmpty && old.has_hint() && !fresh.has_hint() {
+fn keep_hint(old: &mut ValueHeader<'static>, fresh: &mut ValueHeader<'static>, rule: MergePolicy) {
+    if rule.hints == HintPolicy::KeepOnEmpty && old.has_hint() && !fresh.has_hint() {
         fresh.hint = old.hint.take();
     }
 }

@@ -3,12 +3,12 @@
 use worldwire_core::Writer;
 
 use super::elements::{Elements, MAX_ELEMENTS};
-use super::record::{Element, Nested, Record, Simple, SimpleFlags};
+use super::record::{NestedElement, NestedVariable, SimpleFlags, SimpleVariable, StateRecord};
 use super::scalar::Scalar;
-use super::state::State;
-use crate::schema::{Descriptor, Place, Shape, Type, Variable};
+use super::state::ObjectState;
+use crate::schema::{Descriptor, Shape, Type, Variable, VariableIndex};
 
-impl State {
+impl ObjectState {
     /// The state under another version of its descriptor, mostly a newer one.
     ///
     /// Variables are found by name. Values of the same type are copied, numbers of different types
@@ -27,24 +27,28 @@ impl State {
     }
 }
 
-fn upgrade(old: &Record<'static>, from: Shape<'_>, to: Shape<'_>) -> Record<'static> {
+fn upgrade(old: &StateRecord<'static>, from: Shape<'_>, to: Shape<'_>) -> StateRecord<'static> {
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let simple = old.simple.iter().filter_map(|entry| {
         let variable = from.simple(entry.index as usize)?;
-        let Place::Simple(at) = to.place_of_folded(variable.folded_label())? else { return None };
+        let VariableIndex::Simple(at) = to.index_of_folded(variable.folded_label())? else {
+            return None;
+        };
         simple(entry, variable, to.simple(at)?, number(at))
     });
     let nested = old.nested.iter().filter_map(|entry| {
         let (variable, inner) = from.nested(entry.index as usize)?;
-        let Place::Nested(at) = to.place_of_folded(variable.folded_label())? else { return None };
+        let VariableIndex::Nested(at) = to.index_of_folded(variable.folded_label())? else {
+            return None;
+        };
         let (target, target_inner) = to.nested(at)?;
         let length = target.count().unwrap_or(entry.length);
         let kept = entry.elements.iter().filter(|element| element.index < length);
-        let elements = kept.map(|element| Element {
+        let elements = kept.map(|element| NestedElement {
             index: element.index,
             record: upgrade(&element.record, inner, target_inner),
         });
-        Some(Nested {
+        Some(NestedVariable {
             index: number(at),
             head: entry.head.clone(),
             flags: entry.flags,
@@ -53,18 +57,18 @@ fn upgrade(old: &Record<'static>, from: Shape<'_>, to: Shape<'_>) -> Record<'sta
         })
     });
     let mut record =
-        Record { flags: old.flags, simple: simple.collect(), nested: nested.collect() };
+        StateRecord { flags: old.flags, simple: simple.collect(), nested: nested.collect() };
     record.simple.sort_unstable_by_key(|entry| entry.index);
     record.nested.sort_unstable_by_key(|entry| entry.index);
     record
 }
 
 fn simple(
-    entry: &Simple<'static>,
+    entry: &SimpleVariable<'static>,
     from: &Variable,
     to: &Variable,
     index: u32,
-) -> Option<Simple<'static>> {
+) -> Option<SimpleVariable<'static>> {
     let same_default = from.simple_type() == to.simple_type()
         && from.count() == to.count()
         && from.default_element() == to.default_element();
@@ -77,7 +81,7 @@ fn simple(
     if value.is_some() {
         flags = SimpleFlags(flags.0 & !SimpleFlags::SameAsDefault.0);
     }
-    Some(Simple { index, head: entry.head.clone(), flags, time: entry.time.clone(), value })
+    Some(SimpleVariable { index, head: entry.head.clone(), flags, time: entry.time.clone(), value })
 }
 
 /// The elements of one variable as those of another one, if that is possible.

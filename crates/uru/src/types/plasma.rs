@@ -50,7 +50,7 @@ pub struct SafeString<'d> {
 }
 
 /// The most bytes or units a safe string can have.
-const SAFE_MOST: usize = 0xfff;
+const MAX_SAFE_BYTES: usize = 0xfff;
 static FORMS: Names = Names::fixed(&[(0, "inverted"), (1, "literal"), (2, "old"), (3, "marked")]);
 
 impl SafeString<'_> {
@@ -96,14 +96,14 @@ impl SafeString<'_> {
     /// Text whose first character is not ASCII comes out like that when it is written. A server
     /// must not forward such a string.
     #[must_use]
-    pub fn ends_client(&self) -> bool {
+    pub fn crashes_client(&self) -> bool {
         self.stored.first().is_some_and(|first| first & 0x80 == 0)
             && core::str::from_utf8(&self.stored).is_err()
     }
 
     /// Whether clients read another text than the one that was written: its first byte is 0x80 or
     /// higher, so it stands in the stream without bit 7, and they take all bytes as they stand there.
-    /// They end on what is no UTF-8 then ([`Self::ends_client`]), and show wrong characters else.
+    /// They end on what is no UTF-8 then ([`Self::crashes_client`]), and show wrong characters else.
     #[must_use]
     pub fn is_misread(&self) -> bool {
         let taken_as_stored = self.stored.first().is_some_and(|first| first & 0x80 == 0);
@@ -180,7 +180,7 @@ impl<'d> Field<'d> for SafeString<'d> {
     fn encode(&self, writer: &mut Writer) -> Result<()> {
         let Some(count) = u16::try_from(self.stored.len()).ok().filter(|n| *n <= 0xfff) else {
             let found = self.stored.len() as u64;
-            return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
+            return Err(Error::limit("bytes of a safe string", MAX_SAFE_BYTES as u64, found));
         };
         match self.form {
             SafeForm::Inverted | SafeForm::Literal => writer.u16(count | 0xf000),
@@ -197,9 +197,9 @@ impl<'d> Field<'d> for SafeString<'d> {
     fn from_json(json: Given<'_>) -> Result<Self> {
         if json.get("form").is_none() {
             let bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
-            if bytes.len() > SAFE_MOST {
+            if bytes.len() > MAX_SAFE_BYTES {
                 let found = bytes.len() as u64;
-                return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
+                return Err(Error::limit("bytes of a safe string", MAX_SAFE_BYTES as u64, found));
             }
             let stored = invert(&bytes);
             // Readers tell the two forms by the top bits, which only ASCII leaves set.

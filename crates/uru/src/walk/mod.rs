@@ -17,7 +17,7 @@ use crate::inflate::Inflater;
 use crate::types::{CountedString, SafeString, Uoid};
 
 /// The outcome of a walk.
-pub type Walked<S = ()> = Result<S, Refusal>;
+pub type WalkResult<S = ()> = Result<S, Refusal>;
 
 /// What is told of a message while it is walked. Every method may refuse the message.
 pub trait Guard {
@@ -58,13 +58,13 @@ pub trait Guard {
 /// A field that can be walked.
 pub trait Walk<'d>: Field<'d> {
     /// What conditions of later fields may ask of it.
-    type Seen;
+    type Summary;
 
     /// Reads the field and reports to the guard.
     ///
     /// # Errors
     /// What the guard objects to, and what cannot be read.
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked<Self::Seen>;
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult<Self::Summary>;
 }
 
 /// A table of classes whose objects can be walked.
@@ -74,7 +74,7 @@ pub trait WalkClasses<'d>: Classes<'d> {
     ///
     /// # Errors
     /// What the guard objects to, and what cannot be read.
-    fn walk_class<G: Guard>(class: u32, reader: &mut Reader<'d>, guard: &mut G) -> Walked;
+    fn walk_class<G: Guard>(class: u32, reader: &mut Reader<'d>, guard: &mut G) -> WalkResult;
 }
 
 /// Makes the walk of a record out of its fields, as [`record!`](worldwire_core::record) takes them.
@@ -93,13 +93,13 @@ macro_rules! walk_record {
         )*
     }) => {
         impl<$d> $crate::walk::Walk<$d> for $self {
-            type Seen = ();
+            type Summary = ();
 
             #[allow(unused_variables, reason = "only conditions ask for what was seen")]
             fn walk<G: $crate::walk::Guard>(
                 reader: &mut ::worldwire_core::Reader<$d>,
                 guard: &mut G,
-            ) -> $crate::walk::Walked {
+            ) -> $crate::walk::WalkResult {
                 $(<$base_type as $crate::walk::Walk<$d>>::walk(reader, guard)?;)?
                 $(
                     let $field = $crate::walk::walk_record!(
@@ -165,7 +165,7 @@ macro_rules! walked_classes {
                 class: u32,
                 reader: &mut ::worldwire_core::Reader<$a>,
                 guard: &mut G,
-            ) -> $crate::walk::Walked {
+            ) -> $crate::walk::WalkResult {
                 match class {
                     $($class => {
                         <$name $(<$lt>)? as $crate::walk::Walk<$a>>::walk(reader, guard)

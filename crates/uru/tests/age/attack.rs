@@ -8,7 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use worldwire_core::{Field, Limits, Reader, Sampler};
 use worldwire_uru::age::{
-    AgeBounds, Capacity, Config, Event, Importance, Instance, JoinRefused, Packet, Player, Queue,
+    AgeBounds, Capacity, Config, Event, Importance, Instance, JoinRefused, Packet, Player,
+    SendQueue,
 };
 use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::inflate::Inflater;
@@ -45,7 +46,7 @@ const LEVERS: [&str; 5] = ["Lever", "Gate", "Lift", "Bell", "Door"];
 /// A client as the messages make it: nothing of it is known to the instance.
 #[derive(Default)]
 struct Client {
-    heard: Duration,
+    last_active: Duration,
     /// `None` before the first list.
     members: Option<BTreeSet<u32>>,
     is_owner: bool,
@@ -54,7 +55,7 @@ struct Client {
     /// Whether a state came since the last count, and whether an avatar did.
     had_state: bool,
     had_avatar: bool,
-    queue: Option<Queue>,
+    queue: Option<SendQueue>,
 }
 
 struct Attack {
@@ -119,9 +120,9 @@ impl Attack {
             4 => self.read(player_id, &mut sampler),
             5 => self.lock(player_id, &mut sampler),
             6 => {
-                self.instance.heard(self.now, player_id);
+                self.instance.mark_active(self.now, player_id);
                 if let Some(client) = self.clients.get_mut(&player_id) {
-                    client.heard = self.now;
+                    client.last_active = self.now;
                 }
             }
             _ => {
@@ -152,8 +153,9 @@ impl Attack {
             return;
         }
         self.joined.push(player_id);
-        let queue = Some(Queue::new(20_000));
-        self.clients.insert(player_id, Client { heard: self.now, queue, ..Client::default() });
+        let queue = Some(SendQueue::new(20_000));
+        self.clients
+            .insert(player_id, Client { last_active: self.now, queue, ..Client::default() });
         self.owner.get_or_insert(player_id);
         self.empty_since = None;
     }
@@ -169,9 +171,9 @@ impl Attack {
         self.locks.retain(|_, holder| *holder != player_id);
         if self.owner == Some(player_id) {
             // D-19.
-            let is_heard = |player: &&u32| self.now - self.clients[*player].heard <= SILENCE;
-            let heard = self.joined.iter().find(is_heard);
-            self.owner = heard.or_else(|| self.joined.first()).copied();
+            let is_active = |player: &&u32| self.now - self.clients[*player].last_active <= SILENCE;
+            let active = self.joined.iter().find(is_active);
+            self.owner = active.or_else(|| self.joined.first()).copied();
         }
         if self.joined.is_empty() {
             self.empty_since = Some(self.now);
@@ -267,7 +269,7 @@ impl Attack {
         if let Some(client) = self.clients.get_mut(&player_id)
             && !self.closing.contains(&player_id)
         {
-            client.heard = self.now;
+            client.last_active = self.now;
         }
     }
 
@@ -372,12 +374,12 @@ impl Attack {
         }
         assert!(instance.lock_holders().all(|holder| members.contains(&holder)));
         assert!(instance.clones().all(|(_, owner)| members.contains(&owner)));
-        assert!(instance.clone_count() <= BOUNDS.clones);
+        assert!(instance.clones().count() <= BOUNDS.clones);
         assert!(instance.locks() <= BOUNDS.locks * members.len());
         assert!(instance.states().len() <= BOUNDS.states);
         assert!(instance.state_bytes() <= BOUNDS.state_bytes);
         assert!(instance.members().all(|member| member.pages().count() <= BOUNDS.pages));
-        assert!(!members.is_empty() || instance.clone_count() == 0);
+        assert!(!members.is_empty() || instance.clones().count() == 0);
     }
 
     fn queue(&mut self, to: u32, packet: Packet) {

@@ -21,7 +21,7 @@ fn a_repeated_load_takes_the_place_of_the_first() {
     world.send(A, again);
     // Only the server says what is initial.
     assert!(!clone_of(&world.got(B)[0]).3);
-    assert_eq!(world.age().clone_count(), 1);
+    assert_eq!(world.age().clones().count(), 1);
 }
 
 #[test]
@@ -35,15 +35,15 @@ fn an_unloaded_clone_is_gone_with_its_states() {
     world.send(A, broadcast(A, clone("Hen", 3, A), world.lever(1)));
     world.forget();
     world.send(A, load_clone(A, "Crab", 2, false));
-    assert_eq!(world.heard(B), ["plNetMsgLoadClone"]);
+    assert_eq!(world.received(B), ["plNetMsgLoadClone"]);
     let left: Vec<_> = world.age().states().iter().map(|it| it.object.name.to_text()).collect();
-    assert_eq!((left, world.age().clone_count()), (vec!["Hen".to_owned()], 2));
+    assert_eq!((left, world.age().clones().count()), (vec!["Hen".to_owned()], 2));
     // The avatar, too: and then nobody is told of it any more.
     world.send(A, load_avatar(A, false));
     assert!(world.age().members().next().unwrap().avatar().is_none());
     world.forget();
     world.leave(A);
-    assert_eq!(world.heard(B), ["plNetMsgMemberUpdate", "plNetMsgGroupOwner"]);
+    assert_eq!(world.received(B), ["plNetMsgMemberUpdate", "plNetMsgGroupOwner"]);
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn nobody_touches_the_clones_of_others() {
     let (payload, loading) = load(B, gate.clone(), true);
     world.send(B, crate::world::load(B, gate, &payload, false, loading));
     let counts = world.age().counts();
-    assert_eq!(counts.dropped(DropKind::NotTheirs), count);
-    assert_eq!(counts.dropped(DropKind::NoClone), 1);
-    assert_eq!((world.got(A).len(), world.age().clone_count()), (0, 3));
+    assert_eq!(counts.dropped(DropKind::NotOwner), count);
+    assert_eq!(counts.dropped(DropKind::NotAClone), 1);
+    assert_eq!((world.got(A).len(), world.age().clones().count()), (0, 3));
 }
 
 /// The state of an avatar is its player's, before it is loaded, too; a thing that a player made is
@@ -95,7 +95,7 @@ fn nobody_sets_a_state_of_the_avatar_of_another() {
         world.send(B, state(B, object.clone(), world.lever(1)));
         assert_eq!(world.age().states().of(&object).len(), 0, "{object:?}");
     }
-    assert_eq!(world.age().counts().dropped(DropKind::NotTheirs), 8);
+    assert_eq!(world.age().counts().dropped(DropKind::NotOwner), 8);
     assert_eq!(world.got(A).len(), 0);
     world.send(B, broadcast(B, clone("Crab", 2, A), world.lever(1)));
     world.send(B, broadcast(B, hat(B), world.lever(1)));
@@ -116,10 +116,10 @@ fn who_never_asked_for_members_gets_them_in_front_of_clones() {
     world.join(B);
     world.forget();
     world.send(B, state_request(B, &[]));
-    let heard = world.heard(B);
-    assert_eq!(heard[..2], ["plNetMsgMembersList", "plNetMsgLoadClone"]);
+    let received = world.received(B);
+    assert_eq!(received[..2], ["plNetMsgMembersList", "plNetMsgLoadClone"]);
     world.send(B, state_request(B, &[]));
-    assert_eq!(world.heard(B)[0], "plNetMsgLoadClone");
+    assert_eq!(world.received(B)[0], "plNetMsgLoadClone");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn clones_are_bounded() {
             world.send(A, load_clone(A, "Crab", id, true));
         }
         let limit = world.age().counts().dropped(DropKind::Limit);
-        (world.age().clone_count(), limit, world.heard(B).len())
+        (world.age().clones().count(), limit, world.received(B).len())
     };
     let bounds = AgeBounds { share: 1, ..AgeBounds::default() };
     assert_eq!(run(AgeBounds { clones: 3, ..bounds.clone() }), (3, 4, 3));

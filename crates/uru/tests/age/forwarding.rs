@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, Queue};
+use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, SendQueue};
 use worldwire_uru::net_message::patch::HeaderLayout;
 use worldwire_uru::net_message::{NetFlags, NetMessage, ObjStateRequest, Stream};
 use worldwire_uru::plasma_message::{AvBrainGeneric, AvatarChild, ChatFlags, Child, PlasmaMessage};
@@ -102,14 +102,14 @@ fn d_17_paging_is_noted() {
     assert_eq!(world.age().members().next().unwrap().pages().count(), 1);
     // Nobody can name the avatar of another player as its own.
     world.send(B, player_page(A));
-    assert_eq!(dropped(&world, DropKind::NotTheirs), 1);
+    assert_eq!(dropped(&world, DropKind::NotOwner), 1);
 }
 
 #[test]
 fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
     let mut world = three();
     world.wait(Duration::from_secs(20));
-    let mut queue = Queue::new(6_000);
+    let mut queue = SendQueue::new(6_000);
     let positions = [position(&world, A, 1.0), position(&world, A, 2.0), position(&world, B, 3.0)];
     world.send(A, voice(A, &[C], NetFlags(0)));
     for (player, position) in [A, A, B].into_iter().zip(positions) {
@@ -131,7 +131,7 @@ fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
     for packet in &got {
         queue.push(packet.clone()).unwrap();
     }
-    assert_eq!((queue.len(), queue.left_out()), (6, 0));
+    assert_eq!((queue.len(), queue.discarded()), (6, 0));
     // Voice goes first, then the older position of A; the rest is never left out.
     let large = {
         let mut text = chat(ChatFlags(0));
@@ -143,7 +143,7 @@ fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
     };
     let mut counts = Vec::new();
     while queue.push(large.clone()).is_ok() {
-        counts.push(queue.left_out());
+        counts.push(queue.discarded());
     }
     assert!(counts.contains(&1) && counts.contains(&2) && counts.contains(&3), "{counts:?}");
     assert_eq!(counts.iter().max(), Some(&3));
@@ -176,7 +176,7 @@ fn d_35_who_sends_16_malformed_messages_in_a_minute_is_closed() {
     assert_eq!(closes(&world), [Event::Close { player_id: A, why }]);
     // From then on nothing counts, until the server says that the player is gone.
     world.send(A, game(A, &notify(), NetFlags(0)));
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::NoMember)), (0, 1));
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::NotAMember)), (0, 1));
     assert_eq!(closes(&world).len(), 1);
     world.leave(A);
     assert_eq!(world.age().owner(), Some(B));
@@ -243,14 +243,14 @@ fn messages_of_servers_are_not_taken_from_clients() {
         state_count: 3,
     };
     world.send(A, sent);
-    assert_eq!(dropped(&world, DropKind::FromServer), 1);
+    assert_eq!(dropped(&world, DropKind::ServerOnly), 1);
     let now = world.now;
     let message = bytes(&NetMessage::from(game(A, &notify(), NetFlags(0))));
     world.age_mut().receive(now, A, ClassIndex::plNetMsgVoice, &message);
     world.age_mut().receive(now, A, ClassIndex(0x025e), &[0x5e, 2, 0, 0, 0, 0]);
     assert_eq!(dropped(&world, DropKind::Malformed), 2);
     world.age_mut().receive(now, 9, ClassIndex::plNetMsgGameMessage, &message);
-    assert_eq!(dropped(&world, DropKind::NoMember), 1);
+    assert_eq!(dropped(&world, DropKind::NotAMember), 1);
 }
 
 /// What people read in logs.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use worldwire_uru::age::{
-    AgeBounds, Capacity, Config, DropKind, Event, JoinRefused, Overflow, Player, Queue,
+    AgeBounds, Capacity, Config, DropKind, Event, JoinRefused, Overflow, Player, SendQueue,
 };
 use worldwire_uru::net_message::{NetFlags, NetMessage};
 use worldwire_uru::types::NetError;
@@ -40,7 +40,7 @@ fn d_19_who_is_silent_does_not_become_owner() {
     [A, B, C].into_iter().for_each(|player| world.join(player));
     world.wait(Duration::from_secs(100));
     let now = world.now;
-    world.age_mut().heard(now, C);
+    world.age_mut().mark_active(now, C);
     world.wait(Duration::from_secs(50));
     // B has said nothing for 150 s, C has pinged.
     world.leave(A);
@@ -67,7 +67,7 @@ fn d_32_an_empty_age_lingers() {
     world.wait(Duration::from_secs(1_000));
     assert!(!world.age().is_over());
     // Clones went with who had made them; states are still there.
-    assert_eq!((world.age().states().len(), world.age().clone_count()), (1, 1));
+    assert_eq!((world.age().states().len(), world.age().clones().count()), (1, 1));
     world.leave(B);
     world.forget();
     world.wait(Duration::from_secs(180));
@@ -121,9 +121,9 @@ fn a_player_is_in_an_age_once() {
 fn a_slow_reader_is_cut_off_and_the_others_do_not_wait() {
     let mut world = World::new();
     let now = Duration::from_secs(20);
-    let mut queues: BTreeMap<u32, Queue> = BTreeMap::new();
+    let mut queues: BTreeMap<u32, SendQueue> = BTreeMap::new();
     for player in [A, B, C] {
-        queues.insert(player, Queue::new(20_000));
+        queues.insert(player, SendQueue::new(20_000));
         world.age_mut().join(Duration::ZERO, Player::new(player, "x")).unwrap();
     }
     let message = bytes(&NetMessage::from(game(A, &notify(), NetFlags(0))));
@@ -152,7 +152,7 @@ fn a_slow_reader_is_cut_off_and_the_others_do_not_wait() {
             let queue = queues.get_mut(&player).unwrap();
             most = most.max(queue.queued_bytes());
             read += core::iter::from_fn(|| queue.pop()).filter(|_| player == B).count();
-            assert_eq!(queue.left_out(), 0);
+            assert_eq!(queue.discarded(), 0);
         }
     }
     let (player, round) = cut.unwrap();

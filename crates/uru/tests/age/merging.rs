@@ -6,7 +6,7 @@ use std::time::Duration;
 use worldwire_core::{Field, Reader};
 use worldwire_uru::age::DropKind;
 use worldwire_uru::net_message::{NetMessage, SdlState};
-use worldwire_uru::sdl::{Blob, Scalar, State, hook};
+use worldwire_uru::sdl::{Blob, ObjectState, Scalar, hook};
 use worldwire_uru::types::Uoid;
 
 use crate::world::{A, B, PREFIX, World, broadcast, object, page, state, state_request};
@@ -27,7 +27,7 @@ pub(crate) fn asked(
     world: &mut World,
     player: u32,
     pages: &[u16],
-) -> Vec<(SdlState<'static>, State)> {
+) -> Vec<(SdlState<'static>, ObjectState)> {
     world.forget();
     world.send(player, state_request(player, pages));
     let mut states = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn asked(
             assert!(state.is_initial_state.is_true());
             let mut reader = Reader::new(state.stream.as_bytes());
             let blob = Blob::decode(&world.descriptors, &mut reader).unwrap();
-            let read = State::of(&blob);
+            let read = ObjectState::of(&blob);
             states.push((state.into_owned(), read));
         }
     }
@@ -44,9 +44,9 @@ pub(crate) fn asked(
 }
 
 /// A state as B gets it.
-fn stored(world: &mut World, of: &Uoid<'_>, descriptor: &str) -> State {
+fn stored(world: &mut World, of: &Uoid<'_>, descriptor: &str) -> ObjectState {
     let states = asked(world, B, &[]).into_iter();
-    let is_it = |(sent, state): &(SdlState<'_>, State)| {
+    let is_it = |(sent, state): &(SdlState<'_>, ObjectState)| {
         sent.object == *of && state.descriptor().name() == descriptor
     };
     states.filter(is_it).map(|(_, state)| state).next().unwrap()
@@ -72,24 +72,25 @@ fn d_20_nested_variables_merge() {
     let tune = |index: u32, simple: u32, value: i32| {
         use worldwire_uru::schema::Type;
         use worldwire_uru::sdl::{
-            Element, Elements, Nested, Record, Simple, SimpleFlags, ValueHead,
+            Elements, NestedElement, NestedVariable, SimpleFlags, SimpleVariable, StateRecord,
+            ValueHeader,
         };
-        let simple = Simple {
+        let simple = SimpleVariable {
             index: simple,
-            head: ValueHead::client(),
+            head: ValueHeader::client(),
             flags: SimpleFlags::Dirty,
             time: None,
             value: Some(Elements::new(Type::Int, &[Scalar::Int(value)]).unwrap()),
         };
-        let record = Record { simple: vec![simple], ..Record::default() };
-        let nested = Nested {
+        let record = StateRecord { simple: vec![simple], ..StateRecord::default() };
+        let nested = NestedVariable {
             index: 0,
-            head: ValueHead::client(),
+            head: ValueHeader::client(),
             flags: 0,
             length: 2,
-            elements: vec![Element { index, record }],
+            elements: vec![NestedElement { index, record }],
         };
-        let mut blob = State::new(descriptor.clone()).to_blob();
+        let mut blob = ObjectState::new(descriptor.clone()).to_blob();
         blob.record.nested.push(nested);
         blob.to_bytes().unwrap()
     };
@@ -208,7 +209,7 @@ fn d_28_the_age_is_known_by_name_and_page() {
     }
     let told = |world: &mut World, pages: &[u16]| {
         let states = asked(world, B, pages).into_iter();
-        let tide = |state: State| match state.scalar("tide") {
+        let tide = |state: ObjectState| match state.scalar("tide") {
             Some(Scalar::Int(tide)) => tide,
             other => panic!("{other:?}"),
         };

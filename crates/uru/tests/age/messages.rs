@@ -13,7 +13,7 @@ use worldwire_uru::plasma_message::{
     NotifyMsg, PlasmaMessage, WarpMsg,
 };
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Scalar, State};
+use worldwire_uru::sdl::{ObjectState, Scalar};
 use worldwire_uru::types::{
     BitVector, Bytes16, ClassIndex, CloneIds, Double, Key, List, Location, LocationFlags, Matrix44,
     SequenceNumber, UnifiedTime, Uoid,
@@ -50,7 +50,7 @@ pub(crate) fn blob(
     version: u16,
     values: &[(&str, i32)],
 ) -> Vec<u8> {
-    let mut state = State::new(descriptors.get(name, version).unwrap());
+    let mut state = ObjectState::new(descriptors.get(name, version).unwrap());
     for (name, value) in values {
         state.set(name, &[Scalar::Int(*value)], &WRONG).unwrap();
     }
@@ -264,7 +264,7 @@ pub(crate) fn broadcast(
 
 /// Where an avatar is: only for those who care.
 pub(crate) fn position(world: &World, player_id: u32, x: f32) -> SdlStateBCast<'static> {
-    let mut physical = State::new(world.descriptors.newest("avatarPhysical").unwrap());
+    let mut physical = ObjectState::new(world.descriptors.newest("avatarPhysical").unwrap());
     physical.set("position", &[Scalar::Triple([x, 0.0, 0.0])], &WRONG).unwrap();
     let mut message =
         broadcast(player_id, avatar(player_id), physical.to_blob().to_bytes().unwrap());

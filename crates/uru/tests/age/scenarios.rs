@@ -372,6 +372,6 @@ fn others_see_an_avatar_come() {
     world.join(B);
     world.forget();
     world.send(B, load_avatar(B, true));
-    assert_eq!(world.heard(A), ["plNetMsgLoadClone"]);
-    assert_eq!(world.heard(B), [""; 0]);
+    assert_eq!(world.received(A), ["plNetMsgLoadClone"]);
+    assert_eq!(world.received(B), [""; 0]);
 }

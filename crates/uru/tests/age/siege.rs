@@ -13,7 +13,7 @@ use worldwire_uru::net_message::{NetFlags, NetMessage};
 use worldwire_uru::plasma_message::{ChatFlags, PlasmaMessage};
 use worldwire_uru::safety::{Rules, check};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, ObjectKey, Scalar, State};
+use worldwire_uru::sdl::{Blob, ObjectKey, ObjectState, Scalar};
 use worldwire_uru::types::{UnifiedTime, Uoid};
 
 use crate::world::{
@@ -174,7 +174,7 @@ impl Siege {
             }
         }
         let age = &self.age;
-        assert!(age.clone_count() <= clones && age.states().len() <= states);
+        assert!(age.clones().count() <= clones && age.states().len() <= states);
         assert!(age.state_bytes() <= BOUNDS.state_bytes);
         assert!(age.locks() <= BOUNDS.locks * self.clients.len());
         let owners: Vec<u32> =
@@ -287,7 +287,7 @@ impl Siege {
     fn blob(&self, payload: &[u8]) -> Option<i32> {
         let mut reader = Reader::new(payload);
         let blob = Blob::decode(&self.world.descriptors, &mut reader);
-        let state = State::of(&blob.expect("a descriptor that clients have (D-25)"));
+        let state = ObjectState::of(&blob.expect("a descriptor that clients have (D-25)"));
         assert_eq!(reader.remaining(), 0);
         if state.descriptor().name() != "lever" {
             return None;
@@ -453,7 +453,7 @@ impl Siege {
             2 => self.leave(id),
             3 => {
                 self.now += Duration::from_millis(700);
-                self.age.heard(self.now, WITNESS);
+                self.age.mark_active(self.now, WITNESS);
                 if self.age.poll_timeout().is_some_and(|at| at <= self.now) {
                     self.age.timeout(self.now);
                 }
@@ -471,7 +471,7 @@ impl Siege {
     fn end(mut self) {
         let all: Vec<u32> = self.clients.keys().copied().collect();
         all.into_iter().for_each(|id| self.leave(id));
-        assert_eq!((self.age.clone_count(), self.age.locks()), (0, 0));
+        assert_eq!((self.age.clones().count(), self.age.locks()), (0, 0));
         let durable = self.age.states().iter().filter(|stored| stored.is_durable()).count();
         assert_eq!(self.stored.len(), durable, "D-26");
         let mut again = age(&self.world.descriptors);
@@ -514,17 +514,17 @@ fn one_member_cannot_take_the_room_of_all() {
         let message = bytes(&NetMessage::from(load_clone(7, "Crab", id, true)));
         siege.send(7, &message, Sent::default());
     }
-    assert_eq!(siege.age.clone_count(), SHARE);
+    assert_eq!(siege.age.clones().count(), SHARE);
     for id in HONEST {
         siege.join(id);
         siege.says(id, load_avatar(id, true));
     }
-    assert_eq!(siege.age.clone_count(), SHARE + 6);
+    assert_eq!(siege.age.clones().count(), SHARE + 6);
     // What is handed over does not count: the new owner has avatars of its own to load.
     siege.leave(7);
-    assert_eq!(siege.age.clone_count(), SHARE + 6);
+    assert_eq!(siege.age.clones().count(), SHARE + 6);
     siege.leave(1);
     siege.join(1);
     siege.says(1, load_avatar(1, true));
-    assert_eq!(siege.age.clone_count(), SHARE + 6);
+    assert_eq!(siege.age.clones().count(), SHARE + 6);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use worldwire_core::Reader;
 use worldwire_uru::age::{AgeBounds, Config, DropKind, Event, Player};
-use worldwire_uru::sdl::{Blob, Scalar, State};
+use worldwire_uru::sdl::{Blob, ObjectState, Scalar};
 use worldwire_uru::types::{UnifiedTime, Uuid};
 
 use crate::merging::{asked, the_hook, two};
@@ -89,7 +89,7 @@ fn d_29_the_later_of_instance_and_shard_counts() {
     let mut world = two();
     let stamped = |world: &World, tide: i32, open: Option<bool>, seconds: u32| {
         let time = at(seconds).unwrap();
-        let mut state = State::new(world.descriptors.newest("Fern").unwrap());
+        let mut state = ObjectState::new(world.descriptors.newest("Fern").unwrap());
         state.set("tide", &[Scalar::Int(tide)], &time).unwrap();
         if let Some(open) = open {
             state.set("open", &[Scalar::Bool(open)], &time).unwrap();
@@ -108,7 +108,7 @@ fn d_29_the_later_of_instance_and_shard_counts() {
     assert_eq!(tide(&world), 2);
     assert_eq!(world.age().age_state().unwrap().scalar("open"), Some(Scalar::Bool(true)));
     // Members are told, once.
-    assert_eq!(world.heard(A), ["plNetMsgSDLState"]);
+    assert_eq!(world.received(A), ["plNetMsgSDLState"]);
     world.age_mut().set_shard_state(now, &shard).unwrap();
     world.wait(Duration::ZERO);
     assert_eq!(world.got(A).len(), 0);
@@ -131,7 +131,7 @@ fn d_29_the_later_of_instance_and_shard_counts() {
 fn the_vault_edits_the_age_where_it_differs() {
     let mut world = two();
     let blob = |world: &World, tide: i32, open: bool| {
-        let mut state = State::new(world.descriptors.newest("Fern").unwrap());
+        let mut state = ObjectState::new(world.descriptors.newest("Fern").unwrap());
         let never = UnifiedTime { seconds: 0, microseconds: 0 };
         state.set("tide", &[Scalar::Int(tide)], &never).unwrap();
         state.set("open", &[Scalar::Bool(open)], &never).unwrap();
@@ -222,7 +222,7 @@ fn players_of_an_account_share_their_room() {
     let bounds = AgeBounds { states: 8, share: 4, ..AgeBounds::default() };
     let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
     for (player, account) in [(A, 1), (B, 1), (C, 2)] {
-        let player = Player::new(player, "x").of_account(Uuid([account; 16]));
+        let player = Player { account: Uuid([account; 16]), ..Player::new(player, "x") };
         let now = world.now;
         world.age_mut().join(now, player).unwrap();
     }
@@ -246,7 +246,7 @@ fn local_objects_have_no_state() {
     world.send(A, broadcast(A, local.clone(), world.lever(1)));
     assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 1);
     // Nor does a state name one.
-    let mut state = State::new(world.descriptors.get("lever", 1).unwrap());
+    let mut state = ObjectState::new(world.descriptors.get("lever", 1).unwrap());
     state.set("puller", &[Scalar::Key(local)], &at(0).unwrap()).unwrap();
     world.send(A, broadcast(A, object(1, "O"), state.to_blob().to_bytes().unwrap()));
     assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 2);

@@ -165,7 +165,7 @@ impl World {
     }
 
     /// The classes of what a player got.
-    pub(crate) fn heard(&mut self, player_id: u32) -> Vec<String> {
+    pub(crate) fn received(&mut self, player_id: u32) -> Vec<String> {
         self.got(player_id).iter().map(class_name).collect()
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use worldwire_core::{Field, Writer};
-use worldwire_uru::age::{Config, Importance, Instance, Packet, Player, Queue};
+use worldwire_uru::age::{Config, Importance, Instance, Packet, Player, SendQueue};
 use worldwire_uru::file::age::{AgeFile, AgePage, AgePageFlags};
 use worldwire_uru::net_message::{
     MembersListReq, NetFlags, NetHeader, NetMessage, OpusPacket, Voice, VoiceFlags,
@@ -95,7 +95,7 @@ proptest! {
     ) {
         let packets = packets(&kinds);
         prop_assert_eq!(packets.len(), kinds.len());
-        let mut queue = Queue::new(limit);
+        let mut queue = SendQueue::new(limit);
         let mut read = Vec::new();
         let mut pushed = 0;
         for (packet, count) in packets.iter().zip(&reads) {
@@ -110,7 +110,7 @@ proptest! {
         if pushed == packets.len() {
             read.extend(core::iter::from_fn(|| queue.pop()));
             prop_assert_eq!(queue.queued_bytes(), 0);
-            prop_assert_eq!(packets.len() - read.len(), usize::try_from(queue.left_out()).unwrap());
+            prop_assert_eq!(packets.len() - read.len(), usize::try_from(queue.discarded()).unwrap());
             let mut rest = packets.iter();
             for packet in &read {
                 // Whatever was passed over is voice.

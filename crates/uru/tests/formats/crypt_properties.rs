@@ -6,7 +6,7 @@ use worldwire_uru::crypt::key::{Modulus, PrivateKey, ServerKind};
 use worldwire_uru::crypt::login::{LoginForm, PasswordHashes, is_email_name, login_fields, verify};
 use worldwire_uru::crypt::rc4::Rc4;
 use worldwire_uru::crypt::sha0::{Sha0, sha0};
-use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::file::secure::{Magic, SecureError, SecureFile, SecureKey, open, open_with};
 
 const LIMIT: u64 = 1 << 20;
@@ -233,8 +233,8 @@ proptest! {
         for text in [&text, &lines] {
             match KeyRing::parse(text) {
                 Ok(ring) => {
-                    let toml = ring.format(Spelling::Toml);
-                    prop_assert_eq!(KeyRing::parse(&toml).unwrap().format(Spelling::Toml), toml);
+                    let toml = ring.format(KeyFileFormat::Toml);
+                    prop_assert_eq!(KeyRing::parse(&toml).unwrap().format(KeyFileFormat::Toml), toml);
                 }
                 Err(errors) => {
                     prop_assert!(!errors.errors().is_empty());

@@ -302,14 +302,14 @@ fn primitive(case: &Json) -> Outcome {
             match fields.as_str() {
                 Some(wanted) => {
                     ensure(text.to_text() == wanted, "another text")?;
-                    ensure(!text.ends_client(), "a text that ends the client")
+                    ensure(!text.crashes_client(), "a text that ends the client")
                 }
                 // Written as inverted, though readers of the client cannot tell.
                 None => {
                     ensure(fields["wire_bytes_inverted_on_write"] == *text.to_text(), "another")?;
                     let stored = hex(fields, "reference_reader_yields_hex")?;
                     ensure(text.stored() == stored, "other bytes")?;
-                    ensure(text.ends_client(), "a text that the client survives")
+                    ensure(text.crashes_client(), "a text that the client survives")
                 }
             }
         }

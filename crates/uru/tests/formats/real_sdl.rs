@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use worldwire_core::json::{Json, json};
 
 use worldwire_core::{Reader, Severity};
-use worldwire_uru::schema::{Descriptors, Kind, parse};
-use worldwire_uru::sdl::{Blob, State};
+use worldwire_uru::schema::{Descriptors, ElementType, parse};
+use worldwire_uru::sdl::{Blob, ObjectState};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> =
@@ -76,7 +76,8 @@ fn descriptors_of_shards_are_read_and_written() {
                 .map(|statement| {
                     let definition = &statement.definition;
                     let of = definition.variables().iter();
-                    let nested = of.clone().filter(|v| matches!(v.kind(), Kind::Nested(_)));
+                    let nested =
+                        of.clone().filter(|v| matches!(v.element_type(), ElementType::Nested(_)));
                     json!({
                         "name": definition.name(),
                         "version": definition.version(),
@@ -125,7 +126,7 @@ fn blobs_of_shards_go_both_ways() {
             assert_eq!(blob.to_bytes().unwrap(), bytes);
             let json = blob.to_json(&set).unwrap();
             assert_eq!(Blob::from_json(&set, &json).unwrap().to_bytes().unwrap(), bytes);
-            assert_eq!(State::of(&blob).to_blob().record, blob.record);
+            assert_eq!(ObjectState::of(&blob).to_blob().record, blob.record);
             good += 1;
         }
     }

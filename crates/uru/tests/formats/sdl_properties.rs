@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use worldwire_core::{Reader, Sampler, Tree};
 use worldwire_uru::schema::{Descriptor, Descriptors, parse};
-use worldwire_uru::sdl::{Blob, Rule, SimpleFlags, State};
+use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState, SimpleFlags};
 use worldwire_uru::types::UnifiedTime;
 
 static SET: LazyLock<Descriptors> = LazyLock::new(|| {
@@ -24,7 +24,8 @@ fn made_up(descriptor: &Descriptor, seed: u64) -> Blob<'static> {
     Blob::sample(descriptor, &mut Sampler::sized(seed, 6))
 }
 
-const RULES: [Rule; 4] = [Rule::OURS, Rule::CLIENT, Rule::MOSS, Rule::DIRTSAND];
+const RULES: [MergePolicy; 4] =
+    [MergePolicy::OURS, MergePolicy::CLIENT, MergePolicy::MOSS, MergePolicy::DIRTSAND];
 
 fn now() -> UnifiedTime {
     UnifiedTime { seconds: 1_700_000_000, microseconds: 1 }
@@ -126,7 +127,7 @@ proptest! {
             simple.chain(nested).map(|one| one.unwrap().label().to_owned()).collect()
         };
         for rule in RULES {
-            let before = State::of(&base);
+            let before = ObjectState::of(&base);
             let mut after = before.clone();
             after.apply(&update, rule, &now()).unwrap();
             for change in before.diff(&after) {
@@ -138,7 +139,7 @@ proptest! {
             again.apply(&update, rule, &now()).unwrap();
             prop_assert_eq!(&again, &after);
             let bytes = after.to_blob().to_bytes().unwrap();
-            prop_assert_eq!(&State::of(&Blob::decode(&SET, &mut Reader::new(&bytes)).unwrap()), &after);
+            prop_assert_eq!(&ObjectState::of(&Blob::decode(&SET, &mut Reader::new(&bytes)).unwrap()), &after);
             prop_assert_eq!(after.diff(&after), []);
         }
     }
@@ -148,11 +149,11 @@ proptest! {
         from in 0..3_usize, to in 0..3_usize, seed in any::<u64>(),
     ) {
         let versions: Vec<_> = SET.versions("Fernhollow").collect();
-        let state = State::of(&made_up(&versions[from], seed));
+        let state = ObjectState::of(&made_up(&versions[from], seed));
         let moved = state.upgrade(&versions[to]);
         let bytes = moved.to_blob().to_bytes().unwrap();
         let blob = Blob::decode(&SET, &mut Reader::new(&bytes)).unwrap();
-        prop_assert_eq!(&State::of(&blob), &moved);
+        prop_assert_eq!(&ObjectState::of(&blob), &moved);
         if from == to {
             prop_assert_eq!(&moved, &state);
         }
@@ -161,8 +162,8 @@ proptest! {
     #[test]
     fn our_stamps_are_the_servers(descriptor in descriptor(), seed in any::<u64>()) {
         let update = made_up(&descriptor, seed);
-        let mut state = State::new(descriptor);
-        state.apply(&update, Rule::OURS, &now()).unwrap();
+        let mut state = ObjectState::new(descriptor);
+        state.apply(&update, MergePolicy::OURS, &now()).unwrap();
         prop_assert_eq!(state.record().simple.len(), update.record.simple.len());
         for (entry, sent) in state.record().simple.iter().zip(&update.record.simple) {
             prop_assert_eq!(&entry.time, &Some(now()));

@@ -5,7 +5,8 @@ use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Reader, Tree};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{
-    Blob, ObjectKey, Refused, Rule, Scalar, Sent, State, StateDb, Stored, hook,
+    Blob, MergePolicy, ObjectKey, ObjectState, Scalar, StateDb, StoredState, UpdateError,
+    UpdateOrigin, hook,
 };
 use worldwire_uru::types::{
     CloneIds, LoadMask, Location, LocationFlags, SafeString, SequenceNumber, UnifiedTime, Uoid,
@@ -39,7 +40,7 @@ fn changed(value: Json) -> Json {
     json!({"hint": "", "flags": ["Dirty", "WantTimeStamp"], "value": value})
 }
 
-fn diff(old: &State, new: &State) -> String {
+fn diff(old: &ObjectState, new: &ObjectState) -> String {
     let lines: Vec<_> = old.diff(new).iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
@@ -161,7 +162,7 @@ fn records_lie_in_each_other_up_to_a_limit() {
     let mut long = blob(&set, "fhTree", 1, json!({})).to_bytes().unwrap();
     long.truncate(long.len() - 1);
     long.extend([1, 0, 0, 0x0e, 0x27, 0, 0, 0]);
-    let state = State::of(&all_of(&set, &long));
+    let state = ObjectState::of(&all_of(&set, &long));
     assert_eq!(state.view().nested_len("branches"), Some(9_998));
     assert_eq!(
         state.view().element("branches", 9_997).unwrap().scalar("leaves"),
@@ -322,12 +323,12 @@ fn parties_differ_in_what_they_make_of_an_update() {
     );
     let mut shown = String::new();
     for (name, rule) in [
-        ("ours", Rule::OURS),
-        ("client", Rule::CLIENT),
-        ("MOSS", Rule::MOSS),
-        ("dirtsand", Rule::DIRTSAND),
+        ("ours", MergePolicy::OURS),
+        ("client", MergePolicy::CLIENT),
+        ("MOSS", MergePolicy::MOSS),
+        ("dirtsand", MergePolicy::DIRTSAND),
     ] {
-        let before = State::of(&base);
+        let before = ObjectState::of(&base);
         let mut after = before.clone();
         after.apply(&update, rule, &at(1_700_000_000)).unwrap();
         shown += &format!("{name}\n{}\n", diff(&before, &after));
@@ -375,9 +376,9 @@ fn updates_of_newer_versions_upgrade_and_older_ones_are_refused() {
         }),
     );
     let newer = blob(&set, "fernhollow", 3, json!({"fhTide": changed(json!([1.0, 2.0, 3.5]))}));
-    let mut state = State::of(&old);
+    let mut state = ObjectState::of(&old);
     let before = state.clone();
-    state.apply(&newer, Rule::OURS, &at(9)).unwrap();
+    state.apply(&newer, MergePolicy::OURS, &at(9)).unwrap();
     assert_eq!(state.descriptor().version(), 3);
     insta::assert_snapshot!(diff(&before, &state), @r"
     ~ Fernhollow version: 1 became 3
@@ -388,10 +389,10 @@ fn updates_of_newer_versions_upgrade_and_older_ones_are_refused() {
     // What was set to the old default keeps that value under another default.
     assert_eq!(state.scalar("fhGateOpen"), Some(Scalar::Bool(false)));
     let unchanged = state.clone();
-    let refused = state.apply(&old, Rule::OURS, &at(10)).unwrap_err();
+    let refused = state.apply(&old, MergePolicy::OURS, &at(10)).unwrap_err();
     assert_eq!(refused.to_string(), "Fernhollow: wanted version 3 or newer, found 1");
     let other = blob(&set, "fhLever", 1, json!({}));
-    let refused = state.apply(&other, Rule::OURS, &at(10)).unwrap_err();
+    let refused = state.apply(&other, MergePolicy::OURS, &at(10)).unwrap_err();
     assert_eq!(refused.to_string(), "wanted an update of Fernhollow, found one of fhLever");
     assert_eq!(state, unchanged);
 }
@@ -429,7 +430,7 @@ fn upgrades_convert_what_can_be_converted() {
             "none": {"elements": [{"variables": {}}]},
         }),
     );
-    let new = State::of(&old).upgrade(&set.newest("a").unwrap());
+    let new = ObjectState::of(&old).upgrade(&set.newest("a").unwrap());
     let json = new.to_blob().to_json(&set).unwrap();
     let value = |name: &str| json["variables"][name]["value"].clone();
     assert_eq!(value("UP"), 0);
@@ -451,7 +452,7 @@ fn upgrades_convert_what_can_be_converted() {
 fn states_are_compared_by_name_and_depth() {
     let set = set();
     let wardrobe = set.newest("fhWardrobe").unwrap();
-    let old = State::of(&blob(
+    let old = ObjectState::of(&blob(
         &set,
         "fhWardrobe",
         1,
@@ -471,14 +472,14 @@ fn states_are_compared_by_name_and_depth() {
             "list": changed(json!([4])),
         }),
     );
-    new.apply(&update, Rule::CLIENT, &at(1)).unwrap();
+    new.apply(&update, MergePolicy::CLIENT, &at(1)).unwrap();
     insta::assert_snapshot!(diff(&old, &new), @r#"
     ~ worn length: 2 became 1
     + worn hint = "torn"
     ~ worn[0].tint: [1,2,3] became [1,1,1]
     + list = [4]
     "#);
-    insta::assert_snapshot!(diff(&new, &State::new(wardrobe)), @r#"
+    insta::assert_snapshot!(diff(&new, &ObjectState::new(wardrobe)), @r#"
     - worn length = 1
     - worn hint = "torn"
     - worn[0].tint = [1,1,1]
@@ -493,12 +494,12 @@ fn states_are_compared_by_name_and_depth() {
 
 #[test]
 fn a_server_sets_variables_by_itself() {
-    let mut state = State::new(set().newest("fhlever").unwrap());
+    let mut state = ObjectState::new(set().newest("fhlever").unwrap());
     state.set("Place", &[Scalar::Int(4)], &at(3)).unwrap();
     state.set("notches", &[1, 2, 3].map(Scalar::Short), &at(4)).unwrap();
     assert_eq!(state.view().scalars("notches").unwrap().len(), 3);
     assert_eq!(state.view().time("notches"), Some(at(4)));
-    let error = |state: &mut State, name: &str, value: &[Scalar<'_>]| {
+    let error = |state: &mut ObjectState, name: &str, value: &[Scalar<'_>]| {
         state.set(name, value, &at(5)).unwrap_err().to_string()
     };
     assert_eq!(
@@ -553,16 +554,16 @@ fn a_database_keeps_one_state_for_each_object_and_descriptor() {
     let mut db = StateDb::with_limit(3);
     let lever = blob(&set, "fhLever", 1, json!({"place": changed(json!(1))}));
     let body = blob(&set, "fhBody", 1, json!({}));
-    let kept = Sent { persist: true, avatar: false, player_id: 10_190 };
+    let kept = UpdateOrigin { persist: true, avatar: false, player_id: 10_190 };
     let (one, two) = (object(0x21, "Lever", None), object(0x21, "Lever", Some(2)));
     let mut apply = |object: &Uoid<'_>, blob: &Blob<'_>, sent| {
-        db.apply(object, blob, sent, Rule::OURS, &at(1)).map(|stored| stored.is_durable())
+        db.apply(object, blob, sent, MergePolicy::OURS, &at(1)).map(|stored| stored.is_durable())
     };
     assert_eq!(apply(&one, &lever, kept), Ok(true));
-    assert_eq!(apply(&one, &body, Sent { avatar: true, ..kept }), Ok(false));
+    assert_eq!(apply(&one, &body, UpdateOrigin { avatar: true, ..kept }), Ok(false));
     // A clone does not outlive the server.
     assert_eq!(apply(&two, &lever, kept), Ok(false));
-    assert_eq!(apply(&one, &lever, Sent { persist: false, ..kept }), Ok(false));
+    assert_eq!(apply(&one, &lever, UpdateOrigin { persist: false, ..kept }), Ok(false));
     let volatile = json!({
         "flags": ["AddedVarLengthIO"], "descriptor": "FHLEVER", "version": 1,
         "recordFlags": ["Volatile"], "variables": {},
@@ -570,13 +571,14 @@ fn a_database_keeps_one_state_for_each_object_and_descriptor() {
     let volatile = Blob::from_json(&set, &volatile).unwrap();
     assert_eq!(apply(&one, &volatile, kept), Ok(false));
     let three = object(0x22, "Lever", None);
-    assert_eq!(apply(&three, &lever, kept), Err(Refused::Full { limit: 3 }));
+    assert_eq!(apply(&three, &lever, kept), Err(UpdateError::Full { limit: 3 }));
     assert_eq!((db.len(), db.of(&one).len()), (3, 2));
     assert_eq!(db.get(&one, "fhlever").unwrap().state.scalar("place"), Some(Scalar::Int(1)));
-    let restored = Stored { object: one.clone(), state: State::of(&lever), sent: kept };
+    let restored =
+        StoredState { object: one.clone(), state: ObjectState::of(&lever), origin: kept };
     assert_eq!(db.insert(restored).unwrap().map(|old| old.state.is_volatile()), Some(true));
-    assert_eq!(db.durable().count(), 1);
-    db.retain(|stored| !stored.sent.avatar);
+    assert_eq!(db.iter().filter(|stored| stored.is_durable()).count(), 1);
+    db.retain(|stored| !stored.origin.avatar);
     assert_eq!(db.len(), 2);
     assert_eq!((db.remove(&two).len(), db.len()), (1, 1));
     assert_eq!(db.iter().count(), 1);
@@ -586,7 +588,7 @@ fn a_database_keeps_one_state_for_each_object_and_descriptor() {
 fn the_state_of_an_age_is_merged_by_time() {
     let set = set();
     let stamped = |value: Json, seconds: u32| json!({"flags": ["HasTimeStamp"], "time": {"seconds": seconds, "microseconds": 0}, "value": value});
-    let instance = State::of(&blob(
+    let instance = ObjectState::of(&blob(
         &set,
         "Fernhollow",
         3,
@@ -596,7 +598,7 @@ fn the_state_of_an_age_is_merged_by_time() {
         }),
     ));
     // The settings are of an older version of the descriptor.
-    let shard = State::of(&blob(
+    let shard = ObjectState::of(&blob(
         &set,
         "Fernhollow",
         2,
@@ -611,7 +613,7 @@ fn the_state_of_an_age_is_merged_by_time() {
     ~ fhGateOpen time: 10.000000 became 11.000000
     + fhTide = [1.5,2.5,0.5]
     ");
-    let nothing = State::new(set.get("Fernhollow", 3).unwrap());
+    let nothing = ObjectState::new(set.get("Fernhollow", 3).unwrap());
     assert_eq!(hook::merged(&instance, &nothing), instance);
 }
 

@@ -4,8 +4,8 @@
 use worldwire_core::json::{Json, Object, Style, json, write_children};
 use worldwire_core::testing::{Case, hex, run_vectors};
 use worldwire_core::{Error, Reader, Tree, Value};
-use worldwire_uru::schema::{Descriptors, Kind, Shape, Type, Variable, parse};
-use worldwire_uru::sdl::{Blob, Record, Rule, Scalar, State, View};
+use worldwire_uru::schema::{Descriptors, ElementType, Shape, Type, Variable, parse};
+use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState, Scalar, StateRecord, StateView};
 use worldwire_uru::types::UnifiedTime;
 
 #[test]
@@ -114,11 +114,11 @@ fn value(variable: &Variable, scalars: &[Scalar<'_>]) -> Json {
 }
 
 fn described(variable: &Variable) -> Json {
-    let words = |words: &[worldwire_uru::schema::Word]| {
+    let words = |words: &[worldwire_uru::schema::Literal]| {
         words.iter().map(|word| json!(word.text())).collect::<Json>()
     };
     json!({
-        "type": variable.kind().to_string(),
+        "type": variable.element_type().to_string(),
         "name": variable.name(),
         "count": variable.count(),
         "default": variable.default().map_or(Json::Null, words),
@@ -142,7 +142,7 @@ fn descriptor(set: &Descriptors, case: &Json) -> Outcome {
     }
     let wanted = wanted["vars"].as_array().ok_or("no vars")?;
     check(wanted.len() == variables.len(), "another number of variables")?;
-    let state = State::new(found.clone());
+    let state = ObjectState::new(found.clone());
     for (wanted, variable) in wanted.iter().zip(variables) {
         let mut found = described(variable);
         found["variable_length"] = json!(variable.count().is_none());
@@ -156,7 +156,7 @@ fn descriptor(set: &Descriptors, case: &Json) -> Outcome {
 }
 
 /// The variables of a record as the vectors write them.
-fn variables(shape: Shape<'_>, record: &Record<'_>) -> Json {
+fn variables(shape: Shape<'_>, record: &StateRecord<'_>) -> Json {
     let mut all = Object::new();
     for entry in &record.simple {
         let variable = shape.simple(entry.index as usize).unwrap();
@@ -229,18 +229,18 @@ fn blob(set: &Descriptors, case: &Json) -> Outcome {
 }
 
 /// All variables of a state as the vectors write them.
-fn state(view: View<'_>) -> Json {
+fn state(view: StateView<'_>) -> Json {
     let mut all = Object::new();
     for variable in view.shape().definition().variables() {
         let name = variable.name();
         let set = view.is_set(name);
-        let one = match variable.kind() {
-            Kind::Simple(_) => json!({
+        let one = match variable.element_type() {
+            ElementType::Simple(_) => json!({
                 "value": value(variable, &view.scalars(name).unwrap()),
                 "hint": view.hint(name),
                 "set": set,
             }),
-            Kind::Nested(_) => {
+            ElementType::Nested(_) => {
                 let elements = (0..view.nested_len(name).unwrap())
                     .map(|index| state(view.element(name, index).unwrap()));
                 json!({ "elements": elements.collect::<Vec<_>>(), "set": set })
@@ -258,13 +258,13 @@ fn update(set: &Descriptors, case: &Json) -> Outcome {
     equal("base", &case["base_record"], &variables(shape, &base.record))?;
     equal("update", &case["update_record"], &variables(shape, &update.record))?;
     let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 7 };
-    let mut ours = State::of(&base);
-    ours.apply(&update, Rule::OURS, &now).map_err(|error| error.to_string())?;
+    let mut ours = ObjectState::of(&base);
+    ours.apply(&update, MergePolicy::OURS, &now).map_err(|error| error.to_string())?;
     equal("after", &case["expect_after"], &state(ours.view()))?;
     // From nothing, and as a client does it, the values are the same.
-    let mut client = State::new(base.descriptor.clone());
+    let mut client = ObjectState::new(base.descriptor.clone());
     for blob in [&base, &update] {
-        client.apply(blob, Rule::CLIENT, &now).map_err(|error| error.to_string())?;
+        client.apply(blob, MergePolicy::CLIENT, &now).map_err(|error| error.to_string())?;
     }
     equal("client", &case["expect_after"], &state(client.view()))?;
     // What the server stamped has its time, and what it sends on reads as the same state.
@@ -274,7 +274,7 @@ fn update(set: &Descriptors, case: &Json) -> Outcome {
         "not the server's time",
     )?;
     let sent = ours.to_blob().to_bytes().map_err(shown)?;
-    check(State::of(&all_ways(set, &sent)?) == ours, "sends something else")
+    check(ObjectState::of(&all_ways(set, &sent)?) == ours, "sends something else")
 }
 
 fn upgrade(set: &Descriptors, case: &Json) -> Outcome {
@@ -282,7 +282,7 @@ fn upgrade(set: &Descriptors, case: &Json) -> Outcome {
     let base = all_ways(set, &bytes)?;
     check(base.head.version == version(case, "from")?, "another version")?;
     let newer = set.get(text(case, "descriptor")?, version(case, "to")?);
-    let after = State::of(&base).upgrade(&newer.ok_or("no newer version")?);
+    let after = ObjectState::of(&base).upgrade(&newer.ok_or("no newer version")?);
     let mut found = state(after.view());
     // The vectors say nothing of hints here.
     for variable in found.as_object_mut().unwrap().values_mut() {

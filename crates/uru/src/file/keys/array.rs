@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 
 use crate::crypt::key::{KEY_BYTES, ServerKind};
 
-use super::collect::{Collector, Part, Place};
-use super::error::Fault;
+use super::collect::{Collector, KeyPart, Location};
+use super::error::KeyFault;
 use super::server_kind;
 
 /// Whether the text looks like such source.
@@ -40,10 +40,10 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
         };
         let number = elements(tokens.by_ref().take_while(|t| t.text != "}"));
         let place =
-            Place { line: opening.line, column: opening.column, key: token.text.to_owned() };
+            Location { line: opening.line, column: opening.column, key: token.text.to_owned() };
         match name.kind.or(scope) {
             Some(kind) => collector.number(kind, part, place, number),
-            None => collector.fault(place, Fault::NoServer),
+            None => collector.fault(place, KeyFault::NoServer),
         }
     }
 }
@@ -51,19 +51,19 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
 /// The number that the elements of an array make, most significant byte first.
 fn elements<'a>(
     tokens: impl Iterator<Item = Token<'a>>,
-) -> Result<Zeroizing<[u8; KEY_BYTES]>, Fault> {
+) -> Result<Zeroizing<[u8; KEY_BYTES]>, KeyFault> {
     let mut bytes = Zeroizing::new([0; KEY_BYTES]);
     let mut found = 0;
     for token in tokens.filter(|t| t.text != ",") {
         let byte = token.number().and_then(|n| u8::try_from(n).ok());
-        let byte = byte.ok_or(Fault::Element { at: found + 1 })?;
+        let byte = byte.ok_or(KeyFault::Element { at: found + 1 })?;
         if let Some(place) = bytes.get_mut(found) {
             *place = byte;
         }
         found += 1;
     }
     if found != KEY_BYTES {
-        return Err(Fault::Length { found });
+        return Err(KeyFault::Length { found });
     }
     bytes.reverse();
     Ok(bytes)
@@ -74,7 +74,7 @@ struct Name {
     /// Its server, if it tells.
     kind: Option<ServerKind>,
     /// Its number; `None` for the base.
-    part: Option<Part>,
+    part: Option<KeyPart>,
 }
 
 impl Name {
@@ -85,7 +85,7 @@ impl Name {
         if rest == "GValue" {
             return Some(Self { kind, part: None });
         }
-        let part = Part::from_letter(rest.strip_suffix("Data")?)?;
+        let part = KeyPart::from_letter(rest.strip_suffix("Data")?)?;
         Some(Self { kind, part: Some(part) })
     }
 }

@@ -11,12 +11,12 @@ use crate::crypt::key::{KEY_BYTES, KeyError, Modulus, PrivateKey, PublicKey, Ser
 use crate::file::secure::SecureKey;
 use crate::frame::Service;
 
-use super::error::{Fault, KeyFileError, KeyFileErrors};
+use super::error::{KeyFault, KeyFileError, KeyFileErrors};
 use super::{KeyRing, Seed, slot};
 
 /// What a number is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum KeyPart {
     /// The modulus.
     N,
     /// The server's secret.
@@ -25,7 +25,7 @@ pub(super) enum Part {
     X,
 }
 
-impl Part {
+impl KeyPart {
     /// The part that a letter means, in any spelling and case.
     pub(super) fn from_letter(letter: &str) -> Option<Self> {
         Some(match letter {
@@ -39,7 +39,7 @@ impl Part {
 
 /// Where in the file something is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) key: String,
@@ -69,12 +69,12 @@ struct Numbers {
 enum Number<T> {
     #[default]
     Absent,
-    Broken(Place),
-    Present(Place, T),
+    Broken(Location),
+    Present(Location, T),
 }
 
 impl<T> Number<T> {
-    fn place(&self) -> Option<&Place> {
+    fn place(&self) -> Option<&Location> {
         match self {
             Self::Absent => None,
             Self::Broken(place) | Self::Present(place, _) => Some(place),
@@ -84,7 +84,7 @@ impl<T> Number<T> {
 
 impl Collector {
     /// Takes a number in base64.
-    pub(super) fn base64(&mut self, kind: ServerKind, part: Part, place: Place, text: &str) {
+    pub(super) fn base64(&mut self, kind: ServerKind, part: KeyPart, place: Location, text: &str) {
         let number = decode_base64(text);
         self.number(kind, part, place, number);
     }
@@ -93,23 +93,23 @@ impl Collector {
     pub(super) fn number(
         &mut self,
         kind: ServerKind,
-        part: Part,
-        place: Place,
-        number: Result<Bytes, Fault>,
+        part: KeyPart,
+        place: Location,
+        number: Result<Bytes, KeyFault>,
     ) {
         let numbers = &mut self.servers[slot(kind)];
         let number_slot = match part {
-            Part::N => &mut numbers.n,
-            Part::A => &mut numbers.a,
-            Part::X => &mut numbers.x,
+            KeyPart::N => &mut numbers.n,
+            KeyPart::A => &mut numbers.a,
+            KeyPart::X => &mut numbers.x,
         };
         let same = |a: &Bytes, b: &Bytes| a.as_slice().ct_eq(b.as_slice()).into();
         take(number_slot, place, number, same, &mut self.errors);
     }
 
     /// Takes the droid key in hex.
-    pub(super) fn droid(&mut self, place: Place, text: &str) {
-        let key = text.parse().map_err(Fault::Droid);
+    pub(super) fn droid(&mut self, place: Location, text: &str) {
+        let key = text.parse().map_err(KeyFault::Droid);
         take(&mut self.droid, place, key, |a, b| a == b, &mut self.errors);
     }
 
@@ -119,7 +119,7 @@ impl Collector {
     }
 
     /// Notes that something is wrong.
-    pub(super) fn fault(&mut self, place: Place, fault: Fault) {
+    pub(super) fn fault(&mut self, place: Location, fault: KeyFault) {
         report(&mut self.errors, &place, fault);
     }
 
@@ -148,40 +148,40 @@ impl Collector {
         }
         errors.sort_by_key(|error| (error.line, error.column));
         if let Some(first_omitted) = errors.get_mut(MAX_FAULTS) {
-            first_omitted.fault = Fault::TooMany;
+            first_omitted.fault = KeyFault::TooMany;
             errors.truncate(MAX_FAULTS + 1);
         }
-        Err(KeyFileErrors::new(errors, ring))
+        Err(KeyFileErrors::new(errors))
     }
 }
 
 impl Numbers {
     /// Puts the key that the numbers make into the ring, if they make one.
-    fn finish(&self, kind: ServerKind, ring: &mut KeyRing) -> Result<(), (&Place, Fault)> {
+    fn finish(&self, kind: ServerKind, ring: &mut KeyRing) -> Result<(), (&Location, KeyFault)> {
         let other = self.a.place().or_else(|| self.x.place());
         let (n_place, n) = match &self.n {
             Number::Absent => {
-                return other.map_or(Ok(()), |place| Err((place, Fault::MissingModulus)));
+                return other.map_or(Ok(()), |place| Err((place, KeyFault::MissingModulus)));
             }
             Number::Broken(_) => return Ok(()),
             Number::Present(place, n) => (place, n),
         };
-        let n = Modulus::from_be_bytes(n).map_err(|error| (n_place, Fault::Key(error)))?;
+        let n = Modulus::from_be_bytes(n).map_err(|error| (n_place, KeyFault::Key(error)))?;
         if other.is_none() {
-            return Err((n_place, Fault::MissingOther));
+            return Err((n_place, KeyFault::MissingOther));
         }
         match (&self.a, &self.x) {
             (Number::Present(place, a), x) => {
-                let key = PrivateKey::new(kind, n, a).map_err(|e| (place, Fault::Key(e)))?;
+                let key = PrivateKey::new(kind, n, a).map_err(|e| (place, KeyFault::Key(e)))?;
                 if let Number::Present(place, x) = x
                     && **x != key.x()
                 {
-                    return Err((place, Fault::Key(KeyError::Mismatch)));
+                    return Err((place, KeyFault::Key(KeyError::Mismatch)));
                 }
                 ring.insert_private(key);
             }
             (Number::Absent, Number::Present(place, x)) => {
-                let key = PublicKey::new(kind, n, x).map_err(|e| (place, Fault::Key(e)))?;
+                let key = PublicKey::new(kind, n, x).map_err(|e| (place, KeyFault::Key(e)))?;
                 ring.insert_public(key);
             }
             // What is broken is reported already.
@@ -194,8 +194,8 @@ impl Numbers {
 /// Puts a value into its place, which should be empty or hold the same value.
 fn take<T>(
     number: &mut Number<T>,
-    place: Place,
-    value: Result<T, Fault>,
+    place: Location,
+    value: Result<T, KeyFault>,
     same: impl Fn(&T, &T) -> bool,
     errors: &mut Vec<KeyFileError>,
 ) {
@@ -208,7 +208,7 @@ fn take<T>(
         }
         Ok(value) => match number {
             Number::Present(first, known) if !same(known, &value) => {
-                report(errors, &place, Fault::Conflict { line: first.line });
+                report(errors, &place, KeyFault::Conflict { line: first.line });
             }
             Number::Present(..) => {}
             Number::Absent | Number::Broken(_) => *number = Number::Present(place, value),
@@ -216,12 +216,12 @@ fn take<T>(
     }
 }
 
-fn report(errors: &mut Vec<KeyFileError>, place: &Place, fault: Fault) {
+fn report(errors: &mut Vec<KeyFileError>, place: &Location, fault: KeyFault) {
     // One more than is listed tells that there are more.
     if errors.len() > MAX_FAULTS {
         return;
     }
-    let Place { line, column, key } = place.clone();
+    let Location { line, column, key } = place.clone();
     errors.push(KeyFileError { line, column, key, fault });
 }
 
@@ -230,19 +230,19 @@ pub(super) fn is_number(text: &str) -> bool {
     decode_base64(text).is_ok()
 }
 
-fn decode_base64(text: &str) -> Result<Bytes, Fault> {
+fn decode_base64(text: &str) -> Result<Bytes, KeyFault> {
     let decoded = BASE64.decode(text).map(Zeroizing::new).map_err(|error| match error {
         DecodeError::InvalidByte(at, _) => {
             // A character that is not ASCII is reported whole; what is before it is ASCII.
             match text.get(at..).and_then(|rest| rest.chars().next()) {
-                Some(found) => Fault::Base64Character { at: at + 1, found },
-                None => Fault::Base64End { found: text.chars().count() },
+                Some(found) => KeyFault::Base64Character { at: at + 1, found },
+                None => KeyFault::Base64End { found: text.chars().count() },
             }
         }
-        _ => Fault::Base64End { found: text.chars().count() },
+        _ => KeyFault::Base64End { found: text.chars().count() },
     })?;
     if decoded.len() != KEY_BYTES {
-        return Err(Fault::Length { found: decoded.len() });
+        return Err(KeyFault::Length { found: decoded.len() });
     }
     let mut bytes = Zeroizing::new([0; KEY_BYTES]);
     bytes.copy_from_slice(&decoded);

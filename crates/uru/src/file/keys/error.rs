@@ -5,32 +5,23 @@ use std::fmt;
 use crate::crypt::key::KeyError;
 use crate::file::secure::SecureKeyError;
 
-use super::KeyRing;
-
 /// All that is wrong with a key file, in the order of the file. The file is at fault.
 ///
 /// `Display` writes a line per fault.
 #[derive(Debug)]
 pub struct KeyFileErrors {
     errors: Vec<KeyFileError>,
-    good: Box<KeyRing>,
 }
 
 impl KeyFileErrors {
-    pub(super) fn new(errors: Vec<KeyFileError>, good: KeyRing) -> Self {
-        Self { errors, good: Box::new(good) }
+    pub(super) fn new(errors: Vec<KeyFileError>) -> Self {
+        Self { errors }
     }
 
     /// The faults, at least one.
     #[must_use]
     pub fn errors(&self) -> &[KeyFileError] {
         &self.errors
-    }
-
-    /// The keys that nothing is wrong with, for whoever prefers some to none.
-    #[must_use]
-    pub fn into_good(self) -> KeyRing {
-        *self.good
     }
 }
 
@@ -59,7 +50,7 @@ pub struct KeyFileError {
     /// The key as the file spells it; empty if there is none.
     pub key: String,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: KeyFault,
 }
 
 impl fmt::Display for KeyFileError {
@@ -81,7 +72,7 @@ impl std::error::Error for KeyFileError {
 /// What is wrong at one place of a key file. None of them shows a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum KeyFault {
     /// The file is not TOML although it has our table.
     #[error("{message}")]
     Syntax {

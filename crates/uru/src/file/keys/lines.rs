@@ -5,8 +5,8 @@
 
 use crate::crypt::key::ServerKind;
 
-use super::collect::{Collector, Part, Place, is_number};
-use super::error::Fault;
+use super::collect::{Collector, KeyPart, Location, is_number};
+use super::error::KeyFault;
 use super::server_kind;
 
 /// Collects the keys among the lines of a configuration file.
@@ -32,21 +32,23 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
             Value::None => key,
         };
         let place =
-            Place { line: index + 1, column: column(line, value_text), key: key.to_owned() };
+            Location { line: index + 1, column: column(line, value_text), key: key.to_owned() };
         match (target, value) {
-            (Target::Nothing, _) => collector.fault(place, Fault::NoServer),
+            (Target::Nothing, _) => collector.fault(place, KeyFault::NoServer),
             (Target::Number { kind, part, .. }, Value::Text(text)) => {
                 collector.base64(kind, part, place, text);
             }
             (Target::Number { kind, part, .. }, Value::None) => {
-                collector.number(kind, part, place, Err(Fault::NoValue));
+                collector.number(kind, part, place, Err(KeyFault::NoValue));
             }
             (Target::Number { kind, part, .. }, Value::Unterminated(_)) => {
-                collector.number(kind, part, place, Err(Fault::Unterminated));
+                collector.number(kind, part, place, Err(KeyFault::Unterminated));
             }
             (Target::Droid, Value::Text(text)) => collector.droid(place, text),
-            (Target::Droid, Value::None) => collector.fault(place, Fault::NoValue),
-            (Target::Droid, Value::Unterminated(_)) => collector.fault(place, Fault::Unterminated),
+            (Target::Droid, Value::None) => collector.fault(place, KeyFault::NoValue),
+            (Target::Droid, Value::Unterminated(_)) => {
+                collector.fault(place, KeyFault::Unterminated)
+            }
         }
     }
 }
@@ -96,7 +98,7 @@ impl<'a> Entry<'a> {
 #[derive(Clone, Copy)]
 enum Target {
     /// A number of a server. `guess` if there are words around it that no known spelling has.
-    Number { kind: ServerKind, part: Part, guess: bool },
+    Number { kind: ServerKind, part: KeyPart, guess: bool },
     /// The droid key.
     Droid,
     /// A number, but of which server?
@@ -118,7 +120,7 @@ impl Target {
             words.remove(at);
             return known(&words).then_some(Self::Droid);
         }
-        let part = Part::from_letter(&words.pop()?)?;
+        let part = KeyPart::from_letter(&words.pop()?)?;
         match words.iter().rposition(|word| server_kind(word).is_some()) {
             Some(at) => {
                 let kind = server_kind(&words.remove(at))?;

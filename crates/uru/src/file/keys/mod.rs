@@ -54,8 +54,8 @@ mod lines;
 mod table;
 mod write;
 
-pub use error::{Fault, KeyFileError, KeyFileErrors};
-pub use write::Spelling;
+pub use error::{KeyFault, KeyFileError, KeyFileErrors};
+pub use write::KeyFileFormat;
 
 use std::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ impl KeyRing {
     }
 
     /// What this ring and another one know differently, as two values in one file would be a
-    /// [conflict](Fault::Conflict): the key of a server, or the droid key. Sessions are told apart
+    /// [conflict](KeyFault::Conflict): the key of a server, or the droid key. Sessions are told apart
     /// by their seeds.
     #[must_use]
     pub fn conflict(&self, other: &Self) -> Option<String> {
@@ -176,12 +176,6 @@ impl KeyRing {
     #[must_use]
     pub fn session(&self, seed: Seed) -> Option<(Service, &SessionKey)> {
         self.sessions.get(&seed).map(|(service, key)| (*service, key))
-    }
-
-    /// Whether there are keys of single connections.
-    #[must_use]
-    pub fn has_sessions(&self) -> bool {
-        !self.sessions.is_empty()
     }
 
     /// The pair of a server, if its secret is known.

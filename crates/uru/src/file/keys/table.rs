@@ -11,8 +11,8 @@ use crate::crypt::exchange::SessionKey;
 use crate::crypt::key::ServerKind;
 use crate::frame::Service;
 
-use super::collect::{Collector, MAX_FAULTS, Part, Place};
-use super::error::Fault;
+use super::collect::{Collector, KeyPart, Location, MAX_FAULTS};
+use super::error::KeyFault;
 use super::server_kind;
 
 /// Whether the text has our table, so that it must be TOML.
@@ -33,7 +33,7 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
     let sound = errors.is_empty();
     for error in errors.iter().take(MAX_FAULTS + 1) {
         let place = source.place(error.span().unwrap_or(0..0), String::new());
-        collector.fault(place, Fault::Syntax { message: error.message().to_owned() });
+        collector.fault(place, KeyFault::Syntax { message: error.message().to_owned() });
     }
     for (key, value) in root.get_ref() {
         if sound && key.get_ref() == TABLE {
@@ -80,13 +80,13 @@ impl<'a> Source<'a> {
             } else {
                 let place = self.place(key.span(), path);
                 let wanted = "gatekeeper, auth, game, csr, droid, session";
-                collector.fault(place, Fault::UnknownKey { wanted });
+                collector.fault(place, KeyFault::UnknownKey { wanted });
             }
         }
     }
 
     /// The tables of single connections.
-    fn sessions(&self, place: Place, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
+    fn sessions(&self, place: Location, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
         let Some(sessions) = value.get_ref().as_array() else {
             let wanted = "tables with two brackets, [[uru.session]]";
             return collector.fault(place, wrong_type(wanted, value));
@@ -127,14 +127,14 @@ impl<'a> Source<'a> {
                 _ => {
                     let wanted = "service, seed, key";
                     let place = self.place(key.span(), path.clone());
-                    collector.fault(place, Fault::UnknownKey { wanted });
+                    collector.fault(place, KeyFault::UnknownKey { wanted });
                     is_good = false;
                     None
                 }
             };
             if let Some(wanted) = wanted {
                 let place = self.place(value.span(), path);
-                collector.fault(place, Fault::Session { wanted });
+                collector.fault(place, KeyFault::Session { wanted });
                 is_good = false;
             }
         }
@@ -143,7 +143,7 @@ impl<'a> Source<'a> {
                 collector.session(service, seed, SessionKey::new(key));
             }
             _ if is_good => {
-                collector.fault(place, Fault::Session { wanted: "service, seed and key" });
+                collector.fault(place, KeyFault::Session { wanted: "service, seed and key" });
             }
             _ => {}
         }
@@ -166,9 +166,9 @@ impl<'a> Source<'a> {
                 return;
             }
             let path = format!("{path}.{}", key.get_ref());
-            let Some(part) = Part::from_letter(key.get_ref()) else {
+            let Some(part) = KeyPart::from_letter(key.get_ref()) else {
                 let place = self.place(key.span(), path);
-                collector.fault(place, Fault::UnknownKey { wanted: "n, a, x" });
+                collector.fault(place, KeyFault::UnknownKey { wanted: "n, a, x" });
                 continue;
             };
             let place = self.place(value.span(), path);
@@ -182,17 +182,17 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn place(&self, span: Range<usize>, key: String) -> Place {
+    fn place(&self, span: Range<usize>, key: String) -> Location {
         let line = self.lines.partition_point(|begin| *begin <= span.start);
         let begin = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
         // Spans come from the reader and lie in the text; `get` keeps a slip of it harmless.
         let before = self.text.get(begin..span.start).unwrap_or("");
-        Place { line, column: before.chars().count() + 1, key }
+        Location { line, column: before.chars().count() + 1, key }
     }
 }
 
-fn wrong_type(wanted: &'static str, value: &Spanned<DeValue<'_>>) -> Fault {
-    Fault::Type { wanted, found: value.get_ref().type_str() }
+fn wrong_type(wanted: &'static str, value: &Spanned<DeValue<'_>>) -> KeyFault {
+    KeyFault::Type { wanted, found: value.get_ref().type_str() }
 }
 
 const TABLE: &str = "uru";

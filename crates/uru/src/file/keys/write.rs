@@ -13,7 +13,7 @@ use super::KeyRing;
 
 /// The spellings in which keys can be written, each for the program that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Spelling {
+pub enum KeyFileFormat {
     /// This project's TOML with all that is known. Secret.
     Toml,
     /// This project's TOML for clients: no secrets.
@@ -32,7 +32,7 @@ pub enum Spelling {
     OpenUru,
 }
 
-impl Spelling {
+impl KeyFileFormat {
     /// All spellings.
     pub const ALL: [Self; 7] = [
         Self::Toml,
@@ -43,15 +43,6 @@ impl Spelling {
         Self::ServerIni,
         Self::OpenUru,
     ];
-
-    /// Whether a text in this spelling contains server secrets or the droid key.
-    #[must_use]
-    pub fn is_secret(self) -> bool {
-        match self {
-            Self::Toml | Self::Dirtsand | Self::Moulars | Self::Nagus => true,
-            Self::TomlPublic | Self::ServerIni | Self::OpenUru => false,
-        }
-    }
 }
 
 impl KeyRing {
@@ -59,17 +50,17 @@ impl KeyRing {
     ///
     /// The servers' configurations get pairs and pass over servers whose secret is not known; the
     /// clients' get public halves. Keys of the dead CSR server are written to TOML and C only, the
-    /// droid key to [`Spelling::Toml`] and [`Spelling::Dirtsand`] only. The text is cleared on
+    /// droid key to [`KeyFileFormat::Toml`] and [`KeyFileFormat::Dirtsand`] only. The text is cleared on
     /// drop; it is empty if there is nothing to write.
     #[must_use]
-    pub fn format(&self, spelling: Spelling) -> Zeroizing<String> {
+    pub fn format(&self, spelling: KeyFileFormat) -> Zeroizing<String> {
         // Enough for all keys in any spelling, so that no piece of them is left behind by growth.
         let mut text =
             Zeroizing::new(String::with_capacity((16 << 10) + 100 * self.sessions.len()));
         match spelling {
-            Spelling::Toml => self.toml(&mut text, true),
-            Spelling::TomlPublic => self.toml(&mut text, false),
-            Spelling::Dirtsand => {
+            KeyFileFormat::Toml => self.toml(&mut text, true),
+            KeyFileFormat::TomlPublic => self.toml(&mut text, false),
+            KeyFileFormat::Dirtsand => {
                 for key in self.live_pairs() {
                     let server = title(key.kind());
                     line(&mut text, format_args!("Key.{server}.N = "), &n(key.public()), "\n");
@@ -79,28 +70,28 @@ impl KeyRing {
                     put(&mut text, format_args!("Key.Droid = {}\n", *droid.to_hex()));
                 }
             }
-            Spelling::Moulars => {
+            KeyFileFormat::Moulars => {
                 for key in self.live_pairs() {
                     let server = title(key.kind()).to_ascii_lowercase();
                     line(&mut text, format_args!("{server}.n = \""), &n(key.public()), "\"\n");
                     line(&mut text, format_args!("{server}.k = \""), &key.a(), "\"\n");
                 }
             }
-            Spelling::Nagus => {
+            KeyFileFormat::Nagus => {
                 for key in self.live_pairs() {
                     section(&mut text, format_args!("[{}]\n", key.kind()));
                     line(&mut text, format_args!("key_n = \""), &n(key.public()), "\"\n");
                     line(&mut text, format_args!("key_a = \""), &key.a(), "\"\n");
                 }
             }
-            Spelling::ServerIni => {
+            KeyFileFormat::ServerIni => {
                 for key in LIVE.into_iter().filter_map(|kind| self.public(kind)) {
                     let server = title(key.kind());
                     line(&mut text, format_args!("Server.{server}.N \""), &n(key), "\"\n");
                     line(&mut text, format_args!("Server.{server}.X \""), &key.x(), "\"\n");
                 }
             }
-            Spelling::OpenUru => {
+            KeyFileFormat::OpenUru => {
                 for key in ServerKind::ALL.into_iter().filter_map(|kind| self.public(kind)) {
                     let server = source_name(key.kind());
                     let base = key.kind().base();
