@@ -1,4 +1,4 @@
-//! Why messages are dropped, and how often.
+//! Why messages are dropped, with counters.
 
 use core::fmt;
 
@@ -7,47 +7,47 @@ use worldwire_core::Error;
 use crate::net_message::class_info;
 use crate::safety::{Reason, Refusal};
 
-/// Why a message of a member has no effect.
+/// Why a member's message has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DropReason {
-    /// It cannot be read. A member that sends too many of them in a minute is closed.
+    /// It cannot be decoded. Members that send too many of these in a minute are disconnected.
     Malformed(Error),
     /// It must not be forwarded.
     Unsafe(Refusal),
-    /// It is of a class that only servers send.
+    /// Only servers send this class.
     ServerOnly(u16),
-    /// Its state follows a descriptor that is not known here, or an older version than the state that
-    /// is kept. A client that does not have the descriptor ends itself, so it goes nowhere.
+    /// Its state follows a descriptor that is unknown here, or an older version than the stored
+    /// state. Clients that lack the descriptor crash, so it is not forwarded.
     Descriptor(Error),
-    /// It loads or unloads an object that is no clone.
+    /// It loads or unloads an object that is not a clone.
     NotAClone,
-    /// It loads or unloads a clone of another member, or in the name of another one; or it is a state
-    /// of another one's avatar.
+    /// It loads or unloads another member's clone, or claims to come from another player; or it is
+    /// a state of another player's avatar.
     NotOwner,
-    /// The net message and the Plasma message in it contradict each other.
+    /// The net message and the Plasma message inside it contradict each other.
     Contradiction(&'static str),
     /// There is no room for what it would add.
     Limit {
-        /// What there are too many of.
+        /// What the limit applies to.
         what: &'static str,
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
-    /// Its sender is not in the age, or is being closed.
+    /// Its sender is not in the age, or is being disconnected.
     NotAMember,
-    /// It is of a class that no server handles.
+    /// No server handles this class.
     Unhandled(u16),
 }
 
-/// The kinds of [`DropReason`], for counting.
+/// The kinds of [`DropReason`], for counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropKind {
     /// [`DropReason::Malformed`].
     Malformed,
     /// [`DropReason::Unsafe`].
     Unsafe,
-    /// [`DropReason::Unsafe`], for a text that would end clients.
+    /// [`DropReason::Unsafe`], for text that would crash clients.
     Text,
     /// [`DropReason::Unsafe`], for a payload in the wrong net message.
     Wrapper,
@@ -89,7 +89,7 @@ impl DropKind {
         Self::Unhandled,
     ];
 
-    /// The name, for metrics.
+    /// The name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl DropKind {
 }
 
 impl DropReason {
-    /// The kind, for counting.
+    /// The kind, for counters.
     #[must_use]
     pub fn kind(&self) -> DropKind {
         match self {
@@ -153,19 +153,19 @@ impl fmt::Display for DropReason {
             Self::Malformed(error) | Self::Descriptor(error) => error.fmt(f),
             Self::Unsafe(refusal) => refusal.fmt(f),
             Self::ServerOnly(class) => {
-                write!(f, "wanted a message that clients send, found {}", named(*class))
+                write!(f, "only servers send {}", named(*class))
             }
-            Self::NotAClone => f.write_str("wanted a clone, found an object without a clone id"),
-            Self::NotOwner => f.write_str("wanted a clone of the sender, found one of another"),
+            Self::NotAClone => f.write_str("the object is not a clone: it has no clone id"),
+            Self::NotOwner => f.write_str("the clone does not belong to the sender"),
             Self::Contradiction(what) => {
-                write!(f, "wanted the same {what} in message and payload, found another one")
+                write!(f, "message and payload contradict each other: {what}")
             }
             Self::Limit { what, limit } => {
-                write!(f, "wanted at most {limit} {what}, found one more")
+                write!(f, "too many {what}; the limit is {limit}")
             }
-            Self::NotAMember => f.write_str("wanted a member of the age, found another sender"),
+            Self::NotAMember => f.write_str("the sender is not a member of the age"),
             Self::Unhandled(class) => {
-                write!(f, "wanted a message that servers handle, found {}", named(*class))
+                write!(f, "servers do not handle {}", named(*class))
             }
         }
     }
@@ -173,22 +173,22 @@ impl fmt::Display for DropReason {
 
 impl core::error::Error for DropReason {}
 
-/// What an instance did so far.
+/// Counters of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgeCounts {
-    /// Messages of members.
+    /// Messages received from members.
     pub received: u64,
-    /// Those of them that went to others.
+    /// Received messages that were forwarded.
     pub forwarded: u64,
-    /// Messages to members, whoever made them.
+    /// Messages delivered to members, including those the server created.
     pub delivered: u64,
-    /// Messages for the game manager, which are skipped.
+    /// Skipped messages for the game manager.
     pub game_manager: u64,
     dropped: [u64; DropKind::ALL.len()],
 }
 
 impl AgeCounts {
-    /// How many messages were dropped for a reason.
+    /// How many messages were dropped for this reason.
     #[must_use]
     pub fn dropped(&self, kind: DropKind) -> u64 {
         self.dropped.get(kind as usize).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Messages that go on to other members.
+//! Forwards messages to other members.
 
 use core::time::Duration;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::net_message::patch::{clear_chat_admin, clear_routing, restamp};
 use crate::net_message::{GameMessage, GameMessageDirected, NetFlags, NetHeader, Voice};
 use crate::plasma_message::{ChatFlags, PlasmaMessage};
 
-/// Who sent a message, as far as forwarding is concerned.
+/// The sender of a message, as far as forwarding is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
     pub(super) id: u32,
@@ -22,11 +22,11 @@ pub(super) struct Sender {
     pub(super) joined: Duration,
 }
 
-/// The class of `pfKIMsg`, which chat is.
+/// The class of `pfKIMsg`, which carries chat.
 const CHAT: u16 = 0x0364;
 
 impl Instance {
-    /// For everybody else in the age; of an administrator, perhaps for all players.
+    /// Sent to everyone else in the age; administrators can address all players.
     pub(super) fn game_message(
         &mut self,
         now: Duration,
@@ -45,8 +45,8 @@ impl Instance {
         Ok(())
     }
 
-    /// For the members that are listed; players elsewhere get it if the message says so, or is
-    /// private chat.
+    /// Sent to the listed members. Listed players elsewhere get it if the message asks for that or
+    /// is private chat.
     pub(super) fn directed(
         &mut self,
         now: Duration,
@@ -74,7 +74,7 @@ impl Instance {
         Ok(())
     }
 
-    /// For the members that are listed.
+    /// Sent to the listed members.
     pub(super) fn voice(
         &mut self,
         now: Duration,
@@ -88,7 +88,7 @@ impl Instance {
         Ok(())
     }
 
-    /// A game message with the changes that chat needs.
+    /// Adjusts a game message that carries chat.
     fn chat(
         &mut self,
         now: Duration,
@@ -110,8 +110,8 @@ impl Instance {
         })
     }
 
-    /// The bytes of a message as it is forwarded: with the time of the server and the player that it
-    /// really is from, without a route to all players, and with whatever `change` does.
+    /// The bytes of a message as forwarded: stamped with the server's time and the actual sender,
+    /// without routing to all players, and with the additional `change`.
     pub(super) fn stamped(
         &mut self,
         now: Duration,
@@ -141,14 +141,14 @@ impl Instance {
         bytes.extend_from_slice(buffer);
         let stamped = restamp(bytes, time, sender.id);
         stamped.and_then(|()| change(bytes, &mut self.inflater)).map_err(DropReason::Malformed)?;
-        // The player may have been missing, and what is deflated again may come out longer.
+        // The header may have gained a player, and recompressed data can be longer.
         if bytes.len() > MAX_BYTES {
             return Err(DropReason::Limit { what: "bytes of a net message", limit: MAX_BYTES });
         }
         Ok(Arc::from(bytes.as_slice()))
     }
 
-    /// To all others; to the sender, too, if it asks for an echo.
+    /// Sends to everyone but the sender, and to the sender too if an echo is requested.
     pub(super) fn send_others(
         &mut self,
         now: Duration,
@@ -176,7 +176,8 @@ impl Instance {
         self.counts.delivered += (self.deliveries.len() - before) as u64;
     }
 
-    /// To those of a list who are here. The sender is one of them if it is listed, or asks for an echo.
+    /// Sends to the listed members who are here. The sender gets a copy if listed or if an echo is
+    /// requested.
     fn send_listed(&mut self, sender: Sender, flags: NetFlags, listed: &[u32], packet: &Packet) {
         self.counts.forwarded += 1;
         let is_echoed = flags.contains(NetFlags::EchoBackToSender);

@@ -1,4 +1,4 @@
-//! What waits for a client that reads slowly.
+//! The send queue of one client.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -6,15 +6,15 @@ use std::collections::{HashMap, VecDeque};
 
 use super::packet::{Importance, Packet};
 
-/// The messages that wait for one client, within a bound.
+/// The messages waiting for one client, within a bound.
 ///
-/// A server keeps one for each connection. When the bound is reached, voice is left out, oldest
-/// first; then positions of which a newer one waits, in the order in which the newer ones came. If
-/// that does not help, the client reads too slowly to be kept: [`Overflow`]. Clones, locks, members
-/// and all other messages are never left out, and the order of what stays never changes.
+/// A server keeps one per connection. When the bound is reached, voice is discarded, oldest first;
+/// then positions that a newer one replaces, in the order in which the newer ones arrived. If that
+/// is not enough, the client reads too slowly and must be disconnected: [`Overflow`]. Clones,
+/// locks, members and all other messages are never discarded, and the order of the remaining
+/// messages never changes.
 ///
-/// A message costs constant time, however many wait. One that goes through a queue without being left
-/// out is moved in and out; its bytes are shared with all other queues.
+/// A message costs constant time, however many are waiting. Bytes are shared with all other queues.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,31 +38,31 @@ use super::packet::{Importance, Packet};
 /// ```
 #[derive(Clone, Debug)]
 pub struct SendQueue {
-    /// In order; `None` stands for one that was left out. The first is never `None`.
+    /// In order; `None` marks a discarded message. The first slot is never `None`.
     slots: VecDeque<Option<Packet>>,
-    /// The number of the first slot. Those behind it count on.
+    /// The number of the first slot. Later slots are numbered consecutively.
     first: u64,
-    /// How many slots stand for nothing.
+    /// The number of empty slots.
     gaps: usize,
     bytes: usize,
     limit: usize,
-    /// The numbers of voice that waits.
+    /// The slot numbers of queued voice messages.
     voice: VecDeque<u64>,
-    /// Kept from the first time that voice alone made no room until the queue is empty.
+    /// Present from the first time discarding voice was not enough, until the queue is empty.
     positions: Option<PositionIndex>,
     discarded: u64,
 }
 
-/// Which positions may be left out.
+/// Finds positions that may be discarded.
 #[derive(Clone, Debug, Default)]
 struct PositionIndex {
-    /// The newest one of each object.
+    /// The newest position of each object.
     newest: HashMap<PositionKey, u64>,
-    /// Those of which a newer one waits. Some may have been read since.
+    /// Positions that a newer one replaces. Some may have been sent since.
     outdated: VecDeque<u64>,
 }
 
-/// A position, which equals another one of the same object and descriptor.
+/// A position, equal to others of the same object and descriptor.
 #[derive(Clone, Debug)]
 struct PositionKey(Packet);
 
@@ -80,13 +80,14 @@ impl Hash for PositionKey {
     }
 }
 
-/// What a message takes beside its bytes.
+/// The memory of a queued message in addition to its bytes.
 const OVERHEAD: usize = 128;
-/// An empty queue gives memory for more messages than these back.
+/// When empty, the queue releases memory for more messages than this.
 const IDLE_CAPACITY: usize = 128;
 
 impl SendQueue {
-    /// An empty queue for so many bytes; each message counts 128 more than it has.
+    /// An empty queue with room for `limit` bytes; each message counts as 128 bytes more than its
+    /// size.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -104,7 +105,8 @@ impl SendQueue {
     /// Adds a message.
     ///
     /// # Errors
-    /// When there is no room for it, whatever is left out. The queue is then of no use any more.
+    ///
+    /// [`Overflow`] if there is no room even after discarding. The queue is unusable afterwards.
     pub fn push(&mut self, packet: Packet) -> Result<(), Overflow> {
         let number = self.first + self.slots.len() as u64;
         self.bytes += cost(&packet);
@@ -121,7 +123,7 @@ impl SendQueue {
         if self.bytes > self.limit { self.make_room() } else { Ok(()) }
     }
 
-    /// Takes the oldest message.
+    /// Removes and returns the oldest message.
     pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.slots.pop_front()??;
         let number = self.first;
@@ -143,31 +145,31 @@ impl SendQueue {
         Some(packet)
     }
 
-    /// How many messages wait.
+    /// The number of queued messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.gaps
     }
 
-    /// Whether none waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// How much of the bound is used.
+    /// How many bytes of the bound are used.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many messages were left out so far.
+    /// How many messages have been discarded so far.
     #[must_use]
     pub fn discarded(&self) -> u64 {
         self.discarded
     }
 
-    /// Leaves out what may be left out, until the bound holds.
+    /// Discards messages until the bound holds.
     #[cold]
     fn make_room(&mut self) -> Result<(), Overflow> {
         while self.bytes > self.limit {
@@ -179,7 +181,7 @@ impl SendQueue {
         Ok(())
     }
 
-    /// The number of the message to be left out next.
+    /// The slot number of the next message to discard.
     fn victim(&mut self) -> Option<u64> {
         if let Some(voice) = self.voice.pop_front() {
             return Some(voice);
@@ -202,7 +204,7 @@ impl SendQueue {
         self.skip_gaps();
     }
 
-    /// The first slot holds a message, if there is one, and so does half of them.
+    /// Restores the invariants: the first slot holds a message, and at least half of the slots do.
     fn skip_gaps(&mut self) {
         while self.gaps > 0 && self.slots.pop_front_if(|slot| slot.is_none()).is_some() {
             self.gaps -= 1;
@@ -213,8 +215,8 @@ impl SendQueue {
         }
     }
 
-    /// All slots hold messages. Since half of them did not, this adds constant time to each that was
-    /// left out.
+    /// Removes all empty slots. As at least half of them were empty, this adds constant time per
+    /// discarded message.
     fn close_gaps(&mut self) {
         self.slots.retain(Option::is_some);
         self.gaps = 0;
@@ -226,7 +228,7 @@ impl SendQueue {
         }
     }
 
-    /// Nothing waits: what was needed for much is given back.
+    /// Releases excess memory; called when the queue is empty.
     fn rest(&mut self) {
         self.positions = None;
         self.slots.shrink_to(IDLE_CAPACITY);
@@ -235,7 +237,7 @@ impl SendQueue {
 }
 
 impl PositionIndex {
-    /// The positions among messages, of which the first has this number.
+    /// The positions among the slots, the first of which has the number `first`.
     fn of(slots: &VecDeque<Option<Packet>>, first: u64) -> Self {
         let mut positions = Self::default();
         for (number, slot) in (first..).zip(slots) {
@@ -251,14 +253,14 @@ impl PositionIndex {
             return;
         }
         let position = PositionKey(packet.clone());
-        // The key, too, is to be the newer one: the bytes of the older one may go.
+        // Replace the key as well, so that the older message's bytes can be freed.
         if let Some((_, older)) = self.newest.remove_entry(&position) {
             self.outdated.push_back(older);
         }
         self.newest.insert(position, number);
     }
 
-    /// A message was read.
+    /// A message was sent.
     fn forget(&mut self, packet: &Packet, number: u64) {
         if packet.position().is_some() {
             let position = PositionKey(packet.clone());
@@ -268,8 +270,8 @@ impl PositionIndex {
         }
     }
 
-    /// All before a number were read. What stays behind the first that was not is never more than
-    /// what waits.
+    /// All slots before a number are gone. Entries after the first remaining one never outnumber
+    /// the queued messages.
     fn forget_before(&mut self, first: u64) {
         while self.outdated.pop_front_if(|number| *number < first).is_some() {}
     }
@@ -283,18 +285,22 @@ fn cost(packet: &Packet) -> usize {
     packet.bytes().len() + OVERHEAD
 }
 
-/// A client reads too slowly: what waits for it exceeds the bound.
+/// A client reads too slowly: its queued messages exceed the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
     /// The bound.
     pub limit: usize,
-    /// What would wait.
+    /// The bytes that would be queued.
     pub queued: usize,
 }
 
 impl fmt::Display for Overflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "wanted at most {} bytes in the queue, found {}", self.limit, self.queued)
+        write!(
+            f,
+            "the client reads too slowly: {} bytes may be queued, but {} are",
+            self.limit, self.queued
+        )
     }
 }
 
@@ -310,7 +316,7 @@ mod tests {
     const KEPT: u8 = 0;
     const VOICE: u8 = 1;
 
-    /// What is neither kept nor voice is a position of an object.
+    /// Any kind other than kept and voice is the position of an object.
     fn packet(kind: u8, number: u32, length: usize) -> Packet {
         let importance = match kind {
             KEPT => Importance::Kept,
@@ -323,7 +329,7 @@ mod tests {
         Packet::new(bytes, importance)
     }
 
-    /// A queue that looks at everything that waits.
+    /// A reference queue that searches everything queued.
     #[derive(Default)]
     struct Plain {
         waiting: Vec<Packet>,
@@ -335,7 +341,7 @@ mod tests {
             self.waiting.iter().map(cost).sum()
         }
 
-        /// Where the newer position stands that makes one outdated.
+        /// The index of the newer position that makes one outdated.
         fn newer(&self, index: usize) -> Option<usize> {
             let position = self.waiting[index].position()?;
             let is_newer = |other: &usize| self.waiting[*other].position() == Some(position);
@@ -366,7 +372,7 @@ mod tests {
         ) {
             let (mut queue, mut plain) = (SendQueue::new(limit), Plain::default());
             for (number, (kind, length, reads)) in (0..).zip(steps) {
-                // Kept messages alone would soon be too many.
+                // Kept messages alone would soon overflow.
                 let kind = if kind == KEPT && number % 4 > 0 { VOICE } else { kind };
                 let packet = packet(kind, number, length);
                 let has_room = plain.push(packet.clone(), limit);
@@ -390,13 +396,13 @@ mod tests {
         }
     }
 
-    /// However many messages wait, one more costs the same. Work that grows with them would take
-    /// minutes here.
+    /// The cost of a message does not depend on the number queued. If it did, this test would take
+    /// minutes.
     #[test]
     fn floods_cost_constant_time_a_message() {
         const WAITING: u32 = 30_000;
         let mut queue = SendQueue::new(WAITING as usize * (OVERHEAD + 5));
-        // Half of it may not be left out, and stands between what may.
+        // Half of the messages must not be discarded and lie between those that may.
         for number in 0..WAITING / 2 {
             queue.push(packet(KEPT, number, 5)).unwrap();
             queue.push(packet(VOICE, number, 5)).unwrap();

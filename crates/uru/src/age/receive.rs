@@ -1,4 +1,4 @@
-//! What an instance does with each net message of a member.
+//! Handles each net message from a member.
 
 use core::time::Duration;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -24,12 +24,12 @@ use crate::safety::{Reason, Refusal, check};
 use crate::sdl::{ObjectKey, UpdateOrigin};
 use crate::types::{ClassIndex, Uoid};
 
-/// The most bytes of an avatar's name: all of them stand in one list of members.
+/// The maximum length of an avatar's name in bytes, because one member list contains all of them.
 const MAX_NAME: usize = 255;
 
 impl Instance {
-    /// A member sent a net message: the two fields of a `PropagateBuffer`. What cannot be accepted is
-    /// dropped, counted and reported.
+    /// Handles a net message from a member, given as the two fields of a `PropagateBuffer`.
+    /// Unacceptable messages are dropped, counted and reported.
     pub fn receive(&mut self, now: Duration, player_id: u32, class: ClassIndex, buffer: &[u8]) {
         self.counts.received += 1;
         let Some(member) = self.members.get_mut(player_id).filter(|member| !member.is_closing)
@@ -49,10 +49,10 @@ impl Instance {
         self.counts.drop_one(why.kind());
         let is_malformed = why.kind() == DropKind::Malformed;
         self.report(Event::Dropped { player_id: sender.id, why });
-        let most = self.config.bounds.malformed;
+        let max = self.config.bounds.malformed;
         if let Some(member) = self.members.get_mut(sender.id).filter(|_| is_malformed) {
-            let messages = member.malformed.add(now, most);
-            if messages >= most {
+            let messages = member.malformed.add(now, max);
+            if messages >= max {
                 member.is_closing = true;
                 let why = CloseReason::Malformed { messages };
                 self.report(Event::Close { player_id: sender.id, why });
@@ -68,8 +68,8 @@ impl Instance {
         buffer: &[u8],
     ) -> Result<(), DropReason> {
         if buffer.len() > MAX_BYTES {
-            let (most, found) = (MAX_BYTES as u64, buffer.len() as u64);
-            return Err(DropReason::Malformed(Error::limit("bytes of a net message", most, found)));
+            let (max, found) = (MAX_BYTES as u64, buffer.len() as u64);
+            return Err(DropReason::Malformed(Error::limit("bytes of a net message", max, found)));
         }
         let config = Arc::clone(&self.config);
         let message = received(class, buffer, &config.limits).map_err(DropReason::Malformed)?;
@@ -123,7 +123,7 @@ impl Instance {
         }
     }
 
-    /// Notes the avatar of a member. Only a clone that the member made can be one.
+    /// Records a member's avatar. Only a clone that the member created can be one.
     fn player_page(&mut self, sender: Sender, message: PlayerPage<'_>) -> Result<(), DropReason> {
         if !is_made_by(&message.object, sender.id) {
             return Err(DropReason::NotOwner);
@@ -168,7 +168,8 @@ impl Instance {
             is_short(object)?;
         }
         let owner = self.clones.get(object).map(|clone| clone.owner);
-        // Who loads a clone first has made it; later it may be handed over. Avatars never are.
+        // Whoever first loads a clone is its creator. It may be handed over later, unless it is an
+        // avatar.
         let is_made_here = is_made_by(object, sender.id);
         let is_theirs = claim.originator == sender.id
             && owner.map_or(is_made_here && is_loading, |owner| owner == sender.id)
@@ -178,7 +179,7 @@ impl Instance {
         }
         let is_initial = message.is_initial_state.is_true();
         let bytes = self.stamped(now, sender, &message.header, buffer, |bytes, _| {
-            // The last field: only the server says what is initial.
+            // The last field is `isInitialState`, which only the server may set.
             if let Some(last) = bytes.last_mut().filter(|_| is_initial) {
                 *last = 0;
             }
@@ -200,7 +201,7 @@ impl Instance {
         Ok(())
     }
 
-    /// A clone is gone, with its states and the locks of its parts.
+    /// Removes a clone with its states and the locks of its parts.
     pub(super) fn forget_clone(&mut self, object: &Uoid<'_>) {
         let Some(clone) = self.clones.remove(object) else { return };
         self.states.remove_clone(&clone.object);
@@ -214,12 +215,12 @@ impl Instance {
         }
     }
 
-    /// The state of an object, which others get if there is a message to be forwarded.
+    /// Handles the state of an object, and forwards it if it comes with a message.
     ///
-    /// That of an avatar is its player's to set: no client sends one of another's, and the server drops
-    /// them when the player leaves. So a state of a clone that another player made is taken only
-    /// while that clone is loaded, and is no avatar. All other objects belong to nobody: whichever
-    /// client answers for them at the moment sends their states.
+    /// Only the player may set an avatar's state: no client sends states of other avatars, and the
+    /// server drops them when the player leaves. Therefore a state of another player's clone is
+    /// accepted only while that clone is loaded and is not an avatar. All other objects belong to
+    /// nobody; their states are sent by whichever client currently owns them.
     fn state(
         &mut self,
         now: Duration,
@@ -230,7 +231,7 @@ impl Instance {
         let config = Arc::clone(&self.config);
         let object = &message.object;
         let page = object.location.sequence_number;
-        // Fixed objects are in page 0; the other special pages are in no age.
+        // Fixed objects are on page 0; the other special pages are not part of any age.
         if page.0 != 0 && page.is_special() {
             return Err(Refusal::at(Reason::LocalObject, None, 0).into());
         }
@@ -261,7 +262,7 @@ impl Instance {
         drop(update);
         let is_initial = message.is_initial_state.is_true();
         let bytes = self.stamped(now, sender, &message.header, buffer, |bytes, _| {
-            // The third field from the end: only the server says what is initial.
+            // The third field from the end is `isInitialState`, which only the server may set.
             let at = bytes.len().saturating_sub(3);
             if let Some(field) = bytes.get_mut(at).filter(|_| is_initial) {
                 *field = 0;
@@ -276,8 +277,8 @@ impl Instance {
         Ok(())
     }
 
-    /// A lock is asked for, or released. Nobody is answered who releases one: clients take any answer
-    /// but a no as a yes.
+    /// Handles a lock request or release. Releases get no reply because clients take any reply
+    /// except a denial as a grant.
     fn test_and_set(
         &mut self,
         now: Duration,
@@ -299,9 +300,9 @@ impl Instance {
         }
     }
 
-    /// A member wants to know how everything is: clones, the state of the age, states, and how many
-    /// of them there were. A client ignores clones of players who are not in its list of members, so
-    /// it gets one first if it has not asked for it.
+    /// Sends the state of the age: clones, the age's own state, object states, and their number.
+    /// Clients ignore clones of players who are not in their member list, so the list is sent first
+    /// if the member has not asked for it.
     fn state_request(
         &mut self,
         now: Duration,
@@ -343,7 +344,7 @@ fn object_of(message: &LoadClone<'_>) -> Uoid<'static> {
     message.uoid.clone().into_owned()
 }
 
-/// Whether an object is a clone that a player made.
+/// Whether an object is a clone created by this player.
 fn is_made_by(object: &Uoid<'_>, player_id: u32) -> bool {
     object.clone.is_some_and(|ids| ids.player_id == player_id)
 }
@@ -355,7 +356,7 @@ fn is_short(avatar: &Uoid<'_>) -> Result<(), DropReason> {
     }
 }
 
-/// Where the name of the object stands in a state that is forwarded: right behind the header.
+/// Where the uoid is in a forwarded state: right after the header.
 fn position(bytes: &[u8], descriptor: u64) -> Importance {
     let object = HeaderLayout::of(bytes).ok().and_then(|layout| {
         let mut reader = Reader::new(bytes.get(layout.end..)?);

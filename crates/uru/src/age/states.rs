@@ -1,4 +1,4 @@
-//! The states of the objects of an age, and of the age itself.
+//! The states of an age's objects and of the age itself.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,18 +21,18 @@ use crate::sdl::{
 };
 use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid, Uuid};
 
-/// All states, and what of them is to be stored.
+/// All states, and which of them have to be stored.
 #[derive(Clone, Debug)]
 pub(super) struct StateStore {
     db: StateDb,
     /// The clones and parts of clones that have states, by page and clone ids.
     parts: HashMap<CloneKey, Vec<Uoid<'static>>>,
-    /// What the states take, roughly.
+    /// The approximate size of the states.
     bytes: usize,
     limit: usize,
-    /// What each member took of the room.
+    /// The quota used by each member.
     taken: Quotas,
-    /// What one member may take.
+    /// One member's quota.
     share: QuotaUse,
     age: Option<AgeState>,
     changed: BTreeMap<(ObjectKey, Box<str>), Uoid<'static>>,
@@ -49,7 +49,7 @@ struct AgeState {
     shard: Option<ObjectState>,
 }
 
-/// Page, clone id and player of a clone: the same for all its parts.
+/// The page, clone id and player of a clone, which all its parts share.
 type CloneKey = (u32, u16, u32);
 
 fn part_of(object: &Uoid<'_>) -> Option<CloneKey> {
@@ -57,7 +57,7 @@ fn part_of(object: &Uoid<'_>) -> Option<CloneKey> {
     Some((object.location.sequence_number.0, ids.id, ids.player_id))
 }
 
-/// How the state of the age is sent.
+/// The origin of the age's own state.
 const AGE_SENT: UpdateOrigin = UpdateOrigin { persist: true, avatar: false, player_id: 0 };
 
 impl AgeState {
@@ -70,8 +70,8 @@ impl AgeState {
 }
 
 impl StateStore {
-    /// Without states. The state of the age follows the newest descriptor of its name; an age without
-    /// one has no state of its own.
+    /// An empty store. The age's own state follows the newest descriptor named after it; an age
+    /// without one has no state of its own.
     pub(super) fn new(
         name: &str,
         prefix: i32,
@@ -102,7 +102,7 @@ impl StateStore {
         }
     }
 
-    /// Changes a state by an update of a member. `due` is when it has to be stored.
+    /// Applies a member's update. `due` is when the change has to be stored.
     pub(super) fn apply(
         &mut self,
         object: &Uoid<'_>,
@@ -149,7 +149,7 @@ impl StateStore {
         Ok(())
     }
 
-    /// Whether a member may take room for an update: of a state that `old` sent last, or of a new one.
+    /// Whether a member's quota allows an update of a state that `old` last sent, or of a new one.
     fn has_share(
         &self,
         player_id: u32,
@@ -165,7 +165,7 @@ impl StateStore {
         let payer = self.taken.payer(player_id);
         let is_own = old.is_some_and(|old| self.taken.payer(old) == payer);
         let own = if is_own { old_weight } else { 0 };
-        // What others sent comes with its bytes; only growth is refused.
+        // Taking over another player's state costs its bytes; only growth is refused.
         let grows = update > old_weight;
         if grows && taken.bytes - own + update > self.share.bytes {
             let limit = self.share.bytes;
@@ -174,7 +174,7 @@ impl StateStore {
         Ok(())
     }
 
-    /// The state of the age, if the update is one of it.
+    /// The state of the age, if the update applies to it.
     fn age_of(&mut self, object: &Uoid<'_>, update: &Blob<'_>) -> Option<&mut AgeState> {
         let age = self.age.as_mut()?;
         let name = age.instance.descriptor().name();
@@ -183,7 +183,7 @@ impl StateStore {
         is_age.then_some(age)
     }
 
-    /// Puts a state back that was stored.
+    /// Restores a stored state.
     pub(super) fn restore(&mut self, object: Uoid<'static>, blob: &Blob<'_>) -> Result<()> {
         known(&object).map_err(|refusal| refusal.error().clone().inside("object"))?;
         let state = ObjectState::of(blob);
@@ -210,8 +210,8 @@ impl StateStore {
         Ok(())
     }
 
-    /// Puts the stored state of the age, or the settings of the shard for it, into place. An older
-    /// version is upgraded.
+    /// Sets the stored state of the age, or the shard's settings for it. An older version is
+    /// upgraded.
     pub(super) fn restore_age(&mut self, blob: &Blob<'_>, is_shard: bool) -> Result<()> {
         let age = self.age.as_mut();
         let wanted = age.as_ref().map(|age| age.instance.descriptor().clone());
@@ -232,7 +232,8 @@ impl StateStore {
         Ok(())
     }
 
-    /// Changes the state of the age where a node of the vault differs from it. Says whether it does.
+    /// Applies the differences in a vault node to the state of the age. Returns whether there are
+    /// any.
     pub(super) fn edit_age(
         &mut self,
         blob: &Blob<'_>,
@@ -268,12 +269,12 @@ impl StateStore {
         Ok(true)
     }
 
-    /// A player has joined.
+    /// Records that a player joined.
     pub(super) fn joined(&mut self, player_id: u32, account: Uuid) {
         self.taken.joined(player_id, account);
     }
 
-    /// What is stored of the age is not what it is.
+    /// Schedules storing the age's state because the stored one is unusable.
     pub(super) fn store_age_again(&mut self, due: Duration) {
         if self.age.is_some() {
             self.age_changed = true;
@@ -286,13 +287,13 @@ impl StateStore {
         self.age.as_ref().map(AgeState::shown)
     }
 
-    /// The state of the age, for members who are here (not initial) or join.
+    /// The state of the age, for joining members (initial) or those already present.
     pub(super) fn age_packet(&self, time: UnifiedTime, is_initial: bool) -> Option<Packet> {
         let age = self.age.as_ref()?;
         answer::state(time, &age.object, &age.shown(), AGE_SENT, is_initial).ok()
     }
 
-    /// All states for a member who joins, or those in some pages: that of the age first.
+    /// All states for a joining member, or those on some pages; the state of the age comes first.
     pub(super) fn initial(
         &self,
         time: &UnifiedTime,
@@ -310,7 +311,7 @@ impl StateStore {
         }
     }
 
-    /// Forgets the states of a clone and its parts.
+    /// Removes the states of a clone and its parts.
     pub(super) fn remove_clone(&mut self, clone: &Uoid<'_>) {
         let parts = part_of(clone).and_then(|part| self.parts.remove(&part));
         for object in parts.iter().flatten() {
@@ -322,7 +323,7 @@ impl StateStore {
         }
     }
 
-    /// Forgets the states of a player's avatar.
+    /// Removes the states of a player's avatar.
     pub(super) fn remove_avatar(&mut self, player_id: u32) {
         let (bytes, parts, taken) = (&mut self.bytes, &mut self.parts, &mut self.taken);
         self.db.retain(|stored| {
@@ -334,7 +335,7 @@ impl StateStore {
             }
             !goes
         });
-        // What has no state any more is no part.
+        // Objects that no longer have states are no longer tracked as parts.
         let db = &self.db;
         parts.retain(|_, objects| {
             objects.retain(|object| !db.of(object).is_empty());
@@ -342,12 +343,12 @@ impl StateStore {
         });
     }
 
-    /// When something is to be stored.
+    /// When a state has to be stored.
     pub(super) fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    /// Reports everything that is to be stored.
+    /// Reports everything that has to be stored.
     pub(super) fn flush(&mut self, mut report: impl FnMut(Event)) {
         self.due = None;
         if core::mem::take(&mut self.age_changed)
@@ -372,7 +373,7 @@ impl StateStore {
     }
 }
 
-/// Pages, for looking up.
+/// A set of pages.
 #[derive(Debug)]
 pub(super) struct PageSet(BTreeSet<(u32, u16)>);
 
@@ -390,12 +391,12 @@ impl PageSet {
     }
 }
 
-/// What a state takes in memory, roughly.
+/// The approximate memory of a state.
 fn weight_of(stored: &StoredState) -> usize {
     stored.object.name.stored().len() + weight(stored.state.record())
 }
 
-/// What a record takes of it.
+/// The approximate memory of a record.
 fn weight(record: &StateRecord<'_>) -> usize {
     let hint = |head: &ValueHeader<'_>| head.hint.as_ref().map_or(0, |hint| hint.stored().len());
     let simple = record.simple.iter().map(|entry| {
@@ -408,8 +409,8 @@ fn weight(record: &StateRecord<'_>) -> usize {
     128 + simple.sum::<usize>() + nested.sum::<usize>()
 }
 
-/// Whether a state of this weight still fits into one message after an update: it weighs more than
-/// its bytes.
+/// Whether a state of this weight still fits into one message after an update. The weight is an
+/// upper bound for the encoded size.
 fn is_small(weighs: usize, update: &Blob<'_>) -> Result<(), DropReason> {
     const MAX: usize = MAX_BYTES - (16 << 10);
     match weighs + weight(&update.record) {
@@ -429,7 +430,7 @@ fn refused(refused: UpdateError) -> DropReason {
     }
 }
 
-/// Reads the state of an object that a client sent, all of it.
+/// Decodes the state of an object that a client sent, to the last byte.
 pub(super) fn read_blob<'d>(
     payload: &'d [u8],
     descriptors: &Descriptors,
@@ -446,7 +447,7 @@ pub(super) fn read_blob<'d>(
     blob.map_err(|error| DropReason::Malformed(error.closed()))
 }
 
-/// Looks for texts in a state that would end clients, and for objects in it that must not be
+/// Looks for text in a state that would crash clients, and for objects in it that must not be
 /// forwarded.
 pub(crate) fn check_blob(
     blob: &Blob<'_>,
@@ -503,7 +504,7 @@ fn check_head(head: &ValueHeader<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// An object that all clients can know, by a name that they can read.
+/// Checks that all clients can know the object and read its name.
 fn known(object: &Uoid<'_>) -> Result<(), Refusal> {
     match object.location.sequence_number.0 {
         1..=0x20 => Err(Refusal::at(Reason::LocalObject, None, 0)),
@@ -515,8 +516,8 @@ fn text(text: &SafeString<'_>) -> Result<(), Refusal> {
     if text.crashes_client() { Err(Refusal::at(Reason::Text, None, 0)) } else { Ok(()) }
 }
 
-/// An object in a state. Only Plasma messages can be checked, so all others are refused; real
-/// descriptors have no such variable.
+/// An object embedded in a state. Only Plasma messages can be checked, so all other objects are
+/// refused; real descriptors have no such variables.
 fn check_object(
     class: u16,
     bytes: &[u8],

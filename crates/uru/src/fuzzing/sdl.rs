@@ -28,11 +28,11 @@ fn text(data: &[u8]) {
     for problem in &parsed.problems {
         assert!(!problem.to_string().is_empty());
     }
-    for statement in parsed.statements.iter().filter(|statement| statement.good) {
+    for statement in parsed.statements.iter().filter(|statement| statement.valid) {
         let shown = statement.definition.to_string();
         let again = parse("shown", &shown);
         let same = again.statements.first().is_some_and(|one| {
-            one.good && one.definition == statement.definition && again.statements.len() == 1
+            one.valid && one.definition == statement.definition && again.statements.len() == 1
         });
         assert!(same, "{shown}");
     }

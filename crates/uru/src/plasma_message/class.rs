@@ -1,8 +1,8 @@
 //! The classes of Plasma messages, each declared once.
 
 use super::{
-    AgeLink, AvatarChild, BEHIND_KI_TEXT, CcrCommType, ChatFlags, Child, ConsoleCommand, Event,
-    InputState, KiCommand, MessageHeader, ReplyType,
+    AgeLink, AvatarChild, BYTES_AFTER_KI_TEXT, CcrCommType, ChatFlags, Child, ConsoleCommand,
+    Event, InputState, KiCommand, MessageHeader, ReplyType,
 };
 use crate::types::{
     BitVector, Bool8, Bool32, CountedString, Float, Floats, Key, List, Matrix44, NetGroupId,
@@ -409,7 +409,7 @@ walked_classes! {
         /// The number of that player.
         player_id "playerId": u32,
         /// The text.
-        text "text": SafeWString<'a, BEHIND_KI_TEXT>,
+        text "text": SafeWString<'a, BYTES_AFTER_KI_TEXT>,
         /// What kind of text it is.
         flags "flags": ChatFlags,
         /// When, in seconds.

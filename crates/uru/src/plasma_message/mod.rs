@@ -35,7 +35,7 @@ pub use class::*;
 pub use event::*;
 pub use header::{BroadcastFlags, MessageHeader};
 pub use value::{
-    BEHIND_KI_TEXT, CcrCommType, ChatFlags, ConsoleCommand, InputState, KiCommand, ReplyType,
+    BYTES_AFTER_KI_TEXT, CcrCommType, ChatFlags, ConsoleCommand, InputState, KiCommand, ReplyType,
 };
 
 impl<'d> PlasmaMessage<'d> {

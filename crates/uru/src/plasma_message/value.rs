@@ -158,4 +158,4 @@ impl<'d> Walk<'d> for ConsoleCommand<'d> {
 }
 
 /// How many bytes stand behind the text of a `pfKIMsg`: flags, delay and value.
-pub const BEHIND_KI_TEXT: usize = 12;
+pub const BYTES_AFTER_KI_TEXT: usize = 12;

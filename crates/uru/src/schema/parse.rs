@@ -1,4 +1,4 @@
-//! Text to descriptors.
+//! Parses text into descriptors.
 //!
 //! ```text
 //! text       = { "STATEDESC" name "{" "VERSION" number { variable } "}" }
@@ -8,8 +8,8 @@
 //! value      = word | '"' text '"' | "(" [ value { "," value } ] ")"
 //! ```
 //!
-//! Lines do not matter, but for a value: it stands on the line of its `=`. Keywords are read in any
-//! case. Attributes of another name are left out, with a warning.
+//! Line breaks only matter for values: a value starts on the line of its `=`. Keywords are
+//! case-insensitive. Unknown attributes are ignored, with a warning.
 
 use core::ops::Range;
 use std::collections::HashMap;
@@ -22,33 +22,33 @@ use super::lex::{Cursor, Lexeme, Token};
 use super::problems::Problems;
 use super::types::Type;
 
-/// The most elements that a variable may have.
+/// The maximum number of elements of a variable.
 pub(super) const MAX_COUNT: u32 = 9_998;
 
-/// A descriptor with its places in the text.
+/// A descriptor with its positions in the text.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// The descriptor. Not all of it was read when it is not [good](Self::good).
+    /// The descriptor. It may be incomplete if it is not [valid](Self::valid).
     pub definition: Definition,
-    /// Where its name stands.
+    /// The position of its name.
     pub name_span: Range<usize>,
-    /// Where the type of each variable stands.
+    /// The positions of the variables' types.
     pub type_spans: Vec<Range<usize>>,
-    /// Whether it was read without an error.
-    pub good: bool,
+    /// Whether it was parsed without errors.
+    pub valid: bool,
 }
 
-/// What a text says.
+/// The contents of a text.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
-    /// The descriptors, also those with errors as far as they could be read.
+    /// The descriptors, including those with errors as far as they were parsed.
     pub statements: Vec<Statement>,
     /// Errors and warnings, in the order of the text; at most 1,001, of which the last says that there
     /// are more.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Reads a text. `name` is the name that problems give it, mostly a path. Names of other
+/// Parses a text. `name` identifies it in diagnostics and is usually a path. Names of other
 /// descriptors are not looked up here; see [`Descriptors`](super::Descriptors).
 #[must_use]
 pub fn parse(name: &str, text: &str) -> Parsed {
@@ -57,7 +57,7 @@ pub fn parse(name: &str, text: &str) -> Parsed {
     Parsed { statements, problems: problems.into_list() }
 }
 
-/// The same, for problems that others join.
+/// Parses a text, adding problems to a list that others share.
 pub(super) fn parse_into<'t>(text: &'t str, problems: &mut Problems<'t>) -> Vec<Statement> {
     let mut parser = Parser { cursor: Cursor::new(text), problems };
     let mut statements = Vec::new();
@@ -84,7 +84,7 @@ struct Parser<'p, 't> {
     problems: &'p mut Problems<'t>,
 }
 
-/// Something that cannot be read, after that was said.
+/// Marks an error that has already been reported.
 struct Reported;
 
 type Parse<T> = Result<T, Reported>;
@@ -106,7 +106,7 @@ impl<'t> Parser<'_, 't> {
         self.error(found.span.clone(), format!("wanted {wanted}, found {shown}"))
     }
 
-    /// Goes on to the next token that is one of these, or to the end.
+    /// Advances to the next token that satisfies `stop`, or to the end.
     fn skip(&mut self, stop: impl Fn(Token<'_>) -> bool) {
         loop {
             let next = self.cursor.peek();
@@ -135,7 +135,7 @@ impl<'t> Parser<'_, 't> {
         Ok((word, next.span))
     }
 
-    /// A descriptor. `None` when not even its name and version can be read.
+    /// Parses a descriptor. `None` if not even its name and version are readable.
     fn statement(&mut self) -> Option<Statement> {
         self.cursor.next();
         let head = self.head();
@@ -144,8 +144,8 @@ impl<'t> Parser<'_, 't> {
             self.skip(next_one);
             return None;
         };
-        let mut body = Body { variables: Vec::new(), spans: Vec::new(), good: true };
-        // Where a name stands first, and how often it stands there.
+        let mut body = Body { variables: Vec::new(), spans: Vec::new(), valid: true };
+        // The first position of each name, and how often it occurs.
         let mut names: HashMap<Box<str>, (usize, usize)> = HashMap::new();
         loop {
             let next = self.cursor.peek();
@@ -170,7 +170,7 @@ impl<'t> Parser<'_, 't> {
                             body.spans.push(type_at);
                         }
                         Err(Reported) => {
-                            body.good = false;
+                            body.valid = false;
                             self.skip(|token| match token {
                                 Token::Word(word) => is(word, "VAR") || is(word, "STATEDESC"),
                                 token => token == Token::Mark('}'),
@@ -183,7 +183,7 @@ impl<'t> Parser<'_, 't> {
                 }
                 other => {
                     self.wanted("VAR or }", &next);
-                    body.good = false;
+                    body.valid = false;
                     if next_one(other) || other == Token::End {
                         break;
                     }
@@ -195,9 +195,9 @@ impl<'t> Parser<'_, 't> {
                 }
             }
         }
-        let Body { variables, spans, good } = body;
+        let Body { variables, spans, valid } = body;
         let definition = Definition { name: name.into(), version, variables: variables.into() };
-        Some(Statement { definition, name_span, type_spans: spans, good })
+        Some(Statement { definition, name_span, type_spans: spans, valid })
     }
 
     fn repeated(&mut self, variable: &Variable, name_at: Range<usize>, first: usize) {
@@ -207,7 +207,7 @@ impl<'t> Parser<'_, 't> {
         self.problems.warning(name_at, message, Some(help));
     }
 
-    /// The name and the version, and what stands between them.
+    /// Parses the name, the version, and everything between them.
     fn head(&mut self) -> Parse<(&'t str, Range<usize>, u16)> {
         let (name, name_span) = self.word("the name of a descriptor")?;
         self.mark('{')?;
@@ -226,12 +226,12 @@ impl<'t> Parser<'_, 't> {
         Ok((name, name_span, version))
     }
 
-    /// What stands behind `VAR`, and where the name and the type are.
+    /// Parses the declaration after `VAR`; also returns the positions of the name and the type.
     fn variable(&mut self) -> Parse<(Variable, Range<usize>, Range<usize>)> {
         let (kind, type_at) = self.word("a type")?;
         let kind = match kind.strip_prefix('$') {
             Some("") => {
-                let message = "wanted the name of a descriptor behind $, found none";
+                let message = "the name of a descriptor after $ is missing";
                 return Err(self.error(type_at, message));
             }
             Some(name) => ElementType::Nested(name.into()),
@@ -268,7 +268,7 @@ impl<'t> Parser<'_, 't> {
         Ok((variable, name_at, type_at))
     }
 
-    /// A number of elements; 0 stands for any number.
+    /// Parses a number of elements; 0 means any number.
     fn count(&mut self) -> Parse<Option<u32>> {
         let (text, span) = self.word("a number of elements")?;
         match text.parse::<u32>() {
@@ -282,7 +282,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Everything behind the brackets; says where the default stands.
+    /// Parses everything after the brackets; returns the position of the default.
     fn attributes(&mut self, variable: &mut Variable) -> Parse<Option<Range<usize>>> {
         let mut default_at = None;
         loop {
@@ -306,7 +306,7 @@ impl<'t> Parser<'_, 't> {
             let span = start..self.cursor.place();
             if is(word, "DEFAULT") {
                 if variable.default.is_some() {
-                    let message = "the variable has a default already; this one counts";
+                    let message = "the variable has two defaults; this one applies";
                     self.problems.warning(name.span, message, None);
                 }
                 variable.default = Some(words.into());
@@ -317,7 +317,7 @@ impl<'t> Parser<'_, 't> {
                 word if is(word, "DEFAULTOPTION") => &mut variable.default_options,
                 word if is(word, "DISPLAYOPTION") => &mut variable.display_options,
                 _ => {
-                    let message = format!("unknown attribute {}, left out", short(word));
+                    let message = format!("unknown attribute {}; it is ignored", short(word));
                     self.problems.warning(name.span, message, None);
                     continue;
                 }
@@ -330,7 +330,7 @@ impl<'t> Parser<'_, 't> {
         let next = self.cursor.peek();
         if next.new_line {
             let end = next.span.start..next.span.start;
-            return Err(self.error(end, "wanted a value behind =, found the end of the line"));
+            return Err(self.error(end, "the value after = is missing"));
         }
         if next.token != Token::Mark('(') {
             return self.single().map(|word| vec![word]);
@@ -369,11 +369,11 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
-/// What stands between the braces.
+/// The contents of the braces.
 struct Body {
     variables: Vec<Variable>,
     spans: Vec<Range<usize>>,
-    good: bool,
+    valid: bool,
 }
 
 /// The beginning of a text, for messages.
@@ -389,17 +389,17 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> String {
+    fn problems_of(text: &str) -> String {
         let parsed = parse("t.sdl", text);
         let lines: Vec<_> = parsed.problems.iter().map(ToString::to_string).collect();
-        let good = parsed.statements.iter().filter(|statement| statement.good);
+        let valid = parsed.statements.iter().filter(|statement| statement.valid);
         let names: Vec<_> =
-            good.map(|s| format!("{} {}", s.definition.name, s.definition.version)).collect();
-        format!("{}\ngood: {}", lines.join("\n"), names.join(", "))
+            valid.map(|s| format!("{} {}", s.definition.name, s.definition.version)).collect();
+        format!("{}\nvalid: {}", lines.join("\n"), names.join(", "))
     }
 
     #[test]
-    fn every_error_has_its_place_and_the_rest_is_read() {
+    fn every_error_has_a_position_and_parsing_continues() {
         let text = "\
 STATEDESC good { VERSION 1 VAR INT a[1] }
 junk here
@@ -422,23 +422,23 @@ STATEDESC twice { VERSION 1 VAR INT a[] var int A[0] }
 statedesc Lower { version 7 var rgb8 c[1] default = (1, 2, 3); displayoption = hidden }
 STATEDESC open { VERSION 1
 ";
-        insta::assert_snapshot!(said(text), @r"
+        insta::assert_snapshot!(problems_of(text), @r"
         t.sdl:2:1: error: wanted STATEDESC, found junk
         t.sdl:7:5: error: wanted ], found VAR
         t.sdl:7:9: error: unknown type INTT (did you mean INT?)
-        t.sdl:8:9: error: wanted the name of a descriptor behind $, found none
+        t.sdl:8:9: error: the name of a descriptor after $ is missing
         t.sdl:9:15: error: wanted 0 to 9998 elements, found 9999
-        t.sdl:11:5: error: wanted a value behind =, found the end of the line
-        t.sdl:11:31: warning: the variable has a default already; this one counts
+        t.sdl:11:5: error: the value after = is missing
+        t.sdl:11:31: warning: the variable has two defaults; this one applies
         t.sdl:11:39: warning: wanted 1 value, found 2
-        t.sdl:11:45: warning: unknown attribute HUE, left out
+        t.sdl:11:45: warning: unknown attribute HUE; it is ignored
         t.sdl:12:30: error: wanted , or ), found 2
         t.sdl:13:31: error: wanted a value, found a quotation mark that is not closed
         t.sdl:16:18: error: wanted VERSION, found VAR
         t.sdl:17:27: error: wanted a version from 0 to 65535, found 70000
         t.sdl:18:49: warning: the variable A is already on line 18 (this one is shown as A#2)
         t.sdl:21:1: error: wanted VAR or }, found the end of the file
-        good: good 1, twice 1, Lower 7
+        valid: good 1, twice 1, Lower 7
         ");
     }
 

@@ -7,8 +7,8 @@ use super::state::ObjectState;
 use super::update::{MergePolicy, UpdateError};
 use crate::types::{LocationFlags, UnifiedTime, Uoid};
 
-/// What an object is known by: page, class, name and clone. Object ids and load masks do not count:
-/// ids change when a page is built anew.
+/// The lookup key of an object: page, class, name and clone. Object ids are not part of it because
+/// they change when a page is rebuilt; load masks never matter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     sequence_number: u32,
@@ -36,31 +36,31 @@ impl ObjectKey {
     }
 }
 
-/// How a state was sent: the flags at the end of the message around it, and who sent it.
+/// How and by whom an update was sent: the trailing flags of its message, and the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpdateOrigin {
-    /// The sender wants it to be kept.
+    /// The sender wants the state to be kept.
     pub persist: bool,
-    /// It is part of an avatar, and goes with it.
+    /// The state belongs to an avatar and is removed with it.
     pub avatar: bool,
-    /// The player.
+    /// The sending player.
     pub player_id: u32,
 }
 
-/// A state of an object.
+/// A state with its object and origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredState {
-    /// The object, as it was named last.
+    /// The object, as last named.
     pub object: Uoid<'static>,
     /// The state.
     pub state: ObjectState,
-    /// How it was sent last.
+    /// How it was last sent.
     pub origin: UpdateOrigin,
 }
 
 impl StoredState {
-    /// Whether the state outlives the server: it was sent to be kept, and neither belongs to an
-    /// avatar or a clone nor is volatile.
+    /// Whether the state outlives the server: it was sent to be kept, belongs neither to an avatar
+    /// nor to a clone, and is not volatile.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         let is_clone = self.object.clone.is_some_and(|ids| ids.id != 0);
@@ -68,10 +68,10 @@ impl StoredState {
     }
 }
 
-/// The states of all objects of an age: one for each object and descriptor.
+/// The states of all objects of an age: one per object and descriptor.
 ///
-/// In the order of pages, classes and names, so that two servers with the same states send them in
-/// the same order.
+/// Sorted by page, class and name, so that two servers with the same states send them in the same
+/// order.
 #[derive(Clone, Debug)]
 pub struct StateDb {
     objects: BTreeMap<ObjectKey, Vec<StoredState>>,
@@ -80,23 +80,25 @@ pub struct StateDb {
 }
 
 impl Default for StateDb {
-    /// Without states, and with room for 65,536.
+    /// An empty database with room for 65,536 states.
     fn default() -> Self {
         Self::with_limit(1 << 16)
     }
 }
 
 impl StateDb {
-    /// Without states, and with room for so many: any client can make up objects.
+    /// An empty database with room for `limit` states. The limit is needed because clients can
+    /// invent objects.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
         Self { objects: BTreeMap::new(), len: 0, limit }
     }
 
-    /// Changes the state of an object by an update; the first update makes the state.
+    /// Applies an update to an object's state; the first update creates it.
     ///
     /// # Errors
-    /// As [`ObjectState::apply`]; when there is no room for another state.
+    ///
+    /// As [`ObjectState::apply`]; [`UpdateError::Full`] if there is no room for another state.
     pub fn apply(
         &mut self,
         object: &Uoid<'_>,
@@ -128,10 +130,11 @@ impl StateDb {
         Ok(stored)
     }
 
-    /// Puts a state back that was stored elsewhere; gives back the one that was there.
+    /// Inserts a state that was stored elsewhere; returns the one it replaces.
     ///
     /// # Errors
-    /// When there is no room for another state.
+    ///
+    /// [`UpdateError::Full`] if there is no room for another state.
     pub fn insert(&mut self, stored: StoredState) -> Result<Option<StoredState>, UpdateError> {
         let key = ObjectKey::of(&stored.object);
         let name = stored.state.descriptor().name();
@@ -148,7 +151,7 @@ impl StateDb {
         Ok(None)
     }
 
-    /// The state of an object by the name of its descriptor.
+    /// An object's state for the descriptor of this name.
     #[must_use]
     pub fn get(&self, object: &Uoid<'_>, descriptor: &str) -> Option<&StoredState> {
         let states = self.of(object);
@@ -166,14 +169,15 @@ impl StateDb {
         self.objects.values().flatten()
     }
 
-    /// Removes all states of an object: it was unloaded.
+    /// Removes all states of an object, because it was unloaded.
     pub fn remove(&mut self, object: &Uoid<'_>) -> Vec<StoredState> {
         let removed = self.objects.remove(&ObjectKey::of(object)).unwrap_or_default();
         self.len -= removed.len();
         removed
     }
 
-    /// Keeps only some states: not those of an avatar that left, say.
+    /// Keeps the states for which `keep` returns true; drops those of a departed avatar, for
+    /// example.
     pub fn retain(&mut self, mut keep: impl FnMut(&StoredState) -> bool) {
         self.objects.retain(|_, states| {
             states.retain(&mut keep);
@@ -182,13 +186,13 @@ impl StateDb {
         self.len = self.objects.values().map(Vec::len).sum();
     }
 
-    /// How many states there are.
+    /// The number of states.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no states.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -1,4 +1,4 @@
-//! What is different in two states.
+//! Compares two states.
 
 use core::fmt;
 use std::fmt::Write as _;
@@ -13,37 +13,37 @@ use crate::types::UnifiedTime;
 
 /// One difference between two states.
 ///
-/// As text it is one line: `+ extra[1].value = 5` where the variable is set only in the newer one,
-/// `- ...` only in the older one, `~ position: 4 became 9` in both.
+/// `Display` writes one line: `+ extra[1].value = 5` if the variable is set only in the newer
+/// state, `- ...` only in the older one, `~ position: 4 became 9` in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// The variable: `cells[2].value`.
+    /// The path of the variable: `cells[2].value`.
     pub path: String,
-    /// What of it is different.
+    /// Which part of it differs.
     pub part: ChangedPart,
-    /// What it is in the older state, if it is set there.
+    /// The value in the older state, if set there.
     pub before: Option<JsonText>,
-    /// What it is in the newer state, if it is set there.
+    /// The value in the newer state, if set there.
     pub after: Option<JsonText>,
 }
 
-/// What of a variable is different.
+/// The part of a variable that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangedPart {
     /// The value of a simple variable.
     Value,
-    /// How many elements a nested variable has.
+    /// The length of a nested variable.
     Length,
     /// The hint.
     Hint,
-    /// When it was changed.
+    /// The time of the last change.
     Time,
-    /// Not of a variable: the version of the descriptor. The path is its name.
+    /// The version of the descriptor, not a variable. The path is the descriptor's name.
     Version,
 }
 
 impl ChangedPart {
-    /// The name in JSON.
+    /// The name used in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl ChangedPart {
     }
 }
 
-/// Something that is shown as JSON.
+/// A value formatted as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonText(String);
 
@@ -91,8 +91,8 @@ impl fmt::Display for StateChange {
 }
 
 impl StateChange {
-    /// Appends the change as a JSON object: `path`, `part`, `before`, `after`; the last two are null
-    /// where the variable is not set.
+    /// Appends the change as a JSON object: `path`, `part`, `before`, `after`. The last two are
+    /// null if the variable is not set.
     pub fn write_json(&self, out: &mut String) {
         out.push_str("{\"path\":");
         json::string(&self.path, out);
@@ -106,10 +106,10 @@ impl StateChange {
 }
 
 impl ObjectState {
-    /// What is different in a newer state: the version, if it is; variables in the order of its
-    /// descriptor, then what only the older descriptor has. They are compared by name.
+    /// The differences to a newer state: first the version, then variables in the order of its
+    /// descriptor, then those that only the older descriptor has. Variables are matched by name.
     ///
-    /// A variable that is not set is different from one that is set to its default.
+    /// An unset variable differs from one that is set to its default.
     #[must_use]
     pub fn diff(&self, newer: &Self) -> Vec<StateChange> {
         let mut diff = Diff { path: String::new(), changes: Vec::new() };
@@ -121,7 +121,7 @@ impl ObjectState {
 }
 
 struct Diff {
-    /// The way to the present record, with a dot at its end.
+    /// The path of the current record, ending in a dot.
     path: String,
     changes: Vec<StateChange>,
 }
@@ -232,7 +232,7 @@ fn hint(head: &super::ValueHeader<'_>) -> Option<String> {
     Some(shown)
 }
 
-/// Seconds with their fraction: a number in JSON.
+/// Seconds with a fraction, as a JSON number.
 fn time(time: &UnifiedTime) -> String {
     let micros = time.microseconds;
     format!("{}.{:06}", u64::from(time.seconds) + u64::from(micros / 1_000_000), micros % 1_000_000)

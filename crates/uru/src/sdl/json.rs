@@ -1,4 +1,4 @@
-//! JSON to records.
+//! Converts JSON to records.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Field, Result, list_from_json};
@@ -12,7 +12,7 @@ use crate::schema::{Shape, Variable, VariableIndex};
 use crate::types::{SafeString, UnifiedTime};
 
 impl StateRecord<'static> {
-    /// Takes what [`StateRecord::decode_fields`](StateRecord) shows from the fields of an object.
+    /// Takes the fields that [`StateRecord::decode_fields`](StateRecord) traces from a JSON object.
     pub(super) fn from_fields(
         shape: Shape<'_>,
         fields: &mut FieldsOf<'_>,
@@ -43,7 +43,7 @@ impl StateRecord<'static> {
         if !record.simple.is_sorted_by(|one, next| one.index < next.index)
             || !record.nested.is_sorted_by(|one, next| one.index < next.index)
         {
-            let error = Error::value("each variable once", "two spellings of one variable");
+            let error = Error::value("each variable once", "the same variable in two spellings");
             return Err(error.inside("variables"));
         }
         if let Some(order) = fields.given_optional("simpleOrder") {
@@ -83,7 +83,7 @@ fn no_variable(shape: Shape<'_>, name: &str) -> Error {
     }
 }
 
-/// Puts entries, which ascend, into a given order.
+/// Puts entries, which are in ascending order, into the given order.
 fn arrange<E>(list: &mut [E], order: Given<'_>, index: impl Fn(&E) -> u32) -> Result<()> {
     let order = list_from_json::<u32>(order)?;
     let mut places: Vec<(u32, usize)> =
@@ -91,9 +91,12 @@ fn arrange<E>(list: &mut [E], order: Given<'_>, index: impl Fn(&E) -> u32) -> Re
     places.sort_unstable();
     let same = places.iter().map(|(index, _)| *index).eq(list.iter().map(index));
     if !same {
-        return Err(Error::value("the index of each given variable, once", format!("{order:?}")));
+        return Err(Error::value(
+            "the index of each given variable exactly once",
+            format!("{order:?}"),
+        ));
     }
-    // Where each entry goes, in the order of indices; then they are moved round by round.
+    // The target position of each entry, by ascending index; entries are then moved cycle by cycle.
     let mut goals: Vec<usize> = places.into_iter().map(|(_, place)| place).collect();
     for at in 0..list.len() {
         while let Some(goal) = goals.get(at).copied().filter(|goal| *goal != at) {
@@ -115,7 +118,7 @@ fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHeader<'static>> {
     let hint = hint.map_err(|error| error.inside("hint"))?;
     if hint.is_none() && notification != 0 {
         let found = notification.to_string();
-        return Err(Error::value("0, since there is no hint", found).inside("notification"));
+        return Err(Error::value("0, because there is no hint", found).inside("notification"));
     }
     Ok(ValueHeader { flags, notification, hint })
 }
@@ -163,8 +166,8 @@ impl NestedVariable<'static> {
             None => fields.value("length")?,
         };
         if length > MAX_ELEMENTS {
-            let (most, asked) = (MAX_ELEMENTS.into(), length.into());
-            return Err(Error::limit("elements of a list", most, asked).inside("length"));
+            let (max, asked) = (MAX_ELEMENTS.into(), length.into());
+            return Err(Error::limit("elements of a list", max, asked).inside("length"));
         }
         let given = fields.given("elements")?;
         let Json::Array(items) = given.json() else {

@@ -1,5 +1,5 @@
-//! States of objects in SDL, the State Description Language: as blobs, as values that live, and the
-//! rules by which they change.
+//! Object states in SDL, the State Description Language: as encoded blobs, as values in memory, and
+//! the rules for updating them.
 //!
 //! ```
 //! use worldwire_core::{Reader, Writer};
@@ -10,7 +10,7 @@
 //! let text = "STATEDESC Lever { VERSION 1 VAR BOOL up[1] VAR INT place[1] DEFAULT=3 }";
 //! let descriptors = Descriptors::load([("lever.sdl", text)]);
 //!
-//! // What a client sends when it moved the lever to place 9.
+//! A client sends this after moving the lever to position 9.
 //! let bytes = b"\x00\x80\x05\xf0\xb3\x9a\x89\x9a\x8d\x01\x00\
 //!               \x00\x00\x06\x01\x01\x02\x00\x00\xf0\x30\x09\x00\x00\x00\x00";
 //! let update = Blob::decode(&descriptors, &mut Reader::new(bytes))?;
@@ -18,7 +18,7 @@
 //! update.encode(&mut writer)?;
 //! assert_eq!(writer.as_bytes(), bytes);
 //!
-//! // What a server makes of it.
+//! A server applies it.
 //! let mut state = ObjectState::new(update.descriptor.clone());
 //! let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
 //! state.apply(&update, MergePolicy::OURS, &now)?;
@@ -28,10 +28,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | type | what it is |
+//! | type | description |
 //! | --- | --- |
 //! | [`Blob`], [`BlobHeader`] | a blob with its stream header |
-//! | [`StateRecord`], [`SimpleVariable`], [`NestedVariable`], [`NestedElement`] | the variables that are in it |
+//! | [`StateRecord`], [`SimpleVariable`], [`NestedVariable`], [`NestedElement`] | the variables in a blob |
 //! | [`Elements`], [`Scalar`] | the values of a variable |
 //! | [`ObjectState`], [`MergePolicy`] | the state of an object, and how updates change it |
 //! | [`StateChange`] | a difference between two states |

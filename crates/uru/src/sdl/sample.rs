@@ -1,4 +1,4 @@
-//! Made-up records.
+//! Generates random records.
 
 use worldwire_core::{Field, Sampler};
 
@@ -11,7 +11,7 @@ use crate::schema::{Shape, Variable};
 use crate::types::{SafeString, UnifiedTime};
 
 impl StateRecord<'static> {
-    /// Makes up a record: some variables or all.
+    /// Generates a record with some or all of the variables.
     pub(super) fn sample(shape: Shape<'_>, sampler: &mut Sampler, depth: u32) -> Self {
         let all = sampler.below(4) == 0;
         let mut chosen = |count: usize| -> Vec<u32> {
@@ -20,7 +20,7 @@ impl StateRecord<'static> {
                 .collect()
         };
         let simple = chosen(shape.simple_count());
-        // Records that lie deep are small, or they would grow without end.
+        // Deeply nested records are kept small; otherwise they would grow exponentially.
         let nested = if depth < MAX_DEPTH.min(4) { chosen(shape.nested_count()) } else { vec![] };
         let flags = match sampler.below(8) {
             0 => RecordFlags::Volatile,
@@ -44,7 +44,7 @@ fn head(sampler: &mut Sampler) -> ValueHeader<'static> {
     match sampler.below(4) {
         0 => ValueHeader::default(),
         1 => {
-            // A text that begins with a letter reads back as itself.
+            // Text that begins with a letter decodes unambiguously.
             let hint = format!("from{}", sampler.text(8));
             ValueHeader { hint: Some(SafeString::from(&*hint)), ..ValueHeader::default() }
         }

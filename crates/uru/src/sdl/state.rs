@@ -1,4 +1,4 @@
-//! States that live: what a server keeps of an object.
+//! Object states as a server keeps them.
 
 use std::borrow::Cow;
 
@@ -13,27 +13,27 @@ use super::scalar::Scalar;
 use crate::schema::{Descriptor, Shape, Variable, VariableIndex};
 use crate::types::UnifiedTime;
 
-/// The state of an object: the variables that were set, by a descriptor.
+/// The state of an object: the variables that have been set, and their descriptor.
 ///
-/// A variable that nobody has set has the default of the descriptor; it takes no memory and is not
-/// sent. A variable can also be set *to* its default. [`ObjectState::apply`] changes a state by an
-/// update, [`ObjectState::upgrade`] moves it to another version of its descriptor, [`ObjectState::diff`]
-/// compares two.
+/// Variables that have never been set have the descriptor's default; they take no memory and are
+/// not sent. A variable can also be set *to* its default. [`ObjectState::apply`] applies an update,
+/// [`ObjectState::upgrade`] converts to another version of the descriptor, [`ObjectState::diff`]
+/// compares two states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectState {
     pub(super) descriptor: Descriptor,
-    /// Indices ascend, and none is there twice.
+    /// Indices ascend, without duplicates.
     pub(super) record: StateRecord<'static>,
 }
 
 impl ObjectState {
-    /// A state in which nothing is set.
+    /// A state with no variables set.
     #[must_use]
     pub fn new(descriptor: Descriptor) -> Self {
         Self { descriptor, record: StateRecord::default() }
     }
 
-    /// What a blob says, with its times, and nothing else: a state that was stored.
+    /// The state that a blob contains, including its times, as when loading a stored state.
     #[must_use]
     pub fn of(blob: &Blob<'_>) -> Self {
         let mut record = blob.record.clone().into_owned();
@@ -47,20 +47,20 @@ impl ObjectState {
         &self.descriptor
     }
 
-    /// The variables that are set; their indices ascend.
+    /// The variables that are set, with ascending indices.
     #[must_use]
     pub fn record(&self) -> &StateRecord<'static> {
         &self.record
     }
 
-    /// Whether the state is not to be kept when the server stops.
+    /// Whether the state is discarded when the server stops.
     #[must_use]
     pub fn is_volatile(&self) -> bool {
         self.record.flags.contains(RecordFlags::Volatile)
     }
 
-    /// The state as a blob: what a server sends to those who join, and stores. Only what is set is
-    /// in it.
+    /// The state as a blob, to be stored or sent to joining clients. Only variables that are set
+    /// are included.
     #[must_use]
     pub fn to_blob(&self) -> Blob<'static> {
         Blob {
@@ -76,23 +76,24 @@ impl ObjectState {
         StateView { shape: self.descriptor.shape(), record: Some(&self.record) }
     }
 
-    /// Whether a variable was set; false when there is none of that name.
+    /// Whether the variable has been set; false if it does not exist.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.view().is_set(name)
     }
 
-    /// The value of a simple variable with one element, or the first one.
+    /// The value of a simple variable; if it has several elements, the first one.
     #[must_use]
     pub fn scalar(&self, name: &str) -> Option<Scalar<'_>> {
         self.view().scalar(name)
     }
 
-    /// Sets a simple variable at a time, as a server does by itself; a hint stays.
+    /// Sets a simple variable on behalf of the server, with the given time; its hint is kept.
     ///
     /// # Errors
-    /// Value, when there is no simple variable of that name, or the elements are not of its type and
-    /// count.
+    ///
+    /// A value error if there is no simple variable of that name, or if the elements do not match
+    /// its type and count.
     pub fn set(&mut self, name: &str, scalars: &[Scalar<'_>], now: &UnifiedTime) -> Result<()> {
         let shape = self.descriptor.shape();
         let Some(VariableIndex::Simple(at)) = shape.index_of(name) else {
@@ -128,7 +129,7 @@ impl ObjectState {
     }
 }
 
-/// Brings the indices of a record into order.
+/// Sorts the entries of a record by index.
 fn sort(record: &mut StateRecord<'_>) {
     record.simple.sort_unstable_by_key(|entry| entry.index);
     record.nested.sort_unstable_by_key(|entry| entry.index);
@@ -142,7 +143,7 @@ fn sort(record: &mut StateRecord<'_>) {
 #[derive(Clone, Copy, Debug)]
 pub struct StateView<'s> {
     pub(super) shape: Shape<'s>,
-    /// Missing for an element that nobody has set.
+    /// `None` for an element that has never been set.
     pub(super) record: Option<&'s StateRecord<'static>>,
 }
 
@@ -153,7 +154,7 @@ impl<'s> StateView<'s> {
         self.shape
     }
 
-    /// Whether a variable was set; false when there is none of that name.
+    /// Whether the variable has been set; false if it does not exist.
     #[must_use]
     pub fn is_set(self, name: &str) -> bool {
         match self.shape.index_of(name) {
@@ -163,7 +164,7 @@ impl<'s> StateView<'s> {
         }
     }
 
-    /// The elements of a simple variable: those that were set, or the defaults.
+    /// The elements of a simple variable: its value, or the defaults.
     #[must_use]
     pub fn elements(self, name: &str) -> Option<Cow<'s, Elements<'static>>> {
         let (variable, entry) = self.simple(name)?;
@@ -173,7 +174,7 @@ impl<'s> StateView<'s> {
         })
     }
 
-    /// The elements of a simple variable, read.
+    /// The decoded elements of a simple variable.
     #[must_use]
     pub fn scalars(self, name: &str) -> Option<Vec<Scalar<'s>>> {
         let (variable, entry) = self.simple(name)?;
@@ -185,7 +186,7 @@ impl<'s> StateView<'s> {
         Some(vec![default; variable.count().unwrap_or(0) as usize])
     }
 
-    /// The value of a simple variable with one element, or the first one.
+    /// The value of a simple variable; if it has several elements, the first one.
     #[must_use]
     pub fn scalar(self, name: &str) -> Option<Scalar<'s>> {
         let (variable, entry) = self.simple(name)?;
@@ -197,7 +198,7 @@ impl<'s> StateView<'s> {
         }
     }
 
-    /// The hint of a variable; empty when it has none.
+    /// The hint of a variable; empty if it has none.
     #[must_use]
     pub fn hint(self, name: &str) -> String {
         let head = match self.shape.index_of(name) {
@@ -208,13 +209,13 @@ impl<'s> StateView<'s> {
         head.and_then(|head| head.hint.as_ref()).map_or_else(String::new, |hint| hint.to_text())
     }
 
-    /// When a simple variable was changed, if that is known.
+    /// The time a simple variable was last changed, if known.
     #[must_use]
     pub fn time(self, name: &str) -> Option<UnifiedTime> {
         self.simple(name)?.1?.time.clone()
     }
 
-    /// How many elements a nested variable has.
+    /// The number of elements of a nested variable.
     #[must_use]
     pub fn nested_len(self, name: &str) -> Option<usize> {
         let (variable, _, entry) = self.nested(name)?;
@@ -225,7 +226,7 @@ impl<'s> StateView<'s> {
         Some(length as usize)
     }
 
-    /// An element of a nested variable; `None` when there is no such variable or element.
+    /// An element of a nested variable; `None` if the variable or the element does not exist.
     #[must_use]
     pub fn element(self, name: &str, index: usize) -> Option<Self> {
         if index >= self.nested_len(name)? {
@@ -262,7 +263,7 @@ impl<'s> StateView<'s> {
     }
 }
 
-/// The record of an element, if it is set.
+/// The record of an element, if set.
 pub(super) fn record_of<'s>(
     nested: &'s NestedVariable<'static>,
     index: usize,

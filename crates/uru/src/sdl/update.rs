@@ -1,4 +1,4 @@
-//! How updates change states.
+//! Applies updates to states.
 
 use core::fmt;
 
@@ -11,47 +11,47 @@ use super::state::ObjectState;
 use crate::schema::Shape;
 use crate::types::UnifiedTime;
 
-/// How a party changes a state by an update. Parties differ in four points.
+/// How an implementation applies updates. Implementations differ in four points.
 ///
 /// | | [ours](Self::OURS) | [client](Self::CLIENT) | [MOSS](Self::MOSS) | [dirtsand](Self::DIRTSAND) |
 /// | --- | --- | --- | --- | --- |
 /// | nested variables | merged | merged | replaced | replaced |
-/// | variables that are not dirty | applied | applied | left out | applied |
+/// | variables that are not dirty | applied | applied | ignored | applied |
 /// | times | now | as given | now | now if dirty and wanted |
-/// | empty hints | keep the old one | keep the old one | replace it | replace it |
+/// | empty hints | keep the old hint | keep the old hint | replace it | replace it |
 ///
-/// What dirtsand does was compared with captures of one. The row of MOSS follows descriptions of it.
+/// The dirtsand column was compared with captures; the MOSS column follows descriptions.
 ///
-/// The same for all: a simple variable is replaced as a whole, or set to its default; a list of
-/// nested elements takes the length of the update, and new elements begin at the defaults; what the
-/// update does not name stays.
+/// In all of them, a simple variable is replaced as a whole or reset to its default; a list of
+/// nested elements takes the update's length, and new elements start with the defaults; variables
+/// not in the update are left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergePolicy {
-    /// What becomes of nested variables.
+    /// How nested variables are updated.
     pub nested: NestedPolicy,
-    /// What becomes of variables that are not dirty.
+    /// Whether variables without the dirty bit are applied.
     pub clean: CleanPolicy,
-    /// Which times variables get.
+    /// Which times the variables get.
     pub times: TimePolicy,
     /// What an empty hint does.
     pub hints: HintPolicy,
 }
 
-/// What becomes of a nested variable that an update names.
+/// How a nested variable is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NestedPolicy {
-    /// Elements merge with those that are there; elements that are not in the update stay.
+    /// Elements are merged with the existing ones; elements not in the update are kept.
     Merge,
-    /// The update takes the place of everything that was there.
+    /// The update replaces all existing elements.
     Replace,
 }
 
-/// What becomes of simple variables that an update has without their dirty bit.
+/// How simple variables without the dirty bit are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanPolicy {
-    /// They count like all others. Clients send only what is dirty.
+    /// They are applied like all others. Clients only send dirty variables.
     Apply,
-    /// They are left out.
+    /// They are ignored.
     Skip,
 }
 
@@ -60,58 +60,58 @@ pub enum CleanPolicy {
 pub enum TimePolicy {
     /// The present time.
     Now,
-    /// The present time where the update has both bits, otherwise as it is given.
+    /// The current time if the update has both bits, otherwise the time in the update.
     ///
-    /// Unverified: what dirtsand does where a bit is missing; clients always set both.
+    /// Unverified: what dirtsand does if a bit is missing; clients always set both.
     NowIfDirtyAndWanted,
-    /// The time of the update, mostly none.
+    /// The time in the update, usually none.
     AsGiven,
 }
 
-/// What an empty or missing hint of an update does.
+/// What an empty or missing hint in an update does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintPolicy {
-    /// The old one stays.
+    /// The old hint is kept.
     KeepOnEmpty,
-    /// The old one goes.
+    /// The old hint is removed.
     Replace,
 }
 
 impl MergePolicy {
-    /// What a server of worldwire does: merges as clients do, so that both ends show the same, and
-    /// stamps with its own clock.
+    /// Worldwire's servers: they merge like clients, so that both ends agree, and stamp variables
+    /// with their own clock.
     pub const OURS: Self = Self {
         nested: NestedPolicy::Merge,
         clean: CleanPolicy::Apply,
         times: TimePolicy::Now,
         hints: HintPolicy::KeepOnEmpty,
     };
-    /// What clients do with a state that arrives.
+    /// Clients, when they receive a state.
     pub const CLIENT: Self = Self { times: TimePolicy::AsGiven, ..Self::OURS };
-    /// What MOSS does.
+    /// MOSS.
     pub const MOSS: Self = Self {
         nested: NestedPolicy::Replace,
         clean: CleanPolicy::Skip,
         times: TimePolicy::Now,
         hints: HintPolicy::Replace,
     };
-    /// What dirtsand does.
+    /// dirtsand.
     pub const DIRTSAND: Self =
         Self { clean: CleanPolicy::Apply, times: TimePolicy::NowIfDirtyAndWanted, ..Self::MOSS };
 }
 
-/// Why an update does not change a state. The state is as it was.
+/// Why an update was not applied. The state is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpdateError {
-    /// The update is for another descriptor: the caller mixed them up.
+    /// The update is for a different descriptor: the caller mixed them up.
     OtherDescriptor {
         /// The descriptor of the state.
         stored: String,
         /// The descriptor of the update.
         update: String,
     },
-    /// The update follows an older version than the state: its sender has old descriptors.
+    /// The update follows an older version than the state: its sender has outdated descriptors.
     Older {
         /// The descriptor.
         name: String,
@@ -120,7 +120,7 @@ pub enum UpdateError {
         /// The version of the update.
         update: u16,
     },
-    /// There are as many states as the database may have.
+    /// The database is full.
     Full {
         /// The limit.
         limit: usize,
@@ -131,12 +131,15 @@ impl fmt::Display for UpdateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherDescriptor { stored, update } => {
-                write!(f, "wanted an update of {stored}, found one of {update}")
+                write!(f, "the update is for {update}, not for {stored}")
             }
             Self::Older { name, stored, update } => {
-                write!(f, "{name}: wanted version {stored} or newer, found {update}")
+                write!(
+                    f,
+                    "{name}: the update follows version {update}, older than version {stored}"
+                )
             }
-            Self::Full { limit } => write!(f, "wanted at most {limit} states, found one more"),
+            Self::Full { limit } => write!(f, "the limit of {limit} states is reached"),
         }
     }
 }
@@ -144,12 +147,13 @@ impl fmt::Display for UpdateError {
 impl core::error::Error for UpdateError {}
 
 impl ObjectState {
-    /// Changes the state by an update. A state of an older version is upgraded first.
+    /// Applies an update. A state of an older version is upgraded first.
     ///
-    /// Record flags are those of the update.
+    /// The record takes the flags of the update.
     ///
     /// # Errors
-    /// When the update is for another descriptor, or follows an older version.
+    ///
+    /// Fails if the update is for another descriptor or follows an older version.
     pub fn apply(
         &mut self,
         update: &Blob<'_>,
@@ -244,7 +248,7 @@ fn merge_element(
     }
 }
 
-/// The variable of an update with the time that it gets.
+/// The update's variable with the time it gets.
 fn stamped(
     entry: &SimpleVariable<'_>,
     shape: Shape<'_>,
@@ -263,7 +267,7 @@ fn stamped(
         fresh.flags = fresh.flags | SimpleFlags::HasTimeStamp;
         fresh.flags = SimpleFlags(fresh.flags.0 & !SimpleFlags::WantTimeStamp.0);
     }
-    // A list has no default but the empty one, which is written as such.
+    // The only default of a list is the empty one, which is encoded explicitly.
     let variable = shape.simple(entry.index as usize);
     if let Some(variable) = variable.filter(|one| one.count().is_none() && fresh.value.is_none()) {
         fresh.value = Some(Elements::default_of(variable));

@@ -1,4 +1,4 @@
-//! States under another version of their descriptor.
+//! Converts states between versions of their descriptor.
 
 use worldwire_core::Writer;
 
@@ -9,17 +9,16 @@ use super::state::ObjectState;
 use crate::schema::{Descriptor, Shape, Type, Variable, VariableIndex};
 
 impl ObjectState {
-    /// The state under another version of its descriptor, mostly a newer one.
+    /// The state under another version of its descriptor, usually a newer one.
     ///
-    /// Variables are found by name. Values of the same type are copied, numbers of different types
-    /// are converted: out of range goes to the nearest value, floats lose their fraction where a
-    /// whole number is due, any number but 0 is true. Of arrays the common beginning is copied; the
-    /// rest takes the new default. A variable that the new version does not have, or has with a type
-    /// that nothing converts to, is dropped. Whatever was not set takes the new default. Times
-    /// and hints stay.
+    /// Variables are matched by name. Values of the same type are copied. Numbers of different
+    /// types are converted: out-of-range values are clamped, floats are truncated to whole numbers,
+    /// and non-zero becomes true. For arrays, the common prefix is copied and the rest takes the
+    /// new default. Variables that the new version lacks, or has with an incompatible type, are
+    /// dropped. Variables that are not set take the new default. Times and hints are kept.
     ///
-    /// Nested variables keep their elements, variable by variable, also when the descriptor of the
-    /// elements has another name.
+    /// Nested variables are converted element by element and variable by variable, even if the
+    /// descriptor of the elements has a new name.
     #[must_use]
     pub fn upgrade(&self, descriptor: &Descriptor) -> Self {
         let record = upgrade(&self.record, self.descriptor.shape(), descriptor.shape());
@@ -84,20 +83,20 @@ fn simple(
     Some(SimpleVariable { index, head: entry.head.clone(), flags, time: entry.time.clone(), value })
 }
 
-/// The elements of one variable as those of another one, if that is possible.
+/// The elements of one variable converted for another, if possible.
 fn convert(elements: &Elements<'_>, from: &Variable, to: &Variable) -> Option<Elements<'static>> {
     let (old, new) = (from.simple_type()?, to.simple_type()?);
     if old != new && !(old.is_number() && new.is_number()) {
         return None;
     }
-    let most = to.count().unwrap_or(MAX_ELEMENTS) as usize;
+    let max = to.count().unwrap_or(MAX_ELEMENTS) as usize;
     let mut writer = Writer::new();
     let mut count = 0;
-    if old == new && (old.size() == Some(0) || elements.len() <= most) {
+    if old == new && (old.size() == Some(0) || elements.len() <= max) {
         writer.bytes(elements.as_bytes());
         count = elements.len();
     } else {
-        for scalar in elements.scalars(old).take(most) {
+        for scalar in elements.scalars(old).take(max) {
             let scalar = if old == new { scalar } else { as_number(&scalar, new)? };
             scalar.encode(&mut writer).ok()?;
             count += 1;
@@ -112,8 +111,8 @@ fn convert(elements: &Elements<'_>, from: &Variable, to: &Variable) -> Option<El
     Some(Elements::from_parts(u32::try_from(count).ok()?, writer.into_bytes()))
 }
 
-/// A number as another type has it. Casts of floats saturate, and of a NaN they make 0.
-#[expect(clippy::cast_possible_truncation, reason = "what is wanted of a narrower type")]
+/// A number converted to another type. Casts of floats saturate, and NaN becomes 0.
+#[expect(clippy::cast_possible_truncation, reason = "clamping is intended")]
 fn as_number(scalar: &Scalar<'_>, to: Type) -> Option<Scalar<'static>> {
     let (whole, float) = match *scalar {
         Scalar::Int(value) => (i64::from(value), f64::from(value)),
@@ -129,7 +128,7 @@ fn as_number(scalar: &Scalar<'_>, to: Type) -> Option<Scalar<'static>> {
         Type::Short => Scalar::Short(whole.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16),
         Type::Byte => Scalar::Byte(u8::try_from(whole.clamp(0, 255)).unwrap_or(0)),
         Type::Bool => Scalar::Bool(float != 0.0),
-        // Larger than all singles is not infinite.
+        // Values beyond the range of f32 must not become infinite.
         Type::Float if float.is_finite() => {
             Scalar::Float(float.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32)
         }

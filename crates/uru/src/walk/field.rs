@@ -1,4 +1,4 @@
-//! The walk of the field types.
+//! Walking the field types.
 
 use worldwire_core::{Field, Reader, count32};
 
@@ -9,7 +9,7 @@ use crate::types::{
     UnifiedTime, Uoid, Uuid,
 };
 
-/// Fields that hold nothing a guard could object to, and need no memory when they are decoded.
+/// Fields that give a guard no reason to object and that decode without allocating.
 macro_rules! plain {
     ($($type:ty;)*) => {
         $($crate::walk::walk_plain! { @impl [] $type })*
@@ -103,13 +103,13 @@ impl<'d> Walk<'d> for GenericType<'d> {
     }
 }
 
-/// Tells the guard of a text that was read at `at`.
+/// Shows the guard a text read at offset `at`.
 #[inline]
 fn check_text<G: Guard>(guard: &mut G, text: &SafeString<'_>, at: usize) -> WalkResult {
     guard.text(text).map_err(|reason| Refusal::at(reason, None, at))
 }
 
-/// The lowest bits of a bit vector: those that conditions ask for.
+/// The lowest bits of a bit vector, which later conditions may test.
 #[derive(Clone, Copy, Debug)]
 pub struct LowBits(u32);
 

@@ -76,11 +76,11 @@ proptest! {
     #[test]
     fn good_descriptors_print_as_what_they_are(text in text()) {
         let parsed = parse("text", &text);
-        for statement in parsed.statements.iter().filter(|statement| statement.good) {
+        for statement in parsed.statements.iter().filter(|statement| statement.valid) {
             let shown = statement.definition.to_string();
             let again = parse("shown", &shown);
             prop_assert!(again.statements.len() == 1, "{shown}");
-            prop_assert!(again.statements[0].good, "{shown}: {:?}", again.problems);
+            prop_assert!(again.statements[0].valid, "{shown}: {:?}", again.problems);
             prop_assert_eq!(&again.statements[0].definition, &statement.definition);
         }
         let set = Descriptors::load([("text", &*text)]);

@@ -1,4 +1,4 @@
-//! Gathers the numbers of a key file, and makes keys of them at the end.
+//! Collects the numbers of a key file, then builds keys from them.
 
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, Engine as _};
@@ -14,7 +14,7 @@ use crate::frame::Service;
 use super::error::{KeyFault, KeyFileError, KeyFileErrors};
 use super::{KeyRing, Seed, slot};
 
-/// What a number is for.
+/// Which number of a key it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyPart {
     /// The modulus.
@@ -26,7 +26,7 @@ pub(super) enum KeyPart {
 }
 
 impl KeyPart {
-    /// The part that a letter means, in any spelling and case.
+    /// The part that a letter stands for, in any format and case.
     pub(super) fn from_letter(letter: &str) -> Option<Self> {
         Some(match letter {
             "n" | "N" => Self::N,
@@ -37,7 +37,7 @@ impl KeyPart {
     }
 }
 
-/// Where in the file something is.
+/// A position in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Location {
     pub(super) line: usize,
@@ -45,7 +45,7 @@ pub(super) struct Location {
     pub(super) key: String,
 }
 
-/// The numbers of a file so far, and what is wrong with it.
+/// The numbers and errors of a file so far.
 #[derive(Default)]
 pub(super) struct Collector {
     servers: [Numbers; ServerKind::ALL.len()],
@@ -56,7 +56,7 @@ pub(super) struct Collector {
 
 type Bytes = Zeroizing<[u8; KEY_BYTES]>;
 
-/// The three numbers of one kind of server.
+/// The three numbers of one server.
 #[derive(Default)]
 struct Numbers {
     n: Number<Bytes>,
@@ -64,7 +64,7 @@ struct Numbers {
     x: Number<Bytes>,
 }
 
-/// One number. A broken one is remembered, lest it be reported as missing too.
+/// One number. A malformed one is recorded so that it is not reported as missing as well.
 #[derive(Default)]
 enum Number<T> {
     #[default]
@@ -74,27 +74,33 @@ enum Number<T> {
 }
 
 impl<T> Number<T> {
-    fn place(&self) -> Option<&Location> {
+    fn location(&self) -> Option<&Location> {
         match self {
             Self::Absent => None,
-            Self::Broken(place) | Self::Present(place, _) => Some(place),
+            Self::Broken(location) | Self::Present(location, _) => Some(location),
         }
     }
 }
 
 impl Collector {
-    /// Takes a number in base64.
-    pub(super) fn base64(&mut self, kind: ServerKind, part: KeyPart, place: Location, text: &str) {
+    /// Adds a number in base64.
+    pub(super) fn base64(
+        &mut self,
+        kind: ServerKind,
+        part: KeyPart,
+        location: Location,
+        text: &str,
+    ) {
         let number = decode_base64(text);
-        self.number(kind, part, place, number);
+        self.number(kind, part, location, number);
     }
 
-    /// Takes a number, most significant byte first, or why it cannot be read.
+    /// Adds a number, most significant byte first, or the reason why it cannot be read.
     pub(super) fn number(
         &mut self,
         kind: ServerKind,
         part: KeyPart,
-        place: Location,
+        location: Location,
         number: Result<Bytes, KeyFault>,
     ) {
         let numbers = &mut self.servers[slot(kind)];
@@ -104,37 +110,37 @@ impl Collector {
             KeyPart::X => &mut numbers.x,
         };
         let same = |a: &Bytes, b: &Bytes| a.as_slice().ct_eq(b.as_slice()).into();
-        take(number_slot, place, number, same, &mut self.errors);
+        take(number_slot, location, number, same, &mut self.errors);
     }
 
-    /// Takes the droid key in hex.
-    pub(super) fn droid(&mut self, place: Location, text: &str) {
+    /// Adds the droid key in hex.
+    pub(super) fn droid(&mut self, location: Location, text: &str) {
         let key = text.parse().map_err(KeyFault::Droid);
-        take(&mut self.droid, place, key, |a, b| a == b, &mut self.errors);
+        take(&mut self.droid, location, key, |a, b| a == b, &mut self.errors);
     }
 
-    /// Takes the key of a single connection.
+    /// Adds the key of a single connection.
     pub(super) fn session(&mut self, service: Service, seed: Seed, key: SessionKey) {
         self.sessions.push((service, seed, key));
     }
 
-    /// Notes that something is wrong.
-    pub(super) fn fault(&mut self, place: Location, fault: KeyFault) {
-        report(&mut self.errors, &place, fault);
+    /// Records an error.
+    pub(super) fn fault(&mut self, location: Location, fault: KeyFault) {
+        report(&mut self.errors, &location, fault);
     }
 
-    /// Whether there are so many faults that more of them are not worth looking for.
+    /// Whether so many errors were found that the search should stop.
     pub(super) fn is_full(&self) -> bool {
         self.errors.len() > MAX_FAULTS
     }
 
-    /// Makes keys of the numbers.
+    /// Builds the keys from the numbers.
     pub(super) fn finish(self) -> Result<KeyRing, KeyFileErrors> {
         let Self { servers, droid, sessions, mut errors } = self;
         let mut ring = KeyRing::new();
         for (kind, numbers) in ServerKind::ALL.into_iter().zip(&servers) {
-            if let Err((place, fault)) = numbers.finish(kind, &mut ring) {
-                report(&mut errors, place, fault);
+            if let Err((location, fault)) = numbers.finish(kind, &mut ring) {
+                report(&mut errors, location, fault);
             }
         }
         if let Number::Present(_, key) = droid {
@@ -156,76 +162,76 @@ impl Collector {
 }
 
 impl Numbers {
-    /// Puts the key that the numbers make into the ring, if they make one.
+    /// Adds the key built from the numbers to the ring, if there is one.
     fn finish(&self, kind: ServerKind, ring: &mut KeyRing) -> Result<(), (&Location, KeyFault)> {
-        let other = self.a.place().or_else(|| self.x.place());
+        let other = self.a.location().or_else(|| self.x.location());
         let (n_place, n) = match &self.n {
             Number::Absent => {
-                return other.map_or(Ok(()), |place| Err((place, KeyFault::MissingModulus)));
+                return other.map_or(Ok(()), |location| Err((location, KeyFault::MissingModulus)));
             }
             Number::Broken(_) => return Ok(()),
-            Number::Present(place, n) => (place, n),
+            Number::Present(location, n) => (location, n),
         };
         let n = Modulus::from_be_bytes(n).map_err(|error| (n_place, KeyFault::Key(error)))?;
         if other.is_none() {
             return Err((n_place, KeyFault::MissingOther));
         }
         match (&self.a, &self.x) {
-            (Number::Present(place, a), x) => {
-                let key = PrivateKey::new(kind, n, a).map_err(|e| (place, KeyFault::Key(e)))?;
-                if let Number::Present(place, x) = x
+            (Number::Present(location, a), x) => {
+                let key = PrivateKey::new(kind, n, a).map_err(|e| (location, KeyFault::Key(e)))?;
+                if let Number::Present(location, x) = x
                     && **x != key.x()
                 {
-                    return Err((place, KeyFault::Key(KeyError::Mismatch)));
+                    return Err((location, KeyFault::Key(KeyError::Mismatch)));
                 }
                 ring.insert_private(key);
             }
-            (Number::Absent, Number::Present(place, x)) => {
-                let key = PublicKey::new(kind, n, x).map_err(|e| (place, KeyFault::Key(e)))?;
+            (Number::Absent, Number::Present(location, x)) => {
+                let key = PublicKey::new(kind, n, x).map_err(|e| (location, KeyFault::Key(e)))?;
                 ring.insert_public(key);
             }
-            // What is broken is reported already.
+            // A malformed number has been reported already.
             _ => {}
         }
         Ok(())
     }
 }
 
-/// Puts a value into its place, which should be empty or hold the same value.
+/// Stores a value; a second one must equal the first.
 fn take<T>(
     number: &mut Number<T>,
-    place: Location,
+    location: Location,
     value: Result<T, KeyFault>,
     same: impl Fn(&T, &T) -> bool,
     errors: &mut Vec<KeyFileError>,
 ) {
     match value {
         Err(fault) => {
-            report(errors, &place, fault);
+            report(errors, &location, fault);
             if matches!(number, Number::Absent) {
-                *number = Number::Broken(place);
+                *number = Number::Broken(location);
             }
         }
         Ok(value) => match number {
             Number::Present(first, known) if !same(known, &value) => {
-                report(errors, &place, KeyFault::Conflict { line: first.line });
+                report(errors, &location, KeyFault::Conflict { line: first.line });
             }
             Number::Present(..) => {}
-            Number::Absent | Number::Broken(_) => *number = Number::Present(place, value),
+            Number::Absent | Number::Broken(_) => *number = Number::Present(location, value),
         },
     }
 }
 
-fn report(errors: &mut Vec<KeyFileError>, place: &Location, fault: KeyFault) {
-    // One more than is listed tells that there are more.
+fn report(errors: &mut Vec<KeyFileError>, location: &Location, fault: KeyFault) {
+    // The one error beyond the limit shows that there are more.
     if errors.len() > MAX_FAULTS {
         return;
     }
-    let Location { line, column, key } = place.clone();
+    let Location { line, column, key } = location.clone();
     errors.push(KeyFileError { line, column, key, fault });
 }
 
-/// Whether a text is a number of the right length in base64, whatever it is called.
+/// Whether a text is base64 for a number of the right length, whatever its name.
 pub(super) fn is_number(text: &str) -> bool {
     decode_base64(text).is_ok()
 }
@@ -233,7 +239,7 @@ pub(super) fn is_number(text: &str) -> bool {
 fn decode_base64(text: &str) -> Result<Bytes, KeyFault> {
     let decoded = BASE64.decode(text).map(Zeroizing::new).map_err(|error| match error {
         DecodeError::InvalidByte(at, _) => {
-            // A character that is not ASCII is reported whole; what is before it is ASCII.
+            // A non-ASCII character is reported as a whole; everything before it is ASCII.
             match text.get(at..).and_then(|rest| rest.chars().next()) {
                 Some(found) => KeyFault::Base64Character { at: at + 1, found },
                 None => KeyFault::Base64End { found: text.chars().count() },
@@ -249,10 +255,10 @@ fn decode_base64(text: &str) -> Result<Bytes, KeyFault> {
     Ok(bytes)
 }
 
-/// Faults that are listed. Enough for any file somebody wrote, and a bound for the others.
+/// The maximum number of errors reported: enough for any real file, and a bound for hostile ones.
 pub(super) const MAX_FAULTS: usize = 100;
 
-/// The usual alphabet; key tools pad, but nothing is lost without.
+/// The standard alphabet. Key tools write padding, but it can be missing without loss.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
