@@ -66,7 +66,8 @@ macro_rules! services {
         #[derive(Clone, Debug, PartialEq)]
         pub enum Message<'d> {$(
             #[doc = concat!(
-                "A message from the ", stringify!($part), " on a connection of the ", stringify!($at), " service."
+                "A message from the ", stringify!($part), " on a connection of the ",
+                stringify!($at), " service."
             )]
             $variant($at::$part::$messages<'d>),
         )*}

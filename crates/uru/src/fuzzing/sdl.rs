@@ -1,4 +1,4 @@
-//! Descriptors, blobs and states.
+//! Fuzz targets for descriptors, blobs and states.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use crate::schema::{Descriptors, parse};
 use crate::sdl::{Blob, MergePolicy, ObjectState, missing_records};
 use crate::types::UnifiedTime;
 
-/// The descriptors that blobs are read with.
+/// The descriptors used to decode blobs.
 const TEXTS: [(&str, &str); 2] = [
     ("Fernhollow.sdl", include_str!("../../../../samples/sdl/Fernhollow.sdl")),
     ("things.sdl", include_str!("../../../../samples/sdl/things.sdl")),
@@ -18,10 +18,10 @@ const TEXTS: [(&str, &str); 2] = [
 
 static SET: LazyLock<Descriptors> = LazyLock::new(|| Descriptors::load(TEXTS));
 
-/// A text of descriptors: what is good prints as what reads the same.
+/// An SDL file: valid descriptors must format to a text that parses the same.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let parsed = parse("input", &text);
@@ -43,11 +43,11 @@ fn text(data: &[u8]) {
     }
 }
 
-/// A blob: what can be decoded has a tree that says the same, encodes to the same bytes, survives
-/// JSON, and is a state.
+/// A blob. Decoded blobs must give the same result when traced, encode to the same bytes, survive
+/// conversion to JSON, and convert to a state.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn blob_of(set: &Descriptors, data: &[u8]) {
     let mut plain = Reader::new(data);
     let decoded = Blob::decode(set, &mut plain);
@@ -70,7 +70,7 @@ fn blob_of(set: &Descriptors, data: &[u8]) {
     holds(set, &state);
 }
 
-/// How many bytes of a blob are its record.
+/// The size of a blob's record in bytes.
 fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
     let bytes = blob.to_bytes().unwrap_or_default();
     let mut reader = Reader::new(&bytes);
@@ -79,10 +79,11 @@ fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
     reader.remaining()
 }
 
-/// A state that a blob can hold reads back as itself.
+/// A state that fits into a blob must decode to the same state.
 ///
 /// # Panics
-/// When it does not.
+///
+/// If it does not.
 fn holds(set: &Descriptors, state: &ObjectState) {
     let bytes = state.to_blob().to_bytes();
     let bytes = bytes.unwrap_or_else(|error| panic!("{state:?}: {error}"));
@@ -95,7 +96,7 @@ fn blob(data: &[u8]) {
     blob_of(&SET, data);
 }
 
-/// A text of descriptors, a zero, and a blob that they may describe.
+/// An SDL file, a zero, and a blob that it may describe.
 fn both(data: &[u8]) {
     let split = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (text, blob) = data.split_at(split);
@@ -103,10 +104,10 @@ fn both(data: &[u8]) {
     blob_of(&set, blob.get(1..).unwrap_or_default());
 }
 
-/// Two blobs, the first behind its length: a state, and an update of it.
+/// Two blobs, the first with its length: a state, and an update of it.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn update(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk() else {
         return;
@@ -122,7 +123,7 @@ fn update(data: &[u8]) {
         let before = ObjectState::of(&base);
         let mut after = before.clone();
         if after.apply(&update, rule, &now).is_err() {
-            assert_eq!(after, before, "refused, and changed");
+            assert_eq!(after, before, "changed although refused");
             continue;
         }
         holds(&SET, &after);
@@ -135,17 +136,17 @@ fn update(data: &[u8]) {
         }
         let mut again = after.clone();
         assert_eq!(again.apply(&update, rule, &now), Ok(()));
-        assert_eq!(again, after, "the same update twice");
+        assert_eq!(again, after, "applying the update again changed the state");
         for version in SET.versions(after.descriptor().name()) {
             holds(&SET, &after.upgrade(&version));
         }
     }
 }
 
-/// Any JSON as a blob: it encodes, or says why not; what encodes decodes.
+/// Arbitrary JSON as a blob: it either encodes or fails with an error, and encoded blobs decode.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn json(data: &[u8]) {
     let Ok(json) = serde_json::from_slice::<Json>(data) else {
         return;

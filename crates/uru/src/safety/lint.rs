@@ -136,9 +136,7 @@ impl Lint {
             && refusal.reason == Reason::Text
         {
             let (path, text) = (refusal.error().path_text(), guard.read_as);
-            self.say(format!(
-                "{path}: the first byte is 0x80 or higher; clients read {text:?}"
-            ));
+            self.say(format!("{path}: the first byte is 0x80 or higher; clients read {text:?}"));
         }
     }
 
@@ -197,8 +195,14 @@ impl Lint {
         self.stream(stream);
         let real = header.flags.contains(NetFlags::HasGameMsgRcvrs);
         let dont = stream.compression() == Compression::Dont;
-        self.say_if(real && !dont, "the flag HasGameMsgRcvrs without compression Dont; clients send both");
-        self.say_if(!real && dont, "compression Dont without the flag HasGameMsgRcvrs; clients send both");
+        self.say_if(
+            real && !dont,
+            "the flag HasGameMsgRcvrs without compression Dont; clients send both",
+        );
+        self.say_if(
+            !real && dont,
+            "compression Dont without the flag HasGameMsgRcvrs; clients send both",
+        );
         let mut inflater = Inflater::new();
         let read = |payload: &[u8]| {
             let mut reader = Reader::within(payload, limits);
@@ -237,7 +241,7 @@ impl Lint {
             PlasmaMessage::ServerReplyMsg(reply) => {
                 self.say_if(self.sender == Side::Client, "a server reply sent by a client");
                 let odd = reply.reply_type == ReplyType::Uninit;
-                self.say_if(odd, "an uninitialised reply, which clients take as "yes"");
+                self.say_if(odd, "an uninitialised reply, which clients take as a grant");
             }
             _ => {}
         }
@@ -362,10 +366,7 @@ mod tests {
         let hex = "6b020110040000f1536590d0030087d612000000000000 28000000 \
                    6403 00 00000000 0000000000000000 48480000 00 00f0 87d61200 00f0 02000000 \
                    00000000 00000000 00";
-        let odd = [
-            "NetAllowInterAge without InterAgeRouting",
-            "chat marked as an administrator's",
-        ];
+        let odd = ["NetAllowInterAge without InterAgeRouting", "chat marked as an administrator's"];
         assert_eq!(remarks(hex), odd);
     }
 

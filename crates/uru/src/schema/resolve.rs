@@ -100,7 +100,10 @@ impl<'t> Loading<'t> {
             versions.push((definition.version, *place));
             let target = |target: Option<usize>| moved.get(target?).copied().flatten();
             let targets = targets.get(at).into_iter().flatten();
-            layouts.push(DescriptorLayout::new(definition, targets.filter_map(|one| target(*one)).collect()));
+            layouts.push(DescriptorLayout::new(
+                definition,
+                targets.filter_map(|one| target(*one)).collect(),
+            ));
         }
         let mut names: Vec<_> = names.into_iter().collect();
         for (_, versions) in &mut names {
