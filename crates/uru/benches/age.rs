@@ -1,8 +1,7 @@
-//! How fast an age runs, without sockets.
+//! The performance of an age, without sockets.
 //!
-//! The budgets: an age with 150 avatars that walk, each with a message in a second for all others
-//! (22,350 deliveries a second), in 10 % of a core; a player who joins an age with 500 states in
-//! 20 ms.
+//! The budgets: an age with 150 walking avatars, each sending one message per second to all others
+//! (22,350 deliveries per second), in 10 % of a core; joining an age with 500 states in 20 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -32,7 +31,7 @@ fn main() {
 
 const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 250_000 };
 const AVATARS: u32 = 150;
-/// What is delivered when every avatar sends one message to all others.
+/// The deliveries when every avatar sends one message to all others.
 const DELIVERIES: usize = 150 * 149;
 
 const SDL: &str = "
@@ -65,7 +64,7 @@ fn avatar(player_id: u32) -> Uoid<'static> {
 fn age(descriptors: &Arc<Descriptors>, relevance: bool) -> Instance {
     let file = AgeFile { sequence_prefix: 120, ..AgeFile::default() };
     let unix = Duration::from_secs(1_700_000_000);
-    // One player makes all states of the bench.
+    // One player creates all states of the benchmark.
     let bounds = AgeBounds { share: 1, ..AgeBounds::default() };
     let config = Config { relevance, bounds, ..Config::default() };
     Instance::new(Duration::ZERO, unix, "city", file, Arc::clone(descriptors), config)
@@ -117,7 +116,7 @@ fn keys(player_id: u32) -> Vec<u8> {
     }))
 }
 
-/// A second of an age in which all avatars walk: 150 messages, 22,350 deliveries.
+/// One second of an age in which all avatars walk: 150 messages, 22,350 deliveries.
 fn second(bencher: Bencher<'_, '_>, class: ClassIndex, message: fn(&Descriptors, u32) -> Vec<u8>) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));
     let mut instance = age(&descriptors, false);
@@ -150,7 +149,7 @@ fn walking_keys(bencher: Bencher<'_, '_>) {
     second(bencher, ClassIndex::plNetMsgGameMessage, |_, player| keys(player));
 }
 
-/// The same with a queue for each client, which reads what there is once in a second.
+/// The same with a queue per client, emptied once a second.
 #[divan::bench]
 fn walking_positions_through_queues(bencher: Bencher<'_, '_>) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));
@@ -179,7 +178,7 @@ fn walking_positions_through_queues(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A player joins and asks for everything.
+/// A player joins and requests everything.
 #[divan::bench(args = [500, 5000])]
 fn join_an_age_with_states(bencher: Bencher<'_, '_>, states: u16) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));

@@ -1,7 +1,7 @@
-//! How fast a game server reads, checks and stamps what it forwards.
+//! The performance of decoding, checking and stamping forwarded messages on a game server.
 //!
-//! The budget is 1 us for a message whose payload is not compressed, and 5 us for one that is, for
-//! all three together.
+//! The budget for all three together is 1 us for a message with an uncompressed payload, and 5 us
+//! for a compressed one.
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -150,7 +150,7 @@ fn outer(bytes: &[u8]) -> ClassIndex {
     ClassIndex(bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class).into()))
 }
 
-/// Everything that a server does with a message that it forwards.
+/// Everything a server does with a message that it forwards.
 #[divan::bench(args = NAMES)]
 fn forward(bencher: Bencher<'_, '_>, name: &str) {
     let limits = Limits::DEFAULT;
@@ -196,7 +196,7 @@ fn stamp(bencher: Bencher<'_, '_>, name: &str) {
     });
 }
 
-/// What costs the most: a deflated payload that changes.
+/// The most expensive case: changing a deflated payload.
 #[divan::bench]
 fn clear_admin_of_deflated_chat(bencher: Bencher<'_, '_>) {
     let limits = Limits::DEFAULT;

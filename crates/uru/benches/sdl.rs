@@ -1,4 +1,4 @@
-//! How fast descriptors are read, blobs go both ways, and states change.
+//! The performance of parsing descriptors, converting blobs, and updating states.
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -17,7 +17,7 @@ fn main() {
     divan::main();
 }
 
-/// As many descriptors as a shard has: a hundred with forty variables each, and those of the
+/// As many descriptors as a shard has: a hundred with forty variables each, plus those of the
 /// samples.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut text = [
@@ -45,7 +45,7 @@ fn now() -> UnifiedTime {
     UnifiedTime { seconds: 1_700_000_000, microseconds: 0 }
 }
 
-/// What a client sends when two variables of an object changed.
+/// A client's update of two variables of an object.
 static UPDATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let changed = |value| json!({"hint": "", "flags": ["Dirty", "WantTimeStamp"], "value": value});
     let json = json!({
@@ -148,7 +148,7 @@ mod state {
         }
     }
 
-    /// An update for each of 500 objects that have a state already: read, and merged.
+    /// Decodes and merges an update for each of 500 objects that already have a state.
     #[divan::bench]
     fn merge_500(bencher: Bencher<'_, '_>) {
         let objects: Vec<_> = (0..OBJECTS).map(object).collect();
@@ -166,7 +166,7 @@ mod state {
         bencher.counter(ItemsCount::new(OBJECTS)).bench_local(merge);
     }
 
-    /// What a client that joins gets: 500 states as blobs.
+    /// The initial state for a joining client: 500 states as blobs.
     #[divan::bench]
     fn send_500(bencher: Bencher<'_, '_>) {
         let mut db = StateDb::default();
@@ -190,7 +190,7 @@ mod state {
         });
     }
 
-    /// The state of an instance over the settings of a shard, of 40 variables each.
+    /// Merges the state of an instance with the shard's settings, 40 variables each.
     #[divan::bench]
     fn merge_hook(bencher: Bencher<'_, '_>) {
         let Some(descriptor) = SET.newest("madeUp3") else { panic!("no descriptor") };

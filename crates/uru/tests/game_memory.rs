@@ -1,6 +1,6 @@
-//! A message that may be forwarded is checked and stamped without any memory.
+//! Checking and stamping a message that may be forwarded does not allocate.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::alloc::System;
 
@@ -15,23 +15,23 @@ use worldwire_uru::types::UnifiedTime;
 static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
 #[test]
-fn good_messages_take_no_memory() {
+fn passing_messages_do_not_allocate() {
     let (mut inflater, limits) = (Inflater::new(), Limits::DEFAULT);
     let mut good: Vec<Vec<u8>> = Vec::new();
     for seed in 0..3000 {
         let mut writer = Writer::new();
         NetMessage::sample(&mut Sampler::new(seed)).encode(&mut writer).unwrap();
-        // The first pass makes room for what is inflated.
+        // The first pass makes room for inflated payloads.
         if check(writer.as_bytes(), &Rules::PLAYER, &mut inflater, &limits).is_ok() {
             let mut message = writer.into_bytes();
-            // Stamping adds the player to messages without one.
+            // Stamping adds a player number to messages without one.
             message.reserve(4);
             good.push(message);
         }
     }
     assert!(good.len() > 500, "{}", good.len());
     let mut passed = 0;
-    // From here on any allocation ends the program.
+    // From here on, any allocation aborts the program.
     MEMORY.set_limit(MEMORY.allocated()).unwrap();
     for message in &mut good {
         let walked = check(message, &Rules::PLAYER, &mut inflater, &limits).is_ok();

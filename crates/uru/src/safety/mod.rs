@@ -341,8 +341,8 @@ mod tests {
              00000000 00000000 00000000 0300 466f6f"
         );
         let reason = Reason::ConsoleCommand;
-        let said = refusal(&event, &Rules::PLAYER).unwrap().to_string();
-        assert!(said.ends_with("wanted a console command on the list, found \"Foo\""), "{said}");
+        let text = refusal(&event, &Rules::PLAYER).unwrap().to_string();
+        assert!(text.ends_with("wanted a console command on the list, found \"Foo\""), "{text}");
         assert_eq!(refused(&event, &Rules::PLAYER), Some((reason, "command".into())));
         let listed = Rules { console_commands: &["foo".into()], ..Rules::PLAYER };
         assert_eq!(refused(&event, &listed), None);

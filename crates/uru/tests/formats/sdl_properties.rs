@@ -1,5 +1,5 @@
-//! What holds for every descriptor, blob and state: nothing is lost on the way to text, bytes and
-//! JSON, and updates do what they say whatever they are.
+//! Properties of all descriptors, blobs and states: converting to text, bytes and JSON loses
+//! nothing, and arbitrary updates have the specified effect.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,7 @@ fn now() -> UnifiedTime {
     UnifiedTime { seconds: 1_700_000_000, microseconds: 1 }
 }
 
-/// A text of descriptors, good and bad.
+/// An SDL file with valid and invalid descriptors.
 fn text() -> impl Strategy<Value = String> {
     let word = "[a-zA-Z_$0-9.-]{1,6}";
     let value = prop_oneof![
@@ -74,7 +74,7 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn good_descriptors_print_as_what_they_are(text in text()) {
+    fn valid_descriptors_round_trip(text in text()) {
         let parsed = parse("text", &text);
         for statement in parsed.statements.iter().filter(|statement| statement.valid) {
             let shown = statement.definition.to_string();
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn blobs_go_both_ways(descriptor in descriptor(), seed in any::<u64>()) {
+    fn blobs_round_trip(descriptor in descriptor(), seed in any::<u64>()) {
         let blob = made_up(&descriptor, seed);
         let bytes = blob.to_bytes().unwrap();
         let mut reader = Reader::new(&bytes);
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error_with_a_place(
+    fn truncated_blobs_are_errors_with_an_offset(
         descriptor in descriptor(), seed in any::<u64>(), cut in any::<prop::sample::Index>(),
     ) {
         let bytes = made_up(&descriptor, seed).to_bytes().unwrap();
@@ -115,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn an_update_changes_what_it_names_and_nothing_else(
+    fn an_update_changes_only_its_own_variables(
         descriptor in descriptor(), base in any::<u64>(), update in any::<u64>(),
     ) {
         let (base, update) = (made_up(&descriptor, base), made_up(&descriptor, update));
@@ -134,7 +134,7 @@ proptest! {
                 let name = change.path.split(['[', '.']).next().unwrap();
                 prop_assert!(named.iter().any(|one| one == name), "{change}");
             }
-            // Once more changes nothing, and the state is one that a blob can hold.
+            // Applying it again changes nothing, and the state fits into a blob.
             let mut again = after.clone();
             again.apply(&update, rule, &now()).unwrap();
             prop_assert_eq!(&again, &after);
@@ -145,7 +145,7 @@ proptest! {
     }
 
     #[test]
-    fn upgrades_are_states_of_the_new_version(
+    fn upgraded_states_follow_the_new_version(
         from in 0..3_usize, to in 0..3_usize, seed in any::<u64>(),
     ) {
         let versions: Vec<_> = SET.versions("Fernhollow").collect();
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn our_stamps_are_the_servers(descriptor in descriptor(), seed in any::<u64>()) {
+    fn the_server_stamps_variables(descriptor in descriptor(), seed in any::<u64>()) {
         let update = made_up(&descriptor, seed);
         let mut state = ObjectState::new(descriptor);
         state.apply(&update, MergePolicy::OURS, &now()).unwrap();
