@@ -187,7 +187,6 @@ impl ConnectPacket {
     /// Decodes the fields into the current scope.
     ///
     /// # Errors
-    ///
     /// Malformed for an unknown connection type or a wrong byte count, as soon as it has been read.
     pub fn decode_fields<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
@@ -393,7 +392,6 @@ impl<'d> SetupPacket<'d> {
     /// Decodes the fields into the current scope.
     ///
     /// # Errors
-    ///
     /// Malformed for an unknown type or a byte count that does not match it.
     pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;

@@ -209,7 +209,6 @@ impl<'d> Message<'d> {
     /// Decodes one message with its header. A trace sees `name` (spanning the header) and `fields`.
     ///
     /// # Errors
-    ///
     /// Incomplete if bytes are missing; malformed for an unknown number or a wrong byte count; the
     /// limits of the fields. All errors carry the message's name.
     #[inline]
@@ -299,7 +298,6 @@ impl<'d> Message<'d> {
     /// Encodes the message with its header.
     ///
     /// # Errors
-    ///
     /// A value or limit error if a field cannot be encoded.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let outcome = if self.service() == Service::File {
@@ -330,7 +328,6 @@ impl<'d> Message<'d> {
     /// `{"name": "AcctLoginRequest", "fields": {...}}`.
     ///
     /// # Errors
-    ///
     /// A value error if the JSON has a different structure.
     pub fn from_json<'j>(
         service: Service,

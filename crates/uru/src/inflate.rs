@@ -30,7 +30,6 @@ impl Inflater {
     /// must be exactly `size` bytes long.
     ///
     /// # Errors
-    ///
     /// Malformed for a wrong size, bytes after the data, or invalid zlib data. The limits on
     /// inflated bytes and compression ratio are checked before inflating.
     pub fn inflate(
@@ -102,7 +101,6 @@ impl fmt::Debug for Inflater {
 /// Checks the announced size of a block.
 ///
 /// # Errors
-///
 /// The limits on inflated bytes and compression ratio.
 pub(crate) fn check_size(deflated: usize, size: u32, limits: &Limits) -> Result<()> {
     let max = limits.inflated_bytes.min(MAX_INFLATED);
@@ -134,7 +132,6 @@ pub(crate) fn deflate_always(plain: &[u8]) -> Result<Vec<u8>> {
 /// nothing may follow it.
 ///
 /// # Errors
-///
 /// Malformed for invalid zlib data.
 pub(crate) fn inflate_first(deflated: &[u8], max: usize) -> Result<Vec<u8>> {
     let mut inflater = ZlibDecoder::new(deflated);

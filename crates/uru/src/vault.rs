@@ -189,7 +189,6 @@ impl VaultNode<'_> {
     /// than truncated.
     ///
     /// # Errors
-    ///
     /// A limit error with the name of the field.
     pub fn check_lengths(&self, max_text: usize) -> Result<()> {
         let short = [

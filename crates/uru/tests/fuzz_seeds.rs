@@ -16,7 +16,7 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
 #[test]
 fn every_target_holds() {
-    each_alone("every_target_keeps_its_promises", targets(), |target| {
+    each_alone("every_target_holds", targets(), |target| {
         let before = MEMORY.allocated();
         // Exceeding this limit aborts the program.
         MEMORY.set_limit(before + MAX_BYTES + MAX_SEED_BYTES).unwrap();

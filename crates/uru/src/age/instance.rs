@@ -104,7 +104,6 @@ impl Instance {
     /// 0 or the [`result`](JoinRefused::result) of the refusal.
     ///
     /// # Errors
-    ///
     /// Nothing changes if the player cannot join.
     pub fn join(&mut self, now: Duration, player: Player) -> Result<(), JoinRefused> {
         if self.is_over {
@@ -239,7 +238,6 @@ impl Instance {
     /// Restores a state that was stored after [`Event::StoreState`].
     ///
     /// # Errors
-    ///
     /// Fails if the blob cannot be decoded, follows an unknown descriptor or contains something
     /// that must not be sent, or if there is no room for it.
     pub fn restore(&mut self, object: Uoid<'_>, blob: &[u8]) -> Result<()> {
@@ -252,7 +250,6 @@ impl Instance {
     /// in the vault.
     ///
     /// # Errors
-    ///
     /// As [`Self::restore`]; also if the blob is not a state of this age.
     pub fn restore_age(&mut self, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
@@ -264,7 +261,6 @@ impl Instance {
     /// later than the instance's own. Members are notified if the change affects what they see.
     ///
     /// # Errors
-    ///
     /// As [`Self::restore_age`].
     pub fn set_shard_state(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
@@ -281,7 +277,6 @@ impl Instance {
     /// differences, and members are notified.
     ///
     /// # Errors
-    ///
     /// As [`Self::restore_age`]; also if the blob follows an older descriptor. The state of the age
     /// is then stored again, replacing the unusable one.
     pub fn edit_age(&mut self, now: Duration, blob: &[u8]) -> Result<()> {

@@ -105,7 +105,6 @@ impl SendQueue {
     /// Adds a message.
     ///
     /// # Errors
-    ///
     /// [`Overflow`] if there is no room even after discarding. The queue is unusable afterwards.
     pub fn push(&mut self, packet: Packet) -> Result<(), Overflow> {
         let number = self.first + self.slots.len() as u64;

@@ -42,7 +42,6 @@ impl PublicKey {
     /// for a random number.
     ///
     /// # Errors
-    ///
     /// A range error of [`ExchangeError`] for the rare `b` (such as zero) whose number servers
     /// should refuse. Draw another one.
     pub fn client_begin(
@@ -66,7 +65,6 @@ impl PrivateKey {
     /// bytes.
     ///
     /// # Errors
-    ///
     /// [`ExchangeError`]; close the connection. Other servers accept such clients.
     pub fn server_answer(
         &self,
@@ -87,7 +85,6 @@ impl PrivateKey {
     /// depends on the secret.
     ///
     /// # Errors
-    ///
     /// [`ExchangeError::TooLong`].
     pub fn captured_key(
         &self,
@@ -104,7 +101,6 @@ impl PrivateKey {
     /// eight take about as long as two.
     ///
     /// # Errors
-    ///
     /// [`ExchangeError::TooLong`], separately for each number.
     #[must_use]
     pub fn captured_secrets(&self, ys: &[&[u8]]) -> Vec<Result<SharedSecret, ExchangeError>> {

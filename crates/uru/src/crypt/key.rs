@@ -252,7 +252,6 @@ impl PrivateKey {
     /// and may be larger than `n`.
     ///
     /// # Errors
-    ///
     /// [`KeyError::SecretZero`], or [`KeyError::PublicRange`] for the rare secret whose public
     /// value reveals it.
     pub fn new(kind: ServerKind, n: Modulus, a: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {

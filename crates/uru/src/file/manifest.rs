@@ -157,7 +157,6 @@ macro_rules! unit_list {
             /// [`Field::encode`], but with one entry in memory at a time.
             ///
             /// # Errors
-            ///
             /// A value error if the JSON does not describe such a list.
             pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
                 let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
@@ -247,7 +246,6 @@ impl Manifest<'static> {
     /// starts a comment.
     ///
     /// # Errors
-    ///
     /// All lines that cannot be parsed, each with its number and the problem.
     pub fn parse(text: &str) -> Result<Self, Vec<ManifestError>> {
         let mut entries = Vec::new();
@@ -272,7 +270,6 @@ impl Manifest<'_> {
     /// Formats the manifest as a file; the inverse of [`Manifest::parse`].
     ///
     /// # Errors
-    ///
     /// A value error for an entry that a file cannot express, such as a name with a comma, a `#` or
     /// a line break.
     pub fn format(&self) -> Result<String> {

@@ -35,7 +35,6 @@ use crate::crypt::xtea::{BLOCK_BYTES, BlockCipher};
 /// `limit` is the maximum plain size, checked before memory is allocated.
 ///
 /// # Errors
-///
 /// Any [`SecureError`]. All but [`SecureError::NoDroidKey`] are the fault of the file.
 pub fn open(data: &[u8], droid: Option<&SecureKey>, limit: u64) -> Result<SecureFile, SecureError> {
     let key = match Header::read(data)?.magic {
@@ -134,7 +133,6 @@ impl SecureFile {
     /// Encrypts the file. A decrypted file gets its original bytes back, odd padding included.
     ///
     /// # Errors
-    ///
     /// [`SecureError::TooLarge`] if the header cannot express the length.
     pub fn seal(&self, key: &SecureKey) -> Result<Vec<u8>, SecureError> {
         let limit = u64::from(u32::MAX);

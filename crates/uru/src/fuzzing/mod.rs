@@ -105,7 +105,6 @@ fn key_file(data: &[u8]) {
 /// A manifest file.
 ///
 /// # Panics
-///
 /// If a parsed manifest does not format to a text that parses the same.
 fn manifest_text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
@@ -119,7 +118,6 @@ fn manifest_text(data: &[u8]) {
 /// An encrypted file: a decrypted file must encrypt to the same bytes.
 ///
 /// # Panics
-///
 /// If it does not.
 fn secure_file(data: &[u8]) {
     let key = SecureKey::DIRTSAND_DROID;

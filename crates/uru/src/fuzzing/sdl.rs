@@ -82,7 +82,6 @@ fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
 /// A state that fits into a blob must decode to the same state.
 ///
 /// # Panics
-///
 /// If it does not.
 fn holds(set: &Descriptors, state: &ObjectState) {
     let bytes = state.to_blob().to_bytes();

@@ -44,7 +44,6 @@ use crate::types::ClassIndex;
 /// Decodes the complete net message of a `PropagateBuffer`.
 ///
 /// # Errors
-///
 /// Malformed if the class index in the message differs from the outer one, if the class is abstract
 /// or has no known layout, or if bytes are left over; also any error in its fields.
 pub fn received<'d>(

@@ -61,7 +61,6 @@ impl HeaderLayout {
     /// The offsets for this message.
     ///
     /// # Errors
-    ///
     /// Malformed if the header is incomplete.
     pub fn of(message: &[u8]) -> Result<Self> {
         let flags = message.get(FLAGS).and_then(|flags| flags.first_chunk());
@@ -79,7 +78,6 @@ impl HeaderLayout {
 /// which shifts the bytes after it.
 ///
 /// # Errors
-///
 /// Malformed if the header is incomplete; the message is then unchanged.
 pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Result<()> {
     let layout = HeaderLayout::of(message)?;
@@ -101,7 +99,6 @@ pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Resu
 /// Clears header flags that have no field, such as those for routing.
 ///
 /// # Errors
-///
 /// Malformed if the header is incomplete.
 pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
     const WITH_FIELDS: u32 = NetFlags::HasVersion.0
@@ -121,7 +118,6 @@ pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
 /// Other messages are left alone.
 ///
 /// # Errors
-///
 /// Malformed if the message cannot be decoded up to the flag, and limits; the message is then
 /// unchanged.
 pub fn clear_chat_admin(
@@ -143,7 +139,6 @@ pub fn clear_chat_admin(
 /// Servers need not do this because receivers set the flag themselves.
 ///
 /// # Errors
-///
 /// Malformed if the message cannot be decoded up to the flag, and limits; the message is then
 /// unchanged.
 pub fn set_non_local(

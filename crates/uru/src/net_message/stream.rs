@@ -37,14 +37,12 @@ pub trait Payload: 'static {
     /// Decodes the payload to the end of the enclosing part and traces it as [`Self::FIELD`].
     ///
     /// # Errors
-    ///
     /// If decoding fails, the payload is shown as bytes.
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()>;
 
     /// Encodes the payload from JSON.
     ///
     /// # Errors
-    ///
     /// A value error if the JSON has a different structure.
     fn from_json(json: Given<'_>) -> Result<Vec<u8>>;
 
@@ -122,7 +120,6 @@ impl<'d, K> Stream<'d, K> {
     /// A block that is compressed even if that does not save space.
     ///
     /// # Errors
-    ///
     /// A value error for fewer than two bytes, which cannot be compressed; the limit of 1 MiB.
     pub fn deflated(payload: &[u8]) -> Result<Self> {
         let Some((raw, rest)) = payload.split_at_checked(RAW) else {
@@ -170,7 +167,6 @@ impl<'d, K> Stream<'d, K> {
     /// The payload, inflated if necessary.
     ///
     /// # Errors
-    ///
     /// Malformed if the data does not inflate to exactly the announced length; the limits on
     /// inflated bytes and compression ratio. Never inflates more than 1 MiB, whatever the limits.
     pub fn payload<'p>(&'p self, inflater: &'p mut Inflater, limits: &Limits) -> Result<&'p [u8]> {
@@ -184,7 +180,6 @@ impl<'d, K> Stream<'d, K> {
     /// The first bytes of the payload, up to `max`; only these are inflated.
     ///
     /// # Errors
-    ///
     /// Malformed if the data does not inflate.
     pub fn beginning(&self, max: usize) -> Result<Cow<'_, [u8]>> {
         let first = self.bytes.get(..max).unwrap_or(&self.bytes);

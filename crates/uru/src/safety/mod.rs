@@ -117,7 +117,6 @@ fn has_layout(class: u16) -> bool {
 /// SDL states are not inspected; the code that decodes an object's state checks its texts.
 ///
 /// # Errors
-///
 /// The first reason for refusal, with the path to it.
 pub fn check<'d>(
     message: &'d [u8],
@@ -147,7 +146,6 @@ pub fn check_payload<'d>(
 /// states are not inspected, and payloads in the wrong net message are not decoded.
 ///
 /// # Errors
-///
 /// Malformed, with the path to what is incomplete; limits.
 pub fn check_whole<'d>(message: &'d [u8], limits: &'d Limits) -> worldwire_core::Result<()> {
     let class = message.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));

@@ -87,7 +87,6 @@ impl Descriptors {
     /// The descriptor that a blob refers to, by the bytes of its name.
     ///
     /// # Errors
-    ///
     /// [`UnknownDescriptor`] says whether the name or only the version is unknown.
     pub fn find(&self, name: &[u8], version: u16) -> Result<Descriptor, UnknownDescriptor> {
         let index = self.index_of(&name.to_ascii_lowercase(), version);

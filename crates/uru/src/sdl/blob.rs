@@ -66,7 +66,6 @@ impl<'d> BlobHeader<'d> {
     /// Reads the header into the current scope: `flags`, `descriptor`, `version`, `object`.
     ///
     /// # Errors
-    ///
     /// Malformed if the mandatory flag is missing.
     pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
@@ -120,7 +119,6 @@ impl<'d> Blob<'d> {
     /// `elements`.
     ///
     /// # Errors
-    ///
     /// A descriptor that is not in the set is malformed, at its name or version; see also
     /// [`Descriptors::find`]. If records are missing because dirtsand omits them, a hint says so.
     pub fn decode<'n, T: Trace<'n>>(
@@ -155,7 +153,6 @@ impl<'d> Blob<'d> {
     /// Encodes the blob; the exact inverse of decoding.
     ///
     /// # Errors
-    ///
     /// A value error if the parts contradict each other or the descriptor.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         self.head.encode(writer)?;
@@ -173,7 +170,6 @@ impl<'d> Blob<'d> {
     /// Converts from the JSON form of a decoded blob.
     ///
     /// # Errors
-    ///
     /// A value error with the path of the field; also if the descriptor is not in the set.
     pub fn from_json<'j>(
         descriptors: &Descriptors,

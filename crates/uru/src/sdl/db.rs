@@ -97,7 +97,6 @@ impl StateDb {
     /// Applies an update to an object's state; the first update creates it.
     ///
     /// # Errors
-    ///
     /// As [`ObjectState::apply`]; [`UpdateError::Full`] if there is no room for another state.
     pub fn apply(
         &mut self,
@@ -133,7 +132,6 @@ impl StateDb {
     /// Inserts a state that was stored elsewhere; returns the one it replaces.
     ///
     /// # Errors
-    ///
     /// [`UpdateError::Full`] if there is no room for another state.
     pub fn insert(&mut self, stored: StoredState) -> Result<Option<StoredState>, UpdateError> {
         let key = ObjectKey::of(&stored.object);

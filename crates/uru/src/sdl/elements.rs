@@ -22,7 +22,6 @@ impl<'d> Elements<'d> {
     /// Encodes elements of one type.
     ///
     /// # Errors
-    ///
     /// A value error for an element of another type or one that cannot be encoded; the limit on
     /// elements.
     pub fn new(simple: Type, scalars: &[Scalar<'_>]) -> Result<Self> {

@@ -91,7 +91,6 @@ impl ObjectState {
     /// Sets a simple variable on behalf of the server, with the given time; its hint is kept.
     ///
     /// # Errors
-    ///
     /// A value error if there is no simple variable of that name, or if the elements do not match
     /// its type and count.
     pub fn set(&mut self, name: &str, scalars: &[Scalar<'_>], now: &UnifiedTime) -> Result<()> {

@@ -152,7 +152,6 @@ impl ObjectState {
     /// The record takes the flags of the update.
     ///
     /// # Errors
-    ///
     /// Fails if the update is for another descriptor or follows an older version.
     pub fn apply(
         &mut self,

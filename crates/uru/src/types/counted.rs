@@ -33,11 +33,7 @@ impl From<&str> for CountedString<'_> {
     }
 }
 
-impl fmt::Debug for CountedString<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] CountedString<'_>);
 
 impl<'d> Field<'d> for CountedString<'d> {
     type Owned = CountedString<'static>;
@@ -156,14 +152,12 @@ pub trait Count {
     /// Reads the count without tracing it.
     ///
     /// # Errors
-    ///
     /// Malformed if the count is negative.
     fn take<T>(reader: &mut Reader<'_, T>) -> Result<usize>;
 
     /// Writes the count.
     ///
     /// # Errors
-    ///
     /// A limit error if the count does not fit the type.
     fn write(count: usize, writer: &mut Writer) -> Result<()>;
 }
@@ -210,7 +204,6 @@ impl<C: Count, E, const MIN: usize> List<C, E, MIN> {
     /// takes at least `least`.
     ///
     /// # Errors
-    ///
     /// Malformed if the count is negative, below `MIN`, or more than the remaining bytes can hold;
     /// the limit on elements.
     pub(crate) fn take_count<T>(reader: &mut Reader<'_, T>, least: usize) -> Result<usize> {
@@ -413,11 +406,7 @@ impl<const N: usize> From<&str> for FixedText<'_, N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for FixedText<'_, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const N: usize] FixedText<'_, N>);
 
 impl<'d, const N: usize> Field<'d> for FixedText<'d, N> {
     type Owned = FixedText<'static, N>;

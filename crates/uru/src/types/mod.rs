@@ -21,6 +21,17 @@
 //! | [`GenericType`] | `u8` type, value | shared states |
 //! | [`NetGroupId`], [`ClientGuid`] | | net messages |
 
+/// Makes `Debug` show a string type as its text.
+macro_rules! debug_as_text {
+    ([$($generics:tt)*] $type:ty) => {
+        impl<$($generics)*> core::fmt::Debug for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Debug::fmt(&self.to_text(), f)
+            }
+        }
+    };
+}
+
 mod address;
 mod bits;
 mod boolean;

@@ -25,7 +25,6 @@ pub trait Inner<'d>: Field<'d> {
     /// Decodes the whole buffer.
     ///
     /// # Errors
-    ///
     /// Malformed, with the offset inside the buffer.
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
 }
@@ -57,7 +56,6 @@ impl<I, const MAX: usize> Nested<'_, I, MAX> {
     /// Encodes a value as the content.
     ///
     /// # Errors
-    ///
     /// A value error if the format cannot express it.
     pub fn encode_from<'v>(value: &I) -> Result<Self>
     where
@@ -71,7 +69,6 @@ impl<I, const MAX: usize> Nested<'_, I, MAX> {
     /// Decodes the content. `W` is the format `I` with the lifetime of this borrow.
     ///
     /// # Errors
-    ///
     /// Malformed, with the offset inside the buffer.
     pub fn decode<'v, W: Inner<'v>>(&'v self) -> Result<W> {
         W::decode_inner(&mut Reader::new(&self.bytes)).map_err(Error::closed)

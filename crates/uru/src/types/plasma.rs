@@ -1,6 +1,5 @@
 //! Strings and times as Plasma's own streams write them.
 
-use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
@@ -141,11 +140,7 @@ impl From<&str> for SafeString<'_> {
     }
 }
 
-impl fmt::Debug for SafeString<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] SafeString<'_>);
 
 impl<'d> Field<'d> for SafeString<'d> {
     type Owned = SafeString<'static>;
@@ -281,7 +276,7 @@ impl SafeString<'_> {
     }
 }
 
-fn invert(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn invert(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
 

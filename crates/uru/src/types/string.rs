@@ -53,11 +53,7 @@ impl<const N: usize> PartialEq<&str> for Str<'_, N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for Str<'_, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const N: usize] Str<'_, N>);
 
 impl<const N: usize> fmt::Display for Str<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,7 +122,8 @@ fn too_long(n: usize, count: usize) -> Error {
     Error::limit("units of this string", n as u64 - 1, count as u64)
 }
 
-fn even(units: &[u8]) -> Result<()> {
+/// Refuses half a unit.
+pub(super) fn even(units: &[u8]) -> Result<()> {
     if units.len().is_multiple_of(2) {
         return Ok(());
     }
@@ -171,11 +168,7 @@ impl<const N: usize> From<&str> for WFix<'_, N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for WFix<'_, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const N: usize] WFix<'_, N>);
 
 impl<const N: usize> fmt::Display for WFix<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

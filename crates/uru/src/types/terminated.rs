@@ -1,12 +1,11 @@
 //! Zero-terminated UTF-16 strings, and numbers made of UTF-16 units.
 
-use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
-use super::string::{wide, wide_text};
+use super::string::{even, wide, wide_text};
 
 /// A string of the vault and of score records: a `u32` byte count, then UTF-16LE units. The count
 /// includes the terminating zero unit, so it is even and at least 2.
@@ -39,11 +38,7 @@ impl From<&str> for TermStr<'_> {
     }
 }
 
-impl fmt::Debug for TermStr<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] TermStr<'_>);
 
 impl<'d> Field<'d> for TermStr<'d> {
     type Owned = TermStr<'static>;
@@ -91,9 +86,7 @@ impl<'d> Field<'d> for TermStr<'d> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let units = json::text(&json, wide)?;
-        if !units.len().is_multiple_of(2) {
-            return Err(Error::value("an even number of bytes", units.len().to_string()));
-        }
+        even(&units)?;
         Ok(Self(Cow::Owned(units)))
     }
 
@@ -130,11 +123,7 @@ impl From<&str> for ZStr<'_> {
     }
 }
 
-impl fmt::Debug for ZStr<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] ZStr<'_>);
 
 impl<'d> Field<'d> for ZStr<'d> {
     type Owned = ZStr<'static>;
@@ -171,9 +160,7 @@ impl<'d> Field<'d> for ZStr<'d> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let units = json::text(&json, wide)?;
-        if !units.len().is_multiple_of(2) {
-            return Err(Error::value("an even number of bytes", units.len().to_string()));
-        }
+        even(&units)?;
         Ok(Self(Cow::Owned(units)))
     }
 
@@ -194,7 +181,6 @@ impl HiLo {
     /// Reads the six bytes without tracing them.
     ///
     /// # Errors
-    ///
     /// Malformed if the third unit is not zero.
     pub fn take<T>(reader: &mut Reader<'_, T>) -> Result<Self> {
         let [a, b, c, d] = reader.take_array()?;

@@ -1,11 +1,11 @@
 //! UTF-16 safe strings.
 
-use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
+use super::plasma::invert;
 use super::string::{wide, wide_text};
 
 /// A UTF-16 string with a 12-bit count, obfuscated by inversion. **An empty one has no
@@ -60,11 +60,7 @@ impl<const FOLLOWING: usize> From<&str> for SafeWString<'_, FOLLOWING> {
     }
 }
 
-impl<const FOLLOWING: usize> fmt::Debug for SafeWString<'_, FOLLOWING> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const FOLLOWING: usize] SafeWString<'_, FOLLOWING>);
 
 impl<'d, const FOLLOWING: usize> Field<'d> for SafeWString<'d, FOLLOWING> {
     type Owned = SafeWString<'static, FOLLOWING>;
@@ -158,10 +154,6 @@ impl<'d, const FOLLOWING: usize> Field<'d> for SafeWString<'d, FOLLOWING> {
             terminator: self.terminator,
         }
     }
-}
-
-fn invert(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().map(|byte| !byte).collect()
 }
 
 #[cfg(test)]

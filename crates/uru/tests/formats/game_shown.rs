@@ -269,7 +269,7 @@ fn errors() {
     insta::assert_snapshot!(out, @r"
     plNetMsgMembersListReq: flags at byte 2: wanted 4 bytes, found 0
     plNetMsgMembersListReq: version at byte 6: wanted version 12.6, found 12.5
-    class at byte 0: wanted class 0x02cd, as in front of the message, found 0x02ad
+    class at byte 0: wanted class 0x02cd, as announced by the PropagateBuffer, found 0x02ad
     class at byte 0: wanted a class that can be sent, found plNetMessage, which is abstract
     class at byte 0: wanted the class of a net message, found class 0x0364
     class at byte 0: wanted the class of a net message, found class 0x7fff

@@ -362,8 +362,7 @@ fn propagate_buffer(bytes: &[u8], case: &Json) -> Outcome {
     let checked = checked_class(ClassIndex(class), &payload);
     if case["reencode"] == "reject" {
         let error = checked.err().ok_or("accepted")?.to_string();
-        let wanted =
-            "class at byte 0: wanted class 0x02cd, as in front of the message, found 0x02ad";
+        let wanted = "class at byte 0: wanted class 0x02cd, as announced by the PropagateBuffer, found 0x02ad";
         return ensure(error == wanted, &error);
     }
     ensure(u64::from(class) == case["fields"]["class_index"].as_u64().unwrap_or(0), "class")?;

@@ -195,7 +195,7 @@ fn json_that_no_blob_can_express_is_refused() {
     );
     assert_eq!(
         refused(marked(), json!({"place": value(json!(1)), "PLACE": value(json!(2))})),
-        "variables: wanted each variable once, found two spellings of one variable"
+        "variables: wanted each variable once, found the same variable in two spellings"
     );
     assert_eq!(
         refused(marked(), json!({"notches": value(json!([1]))})),
@@ -246,7 +246,7 @@ fn json_of_each_type_has_a_range() {
         ("d", json!("1e400"), "wanted a number of double precision, found \"1e400\""),
         ("t", json!("x".repeat(33)), "bytes of this string"),
         ("t", json!("a\0b"), "wanted text without NUL bytes, found a NUL byte"),
-        ("t", dead(9), "wanted 32 bytes of text and dead memory in all, found 11 bytes"),
+        ("t", dead(9), "wanted 32 bytes of text and dead memory in total, found 11 bytes"),
         ("t", dead(30), "deadMemory: wanted a NUL byte first, found another byte"),
         ("c", json!([1, 2, 256]), "value[2]: wanted a whole number from 0 to 255, found 256"),
         ("c", json!([1, 2]), "wanted a list of 3 numbers, found [1,2]"),

@@ -102,7 +102,6 @@ impl KeyRing {
     /// bounds time and memory.
     ///
     /// # Errors
-    ///
     /// All errors in the file, up to a hundred.
     pub fn parse(text: &str) -> Result<Self, KeyFileErrors> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
