@@ -22,7 +22,7 @@ use worldwire_uru::plasma_message::{
     AvatarInputStateMsg, BroadcastFlags, InputState, MessageHeader, PlasmaMessage,
 };
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Scalar, State};
+use worldwire_uru::sdl::{ObjectState, Scalar};
 use worldwire_uru::types::{
     ClassIndex, CloneIds, Double, Key, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
 };
@@ -103,7 +103,8 @@ fn keys() -> GameMessage<'static> {
 
 /// Where the walker is.
 fn walk(descriptors: &Descriptors) -> SdlStateBCast<'static> {
-    let mut position = State::new(descriptors.newest("avatarPhysical").expect("a descriptor"));
+    let mut position =
+        ObjectState::new(descriptors.newest("avatarPhysical").expect("a descriptor"));
     position.set("position", &[Scalar::Triple([1.0, 2.0, 3.0])], &TIME).expect("a variable");
     let state = SdlState {
         header: NetHeader::from_client(TIME, 1, NetFlags::UseRelevanceRegions),

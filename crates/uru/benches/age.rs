@@ -1,8 +1,7 @@
-//! How fast an age runs, without sockets.
+//! The performance of an age, without sockets.
 //!
-//! The budgets: an age with 150 avatars that walk, each with a message in a second for all others
-//! (22,350 deliveries a second), in 10 % of a core; a player who joins an age with 500 states in
-//! 20 ms.
+//! The budgets: an age with 150 walking avatars, each sending one message per second to all others
+//! (22,350 deliveries per second), in 10 % of a core; joining an age with 500 states in 20 ms.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::time::Duration;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use worldwire_core::{Field, Writer};
-use worldwire_uru::age::{AgeBounds, Config, Instance, Player, Queue};
+use worldwire_uru::age::{AgeBounds, Config, Instance, Player, SendQueue};
 use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::net_message::{
     GameMessage, GameStateRequest, NetFlags, NetHeader, NetMessage, SdlState, SdlStateBCast, Stream,
@@ -20,7 +19,7 @@ use worldwire_uru::plasma_message::{
     AvatarInputStateMsg, BroadcastFlags, InputState, MessageHeader, PlasmaMessage,
 };
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Scalar, State};
+use worldwire_uru::sdl::{ObjectState, Scalar};
 use worldwire_uru::types::{
     ClassIndex, CloneIds, Double, Key, List, Location, LocationFlags, SequenceNumber, UnifiedTime,
     Uoid,
@@ -32,7 +31,7 @@ fn main() {
 
 const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 250_000 };
 const AVATARS: u32 = 150;
-/// What is delivered when every avatar sends one message to all others.
+/// The deliveries when every avatar sends one message to all others.
 const DELIVERIES: usize = 150 * 149;
 
 const SDL: &str = "
@@ -65,7 +64,7 @@ fn avatar(player_id: u32) -> Uoid<'static> {
 fn age(descriptors: &Arc<Descriptors>, relevance: bool) -> Instance {
     let file = AgeFile { sequence_prefix: 120, ..AgeFile::default() };
     let unix = Duration::from_secs(1_700_000_000);
-    // One player makes all states of the bench.
+    // One player creates all states of the benchmark.
     let bounds = AgeBounds { share: 1, ..AgeBounds::default() };
     let config = Config { relevance, bounds, ..Config::default() };
     Instance::new(Duration::ZERO, unix, "city", file, Arc::clone(descriptors), config)
@@ -78,7 +77,7 @@ fn state(
     seed: u16,
 ) -> SdlState<'static> {
     let name = if position { "avatarPhysical" } else { "lever" };
-    let mut state = State::new(descriptors.newest(name).expect("a descriptor"));
+    let mut state = ObjectState::new(descriptors.newest(name).expect("a descriptor"));
     let set = match position {
         true => state.set("position", &[Scalar::Triple([f32::from(seed), 2.0, 3.0])], &TIME),
         false => state.set("place", &[Scalar::Int(seed.into())], &TIME),
@@ -117,7 +116,7 @@ fn keys(player_id: u32) -> Vec<u8> {
     }))
 }
 
-/// A second of an age in which all avatars walk: 150 messages, 22,350 deliveries.
+/// One second of an age in which all avatars walk: 150 messages, 22,350 deliveries.
 fn second(bencher: Bencher<'_, '_>, class: ClassIndex, message: fn(&Descriptors, u32) -> Vec<u8>) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));
     let mut instance = age(&descriptors, false);
@@ -150,7 +149,7 @@ fn walking_keys(bencher: Bencher<'_, '_>) {
     second(bencher, ClassIndex::plNetMsgGameMessage, |_, player| keys(player));
 }
 
-/// The same with a queue for each client, which reads what there is once in a second.
+/// The same with a queue per client, emptied once a second.
 #[divan::bench]
 fn walking_positions_through_queues(bencher: Bencher<'_, '_>) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));
@@ -161,7 +160,7 @@ fn walking_positions_through_queues(bencher: Bencher<'_, '_>) {
     while instance.poll_delivery().is_some() {}
     let messages: Vec<(u32, Vec<u8>)> =
         (1..=AVATARS).map(|player| (player, walk(&descriptors, player))).collect();
-    let mut queues: Vec<Queue> = (0..=AVATARS).map(|_| Queue::new(1 << 20)).collect();
+    let mut queues: Vec<SendQueue> = (0..=AVATARS).map(|_| SendQueue::new(1 << 20)).collect();
     bencher.counter(ItemsCount::new(DELIVERIES)).bench_local(|| {
         for (player, message) in &messages {
             let class = ClassIndex::plNetMsgSDLStateBCast;
@@ -179,7 +178,7 @@ fn walking_positions_through_queues(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A player joins and asks for everything.
+/// A player joins and requests everything.
 #[divan::bench(args = [500, 5000])]
 fn join_an_age_with_states(bencher: Bencher<'_, '_>, states: u16) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));

@@ -1,4 +1,5 @@
-//! Speed of ciphers, key exchange and login hashes, each against something else in the same run.
+//! The performance of ciphers, key exchange and login hashes, compared with alternatives in the
+//! same run.
 //!
 //! `cargo bench -p worldwire-uru --bench crypt`
 
@@ -79,7 +80,7 @@ fn exchange_capture(bencher: Bencher<'_, '_>) {
         .bench_local(|| server.captured_key(black_box(y.as_bytes()), KEY));
 }
 
-/// The exchanges of 64 captured connections together.
+/// The key exchanges of 64 captured connections, computed together.
 #[divan::bench(name = "uru/exchange/captures/ours")]
 fn exchange_captures(bencher: Bencher<'_, '_>) {
     let server = server();
@@ -90,7 +91,7 @@ fn exchange_captures(bencher: Bencher<'_, '_>) {
         .bench_local(|| server.captured_secrets(black_box(&numbers)));
 }
 
-/// The library in variable time, its modulus made ready before.
+/// The library's variable-time power, with the modulus prepared.
 #[divan::bench(name = "uru/exchange/capture/crypto-bigint")]
 fn exchange_capture_library(bencher: Bencher<'_, '_>) {
     let server = server();
@@ -126,8 +127,8 @@ fn sha0_digest(bencher: Bencher<'_, '_>, size: usize) {
     bencher.counter(BytesCount::new(size)).bench_local(|| sha0(black_box(&data)));
 }
 
-/// SHA-1 of the same, in the crate that the other digest comes from: the schedule aside, the same
-/// work (but done by the processor's own instructions where it has them).
+/// SHA-1 of the same input, from the crate used for the other digest. Except for the message
+/// schedule, the work is the same, but it may use the processor's SHA instructions.
 #[divan::bench(name = "uru/sha0/sha1-crate", args = [64, 65_536])]
 fn sha1_digest(bencher: Bencher<'_, '_>, size: usize) {
     use sha1::{Digest, Sha1};
@@ -163,7 +164,7 @@ fn secure_open(bencher: Bencher<'_, '_>, magic: Magic) {
         .bench_local(|| open(black_box(&data), Some(&key), u64::MAX));
 }
 
-/// RC4 as books have it, on indices of one byte.
+/// Textbook RC4, with byte indices.
 struct Textbook {
     state: [u8; 256],
     i: u8,

@@ -1,4 +1,4 @@
-//! How fast descriptors are read, blobs go both ways, and states change.
+//! The performance of parsing descriptors, converting blobs, and updating states.
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use worldwire_core::json::json;
 use worldwire_core::{Reader, Sampler, Tree, Writer};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, Rule, Sent, State, StateDb, hook};
+use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState, StateDb, UpdateOrigin, hook};
 use worldwire_uru::types::{
     Location, LocationFlags, SafeString, SequenceNumber, UnifiedTime, Uoid,
 };
@@ -17,7 +17,7 @@ fn main() {
     divan::main();
 }
 
-/// As many descriptors as a shard has: a hundred with forty variables each, and those of the
+/// As many descriptors as a shard has: a hundred with forty variables each, plus those of the
 /// samples.
 static TEXT: LazyLock<String> = LazyLock::new(|| {
     let mut text = [
@@ -45,7 +45,7 @@ fn now() -> UnifiedTime {
     UnifiedTime { seconds: 1_700_000_000, microseconds: 0 }
 }
 
-/// What a client sends when two variables of an object changed.
+/// A client's update of two variables of an object.
 static UPDATE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let changed = |value| json!({"hint": "", "flags": ["Dirty", "WantTimeStamp"], "value": value});
     let json = json!({
@@ -148,17 +148,17 @@ mod state {
         }
     }
 
-    /// An update for each of 500 objects that have a state already: read, and merged.
+    /// Decodes and merges an update for each of 500 objects that already have a state.
     #[divan::bench]
     fn merge_500(bencher: Bencher<'_, '_>) {
         let objects: Vec<_> = (0..OBJECTS).map(object).collect();
         let mut db = StateDb::default();
-        let sent = Sent { persist: true, avatar: false, player_id: 10_190 };
+        let origin = UpdateOrigin { persist: true, avatar: false, player_id: 10_190 };
         let bytes = &**UPDATE;
         let mut merge = || {
             for object in &objects {
                 let update = decode(black_box(bytes));
-                let merged = db.apply(object, &update, sent, Rule::OURS, &now());
+                let merged = db.apply(object, &update, origin, MergePolicy::OURS, &now());
                 assert!(merged.is_ok());
             }
         };
@@ -166,13 +166,19 @@ mod state {
         bencher.counter(ItemsCount::new(OBJECTS)).bench_local(merge);
     }
 
-    /// What a client that joins gets: 500 states as blobs.
+    /// The initial state for a joining client: 500 states as blobs.
     #[divan::bench]
     fn send_500(bencher: Bencher<'_, '_>) {
         let mut db = StateDb::default();
         for number in 0..OBJECTS {
             let update = decode(&UPDATE);
-            let merged = db.apply(&object(number), &update, Sent::default(), Rule::OURS, &now());
+            let merged = db.apply(
+                &object(number),
+                &update,
+                UpdateOrigin::default(),
+                MergePolicy::OURS,
+                &now(),
+            );
             assert!(merged.is_ok());
         }
         bencher.counter(ItemsCount::new(OBJECTS)).bench_local(|| {
@@ -184,11 +190,11 @@ mod state {
         });
     }
 
-    /// The state of an instance over the settings of a shard, of 40 variables each.
+    /// Merges the state of an instance with the shard's settings, 40 variables each.
     #[divan::bench]
     fn merge_hook(bencher: Bencher<'_, '_>) {
         let Some(descriptor) = SET.newest("madeUp3") else { panic!("no descriptor") };
-        let state = |seed| State::of(&Blob::sample(&descriptor, &mut Sampler::new(seed)));
+        let state = |seed| ObjectState::of(&Blob::sample(&descriptor, &mut Sampler::new(seed)));
         let (instance, shard) = (state(1), state(2));
         bencher.bench(|| hook::merged(black_box(&instance), black_box(&shard)));
     }

@@ -1,5 +1,5 @@
-//! How fast messages are read, traced and written: the same decoder with and without a trace,
-//! on a mix of what is said most.
+//! The performance of decoding, tracing and encoding: the same decoder with and without a trace, on
+//! a mix of the most frequent messages.
 
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
@@ -25,7 +25,7 @@ fn main() {
     divan::main();
 }
 
-/// A message as it stands on the wire.
+/// An encoded message.
 struct Sample {
     name: &'static str,
     service: Service,
@@ -113,7 +113,7 @@ fn decode_typed(bencher: Bencher<'_, '_>, name: &str) {
     count(bencher, name, |sample| {
         let mut reader = Reader::new(black_box(&sample.bytes));
         let message = Message::decode(sample.service, sample.side, &mut reader);
-        // A trace is shown the node inside, so it has to be read here, too.
+        // A trace shows the nested node, so it has to be decoded here too.
         if let Ok(Message::AuthServer(auth::server::ServerMessage::VaultNodeFetched(fetched))) =
             &message
         {
@@ -172,8 +172,7 @@ fn to_json(bencher: Bencher<'_, '_>, name: &str) {
     });
 }
 
-/// What a server does with a client's bytes: RC4, framing, and the message once more for whoever
-/// asked.
+/// What a server does with a client's bytes: RC4, framing, and copying the message for the caller.
 #[divan::bench(args = ["plain", "encrypted"])]
 fn server_receives(bencher: Bencher<'_, '_>, how: &str) {
     let (mut n, seed) = ([0xc5; 64], [7; 7]);
@@ -221,7 +220,7 @@ fn server_receives(bencher: Bencher<'_, '_>, how: &str) {
         });
 }
 
-/// The floor under every encrypted stream.
+/// The lower bound for every encrypted stream.
 #[divan::bench]
 fn rc4_of_the_same_bytes(bencher: Bencher<'_, '_>) {
     let mut stream = samples("login")[0].bytes.repeat(1000);

@@ -1,4 +1,4 @@
-//! What precedes all messages: the connect packet and the setup packets.
+//! The connect packet and the setup packets, which precede all messages.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use crate::frame::Service;
 use crate::types::{NetError, Uuid};
 
 wire_enum! {
-    /// What a client wants of the server it connects to, `u8`. Clients use 10, 11, 16 and 22; 20
-    /// and 21 are dead, the others were never used by clients.
+    /// The service that a client requests, `u8`. Clients use 10, 11, 16 and 22. 20 and 21 are
+    /// defunct; the others were never used by clients.
     pub enum ConnectionType(u8) {
         /// Auth.
         CliToAuth = 10,
@@ -18,9 +18,9 @@ wire_enum! {
         CliToGame = 11,
         /// File.
         CliToFile = 16,
-        /// Customer support; dead.
+        /// Customer support; defunct.
         CliToCsr = 20,
-        /// Unreliable messages; dead.
+        /// Unreliable messages; defunct.
         SimpleNet = 21,
         /// Gatekeeper.
         CliToGateKeeper = 22,
@@ -28,7 +28,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// For whom a client was built.
+    /// The audience that a client was built for.
     pub enum BuildType(u32) {
         /// Developers.
         Dev = 10,
@@ -38,23 +38,23 @@ wire_enum! {
         Test = 30,
         /// Beta testers.
         Beta = 40,
-        /// Everybody.
+        /// Everyone.
         Live = 50,
     }
 }
 
-/// The product id that all known shards use.
+/// The product id used by all known shards.
 pub const PRODUCT_ID: Uuid = Uuid([
     0x21, 0x98, 0x48, 0xea, 0x35, 0x6c, 0xd0, 0x4b, 0x9d, 0xae, 0xbb, 0x17, 0xc5, 0x85, 0xe6, 0x80,
 ]);
 
-/// The build that practically every client has today.
+/// The build number of practically every current client.
 pub const BUILD_ID: u32 = 918;
 
 const HEADER_BYTES: u16 = 31;
 
-/// The first bytes of every connection, from the client; the server never answers them, it goes on
-/// or closes.
+/// The first bytes a client sends on every connection. The server does not answer them: it proceeds
+/// or closes the connection.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
@@ -67,56 +67,56 @@ const HEADER_BYTES: u16 = 31;
 /// | 31 | | | [`ConnectData`] |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectPacket {
-    /// The client's build; 0 on file connections.
+    /// The client's build number; 0 on file connections.
     pub build_id: u32,
-    /// For whom it was built.
+    /// The audience that the client was built for.
     pub build_type: BuildType,
-    /// Normally 1.
+    /// Usually 1.
     pub branch_id: u32,
     /// [`PRODUCT_ID`].
     pub product_id: Uuid,
-    /// What the connection is for.
+    /// The data for the requested service.
     pub data: ConnectData,
 }
 
 record! {
-    /// What auth and gatekeeper connections say of themselves.
+    /// The data for auth and gatekeeper connections.
     pub struct TokenData {
-        /// Zero, or the token of a `ServerAddr` message when the client comes back.
+        /// Zero, or the token of a `ServerAddr` message when reconnecting.
         token "token": Uuid,
     }
 }
 
 record! {
-    /// What game connections say of themselves. Some clients send old memory here.
+    /// The data for game connections. Some clients send uninitialised memory here.
     pub struct GameData {
-        /// To be ignored.
+        /// Must be ignored.
         account_id "accountId": Uuid,
-        /// To be ignored.
+        /// Must be ignored.
         age_instance_id "ageInstanceId": Uuid,
     }
 }
 
 record! {
-    /// What file connections say of themselves.
+    /// The data for file connections.
     pub struct FileData {
-        /// The client's build; 0 from the patcher.
+        /// The client's build number; 0 from the patcher.
         real_build_id "realBuildId": u32,
-        /// 0.
+        /// Always 0.
         server_type "serverType": u32,
     }
 }
 
 record! {
-    /// What dead SimpleNet connections said of themselves, without a byte count.
+    /// The data for SimpleNet connections, without a byte count; defunct.
     pub struct SimpleNetData {
-        /// 0 nil, 1 CSR, 2 Max.
+        /// 0 nil, 1 CSR, 2 3ds Max.
         channel "channel": u32,
     }
 }
 
-/// The part of a connect packet that depends on its type. All but SimpleNet's begins with a `u32`
-/// byte count that counts itself.
+/// The part of a connect packet that depends on its type. Except for SimpleNet, it begins with a
+/// `u32` byte count that includes itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConnectData {
     /// Auth, 20 bytes.
@@ -125,9 +125,9 @@ pub enum ConnectData {
     Game(GameData),
     /// File, 12 bytes.
     File(FileData),
-    /// Customer support, 4 bytes; dead.
+    /// Customer support, 4 bytes; defunct.
     Csr,
-    /// SimpleNet, 4 bytes; dead.
+    /// SimpleNet, 4 bytes; defunct.
     SimpleNet(SimpleNetData),
     /// Gatekeeper, 20 bytes.
     Gatekeeper(TokenData),
@@ -136,7 +136,7 @@ pub enum ConnectData {
 impl Eq for ConnectData {}
 
 impl ConnectPacket {
-    /// What the H'uru client of today sends to a service.
+    /// The packet that current H'uru clients send to a service.
     #[must_use]
     pub fn new(service: Service) -> Self {
         let token = TokenData { token: Uuid::ZERO };
@@ -159,7 +159,7 @@ impl ConnectPacket {
         }
     }
 
-    /// The type of connection.
+    /// The requested connection type.
     #[must_use]
     pub fn connection_type(&self) -> ConnectionType {
         match self.data {
@@ -172,7 +172,7 @@ impl ConnectPacket {
         }
     }
 
-    /// The service it asks for; `None` for the dead types.
+    /// The requested service; `None` for defunct types.
     #[must_use]
     pub fn service(&self) -> Option<Service> {
         match self.data {
@@ -184,11 +184,10 @@ impl ConnectPacket {
         }
     }
 
-    /// Reads the fields into the present scope.
+    /// Decodes the fields into the current scope.
     ///
     /// # Errors
-    /// Incomplete; Malformed for an unknown connection type or a wrong byte count, as soon as it is
-    /// seen.
+    /// Malformed for an unknown connection type or a wrong byte count, as soon as it has been read.
     pub fn decode_fields<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
         let connection = ConnectionType::decode(reader, "connType")?;
@@ -227,7 +226,7 @@ fn fields<'d, 'n, T: Trace<'n>, R: worldwire_core::Record<'d>>(
     R::decode_fields(reader)
 }
 
-/// The value of the byte count of the data; `None` for types that nobody knows.
+/// The correct byte count of the data; `None` for unknown types.
 fn data_bytes(connection: ConnectionType) -> Option<u64> {
     Some(match connection {
         ConnectionType::CliToAuth | ConnectionType::CliToGateKeeper => 20,
@@ -295,7 +294,7 @@ impl<'d> Field<'d> for ConnectPacket {
             let error = Error::value("a known connection type", connection.to_string());
             return Err(error.inside("connType"));
         };
-        // The counts can only have one value, so they may be left out.
+        // The counts can only have one value, so JSON may omit them.
         let mut counted = vec![("headerBytes", u64::from(HEADER_BYTES))];
         if connection != ConnectionType::SimpleNet {
             counted.push(("dataBytes", data_bytes));
@@ -361,39 +360,39 @@ impl<'d> Field<'d> for ConnectPacket {
 }
 
 wire_enum! {
-    /// What a setup packet is.
+    /// The type of a setup packet.
     pub enum SetupType(u8) {
         /// From the client: its public number.
         Connect = 0,
         /// From the server: the seed.
         Encrypt = 1,
-        /// From the server: an error. Clients ignore it, so servers close instead.
+        /// From the server: an error. Clients ignore it, so servers close the connection instead.
         Error = 2,
     }
 }
 
-/// The most bytes the client's public number can have.
+/// The maximum size of the client's public number in bytes.
 pub const MAX_Y_BYTES: usize = 64;
 
-/// A packet of the key exchange: `u8` type, `u8` byte count of the whole packet, data. One in each
-/// direction, right after the connect packet; none on file connections.
+/// A packet of the key exchange: `u8` type, `u8` byte count of the whole packet, data. Each side
+/// sends one right after the connect packet, except on file connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupPacket<'d> {
-    /// The client's public number y, little-endian, without leading zero bytes (which would come
-    /// last): at most 64 bytes, one less about once in 256 connections. No bytes at all ask for
-    /// an unencrypted connection.
+    /// The client's public number y, little-endian. Its leading zero bytes, which would be last,
+    /// are omitted: at most 64 bytes, and one byte less about once in 256 connections. An empty
+    /// number requests an unencrypted connection.
     Connect(Cow<'d, [u8]>),
-    /// The server's seed; none grants an unencrypted connection.
+    /// The server's seed; an empty one grants an unencrypted connection.
     Encrypt(Option<[u8; 7]>),
     /// An error.
     Error(NetError),
 }
 
 impl<'d> SetupPacket<'d> {
-    /// Reads the fields into the present scope.
+    /// Decodes the fields into the current scope.
     ///
     /// # Errors
-    /// Incomplete; Malformed for an unknown type or a byte count that does not go with it.
+    /// Malformed for an unknown type or a byte count that does not match it.
     pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
         let kind = SetupType::decode(reader, "type")?;
@@ -421,7 +420,7 @@ impl<'d> SetupPacket<'d> {
         Err(Error::malformed(wanted, count.to_string()).at(at + 1).inside("byteCount"))
     }
 
-    /// Makes it owned.
+    /// Copies borrowed parts.
     #[must_use]
     pub fn into_owned(self) -> SetupPacket<'static> {
         match self {
@@ -511,7 +510,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_in_the_json_of_a_setup_packet_is_told_with_its_place() {
+    fn errors_in_the_json_of_a_setup_packet_have_a_path() {
         let wrong = |text: &str| {
             let json: json::Json = serde_json::from_str(text).unwrap();
             SetupPacket::from_json((&json).into()).unwrap_err().to_string()

@@ -1,11 +1,11 @@
-//! Framing: how message numbers and fields stand on the wire.
+//! Framing: how message numbers and fields are encoded.
 //!
-//! | connection | head |
+//! | connection | header |
 //! | --- | --- |
-//! | gatekeeper, auth, game | `u16` message number; no length anywhere |
-//! | file | `u32` byte count of the whole message with these 8 bytes, `u32` message number |
+//! | gatekeeper, auth, game | `u16` message number; no length field |
+//! | file | `u32` byte count of the whole message, including this header; `u32` message number |
 //!
-//! Since most messages have no length, a receiver that does not know a number cannot go on.
+//! Most messages have no length field, so a receiver cannot skip a message with an unknown number.
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Messages, Names, Reader, Result, Sampler, Side, Trace, Value, Writer};
@@ -13,24 +13,24 @@ use worldwire_core::{Error, Messages, Names, Reader, Result, Sampler, Side, Trac
 use crate::message::{auth, file, game, gatekeeper};
 use crate::types::ClassIndex;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Service {
-    /// Tells where the other servers are.
+    /// Addresses of the other servers.
     Gatekeeper,
     /// Accounts, players, the vault.
     Auth,
-    /// An age.
+    /// An age instance.
     Game,
     /// Manifests and downloads.
     File,
 }
 
 impl Service {
-    /// All four.
+    /// All services.
     pub const ALL: [Self; 4] = [Self::Gatekeeper, Self::Auth, Self::Game, Self::File];
 
-    /// The word in front of message names: `auth`.
+    /// The prefix of message names: `auth`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,39 +41,39 @@ impl Service {
         }
     }
 
-    /// The service of that name.
+    /// The service with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|service| service.name() == name)
     }
 
-    /// Whether its connections are encrypted after setup: all but the file server's.
+    /// Whether connections are encrypted after setup: all but those of the file server.
     #[must_use]
     pub const fn is_encrypted(self) -> bool {
         !matches!(self, Self::File)
     }
 }
 
-/// The largest message of a file connection that a client may send; none that is known is larger
-/// than 536 bytes.
+/// The maximum size of a client's message on a file connection; no known message exceeds 536 bytes.
 const MAX_FILE_CLIENT_BYTES: u32 = 4096;
-/// The largest message of a file connection that a server may send: a full manifest.
+/// The maximum size of a server's message on a file connection: a full manifest.
 const MAX_FILE_SERVER_BYTES: u32 = 28 + 2 * 1_048_576;
 const FILE_HEAD_BYTES: u32 = 8;
 
 macro_rules! services {
     ($($variant:ident: $service:ident, $side:ident, $at:ident::$part:ident::$messages:ident;)*) => {
-        /// A message of any connection and side.
+        /// A message of any service and side.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Message<'d> {$(
             #[doc = concat!(
-                "What a ", stringify!($part), " says on ", stringify!($at), " connections."
+                "A message from the ", stringify!($part), " on a connection of the ",
+                stringify!($at), " service."
             )]
             $variant($at::$part::$messages<'d>),
         )*}
 
         impl<'d> Message<'d> {
-            /// The connection it belongs to.
+            /// The service it belongs to.
             #[must_use]
             pub fn service(&self) -> Service {
                 match self {
@@ -81,7 +81,7 @@ macro_rules! services {
                 }
             }
 
-            /// Who sends it.
+            /// The sending side.
             #[must_use]
             pub fn sender(&self) -> Side {
                 match self {
@@ -89,7 +89,7 @@ macro_rules! services {
                 }
             }
 
-            /// Its number on the wire.
+            /// Its message number.
             #[must_use]
             pub fn number(&self) -> u32 {
                 match self {
@@ -97,7 +97,7 @@ macro_rules! services {
                 }
             }
 
-            /// Its name in the protocol's own spelling.
+            /// The name, as spelled by the protocol.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
@@ -105,7 +105,7 @@ macro_rules! services {
                 }
             }
 
-            /// Makes it owned.
+            /// Copies borrowed parts.
             #[must_use]
             pub fn into_owned(self) -> Message<'static> {
                 match self {
@@ -113,7 +113,7 @@ macro_rules! services {
                 }
             }
 
-            /// Makes up the message with this number; `None` when there is none.
+            /// Generates a message with this number; `None` if there is no such message.
             #[must_use]
             pub fn sample(
                 service: Service,
@@ -161,7 +161,7 @@ macro_rules! services {
             }
         }
 
-        /// The table of the messages that one side sends on one kind of connection.
+        /// The messages that one side sends to or from one service.
         #[must_use]
         pub fn table(service: Service, sender: Side) -> Table {
             match (service, sender) {
@@ -194,23 +194,23 @@ services! {
     FileServer: File, Server, file::server::ServerMessage;
 }
 
-/// The messages that one side sends on one kind of connection.
+/// The messages that one side sends on connections of one service.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Names by number.
+    /// All names by message number.
     pub names: &'static Names,
     /// All messages with a known layout.
     pub messages: &'static [worldwire_core::MessageInfo],
-    /// Numbers that have a name but no known layout.
+    /// Numbers with a name but without a known layout.
     pub reserved: &'static [(u32, &'static str)],
 }
 
 impl<'d> Message<'d> {
-    /// Reads one message with its head. A trace sees `name` (over the head) and `fields`.
+    /// Decodes one message with its header. A trace sees `name` (spanning the header) and `fields`.
     ///
     /// # Errors
-    /// Incomplete, when the message is not all there; Malformed for an unknown number or a byte
-    /// count that does not fit; the limits of the fields. All carry the message's name.
+    /// Incomplete if bytes are missing; malformed for an unknown number or a wrong byte count; the
+    /// limits of the fields. All errors carry the message's name.
     #[inline]
     pub fn decode<'n, T: Trace<'n>>(
         service: Service,
@@ -238,18 +238,18 @@ impl<'d> Message<'d> {
             let error = Error::malformed("a byte count of at least 8", count.to_string());
             return Err(error.at(at).about("file message"));
         }
-        let most = match sender {
+        let max = match sender {
             Side::Client => MAX_FILE_CLIENT_BYTES,
             Side::Server => MAX_FILE_SERVER_BYTES,
         };
-        if count > most {
-            let error = Error::limit("bytes of a file message", most.into(), count.into());
+        if count > max {
+            let error = Error::limit("bytes of a file message", max.into(), count.into());
             return Err(error.at(at).about("file message"));
         }
         let number = reader.take_array().map(u32::from_le_bytes);
         let number = number.map_err(|error| error.inside("name"))?;
         if table(service, sender).names.name(i64::from(number)).is_none() {
-            // The length is known, but what to do with the message is not.
+            // The length is known, but the meaning of the message is not.
             return Self::decode_fields(service, sender, number, at + 4, reader);
         }
         Self::name_leaf(service, sender, number, start, reader);
@@ -283,7 +283,7 @@ impl<'d> Message<'d> {
         reader: &mut Reader<'d, T>,
     ) -> Result<Self> {
         let start = reader.place_if_on();
-        // The scope of the fields is for traces; errors name the message instead.
+        // The scope of the fields is for traces only; errors name the message instead.
         let outcome = if T::ON {
             reader.scope_from("fields", Value::Record, start, |reader| {
                 Self::decode_body(service, sender, number, reader)
@@ -295,10 +295,10 @@ impl<'d> Message<'d> {
         outcome.map_err(|error| error.at(at).about(subject(service, sender, number)))
     }
 
-    /// Writes the message with its head.
+    /// Encodes the message with its header.
     ///
     /// # Errors
-    /// Value or the limits of the fields, when the wire form cannot hold a value.
+    /// A value or limit error if a field cannot be encoded.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let outcome = if self.service() == Service::File {
             let count = writer.reserve::<4>();
@@ -317,21 +317,18 @@ impl<'d> Message<'d> {
         })
     }
 
-    /// The message with its head, as bytes.
-    ///
-    /// # Errors
-    /// Those of [`Message::encode`].
+    /// The encoded message, with its header.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer)?;
         Ok(writer.into_bytes())
     }
 
-    /// Reads a message from JSON: `{"name": "AcctLoginRequest", "fields": {...}}`, as decoding
-    /// shows it.
+    /// Converts the JSON form of a decoded message:
+    /// `{"name": "AcctLoginRequest", "fields": {...}}`.
     ///
     /// # Errors
-    /// Value, when the JSON is something else.
+    /// A value error if the JSON has a different structure.
     pub fn from_json<'j>(
         service: Service,
         sender: Side,
@@ -351,8 +348,8 @@ impl<'d> Message<'d> {
             .map_err(|error| error.inside("fields").about(format!("{}.{name}", service.name())))
     }
 
-    /// Refuses a net message whose class, which stands in front of it once more, was changed in one
-    /// of the two places only.
+    /// Refuses a net message whose class was changed in only one of the two places where it is
+    /// encoded.
     fn of_one_class(self) -> Result<Self> {
         let (outer, buffer) = match &self {
             Self::GameClient(game::client::ClientMessage::PropagateBuffer(message)) => {
@@ -374,7 +371,7 @@ impl<'d> Message<'d> {
     }
 }
 
-/// The number of the message that bytes begin with.
+/// The message number at the beginning of the bytes.
 pub(crate) fn number(service: Service, bytes: &[u8]) -> Option<u32> {
     if service == Service::File {
         bytes.get(4..)?.first_chunk().map(|head| u32::from_le_bytes(*head))
@@ -399,7 +396,7 @@ mod tests {
     use worldwire_core::ErrorKind;
 
     #[test]
-    fn file_messages_keep_to_their_byte_count() {
+    fn file_messages_must_match_their_byte_count() {
         let decode = |bytes: &[u8]| {
             Message::decode(Service::File, Side::Client, &mut Reader::new(bytes))
                 .map(Message::into_owned)
@@ -419,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_numbers_are_named() {
+    fn reserved_numbers_are_reported_by_name() {
         let error = Message::decode(Service::Auth, Side::Client, &mut Reader::new(&[4, 0]))
             .map(Message::into_owned)
             .unwrap_err();

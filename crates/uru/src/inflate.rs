@@ -1,4 +1,4 @@
-//! Deflated data inside messages.
+//! Inflates compressed data inside messages.
 
 use core::fmt;
 use std::io::{Read, Write as _};
@@ -8,31 +8,30 @@ use flate2::write::ZlibEncoder;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use worldwire_core::{Error, Limits, Result};
 
-/// The most bytes that a stream block may inflate to, whatever the limits say: no message is
-/// larger.
+/// The maximum inflated size of a stream block, whatever the limits: no message is larger.
 pub const MAX_INFLATED: u64 = 1 << 20;
 
-/// Inflates one block after the other in the same memory.
+/// Inflates blocks, reusing the same buffer.
 ///
-/// A server keeps one for each thread.
+/// A server keeps one per thread.
 pub struct Inflater {
     decompress: Decompress,
     buffer: Vec<u8>,
 }
 
 impl Inflater {
-    /// Starts with an empty buffer.
+    /// Creates an inflater with an empty buffer.
     #[must_use]
     pub fn new() -> Self {
         Self { decompress: Decompress::new(true), buffer: Vec::new() }
     }
 
-    /// Inflates zlib data behind `raw` bytes that stand before it uncompressed. The result has to
-    /// have exactly `size` bytes, with the raw ones.
+    /// Inflates zlib data that follows the uncompressed bytes `raw`. The result, including `raw`,
+    /// must be exactly `size` bytes long.
     ///
     /// # Errors
-    /// Malformed, for another size, bytes behind the data, or no zlib data; the limits on inflated
-    /// bytes and their ratio, before anything is inflated.
+    /// Malformed for a wrong size, bytes after the data, or invalid zlib data. The limits on
+    /// inflated bytes and compression ratio are checked before inflating.
     pub fn inflate(
         &mut self,
         raw: &[u8],
@@ -76,12 +75,12 @@ impl Inflater {
         Ok(&self.buffer)
     }
 
-    /// Takes the buffer with what was inflated last; [`Self::give_back`] returns its memory.
+    /// Takes the buffer with the last result; [`Self::give_back`] returns its memory.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.buffer)
     }
 
-    /// Returns the memory of a buffer.
+    /// Returns a buffer for reuse.
     pub(crate) fn give_back(&mut self, buffer: Vec<u8>) {
         self.buffer = buffer;
     }
@@ -99,50 +98,48 @@ impl fmt::Debug for Inflater {
     }
 }
 
-/// Checks what a block promises to inflate to.
+/// Checks the announced size of a block.
 ///
 /// # Errors
-/// The limits on inflated bytes and their ratio.
+/// The limits on inflated bytes and compression ratio.
 pub(crate) fn check_size(deflated: usize, size: u32, limits: &Limits) -> Result<()> {
-    let most = limits.inflated_bytes.min(MAX_INFLATED);
-    if u64::from(size) > most {
-        return Err(Error::limit("inflated bytes", most, size.into()));
+    let max = limits.inflated_bytes.min(MAX_INFLATED);
+    if u64::from(size) > max {
+        return Err(Error::limit("inflated bytes", max, size.into()));
     }
     limits.check_inflated(deflated.max(1), size.into())
 }
 
-/// Deflates bytes into zlib data, if that makes them smaller.
+/// Compresses bytes with zlib; `None` if that does not make them smaller.
 #[must_use]
 pub fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(plain.len());
     let mut deflater = Compress::new(Compression::default(), true);
-    // There is no room for more than the plain bytes, so the end comes only if it gets smaller.
+    // The output has no room for more than the plain size, so the end is only reached if it
+    // shrinks.
     let status = deflater.compress_vec(plain, &mut packed, FlushCompress::Finish).ok()?;
     (status == Status::StreamEnd && packed.len() < plain.len()).then_some(packed)
 }
 
-/// Deflates bytes into zlib data, whether that makes them smaller or not.
-///
-/// # Errors
-/// None that memory does not have.
+/// Compresses bytes with zlib even if that makes them larger.
 pub(crate) fn deflate_always(plain: &[u8]) -> Result<Vec<u8>> {
     let mut deflater = ZlibEncoder::new(Vec::new(), Compression::default());
     let packed = deflater.write_all(plain).and_then(|()| deflater.finish());
-    packed.map_err(|error| Error::value("bytes that can be deflated", error.to_string()))
+    packed.map_err(|error| Error::value("compressible bytes", error.to_string()))
 }
 
-/// The first bytes that zlib data inflates to, at most so many. Data that is inflated to its end has
-/// nothing behind it.
+/// The first bytes that zlib data inflates to, up to `max`. If the end of the data is reached,
+/// nothing may follow it.
 ///
 /// # Errors
-/// Malformed, for what is no zlib data.
-pub(crate) fn inflate_first(deflated: &[u8], most: usize) -> Result<Vec<u8>> {
+/// Malformed for invalid zlib data.
+pub(crate) fn inflate_first(deflated: &[u8], max: usize) -> Result<Vec<u8>> {
     let mut inflater = ZlibDecoder::new(deflated);
     let mut inflated = Vec::new();
-    let read = Read::by_ref(&mut inflater).take(most as u64).read_to_end(&mut inflated);
+    let read = Read::by_ref(&mut inflater).take(max as u64).read_to_end(&mut inflated);
     read.map_err(|error| Error::malformed("zlib data", error.to_string()))?;
     let behind = deflated.len() as u64 - inflater.total_in();
-    if inflated.len() < most && behind > 0 {
+    if inflated.len() < max && behind > 0 {
         let found = format!("{behind} bytes more");
         return Err(Error::malformed("the end of the zlib data", found));
     }
@@ -154,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_inflated_to_its_size_and_no_other() {
+    fn data_must_inflate_to_exactly_its_size() {
         let limits = &Limits::DEFAULT;
         let mut inflater = Inflater::new();
         for length in [40_u32, 1000, 100_000] {

@@ -1,5 +1,5 @@
-//! Uru (Myst Online: Uru Live): the transport protocol of its gatekeeper, auth, file and game
-//! servers, and the data formats that go over it.
+//! Uru (Myst Online: Uru Live): the protocol of its gatekeeper, auth, file and game servers, and
+//! the data formats it carries.
 //!
 //! ```
 //! use worldwire_core::{Reader, Side};
@@ -16,26 +16,25 @@
 //! ```
 //!
 //! | module | what it is |
-//! | --- | --- |
+//! | module | contents |
 //! | [`types`] | UUIDs, addresses, strings, results, Plasma's common types |
 //! | [`connect`] | what precedes all messages: connect packet, key exchange |
-//! | [`frame`] | framing |
+//! | [`connect`] | the packets before all messages: connect packet, key exchange |
 //! | [`message`] | all messages, each declared once |
 //! | [`vault`] | the nodes of the vault |
-//! | [`net_message`] | what `PropagateBuffer` carries, and changes to what is forwarded |
-//! | [`plasma_message`] | what objects say to each other, inside net messages |
-//! | [`walk`], [`safety`] | going through messages; what a server must not forward |
-//! | [`inflate`] | deflated data inside messages |
-//! | [`schema`] | SDL: the descriptors of states |
-//! | [`sdl`] | SDL: states as blobs, and how updates change them |
-//! | [`age`] | the state machine of an age that a game server runs |
-//! | [`connection`] | the state machine: client, server, observer, relay |
-//! | [`crypt`] | key agreement, RC4, login hashes; for compatibility only |
+//! | [`vault`] | vault nodes |
+//! | [`net_message`] | the contents of `PropagateBuffer`, and patches for forwarding |
+//! | [`plasma_message`] | messages between game objects, inside net messages |
+//! | [`walk`], [`safety`] | walking messages; what a server must not forward |
+//! | [`inflate`] | compressed data inside messages |
+//! | [`schema`] | SDL descriptors |
+//! | [`sdl`] | SDL states: encoding, and how updates change them |
+//! | [`age`] | the state machine of an age on a game server |
+//! | [`connection`] | the connection state machine: client, server, observer, relay |
 //! | [`file`](mod@file) | age files, key files, encrypted files, manifests |
 //!
-//! The facts come from the network protocol documentation of the Uru community and were checked
-//! against the H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked
-//! `Unverified:`.
+//! The facts come from the Uru community's protocol documentation and were checked against the
+//! H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.
 
 pub mod age;
 pub mod connect;
@@ -57,7 +56,7 @@ pub mod types;
 pub mod vault;
 pub mod walk;
 
-/// The snippet of the README compiles.
+/// Compiles the README's snippet.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

@@ -1,39 +1,39 @@
-//! The nodes of the vault.
+//! Vault nodes.
 //!
-//! A node is encoded as a `u64` mask of the fields that are present (bits 32 to 63 zero), then
-//! those fields in the order of their bits, without padding. A field that is absent and one that
-//! is empty are different things: saving leaves absent fields alone.
+//! A node is encoded as a `u64` mask of the fields present (bits 32 to 63 are zero), then those
+//! fields in the order of their bits, without padding. An absent field is not the same as an empty
+//! one: saving a node leaves absent fields unchanged.
 
 use worldwire_core::{Bytes32, Error, Reader, Record, Result, Trace, Value, record, wire_enum};
 
 use crate::types::{Inner, InnerFamily, TermStr, Uuid};
 
 wire_enum! {
-    /// What a vault node is.
+    /// The type of a vault node.
     pub enum NodeType(u32) {
-        /// A player; the root of the player's tree.
+        /// A player, and the root of the player's tree.
         Player = 2,
-        /// An age instance; the root of its tree.
+        /// An age instance, and the root of its tree.
         Age = 3,
-        /// A folder of anything.
+        /// A general-purpose folder.
         Folder = 22,
-        /// What others may know of a player.
+        /// Public information about a player.
         PlayerInfo = 23,
-        /// The one node that every tree shares.
+        /// The system node, shared by all trees.
         System = 24,
-        /// A picture.
+        /// An image.
         Image = 25,
-        /// A text.
+        /// A text note.
         TextNote = 26,
-        /// State described by SDL.
+        /// An SDL state.
         SDL = 27,
-        /// A way into an age.
+        /// A link to an age.
         AgeLink = 28,
-        /// A named value of a player.
+        /// A named value belonging to a player.
         Chronicle = 29,
         /// A list of players.
         PlayerInfoList = 30,
-        /// What is known of an age instance.
+        /// Public information about an age instance.
         AgeInfo = 33,
         /// A list of ages.
         AgeInfoList = 34,
@@ -43,79 +43,80 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What a folder, or a list of players or ages, is for: its `Int32_1`. Of each but the first, a
-    /// node has one child at most. Numbers that no client uses have no name.
+    /// The purpose of a folder or of a list of players or ages, stored in its `Int32_1`. Except for
+    /// the first, a node has at most one child of each. Numbers that clients do not use have no
+    /// name.
     pub enum StandardFolder(i32) {
-        /// Made by a player.
+        /// Created by a player.
         UserDefined = 0,
-        /// What others sent.
+        /// Items received from other players.
         Inbox = 1,
-        /// Players that a player chose.
+        /// Buddies of a player.
         BuddyList = 2,
-        /// Players that are not heard.
+        /// Players who are ignored.
         IgnoreList = 3,
-        /// Players met lately.
+        /// Players met recently.
         PeopleIKnowAbout = 4,
         /// Named values.
         Chronicle = 6,
         /// What the avatar wears.
         AvatarOutfit = 7,
-        /// Journals of one type of age.
+        /// Journals of one kind of age.
         AgeTypeJournal = 8,
-        /// Ages that belong to an age.
+        /// Ages belonging to an age.
         SubAges = 9,
-        /// What was sent to a device, such as an imager.
+        /// Items sent to a device, such as an imager.
         DeviceInbox = 10,
-        /// All players of the shard.
+        /// All players on the shard.
         AllPlayers = 12,
         /// Journals of all ages.
         AgeJournals = 14,
         /// Devices in an age, such as imagers.
         AgeDevices = 15,
-        /// Players that may visit an age.
+        /// Players who may visit an age.
         CanVisit = 18,
-        /// Players that own an age.
+        /// Players who own an age.
         AgeOwners = 19,
-        /// The states that all instances of an age share.
+        /// States shared by all instances of an age.
         AllAgeGlobalSDLNodes = 20,
         /// Ages that a player owns.
         AgesIOwn = 23,
         /// Ages that a player may visit.
         AgesICanVisit = 24,
-        /// Clothes that an avatar has.
+        /// Clothes owned by an avatar.
         AvatarCloset = 25,
-        /// Players that are invited.
+        /// Invited players.
         PlayerInvite = 28,
-        /// What is for everyone.
+        /// Items for everyone.
         GlobalInbox = 30,
         /// Ages inside an age.
         ChildAges = 31,
     }
 }
 
-/// A blob of a node; the message around it bounds it more tightly.
+/// A blob field; the enclosing message imposes a tighter bound.
 pub type Blob<'d> = Bytes32<'d, 1_048_576>;
 
 record! {
-    /// A vault node, or a part of one: any set of the 32 fields.
+    /// A vault node or part of one: any subset of the 32 fields.
     ///
-    /// What the numbered fields mean depends on the node type.
+    /// The meaning of the numbered fields depends on the node type.
     pub struct VaultNode<'d>: mask u64 {
-        /// The number of the node; given by the server.
+        /// The node's number; assigned by the server.
         0 node_id "NodeId": u32,
-        /// When it was made, Unix seconds; given by the server.
+        /// Creation time in Unix seconds; set by the server.
         1 create_time "CreateTime": u32,
-        /// When it was changed last, Unix seconds; given by the server.
+        /// Time of the last change in Unix seconds; set by the server.
         2 modify_time "ModifyTime": u32,
-        /// The age in which it was made.
+        /// The age in which the node was created.
         3 create_age_name "CreateAgeName": TermStr<'d>,
         /// The instance of that age.
         4 create_age_uuid "CreateAgeUuid": Uuid,
-        /// The account that made it.
+        /// The account that created the node.
         5 creator_acct "CreatorAcct": Uuid,
-        /// The node of the player that made it.
+        /// The player node of the creator.
         6 creator_id "CreatorId": u32,
-        /// What the node is.
+        /// The type of the node.
         7 node_type "NodeType": NodeType,
         8 int32_1 "Int32_1": i32,
         9 int32_2 "Int32_2": i32,
@@ -135,9 +136,9 @@ record! {
         23 string64_4 "String64_4": TermStr<'d>,
         24 string64_5 "String64_5": TermStr<'d>,
         25 string64_6 "String64_6": TermStr<'d>,
-        /// Compared without case.
+        /// Case-insensitive.
         26 istring64_1 "IString64_1": TermStr<'d>,
-        /// Compared without case.
+        /// Case-insensitive.
         27 istring64_2 "IString64_2": TermStr<'d>,
         28 text_1 "Text_1": TermStr<'d>,
         29 text_2 "Text_2": TermStr<'d>,
@@ -150,14 +151,14 @@ impl InnerFamily for VaultNode<'static> {
     type At<'d> = VaultNode<'d>;
 }
 
-/// The most units a String64, IString64 or CreateAgeName may have when it is saved.
+/// The maximum length of a String64, IString64 or CreateAgeName when saving, in UTF-16 units.
 pub const MAX_STRING_UNITS: usize = 63;
-/// The most units a Text may have when it is saved, unless a shard lifts it.
+/// The maximum length of a Text when saving, in UTF-16 units, unless a shard raises it.
 pub const MAX_TEXT_UNITS: usize = 1023;
 
 impl VaultNode<'_> {
-    /// What people would call the node among others of its type: the instance and file name of an
-    /// age, the name of a player, the purpose of a folder. None if nothing in it is a name.
+    /// What distinguishes the node from others of its type: an age's instance and file name, a
+    /// player's name, a folder's purpose. `None` if it has no name.
     #[must_use]
     pub fn title(&self) -> Option<String> {
         let text = |field: &Option<TermStr<'_>>| {
@@ -184,10 +185,11 @@ impl VaultNode<'_> {
             .or_else(|| text(&self.text_1))
     }
 
-    /// Whether the strings are short enough to be saved. Longer ones are better refused than cut.
+    /// Checks that all strings are short enough to be saved. Longer ones should be refused rather
+    /// than truncated.
     ///
     /// # Errors
-    /// The limit, with the name of the field.
+    /// A limit error with the name of the field.
     pub fn check_lengths(&self, max_text: usize) -> Result<()> {
         let short = [
             ("CreateAgeName", &self.create_age_name),
@@ -203,10 +205,10 @@ impl VaultNode<'_> {
         let long = [("Text_1", &self.text_1), ("Text_2", &self.text_2)];
         let short = short.into_iter().map(|(name, value)| (name, value, MAX_STRING_UNITS));
         let long = long.into_iter().map(|(name, value)| (name, value, max_text));
-        for (name, value, most) in short.chain(long) {
+        for (name, value, max) in short.chain(long) {
             let units = value.as_ref().map_or(0, TermStr::units);
-            if units > most {
-                let error = Error::limit("units of a node's string", most as u64, units as u64);
+            if units > max {
+                let error = Error::limit("units of a node's string", max as u64, units as u64);
                 return Err(error.inside(name));
             }
         }
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn long_strings_are_named() {
+    fn long_strings_are_reported() {
         let name = "x".repeat(64);
         let node = VaultNode { string64_3: Some(TermStr::from(&*name)), ..VaultNode::default() };
         let error = node.check_lengths(MAX_TEXT_UNITS).unwrap_err();
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn titles_are_what_people_would_say() {
+    fn titles_distinguish_nodes_of_one_type() {
         let text = |text: &'static str| Some(TermStr::from(text));
         let node = |node_type| VaultNode { node_type: Some(node_type), ..VaultNode::default() };
         let player = VaultNode { istring64_1: text("Ann"), ..node(NodeType::Player) };

@@ -1,24 +1,24 @@
-//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` says how many.
+//! Runs every fuzz target over its seeds and thousands of mutations, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` sets the number.
 
 use std::alloc::System;
 
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_uru::fuzzing::targets;
 
-/// What one call may take beyond what is there already; its input has at most 64 KiB.
+/// The additional memory one call may use for an input of at most 64 KiB.
 const MAX_BYTES: usize = 64 << 20;
-/// What the seeds of a target and the mutations of them may take.
+/// The memory that a target's seeds and their mutations may use.
 const MAX_SEED_BYTES: usize = 4 << 20;
 
 #[global_allocator]
 static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
 #[test]
-fn every_target_keeps_its_promises() {
-    each_alone("every_target_keeps_its_promises", targets(), |target| {
+fn every_target_holds() {
+    each_alone("every_target_holds", targets(), |target| {
         let before = MEMORY.allocated();
-        // More than this and the program ends.
+        // Exceeding this limit aborts the program.
         MEMORY.set_limit(before + MAX_BYTES + MAX_SEED_BYTES).unwrap();
         fuzz(target, fuzz_runs() / cost(target.name));
         let left = MEMORY.allocated().saturating_sub(before);
@@ -26,8 +26,7 @@ fn every_target_keeps_its_promises() {
     });
 }
 
-/// How much longer a call takes than one of the others: a key exchange is no small matter,
-/// and neither is a list of operations.
+/// How much longer one call takes than the others: key exchanges and lists of operations are slow.
 fn cost(target: &str) -> u64 {
     match target {
         "uru_connection_encrypted" => 10,

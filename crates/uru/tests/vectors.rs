@@ -1,6 +1,6 @@
-//! Every case of every conformance vector of the family.
+//! Every case of all conformance vectors for Uru.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;
 
@@ -65,8 +65,8 @@ fn flag(case: &Json, key: &str) -> bool {
     case.get(key).and_then(Json::as_bool).unwrap_or(false)
 }
 
-/// Decodes the same bytes with and without a listener, compares the tree with what is wanted,
-/// encodes again from the value and from JSON, and compares the bytes.
+/// Decodes the bytes with and without a trace, compares the tree with the expected one, encodes
+/// from the value and from JSON, and compares the bytes.
 fn all_ways<'d, F: Field<'d>>(
     bytes: &'d [u8],
     wanted: Option<&Json>,
@@ -221,7 +221,7 @@ fn sender_of(case: &Json) -> std::result::Result<Side, String> {
     }
 }
 
-/// What a server makes of the bytes behind a plain setup.
+/// What a server makes of bytes after an unencrypted setup.
 fn malformed(case: &Json) -> Outcome {
     let service = service_of(case)?;
     check(sender_of(case)? == Side::Client, "only a client can be malformed here")?;
@@ -290,7 +290,7 @@ fn message(case: &Json) -> Outcome {
     let message = decode(&mut Reader::new(&bytes)).map_err(shown)?;
     check(message.name() == text(case, "name")?, "another name")?;
     check(i64::from(message.number()) == number(case, "number")?, "another number")?;
-    // What real senders leave behind a terminator is kept, so even those cases encode again.
+    // Bytes that real senders leave after a terminator are kept, so even these cases re-encode.
     check(message.to_bytes().map_err(shown)? == bytes, "encodes to other bytes")?;
     for cut in 0..bytes.len() {
         let error = decode(&mut Reader::new(&bytes[..cut])).err().ok_or("a part is enough")?;
@@ -322,7 +322,7 @@ fn traced<'d, T: Trace<'d>>(
     reader.end().map(|()| message)
 }
 
-/// Every byte belongs to the head or to a field.
+/// Every byte belongs to the header or to a field.
 fn every_byte(tree: &Tree<'_>, length: usize) -> Outcome {
     let mut covered = vec![false; length];
     let fields = tree.find("fields").ok_or("no fields")?;
@@ -348,7 +348,7 @@ fn secure_file(case: &Json) -> Outcome {
     check(opened.seal(&key) == Ok(bytes.clone()), "seals to other bytes")?;
     let fresh = secure::SecureFile::new(magic, hex(case, "plain")?);
     check(fresh.seal(&key) == Ok(bytes.clone()), "a fresh file seals to other bytes")?;
-    // The block cipher underneath is what the magic says.
+    // The magic determines the underlying block cipher.
     let cipher = match text(case, "magic")? {
         "notthedroids" => xtea::BlockCipher::Xxtea,
         _ => xtea::BlockCipher::Xtea,
@@ -421,8 +421,8 @@ fn primitive(case: &Json) -> Outcome {
         "SafeWString" => {
             let value: SafeWString<'_> = all_ways(&bytes, None, reencodes)?;
             check(value.to_text() == text(case, "value")?, &format!("found {value:?}"))?;
-            // The source of these writes a zero behind an empty one, which no client does. It is
-            // kept, but not made anew.
+            // The source of these cases writes a zero unit after an empty string, which no client
+            // does. It is kept, but never written for new strings.
             let has_zero = bytes == [0, 0xf0, 0, 0];
             let anew = SafeWString::from(text(case, "value")?);
             check((anew == value) != has_zero, "encodes differently")
@@ -512,7 +512,7 @@ fn vault_node(case: &Json) -> Outcome {
     check(node.mask().count_ones() as usize == wanted.len(), "other fields")
 }
 
-/// Messages that no vector covers would go unnoticed.
+/// Messages without a vector would go unnoticed.
 #[test]
 fn every_message_has_a_vector() {
     if std::env::var_os("WORLDWIRE_VECTORS").is_some() {

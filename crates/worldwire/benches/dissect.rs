@@ -23,7 +23,7 @@ use worldwire_core::connection::{Connection as _, Input};
 use worldwire_core::{Bytes32, Limits, Side};
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
-use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{auth, game};
 use worldwire_uru::types::{ClassIndex, Nested, NetError, TermStr, TransId, Uuid};
@@ -129,7 +129,7 @@ impl Files {
         for kind in [ServerKind::Auth, ServerKind::Game] {
             ring.insert_private(PrivateKey::generate(kind, PrimeKind::Plain, &mut random));
         }
-        std::fs::write(&keys, ring.format(Spelling::Toml).as_bytes())?;
+        std::fs::write(&keys, ring.format(KeyFileFormat::Toml).as_bytes())?;
         write_capture(&capture, megabytes << 20, ring, random)?;
         let size = std::fs::metadata(&capture)?.len();
         Ok(Self { folder, capture, keys, size })

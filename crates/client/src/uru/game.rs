@@ -14,7 +14,7 @@ use worldwire_uru::plasma_message::{
     LoadAvatarMsg, LoadCloneMsg, MessageHeader, PlasmaMessage,
 };
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, Scalar, State};
+use worldwire_uru::sdl::{Blob, ObjectState, Scalar};
 use worldwire_uru::types::{
     ClassIndex, CloneIds, Double, Key, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
     Uuid,
@@ -238,7 +238,7 @@ impl Game {
         position: [f32; 3],
     ) -> Result<Option<SdlStateBCast<'static>>> {
         let Some(descriptor) = descriptors.newest(PHYSICAL) else { return Ok(None) };
-        let mut state = State::new(descriptor);
+        let mut state = ObjectState::new(descriptor);
         let now = UnifiedTime { seconds: 0, microseconds: 0 };
         let blob = state
             .set("position", &[Scalar::Triple(position)], &now)

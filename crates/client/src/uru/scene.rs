@@ -8,7 +8,9 @@ use worldwire_uru::inflate::Inflater;
 use worldwire_uru::net_message::{GamePayload, NetMessage, SdlState, Stream};
 use worldwire_uru::plasma_message::{PlasmaMessage, ReplyType};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, Change, Rule, Scalar, Sent, State, StateDb};
+use worldwire_uru::sdl::{
+    Blob, MergePolicy, ObjectState, Scalar, StateChange, StateDb, UpdateOrigin,
+};
 use worldwire_uru::types::{ClassIndex, UnifiedTime, Uoid};
 
 use super::net_buffer::{PHYSICAL, plasma_message};
@@ -81,7 +83,7 @@ pub enum SceneEvent {
         /// player's arrival.
         player: Option<u32>,
         /// The changes; `None` if the descriptor is unknown.
-        changes: Option<Vec<Change>>,
+        changes: Option<Vec<StateChange>>,
     },
     /// The answer to a lock request.
     Lock {
@@ -236,7 +238,7 @@ impl Scene {
             Ok(blob) => blob,
             Err(error) => {
                 let mut reader = Reader::within(bytes, &LIMITS);
-                let Ok(head) = worldwire_uru::sdl::Head::decode_fields(&mut reader) else {
+                let Ok(head) = worldwire_uru::sdl::BlobHeader::decode_fields(&mut reader) else {
                     return Err(error.closed());
                 };
                 let descriptor = head.name.to_text();
@@ -246,14 +248,14 @@ impl Scene {
         let descriptor = blob.descriptor.name().to_owned();
         let is_position = descriptor.eq_ignore_ascii_case(PHYSICAL);
         let before = self.states.get(&object, &descriptor).map(|stored| stored.state.clone());
-        let before = before.unwrap_or_else(|| State::new(blob.descriptor.clone()));
-        let sent = Sent {
+        let before = before.unwrap_or_else(|| ObjectState::new(blob.descriptor.clone()));
+        let origin = UpdateOrigin {
             persist: state.persist_on_server.is_true(),
             avatar: state.is_avatar_state.is_true(),
             player_id: player.unwrap_or(0),
         };
         let never = UnifiedTime { seconds: 0, microseconds: 0 };
-        let applied = self.states.apply(&object, &blob, sent, Rule::CLIENT, &never);
+        let applied = self.states.apply(&object, &blob, origin, MergePolicy::CLIENT, &never);
         let Ok(stored) = applied else {
             // An older version, or more states than there is room for.
             return Ok(SceneEvent::State { object, descriptor, player, changes: None });

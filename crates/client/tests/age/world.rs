@@ -313,7 +313,7 @@ impl World {
     }
 
     /// The classes of the messages that a player received.
-    pub(crate) fn heard(&mut self, player: u32) -> Vec<String> {
+    pub(crate) fn received(&mut self, player: u32) -> Vec<String> {
         self.got(player).iter().map(class_name).collect()
     }
 

@@ -15,7 +15,7 @@ use worldwire_core::json::Json;
 use worldwire_net::Stop;
 use worldwire_uru::plasma_message::InputState;
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, Scalar, State, hook};
+use worldwire_uru::sdl::{Blob, ObjectState, Scalar, hook};
 use worldwire_uru::types::{Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -121,7 +121,7 @@ impl Visitor {
                 let blob = blob.map(|blob| blob.to_vec()).unwrap_or_default();
                 let descriptors = descriptors();
                 let state = Blob::decode(&descriptors, &mut Reader::new(&blob));
-                let state = state.ok().map(|blob| State::of(&blob));
+                let state = state.ok().map(|blob| ObjectState::of(&blob));
                 if state.is_some_and(|it| it.scalar("open") == Some(Scalar::Bool(open))) {
                     return;
                 }
@@ -163,7 +163,7 @@ fn button() -> Uoid<'static> {
 }
 
 fn change(descriptor: &str, variable: &str, value: Scalar<'_>) -> Blob<'static> {
-    let mut state = State::new(descriptors().newest(descriptor).unwrap());
+    let mut state = ObjectState::new(descriptors().newest(descriptor).unwrap());
     let never = UnifiedTime { seconds: 0, microseconds: 0 };
     state.set(variable, &[value], &never).unwrap();
     state.to_blob()

@@ -11,12 +11,12 @@ use worldwire_core::{
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::{Connection, News, Received, Unit};
 use worldwire_uru::crypt::key::ServerKind;
-use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::{self, Service};
 use worldwire_uru::net_message::patch::HeaderLayout;
 use worldwire_uru::net_message::{NetMessage, SdlState};
 use worldwire_uru::plasma_message::PlasmaMessage;
-use worldwire_uru::sdl::Head;
+use worldwire_uru::sdl::BlobHeader;
 use worldwire_uru::types::ClassIndex;
 
 use super::definitions::UruDefinitions;
@@ -184,7 +184,7 @@ impl Interpreter<Connection> for Reading {
         let (service, (seed, key)) = (connection.service()?, connection.session()?);
         let mut ring = KeyRing::new();
         ring.insert_session(service, *seed, key.clone());
-        Some(ring.format(Spelling::Toml).to_string())
+        Some(ring.format(KeyFileFormat::Toml).to_string())
     }
 
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
@@ -308,7 +308,7 @@ impl Message for Opened<'_> {
             return Some(Cow::Borrowed(advice));
         }
         let start = state.stream.beginning(MAX_HEAD).ok()?;
-        let head = Head::decode_fields(&mut Reader::new(&start)).ok()?;
+        let head = BlobHeader::decode_fields(&mut Reader::new(&start)).ok()?;
         let name = head.name.to_text();
         if self.states.descriptors().find(name.as_bytes(), head.version).is_ok() {
             return None;

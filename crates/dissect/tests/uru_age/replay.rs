@@ -20,7 +20,7 @@ use worldwire_uru::net_message::patch::set_non_local;
 use worldwire_uru::net_message::{NetMessage, SdlState, received};
 use worldwire_uru::plasma_message::PlasmaMessage;
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::Head;
+use worldwire_uru::sdl::BlobHeader;
 use worldwire_uru::types::{ClassIndex, Uoid};
 
 /// An age that captures are replayed into.
@@ -417,7 +417,7 @@ fn line(bytes: &[u8]) -> Line {
 fn state_text(kind: &str, state: &SdlState<'_>) -> String {
     let mut inflater = Inflater::new();
     let blob = state.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap();
-    let head = Head::decode_fields(&mut Reader::new(blob)).unwrap();
+    let head = BlobHeader::decode_fields(&mut Reader::new(blob)).unwrap();
     let initial = if state.is_initial_state.is_true() { " initial" } else { "" };
     let flags = (state.persist_on_server.is_true(), state.is_avatar_state.is_true());
     format!("{kind}{initial} {} {} {flags:?}", uoid(&state.object), head.name.to_text())

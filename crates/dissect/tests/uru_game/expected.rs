@@ -8,7 +8,7 @@ use worldwire_core::{Field, Limits, NodeRef, Reader, Value};
 use worldwire_uru::inflate::Inflater;
 use worldwire_uru::net_message::NetMessage;
 use worldwire_uru::schema::{Descriptors, Shape};
-use worldwire_uru::sdl::{Blob, Record, Scalar};
+use worldwire_uru::sdl::{Blob, Scalar, StateRecord};
 use worldwire_uru::types::Uoid;
 
 pub(crate) type Outcome = Result<(), String>;
@@ -354,7 +354,7 @@ fn compare(path: &str, wanted: &Json, found: &Json, compared: &mut usize, out: &
 }
 
 /// The variables that a record sets, as clients print them. Nested ones start with `$`.
-fn variables(shape: Shape<'_>, record: &Record<'_>) -> Json {
+fn variables(shape: Shape<'_>, record: &StateRecord<'_>) -> Json {
     let mut all = Json::Object(Default::default());
     for entry in &record.simple {
         let variable = shape.simple(entry.index as usize).unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 use getrandom::SysRng;
 use rand_core::UnwrapErr;
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
-use worldwire_uru::file::keys::{KeyFileErrors, KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileErrors, KeyFileFormat, KeyRing};
 use worldwire_uru::file::secure::SecureKey;
 
 use super::config::{PORT, ShardConfig};
@@ -68,7 +68,7 @@ pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
 /// # Errors
 /// Those of the system; a file that exists is left alone.
 pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
-    write_secret(file, ring.format(Spelling::Toml).as_bytes())
+    write_secret(file, ring.format(KeyFileFormat::Toml).as_bytes())
 }
 
 /// The lines of a client's `server.ini` for a shard.
@@ -85,7 +85,7 @@ pub fn server_ini(ring: &KeyRing, config: &ShardConfig) -> String {
     for service in ["File", "Auth", "Gate"] {
         let _ = writeln!(text, "Server.{service}.Host \"{host}\"");
     }
-    text.push_str(&ring.format(Spelling::ServerIni));
+    text.push_str(&ring.format(KeyFileFormat::ServerIni));
     text
 }
 
@@ -101,7 +101,7 @@ mod tests {
         save(&ring, &file).unwrap();
         assert!(save(&ring, &file).is_err(), "a file that exists is left alone");
         let read = load(&file).unwrap();
-        assert_eq!(*read.format(Spelling::Toml), *ring.format(Spelling::Toml));
+        assert_eq!(*read.format(KeyFileFormat::Toml), *ring.format(KeyFileFormat::Toml));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;

@@ -18,7 +18,7 @@ use worldwire_server::uru::vault::{Dump, Vault};
 use worldwire_uru::crypt::login::PasswordHash;
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::State;
+use worldwire_uru::sdl::ObjectState;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
@@ -363,7 +363,7 @@ fn without_times(dump: &Dump) -> Vec<String> {
 async fn a_shard_moves_out_and_back() {
     let source = "STATEDESC Lever { VERSION 1 VAR INT place[1] DEFAULT=0 }";
     let descriptors = Descriptors::load([("x.sdl", source)]);
-    let lever = State::new(descriptors.newest("Lever").unwrap());
+    let lever = ObjectState::new(descriptors.newest("Lever").unwrap());
     let lever = lever.to_blob().to_bytes().unwrap();
 
     let database = Database::sqlite();

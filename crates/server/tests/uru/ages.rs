@@ -24,7 +24,7 @@ use worldwire_uru::plasma_message::{
     BroadcastFlags, ChatFlags, Child, KiCommand, KiMsg, LoadCloneMsg, MessageHeader, PlasmaMessage,
 };
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, Scalar, State, hook};
+use worldwire_uru::sdl::{Blob, ObjectState, Scalar, hook};
 use worldwire_uru::types::{
     ClassIndex, CloneIds, Double, Key, Location, LocationFlags, NetError, SequenceNumber, TermStr,
     TransId, UnifiedTime, Uoid, Uuid,
@@ -395,7 +395,7 @@ pub(crate) fn blob(descriptor: &str, variable: &str, value: Scalar<'_>) -> Vec<u
 /// A state whose variable was changed at a time.
 fn blob_at(descriptor: &str, variable: &str, value: Scalar<'_>, seconds: u32) -> Vec<u8> {
     let descriptors = descriptors();
-    let mut state = State::new(descriptors.newest(descriptor).unwrap());
+    let mut state = ObjectState::new(descriptors.newest(descriptor).unwrap());
     let now = UnifiedTime { seconds, microseconds: 0 };
     state.set(variable, &[value], &now).unwrap();
     state.to_blob().to_bytes().unwrap()
@@ -411,7 +411,7 @@ pub(crate) fn told(message: &NetMessage<'_>, variable: &str) -> (String, Option<
     let descriptors = descriptors();
     let payload = state.stream.as_bytes().to_vec();
     let blob = Blob::decode(&descriptors, &mut Reader::new(&payload)).unwrap();
-    let value = State::of(&blob).scalar(variable).map(|value| format!("{value:?}"));
+    let value = ObjectState::of(&blob).scalar(variable).map(|value| format!("{value:?}"));
     (state.object.name.to_text(), value)
 }
 

@@ -1,8 +1,8 @@
-//! The messages that a server makes.
+//! Messages that the server creates.
 
 use worldwire_core::{Result, Writer};
 
-use super::clones::Loaded;
+use super::clones::LoadedClone;
 use super::member::Member;
 use super::packet::Packet;
 use crate::net_message::{
@@ -12,16 +12,16 @@ use crate::net_message::{
 use crate::plasma_message::{
     BroadcastFlags, Child, LoadCloneMsg, MessageHeader, PlasmaMessage, ReplyType, ServerReplyMsg,
 };
-use crate::sdl::{Sent, State};
+use crate::sdl::{ObjectState, UpdateOrigin};
 use crate::types::{
     ClientGuid, ClientGuidFlags, Double, Key, Location, LocationFlags, NetGroupFlags, NetGroupId,
     SequenceNumber, UnifiedTime, Uoid,
 };
 
-/// The most bytes of a player's name that others are told.
+/// The maximum length of a player's name in messages to others, in bytes.
 const MAX_NAME: usize = 255;
 
-/// Which objects a client answers for: one group stands for all.
+/// Tells a client whether it owns the age's objects; a single group represents all of them.
 pub(super) fn group_owner(time: UnifiedTime, owned: bool) -> Result<Packet> {
     let location =
         Location { sequence_number: SequenceNumber(0xff00_0001), flags: LocationFlags::Reserved };
@@ -32,7 +32,7 @@ pub(super) fn group_owner(time: UnifiedTime, owned: bool) -> Result<Packet> {
     })
 }
 
-/// A player came or left.
+/// A player joined or left.
 pub(super) fn member_update(time: UnifiedTime, member: &Member, was_added: bool) -> Result<Packet> {
     Packet::of(MemberUpdate {
         header: NetHeader::from_server(time, NetFlags::IsSystemMessage),
@@ -41,7 +41,7 @@ pub(super) fn member_update(time: UnifiedTime, member: &Member, was_added: bool)
     })
 }
 
-/// Who is here beside the receiver.
+/// The members of the age other than the receiver.
 pub(super) fn members_list<'m>(
     time: UnifiedTime,
     receiver: u32,
@@ -54,7 +54,7 @@ pub(super) fn members_list<'m>(
     })
 }
 
-/// All that was asked for was sent.
+/// Concludes the requested state: everything has been sent.
 pub(super) fn state_sent(time: UnifiedTime, count: u32) -> Result<Packet> {
     Packet::of(InitialAgeStateSent {
         header: NetHeader::from_server(time, NetFlags::IsSystemMessage),
@@ -62,7 +62,7 @@ pub(super) fn state_sent(time: UnifiedTime, count: u32) -> Result<Packet> {
     })
 }
 
-/// The answer to a request for a lock. Without `LocalPropagate` the client would drop it.
+/// The reply to a lock request. Clients drop it unless `LocalPropagate` is set.
 pub(super) fn lock_reply(time: UnifiedTime, object: Uoid<'_>, granted: bool) -> Result<Packet> {
     let reply = ServerReplyMsg {
         message: MessageHeader {
@@ -81,7 +81,7 @@ pub(super) fn lock_reply(time: UnifiedTime, object: Uoid<'_>, granted: bool) -> 
     })
 }
 
-/// A player's avatar is unloaded because the player left.
+/// Unloads the avatar of a player who left.
 pub(super) fn unload(time: UnifiedTime, clone: &Uoid<'_>, player_id: u32) -> Result<Packet> {
     let fixed = |class_index, name: &'static str| {
         let location = Location { sequence_number: SequenceNumber(0), flags: LocationFlags(0) };
@@ -115,35 +115,35 @@ pub(super) fn unload(time: UnifiedTime, clone: &Uoid<'_>, player_id: u32) -> Res
     })
 }
 
-/// A clone for a member who joins: the message that loaded it, as an initial one.
-pub(super) fn initial_clone(time: UnifiedTime, clone: &Loaded) -> Result<Packet> {
+/// A clone for a joining member: the message that loaded it, marked as initial.
+pub(super) fn initial_clone(time: UnifiedTime, clone: &LoadedClone) -> Result<Packet> {
     let mut bytes = clone.bytes.to_vec();
     crate::net_message::patch::restamp(&mut bytes, time, clone.owner)?;
-    // The last field.
+    // The last field is `isInitialState`.
     if let Some(is_initial) = bytes.last_mut() {
         *is_initial = 1;
     }
     Ok(Packet::kept(bytes))
 }
 
-/// A state: the whole of it for a member who joins, or a change that the server makes.
+/// A state: all of it for a joining member, or a change made by the server.
 pub(super) fn state(
     time: UnifiedTime,
     object: &Uoid<'_>,
-    state: &State,
-    sent: Sent,
+    state: &ObjectState,
+    origin: UpdateOrigin,
     is_initial: bool,
 ) -> Result<Packet> {
     let blob = state.to_blob().to_bytes()?;
-    // Deflating what goes to one client, once, costs more than it saves.
+    // Compressing a message for a single receiver costs more than it saves.
     let stream = if blob.len() > 255 { Stream::uncompressed(blob) } else { Stream::new(blob) };
     Packet::of(SdlState {
         header: NetHeader::from_server(time, NetFlags(0)),
         object: object.clone(),
         stream,
         is_initial_state: is_initial.into(),
-        persist_on_server: sent.persist.into(),
-        is_avatar_state: sent.avatar.into(),
+        persist_on_server: origin.persist.into(),
+        is_avatar_state: origin.avatar.into(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The clones of an age: avatars, creatures, things that players drop.
+//! The clones of an age: avatars, creatures, objects dropped by players.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use worldwire_core::{Error, Field, Limits, Reader, Result, Writer};
 
 use super::config::AgeBounds;
-use super::dropped::Dropped;
+use super::dropped::DropReason;
 use super::packet::MAX_BYTES;
 use crate::inflate::Inflater;
 use crate::net_message::{Compression, LoadClone, NetMessage, Stream};
@@ -14,36 +14,36 @@ use crate::plasma_message::{LoadCloneMsg, PlasmaMessage};
 use crate::sdl::ObjectKey;
 use crate::types::{CloneIds, Location, Uoid};
 
-/// The clones that are loaded, in the order in which they came.
+/// The loaded clones, in the order of loading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clones {
-    loaded: BTreeMap<u64, Loaded>,
+    loaded: BTreeMap<u64, LoadedClone>,
     places: HashMap<ObjectKey, u64>,
     next: u64,
     bytes: usize,
 }
 
-/// A clone, and the message that loaded it.
+/// A clone and the message that loaded it.
 #[derive(Clone, Debug)]
-pub(super) struct Loaded {
+pub(super) struct LoadedClone {
     pub(super) object: Uoid<'static>,
-    /// As it was forwarded last.
+    /// The message as last forwarded.
     pub(super) bytes: Arc<[u8]>,
     pub(super) owner: u32,
     pub(super) is_player: bool,
 }
 
-/// What a payload says of a clone.
+/// What a payload claims about a clone.
 pub(super) struct CloneClaim {
     pub(super) originator: u32,
     pub(super) is_loading: bool,
     pub(super) object: Option<Uoid<'static>>,
-    /// Whether it is a player's; not all payloads say.
+    /// Whether it is a player's avatar; not all payloads say.
     pub(super) is_player: Option<bool>,
 }
 
-/// Whether something with this page and these clone ids belongs to a clone: parts of a clone are in
-/// its page, and have its ids.
+/// Whether something with this page and these clone ids belongs to a clone: the parts of a clone
+/// share its page and its ids.
 pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) -> bool {
     let (Some(ids), Some(of)) = (ids, clone.clone) else { return false };
     of.id != 0
@@ -52,35 +52,39 @@ pub(super) fn is_part(page: &Location, ids: Option<CloneIds>, clone: &Uoid<'_>) 
 }
 
 impl Clones {
-    /// Keeps a clone, in the place of an older message about it.
-    pub(super) fn insert(&mut self, loaded: Loaded, bounds: &AgeBounds) -> Result<(), Dropped> {
-        let (most, max_bytes) = (bounds.clones, bounds.clone_bytes);
+    /// Stores a clone, replacing any older message about it.
+    pub(super) fn insert(
+        &mut self,
+        loaded: LoadedClone,
+        bounds: &AgeBounds,
+    ) -> Result<(), DropReason> {
+        let (max_clones, max_bytes) = (bounds.clones, bounds.clone_bytes);
         let key = ObjectKey::of(&loaded.object);
         let place = self.places.get(&key).copied();
         let older = place.and_then(|place| self.loaded.get(&place));
         let old = older.map_or(0, |older| older.bytes.len());
         let bytes = self.bytes - old + loaded.bytes.len();
         if bytes > max_bytes {
-            return Err(Dropped::Limit { what: "bytes of clones", limit: max_bytes });
+            return Err(DropReason::Limit { what: "bytes of clones", limit: max_bytes });
         }
-        if place.is_none() && self.loaded.len() >= most {
-            return Err(Dropped::Limit { what: "clones", limit: most });
+        if place.is_none() && self.loaded.len() >= max_clones {
+            return Err(DropReason::Limit { what: "clones", limit: max_clones });
         }
-        // They count for who made them, also when they were handed over: who leaves and comes back
-        // finds no more room.
+        // Clones count towards their creator's quota even after being handed over, so leaving and
+        // coming back does not free any room.
         let maker = |object: &Uoid<'_>| object.clone.map(|ids| ids.player_id);
         let of = maker(&loaded.object);
-        let is_own = |it: &&Loaded| maker(&it.object) == of;
+        let is_own = |it: &&LoadedClone| maker(&it.object) == of;
         let own = self.loaded.values().filter(is_own);
         let (count, own) =
             own.fold((0, 0), |(count, bytes), it| (count + 1, bytes + it.bytes.len()));
-        let (share, share_of_bytes) = (bounds.share_of(most), bounds.share_of(max_bytes));
+        let (share, share_of_bytes) = (bounds.share_of(max_clones), bounds.share_of(max_bytes));
         if place.is_none() && count >= share {
-            return Err(Dropped::Limit { what: "clones of a member", limit: share });
+            return Err(DropReason::Limit { what: "clones of a member", limit: share });
         }
         if loaded.bytes.len() > old && own.saturating_sub(old) + loaded.bytes.len() > share_of_bytes
         {
-            return Err(Dropped::Limit {
+            return Err(DropReason::Limit {
                 what: "bytes of clones of a member",
                 limit: share_of_bytes,
             });
@@ -96,31 +100,31 @@ impl Clones {
         Ok(())
     }
 
-    pub(super) fn get(&self, object: &Uoid<'_>) -> Option<&Loaded> {
+    pub(super) fn get(&self, object: &Uoid<'_>) -> Option<&LoadedClone> {
         self.loaded.get(self.places.get(&ObjectKey::of(object))?)
     }
 
-    pub(super) fn remove(&mut self, object: &Uoid<'_>) -> Option<Loaded> {
+    pub(super) fn remove(&mut self, object: &Uoid<'_>) -> Option<LoadedClone> {
         let place = self.places.remove(&ObjectKey::of(object))?;
         let removed = self.loaded.remove(&place)?;
         self.bytes -= removed.bytes.len();
         Some(removed)
     }
 
-    /// Clones that belong to no player, then avatars, each in the order in which they came.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = &Loaded> {
+    /// First the clones that are not avatars, then the avatars, each in the order of loading.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &LoadedClone> {
         let things = self.loaded.values().filter(|clone| !clone.is_player);
         things.chain(self.loaded.values().filter(|clone| clone.is_player))
     }
 
-    /// The objects that a player owns.
+    /// The clones that a player owns.
     pub(super) fn owned_by(&self, player_id: u32) -> Vec<(Uoid<'static>, bool)> {
         let owned = self.loaded.values().filter(|clone| clone.owner == player_id);
         owned.map(|clone| (clone.object.clone(), clone.is_player)).collect()
     }
 
-    /// Whether a player may set a state of an object: not of a clone of another player that is an
-    /// avatar, or not loaded, nor of its parts.
+    /// Whether a player may set a state of an object. Not allowed: states of another player's
+    /// clone, or of its parts, if that clone is an avatar or not loaded.
     pub(super) fn may_set_state(&self, object: &Uoid<'_>, player_id: u32) -> bool {
         let Some(ids) = object.clone.filter(|ids| ids.id != 0 && ids.player_id != player_id) else {
             return true;
@@ -133,8 +137,8 @@ impl Clones {
         wholes.peek().is_some() && wholes.all(|clone| !clone.is_player)
     }
 
-    /// Makes another player the owner of a clone, also in the message that loads it: a client ignores
-    /// clones of players who are not in its member list.
+    /// Makes another player the owner of a clone and patches the message that loads it, because
+    /// clients ignore clones of players who are not in their member list.
     pub(super) fn hand_over(
         &mut self,
         object: &Uoid<'_>,
@@ -149,13 +153,9 @@ impl Clones {
         (clone.bytes, clone.owner) = (bytes.into(), owner);
         Ok(())
     }
-
-    pub(super) fn len(&self) -> usize {
-        self.loaded.len()
-    }
 }
 
-/// A `plNetMsgLoadClone` with another player as the sender and the originator.
+/// Changes the sender and the originator of a `plNetMsgLoadClone`.
 fn with_originator(
     bytes: &[u8],
     player_id: u32,
@@ -187,8 +187,8 @@ fn with_originator(
     NetMessage::from(load).encode(&mut writer)?;
     let bytes = writer.into_bytes();
     if bytes.len() > MAX_BYTES {
-        let (most, found) = (MAX_BYTES as u64, bytes.len() as u64);
-        return Err(Error::limit("bytes of a net message", most, found));
+        let (max, found) = (MAX_BYTES as u64, bytes.len() as u64);
+        return Err(Error::limit("bytes of a net message", max, found));
     }
     Ok(bytes)
 }
@@ -201,12 +201,12 @@ fn clone_msg_mut<'m, 'd>(payload: &'m mut PlasmaMessage<'d>) -> Option<&'m mut L
     }
 }
 
-/// What the payload of a message says of its clone.
+/// What the payload of a message claims about its clone.
 pub(super) fn claim(
     load: &LoadClone<'_>,
     inflater: &mut Inflater,
     limits: &Limits,
-) -> Result<CloneClaim, Dropped> {
+) -> Result<CloneClaim, DropReason> {
     let read = |inflater| {
         let payload = load.stream.payload(inflater, limits)?;
         let payload = PlasmaMessage::decode(&mut Reader::within(payload, limits), "payload")
@@ -225,5 +225,5 @@ pub(super) fn claim(
             is_player,
         })
     };
-    read(inflater).map_err(Dropped::Malformed)
+    read(inflater).map_err(DropReason::Malformed)
 }

@@ -1,59 +1,58 @@
-//! How an instance behaves where shards differ, and what bounds it has.
+//! The configuration and bounds of an instance.
 
 use core::time::Duration;
 
 use worldwire_core::Limits;
 
-use crate::safety::{REFUSED, Rules};
+use crate::safety::{REFUSED_CLASSES, Rules};
 
-/// What happens when more players want to join than the age file allows.
+/// What happens if more players want to join than the age file allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Capacity {
     /// They are refused.
     Refuse,
-    /// They are let in, and the server is told
+    /// They are let in, and the server is notified
     /// ([`Event::OverCapacity`](super::Event::OverCapacity)).
     #[default]
     Warn,
 }
 
-/// How an instance behaves where shards differ.
+/// Configuration for behaviour that differs between shards.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What happens when the age is full. Default: the server is warned.
+    /// What happens when the age is full. Default: the server is notified.
     pub capacity: Capacity,
-    /// The console commands that players may run on others' consoles
-    /// ([`Rules::console_commands`]): what the objects of a shard's ages send in a
-    /// `plControlEventMsg`. No list of them is built in, since no source has one. Default: none. What
-    /// is refused is named in [`Dropped::Unsafe`](super::Dropped::Unsafe), so an operator can see what
-    /// to add.
+    /// The console commands that players may run on other clients ([`Rules::console_commands`]), as
+    /// objects of a shard's ages send them in a `plControlEventMsg`. There is no built-in list
+    /// because no source documents one. Refused commands are named in
+    /// [`DropReason::Unsafe`](super::DropReason::Unsafe), so operators can see what to add.
+    /// Default: none.
     pub console_commands: Vec<String>,
-    /// The classes of Plasma messages that players must not send. Default
-    /// [`REFUSED`].
+    /// The classes of Plasma messages that players must not send. Default: [`REFUSED_CLASSES`].
     pub refused: Vec<u16>,
-    /// Whether players may send only classes with a known layout ([`Rules::strict`]). Default: no.
+    /// Whether players may only send classes with a known layout ([`Rules::strict`]). Default: no.
     pub strict: bool,
-    /// Whether messages with the flag `UseRelevanceRegions` go only to those who care about a region
-    /// that the sender is in. Default: no, everybody gets them.
+    /// Whether messages with the flag `UseRelevanceRegions` only go to members who care about a
+    /// region that the sender is in. Default: no, they go to everyone.
     pub relevance: bool,
-    /// How long after joining a player's messages go to everybody, whatever the regions: others have
-    /// to see where the avatar is at first. Default 10 s.
+    /// How long after joining a player's messages go to everyone regardless of regions, so that
+    /// others learn where the avatar is. Default: 10 s.
     pub relevance_after: Duration,
-    /// Whether directed messages reach players in other ages without the flag `InterAgeRouting`, as
-    /// old servers deliver them. Default: no.
+    /// Whether directed messages reach players in other ages even without the flag
+    /// `InterAgeRouting`, as old servers deliver them. Default: no.
     pub directed_anywhere: bool,
-    /// How long a change may wait before it is to be stored. Default 1 s.
+    /// How long a change may wait before it must be stored. Default: 1 s.
     pub store_after: Duration,
-    /// How long a member may be silent before it is no candidate for owner. Default 120 s.
+    /// How long a member may be silent and still be a candidate for owner. Default: 120 s.
     pub silence: Duration,
-    /// What a single sender may cost.
+    /// Bounds on what members can make the instance keep.
     pub bounds: AgeBounds,
-    /// The bounds of the decoders. A net message never has more than 1 MiB.
+    /// The limits for decoders. Net messages never exceed 1 MiB.
     pub limits: Limits,
 }
 
 impl Config {
-    /// What a player may send, or an administrator.
+    /// The rules for messages of a player or an administrator.
     #[must_use]
     pub fn rules(&self, is_admin: bool) -> Rules<'_> {
         let Self { refused, console_commands, strict, .. } = self;
@@ -66,7 +65,7 @@ impl Default for Config {
         Self {
             capacity: Capacity::default(),
             console_commands: Vec::new(),
-            refused: REFUSED.to_vec(),
+            refused: REFUSED_CLASSES.to_vec(),
             strict: false,
             relevance: false,
             relevance_after: Duration::from_secs(10),
@@ -79,38 +78,39 @@ impl Default for Config {
     }
 }
 
-/// What an instance keeps at most. What would exceed a bound is dropped and named
-/// ([`Dropped::Limit`](super::Dropped::Limit)); nothing that is there already is lost.
+/// Bounds on what an instance keeps. Anything that would exceed a bound is dropped and reported
+/// ([`DropReason::Limit`](super::DropReason::Limit)); existing data is never discarded.
 ///
-/// Whoever joins gets all clones and states at once: a [`Queue`](super::Queue) needs room for 8 MiB, or
-/// an age that is full by the default bounds cannot be joined.
+/// A joining member is sent all clones and states at once, so a [`SendQueue`](super::SendQueue)
+/// needs room for 8 MiB; otherwise an age that is full by the default bounds cannot be joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgeBounds {
-    /// Malformed messages of a member within a minute, of which the last one closes its connection.
-    /// Default 16.
+    /// Malformed messages that a member may send within a minute; the last of them closes its
+    /// connection. Default: 16.
     pub malformed: usize,
-    /// Requests for the state of the age that a member may send within a minute. Default 30.
+    /// Requests for the age's state that a member may send within a minute. Default: 30.
     pub state_requests: usize,
-    /// Clones. Default 1,024.
+    /// Loaded clones. Default: 1,024.
     pub clones: usize,
-    /// Bytes of the messages that loaded the clones. Default 1 MiB.
+    /// Bytes of the messages that loaded the clones. Default: 1 MiB.
     pub clone_bytes: usize,
-    /// States of objects. Default 8,192.
+    /// Object states. Default: 8,192.
     pub states: usize,
-    /// Bytes of those states, roughly. Default 4 MiB.
+    /// Approximate bytes of those states. Default: 4 MiB.
     pub state_bytes: usize,
-    /// What one member may take of the room for clones and states, and of their bytes: one part in so
-    /// many. So no single client leaves others without room for their avatars. A clone counts for who
-    /// made it, a state for who sent it last, also after they left. Default 4.
+    /// The divisor for one member's share: a member may use at most this fraction of the room for
+    /// clones and states, so that no single client prevents others from loading their avatars. A
+    /// clone counts towards its creator, a state towards its last sender, even after they left.
+    /// Default: 4.
     pub share: usize,
-    /// Locks that a member may hold. Default 256.
+    /// Locks that a member may hold. Default: 256.
     pub locks: usize,
-    /// Pages that a member may have paged in. Default 1,024.
+    /// Pages that a member may have loaded. Default: 1,024.
     pub pages: usize,
 }
 
 impl AgeBounds {
-    /// The part of a bound that one member may take.
+    /// One member's share of a bound.
     pub(super) fn share_of(&self, bound: usize) -> usize {
         (bound / self.share.max(1)).max(1)
     }

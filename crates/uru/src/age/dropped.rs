@@ -1,4 +1,4 @@
-//! Why messages are dropped, and how often.
+//! Why messages are dropped, with counters.
 
 use core::fmt;
 
@@ -7,67 +7,67 @@ use worldwire_core::Error;
 use crate::net_message::class_info;
 use crate::safety::{Reason, Refusal};
 
-/// Why a message of a member has no effect.
+/// Why a member's message has no effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Dropped {
-    /// It cannot be read. A member that sends too many of them in a minute is closed.
+pub enum DropReason {
+    /// It cannot be decoded. Members that send too many of these in a minute are disconnected.
     Malformed(Error),
     /// It must not be forwarded.
     Unsafe(Refusal),
-    /// It is of a class that only servers send.
-    FromServer(u16),
-    /// Its state follows a descriptor that is not known here, or an older version than the state that
-    /// is kept. A client that does not have the descriptor ends itself, so it goes nowhere.
+    /// Only servers send this class.
+    ServerOnly(u16),
+    /// Its state follows a descriptor that is unknown here, or an older version than the stored
+    /// state. Clients that lack the descriptor crash, so it is not forwarded.
     Descriptor(Error),
-    /// It loads or unloads an object that is no clone.
-    NoClone,
-    /// It loads or unloads a clone of another member, or in the name of another one; or it is a state
-    /// of another one's avatar.
-    NotTheirs,
-    /// The net message and the Plasma message in it contradict each other.
+    /// It loads or unloads an object that is not a clone.
+    NotAClone,
+    /// It loads or unloads another member's clone, or claims to come from another player; or it is
+    /// a state of another player's avatar.
+    NotOwner,
+    /// The net message and the Plasma message inside it contradict each other.
     Contradiction(&'static str),
     /// There is no room for what it would add.
     Limit {
-        /// What there are too many of.
+        /// What the limit applies to.
         what: &'static str,
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
-    /// Its sender is not in the age, or is being closed.
-    NoMember,
-    /// It is of a class that no server handles.
+    /// Its sender is not in the age, or is being disconnected.
+    NotAMember,
+    /// No server handles this class.
     Unhandled(u16),
 }
 
-/// The kinds of [`Dropped`], for counting.
+/// The kinds of [`DropReason`], for counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropKind {
-    /// [`Dropped::Malformed`].
+    /// [`DropReason::Malformed`].
     Malformed,
-    /// [`Dropped::Unsafe`].
+    /// [`DropReason::Unsafe`].
     Unsafe,
-    /// [`Dropped::Unsafe`], for a text that would end clients.
+    /// [`DropReason::Unsafe`], for text that would crash clients.
     Text,
-    /// [`Dropped::Unsafe`], for a payload in the wrong net message.
+    /// [`DropReason::Unsafe`], for a payload in the wrong net message.
     Wrapper,
-    /// [`Dropped::FromServer`].
-    FromServer,
-    /// [`Dropped::Descriptor`].
+    /// [`DropReason::ServerOnly`].
+    ServerOnly,
+    /// [`DropReason::Descriptor`].
     Descriptor,
-    /// [`Dropped::NoClone`].
-    NoClone,
-    /// [`Dropped::NotTheirs`].
-    NotTheirs,
-    /// [`Dropped::Contradiction`].
+    /// [`DropReason::NotAClone`].
+    NotAClone,
+    /// [`DropReason::NotOwner`].
+    NotOwner,
+    /// [`DropReason::Contradiction`].
     Contradiction,
-    /// [`Dropped::Unsafe`], for an object that exists on one client only.
+    /// [`DropReason::Unsafe`], for an object that exists on one client only.
     LocalObject,
-    /// [`Dropped::Limit`].
+    /// [`DropReason::Limit`].
     Limit,
-    /// [`Dropped::NoMember`].
-    NoMember,
-    /// [`Dropped::Unhandled`].
+    /// [`DropReason::NotAMember`].
+    NotAMember,
+    /// [`DropReason::Unhandled`].
     Unhandled,
 }
 
@@ -78,18 +78,18 @@ impl DropKind {
         Self::Unsafe,
         Self::Text,
         Self::Wrapper,
-        Self::FromServer,
+        Self::ServerOnly,
         Self::Descriptor,
-        Self::NoClone,
-        Self::NotTheirs,
+        Self::NotAClone,
+        Self::NotOwner,
         Self::Contradiction,
         Self::LocalObject,
         Self::Limit,
-        Self::NoMember,
+        Self::NotAMember,
         Self::Unhandled,
     ];
 
-    /// The name, for metrics.
+    /// The name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,21 +97,21 @@ impl DropKind {
             Self::Unsafe => "unsafe",
             Self::Text => "text",
             Self::Wrapper => "wrapper",
-            Self::FromServer => "from_server",
+            Self::ServerOnly => "from_server",
             Self::Descriptor => "descriptor",
-            Self::NoClone => "no_clone",
-            Self::NotTheirs => "not_theirs",
+            Self::NotAClone => "no_clone",
+            Self::NotOwner => "not_theirs",
             Self::Contradiction => "contradiction",
             Self::LocalObject => "local_object",
             Self::Limit => "limit",
-            Self::NoMember => "no_member",
+            Self::NotAMember => "no_member",
             Self::Unhandled => "unhandled",
         }
     }
 }
 
-impl Dropped {
-    /// The kind, for counting.
+impl DropReason {
+    /// The kind, for counters.
     #[must_use]
     pub fn kind(&self) -> DropKind {
         match self {
@@ -122,19 +122,19 @@ impl Dropped {
                 Reason::LocalObject => DropKind::LocalObject,
                 _ => DropKind::Unsafe,
             },
-            Self::FromServer(_) => DropKind::FromServer,
+            Self::ServerOnly(_) => DropKind::ServerOnly,
             Self::Descriptor(_) => DropKind::Descriptor,
-            Self::NoClone => DropKind::NoClone,
-            Self::NotTheirs => DropKind::NotTheirs,
+            Self::NotAClone => DropKind::NotAClone,
+            Self::NotOwner => DropKind::NotOwner,
             Self::Contradiction(_) => DropKind::Contradiction,
             Self::Limit { .. } => DropKind::Limit,
-            Self::NoMember => DropKind::NoMember,
+            Self::NotAMember => DropKind::NotAMember,
             Self::Unhandled(_) => DropKind::Unhandled,
         }
     }
 }
 
-impl From<Refusal> for Dropped {
+impl From<Refusal> for DropReason {
     fn from(refusal: Refusal) -> Self {
         match refusal.reason {
             Reason::Malformed => Self::Malformed(refusal.error().clone()),
@@ -143,7 +143,7 @@ impl From<Refusal> for Dropped {
     }
 }
 
-impl fmt::Display for Dropped {
+impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = |class: u16| match class_info(class) {
             Some(info) => format!("{} (0x{class:04x})", info.name),
@@ -152,52 +152,46 @@ impl fmt::Display for Dropped {
         match self {
             Self::Malformed(error) | Self::Descriptor(error) => error.fmt(f),
             Self::Unsafe(refusal) => refusal.fmt(f),
-            Self::FromServer(class) => {
-                write!(f, "wanted a message that clients send, found {}", named(*class))
+            Self::ServerOnly(class) => {
+                write!(f, "only servers send {}", named(*class))
             }
-            Self::NoClone => f.write_str("wanted a clone, found an object without a clone id"),
-            Self::NotTheirs => f.write_str("wanted a clone of the sender, found one of another"),
+            Self::NotAClone => f.write_str("the object is not a clone: it has no clone id"),
+            Self::NotOwner => f.write_str("the clone does not belong to the sender"),
             Self::Contradiction(what) => {
-                write!(f, "wanted the same {what} in message and payload, found another one")
+                write!(f, "message and payload contradict each other: {what}")
             }
             Self::Limit { what, limit } => {
-                write!(f, "wanted at most {limit} {what}, found one more")
+                write!(f, "too many {what}; the limit is {limit}")
             }
-            Self::NoMember => f.write_str("wanted a member of the age, found another sender"),
+            Self::NotAMember => f.write_str("the sender is not a member of the age"),
             Self::Unhandled(class) => {
-                write!(f, "wanted a message that servers handle, found {}", named(*class))
+                write!(f, "servers do not handle {}", named(*class))
             }
         }
     }
 }
 
-impl core::error::Error for Dropped {}
+impl core::error::Error for DropReason {}
 
-/// What an instance did so far.
+/// Counters of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Messages of members.
+pub struct AgeCounts {
+    /// Messages received from members.
     pub received: u64,
-    /// Those of them that went to others.
+    /// Received messages that were forwarded.
     pub forwarded: u64,
-    /// Messages to members, whoever made them.
+    /// Messages delivered to members, including those the server created.
     pub delivered: u64,
-    /// Messages for the game manager, which are skipped.
+    /// Skipped messages for the game manager.
     pub game_manager: u64,
     dropped: [u64; DropKind::ALL.len()],
 }
 
-impl Counts {
-    /// How many messages were dropped for a reason.
+impl AgeCounts {
+    /// How many messages were dropped for this reason.
     #[must_use]
     pub fn dropped(&self, kind: DropKind) -> u64 {
         self.dropped.get(kind as usize).copied().unwrap_or(0)
-    }
-
-    /// How many messages were dropped in all.
-    #[must_use]
-    pub fn dropped_in_all(&self) -> u64 {
-        self.dropped.iter().sum()
     }
 
     pub(super) fn drop_one(&mut self, kind: DropKind) {

@@ -1,77 +1,77 @@
-//! What an instance reports to the server around it.
+//! Events that an instance reports to its server.
 
 use core::fmt;
 
-use super::dropped::Dropped;
+use super::dropped::DropReason;
 use super::packet::Packet;
 use crate::types::{NetError, Uoid};
 
-/// What the server around an instance has to do, or may want to know.
+/// Something the server has to do, or may want to know.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// The connection of a member is to be closed. Its messages have no effect any more; the server
-    /// calls [`leave`](super::Instance::leave) as for all others.
+    /// Close a member's connection. Its messages no longer have any effect; the server calls
+    /// [`leave`](super::Instance::leave) as usual.
     Close {
         /// The player.
         player_id: u32,
-        /// Why.
+        /// The reason.
         why: CloseReason,
     },
-    /// The state of the age is to be stored: the vault's SDL node of the age.
+    /// Store the state of the age in the vault, in the age's SDL node.
     StoreAge {
         /// The blob.
         blob: Vec<u8>,
     },
-    /// The state of an object is to be stored, or to be forgotten.
+    /// Store the state of an object, or delete it.
     StoreState {
         /// The object.
         object: Uoid<'static>,
-        /// The name of the descriptor; with the object it is the key.
+        /// The name of the descriptor. Object and name form the key.
         descriptor: String,
-        /// The blob; `None` when the state is not to be kept any more.
+        /// The blob; `None` to delete the state.
         blob: Option<Vec<u8>>,
     },
-    /// A message for players who are in other ages, if at all: see
+    /// A message for players who may be in other ages; pass it to
     /// [`deliver`](super::Instance::deliver).
     Route {
         /// The message.
         packet: Packet,
-        /// The players.
+        /// The addressees.
         players: Vec<u32>,
     },
-    /// A message of an administrator for the players of all other ages: see
+    /// An administrator's message for the players of all other ages; pass it to
     /// [`deliver_to_all`](super::Instance::deliver_to_all).
     RouteToAll {
         /// The message.
         packet: Packet,
     },
-    /// There are more members than the age file allows.
+    /// More members joined than the age file allows.
     OverCapacity {
-        /// How many there are.
+        /// The number of members.
         members: usize,
-        /// How many there should be.
+        /// The number that the age file allows.
         capacity: usize,
     },
     /// A message was dropped.
     Dropped {
-        /// Who sent it.
+        /// The sender.
         player_id: u32,
-        /// Why.
-        why: Dropped,
+        /// The reason.
+        why: DropReason,
     },
-    /// Nobody was in the age for as long as it lingers. It takes no more members; everything that is
-    /// to be stored was reported.
+    /// The instance has been empty for its linger time. It accepts no more members, and everything
+    /// that has to be stored was reported.
     Over,
 }
 
-/// Why a member is closed.
+/// Why a member's connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// Too many messages that cannot be read.
+    /// Too many malformed messages.
     Malformed {
-        /// How many there were within a minute.
+        /// The number of malformed messages within a minute.
         messages: usize,
     },
 }
@@ -80,7 +80,7 @@ impl fmt::Display for CloseReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed { messages } => {
-                write!(f, "wanted messages that can be read, found {messages} others in a minute")
+                write!(f, "{messages} malformed messages within a minute")
             }
         }
     }
@@ -90,24 +90,24 @@ impl fmt::Display for CloseReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinRefused {
-    /// The number of the player is 0.
+    /// The player's KI number is 0.
     NoPlayer,
-    /// The player is in the age already: the server closes the other connection first.
+    /// The player is already in the age; the server has to close the other connection first.
     AlreadyJoined,
     /// The age is full.
     Full {
-        /// How many players it holds.
+        /// The number of players it holds.
         capacity: usize,
     },
-    /// The instance is over.
+    /// The instance has ended.
     Over,
 }
 
 impl JoinRefused {
-    /// The result for the `JoinAgeReply`.
+    /// The result code for the `JoinAgeReply`.
     ///
-    /// Unverified: that of a full age. No server refuses players for that reason, and the client has
-    /// no result of that name; `ServerBusy` is the nearest.
+    /// Unverified: the code for a full age. No server refuses players for that reason, and the
+    /// client has no matching code; `ServerBusy` is the closest.
     #[must_use]
     pub const fn result(self) -> NetError {
         match self {
@@ -122,12 +122,12 @@ impl JoinRefused {
 impl fmt::Display for JoinRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoPlayer => f.write_str("wanted the number of a player, found 0"),
-            Self::AlreadyJoined => f.write_str("wanted a player who is not here, found a member"),
+            Self::NoPlayer => f.write_str("player 0 does not exist"),
+            Self::AlreadyJoined => f.write_str("the player is already in the age"),
             Self::Full { capacity } => {
-                write!(f, "wanted at most {capacity} players, found one more")
+                write!(f, "the age is full; it holds {capacity} players")
             }
-            Self::Over => f.write_str("wanted an age that runs, found one that is over"),
+            Self::Over => f.write_str("the instance has ended"),
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Messages that go on to other members.
+//! Forwards messages to other members.
 
 use core::time::Duration;
 use std::sync::Arc;
 
 use worldwire_core::{Error, Field, Reader, Result};
 
-use super::dropped::Dropped;
+use super::dropped::DropReason;
 use super::event::Event;
 use super::instance::Instance;
 use super::packet::{Delivery, Importance, MAX_BYTES, Packet};
@@ -14,7 +14,7 @@ use crate::net_message::patch::{clear_chat_admin, clear_routing, restamp};
 use crate::net_message::{GameMessage, GameMessageDirected, NetFlags, NetHeader, Voice};
 use crate::plasma_message::{ChatFlags, PlasmaMessage};
 
-/// Who sent a message, as far as forwarding is concerned.
+/// The sender of a message, as far as forwarding is concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sender {
     pub(super) id: u32,
@@ -22,18 +22,18 @@ pub(super) struct Sender {
     pub(super) joined: Duration,
 }
 
-/// The class of `pfKIMsg`, which chat is.
+/// The class of `pfKIMsg`, which carries chat.
 const CHAT: u16 = 0x0364;
 
 impl Instance {
-    /// For everybody else in the age; of an administrator, perhaps for all players.
+    /// Sent to everyone else in the age; administrators can address all players.
     pub(super) fn game_message(
         &mut self,
         now: Duration,
         sender: Sender,
         message: &GameMessage<'_>,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let flags = message.header.flags;
         let is_for_all = sender.is_admin && flags.contains(NetFlags::RouteToAllPlayers);
         let packet = self.chat(now, sender, message, buffer, is_for_all)?;
@@ -45,15 +45,15 @@ impl Instance {
         Ok(())
     }
 
-    /// For the members that are listed; players elsewhere get it if the message says so, or is
-    /// private chat.
+    /// Sent to the listed members. Listed players elsewhere get it if the message asks for that or
+    /// is private chat.
     pub(super) fn directed(
         &mut self,
         now: Duration,
         sender: Sender,
         message: &GameMessageDirected<'_>,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let game = &message.game;
         let packet = Packet::kept(self.chat(now, sender, game, buffer, false)?);
         self.send_listed(sender, game.header.flags, &message.receivers, &packet);
@@ -74,21 +74,21 @@ impl Instance {
         Ok(())
     }
 
-    /// For the members that are listed.
+    /// Sent to the listed members.
     pub(super) fn voice(
         &mut self,
         now: Duration,
         sender: Sender,
         message: &Voice<'_>,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let bytes = self.stamped(now, sender, &message.header, buffer, |_, _| Ok(()))?;
         let packet = Packet::new(bytes, Importance::Voice);
         self.send_listed(sender, message.header.flags, &message.receivers, &packet);
         Ok(())
     }
 
-    /// A game message with the changes that chat needs.
+    /// Adjusts a game message that carries chat.
     fn chat(
         &mut self,
         now: Duration,
@@ -96,7 +96,7 @@ impl Instance {
         message: &GameMessage<'_>,
         buffer: &[u8],
         is_for_all: bool,
-    ) -> Result<Arc<[u8]>, Dropped> {
+    ) -> Result<Arc<[u8]>, DropReason> {
         let is_chat = message.stream.class() == Some(CHAT);
         let config = Arc::clone(&self.config);
         self.stamp(now, sender, buffer, |bytes, inflater| {
@@ -110,8 +110,8 @@ impl Instance {
         })
     }
 
-    /// The bytes of a message as it is forwarded: with the time of the server and the player that it
-    /// really is from, without a route to all players, and with whatever `change` does.
+    /// The bytes of a message as forwarded: stamped with the server's time and the actual sender,
+    /// without routing to all players, and with the additional `change`.
     pub(super) fn stamped(
         &mut self,
         now: Duration,
@@ -119,7 +119,7 @@ impl Instance {
         header: &NetHeader,
         buffer: &[u8],
         change: impl FnOnce(&mut Vec<u8>, &mut Inflater) -> Result<()>,
-    ) -> Result<Arc<[u8]>, Dropped> {
+    ) -> Result<Arc<[u8]>, DropReason> {
         self.stamp(now, sender, buffer, |bytes, inflater| {
             if header.flags.contains(NetFlags::RouteToAllPlayers) {
                 clear_routing(bytes, NetFlags::RouteToAllPlayers)?;
@@ -134,21 +134,21 @@ impl Instance {
         sender: Sender,
         buffer: &[u8],
         change: impl FnOnce(&mut Vec<u8>, &mut Inflater) -> Result<()>,
-    ) -> Result<Arc<[u8]>, Dropped> {
+    ) -> Result<Arc<[u8]>, DropReason> {
         let time = self.time(now);
         let bytes = &mut self.scratch;
         bytes.clear();
         bytes.extend_from_slice(buffer);
         let stamped = restamp(bytes, time, sender.id);
-        stamped.and_then(|()| change(bytes, &mut self.inflater)).map_err(Dropped::Malformed)?;
-        // The player may have been missing, and what is deflated again may come out longer.
+        stamped.and_then(|()| change(bytes, &mut self.inflater)).map_err(DropReason::Malformed)?;
+        // The header may have gained a player, and recompressed data can be longer.
         if bytes.len() > MAX_BYTES {
-            return Err(Dropped::Limit { what: "bytes of a net message", limit: MAX_BYTES });
+            return Err(DropReason::Limit { what: "bytes of a net message", limit: MAX_BYTES });
         }
         Ok(Arc::from(bytes.as_slice()))
     }
 
-    /// To all others; to the sender, too, if it asks for an echo.
+    /// Sends to everyone but the sender, and to the sender too if an echo is requested.
     pub(super) fn send_others(
         &mut self,
         now: Duration,
@@ -176,7 +176,8 @@ impl Instance {
         self.counts.delivered += (self.deliveries.len() - before) as u64;
     }
 
-    /// To those of a list who are here. The sender is one of them if it is listed, or asks for an echo.
+    /// Sends to the listed members who are here. The sender gets a copy if listed or if an echo is
+    /// requested.
     fn send_listed(&mut self, sender: Sender, flags: NetFlags, listed: &[u32], packet: &Packet) {
         self.counts.forwarded += 1;
         let is_echoed = flags.contains(NetFlags::EchoBackToSender);
@@ -189,7 +190,7 @@ impl Instance {
         self.counts.delivered += (self.deliveries.len() - before) as u64;
     }
 
-    fn is_private_chat(&mut self, message: &GameMessage<'_>) -> Result<bool, Dropped> {
+    fn is_private_chat(&mut self, message: &GameMessage<'_>) -> Result<bool, DropReason> {
         if message.stream.class() != Some(CHAT) {
             return Ok(false);
         }
@@ -198,7 +199,7 @@ impl Instance {
             PlasmaMessage::decode(&mut Reader::within(payload, limits), "payload")
                 .map_err(Error::closed)
         });
-        match payload.map_err(Dropped::Malformed)? {
+        match payload.map_err(DropReason::Malformed)? {
             PlasmaMessage::KiMsg(chat) => Ok(chat.flags.contains(ChatFlags::Private)),
             _ => Ok(false),
         }

@@ -1,4 +1,4 @@
-//! An age that runs.
+//! A running age.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -9,20 +9,20 @@ use worldwire_core::{Error, Field, Result};
 use super::answer;
 use super::clones::Clones;
 use super::config::{Capacity, Config};
-use super::dropped::{Counts, Dropped};
+use super::dropped::{AgeCounts, DropReason};
 use super::event::{Event, JoinRefused};
 use super::locks::Locks;
 use super::member::{Member, Members, Player};
 use super::packet::{Delivery, Packet};
-use super::states::{States, check_blob, read_blob};
+use super::states::{StateStore, check_blob, read_blob};
 use crate::file::age::AgeFile;
 use crate::inflate::Inflater;
 use crate::schema::Descriptors;
-use crate::sdl::{Blob, State, StateDb};
+use crate::sdl::{Blob, ObjectState, StateDb};
 use crate::types::{UnifiedTime, Uoid};
 
-/// An age that runs: who is in it, what is loaded, the states of its objects. See the
-/// [module](super) for how a server drives it.
+/// A running age: its members, loaded clones and object states. The [module](super) describes how a
+/// server drives it.
 #[derive(Debug)]
 pub struct Instance {
     name: String,
@@ -33,19 +33,19 @@ pub struct Instance {
     pub(super) members: Members,
     owner: Option<u32>,
     pub(super) clones: Clones,
-    pub(super) states: States,
+    pub(super) states: StateStore,
     pub(super) locks: Locks,
-    pub(super) counts: Counts,
+    pub(super) counts: AgeCounts,
     pub(super) inflater: Inflater,
     pub(super) scratch: Vec<u8>,
     pub(super) deliveries: VecDeque<Delivery>,
     events: VecDeque<Event>,
-    /// When the instance is over, while nobody is in it.
+    /// When the instance ends if it stays empty.
     over_at: Option<Duration>,
     is_over: bool,
 }
 
-/// What the time of the instance is in that of the world.
+/// Maps the instance's clock to wall-clock time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     at: Duration,
@@ -63,11 +63,11 @@ impl Clock {
 }
 
 impl Instance {
-    /// Starts an age: its name as SDL and the age file spell it, the age file, and all descriptors
-    /// that clients have. `now` counts from any moment, like that of connections; `unix` is the same
-    /// moment in time since 1970, UTC, which clients take as the time of the server.
+    /// Starts an age, given its name as spelled in SDL and in the age file, the age file, and all
+    /// descriptors that clients have. `now` counts from an arbitrary moment, as for connections;
+    /// `unix` is the same moment as time since 1970 UTC, which clients take as the server's time.
     ///
-    /// Nobody is in it yet: it is over when nobody joins while it lingers.
+    /// The instance starts empty and ends if nobody joins within the linger time.
     #[must_use]
     pub fn new(
         now: Duration,
@@ -77,7 +77,7 @@ impl Instance {
         descriptors: Arc<Descriptors>,
         config: Config,
     ) -> Self {
-        let states = States::new(name, file.sequence_prefix, &descriptors, &config.bounds);
+        let states = StateStore::new(name, file.sequence_prefix, &descriptors, &config.bounds);
         let over_at = file.linger().map(|linger| now + linger);
         Self {
             name: name.to_owned(),
@@ -90,7 +90,7 @@ impl Instance {
             clones: Clones::default(),
             states,
             locks: Locks::default(),
-            counts: Counts::default(),
+            counts: AgeCounts::default(),
             inflater: Inflater::new(),
             scratch: Vec::new(),
             deliveries: VecDeque::new(),
@@ -100,11 +100,11 @@ impl Instance {
         }
     }
 
-    /// A player joins. The server has checked that the player may, and sends the `JoinAgeReply`: 0,
-    /// or the [`result`](JoinRefused::result) of the refusal.
+    /// Adds a player. The server has already checked permissions. It sends the `JoinAgeReply`, with
+    /// 0 or the [`result`](JoinRefused::result) of the refusal.
     ///
     /// # Errors
-    /// When the player cannot join; nothing has changed then.
+    /// Nothing changes if the player cannot join.
     pub fn join(&mut self, now: Duration, player: Player) -> Result<(), JoinRefused> {
         if self.is_over {
             return Err(JoinRefused::Over);
@@ -115,7 +115,7 @@ impl Instance {
         if self.members.get(player.id).is_some() {
             return Err(JoinRefused::AlreadyJoined);
         }
-        if let Some(capacity) = self.file.capacity().filter(|most| self.members.len() >= *most) {
+        if let Some(capacity) = self.file.capacity().filter(|max| self.members.len() >= *max) {
             if self.config.capacity == Capacity::Refuse {
                 return Err(JoinRefused::Full { capacity });
             }
@@ -138,8 +138,8 @@ impl Instance {
         Ok(())
     }
 
-    /// A member left, or its connection is gone: clients leave without a word. Does nothing if the
-    /// player is not here.
+    /// Removes a member that left or whose connection closed; clients do not announce leaving. Does
+    /// nothing if the player is not a member.
     pub fn leave(&mut self, now: Duration, player_id: u32) {
         let Some(member) = self.members.remove(player_id) else { return };
         let time = self.time(now);
@@ -176,8 +176,8 @@ impl Instance {
         self.flush();
     }
 
-    /// Nobody is here: what only members keep alive goes, and so does memory that is only needed
-    /// for their messages.
+    /// Cleans up after the last member left: drops what exists only for members, and frees memory
+    /// that only their messages needed.
     fn rest(&mut self, now: Duration) {
         let clones: Vec<_> = self.clones.in_order().map(|clone| clone.object.clone()).collect();
         clones.iter().for_each(|clone| self.forget_clone(clone));
@@ -188,35 +188,35 @@ impl Instance {
         self.over_at = self.file.linger().map(|linger| now + linger);
     }
 
-    /// A member gave a sign of life that is no net message: a ping.
-    pub fn heard(&mut self, now: Duration, player_id: u32) {
+    /// Records activity other than a net message, such as a ping.
+    pub fn mark_active(&mut self, now: Duration, player_id: u32) {
         if let Some(member) = self.members.get_mut(player_id) {
-            member.heard = now;
+            member.last_active = now;
         }
     }
 
-    /// A member sent a message for the game manager, which today's servers do not have: it is
-    /// skipped.
+    /// Counts a message for the game manager, which current servers do not have. It is otherwise
+    /// ignored.
     pub fn skip_game_manager(&mut self, now: Duration, player_id: u32) {
-        self.heard(now, player_id);
+        self.mark_active(now, player_id);
         self.counts.game_manager += 1;
     }
 
-    /// A message of a player in another age, which that age reported as
-    /// [`Event::Route`], for those of `players` who are here.
+    /// Delivers a message from a player in another age, reported there as [`Event::Route`], to
+    /// those of `players` who are here.
     pub fn deliver(&mut self, packet: &Packet, players: &[u32]) {
         let here = self.members.iter().map(|member| member.player.id);
         let to: Vec<u32> = here.filter(|player_id| players.contains(player_id)).collect();
         to.into_iter().for_each(|player_id| self.send(player_id, packet.clone()));
     }
 
-    /// A message of an administrator in another age, which that age reported as
+    /// Delivers an administrator's message from another age, reported there as
     /// [`Event::RouteToAll`].
     pub fn deliver_to_all(&mut self, packet: &Packet) {
         self.send_to_all(packet);
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn timeout(&mut self, now: Duration) {
         if self.states.due().is_some_and(|due| due <= now) {
             self.flush();
@@ -229,36 +229,36 @@ impl Instance {
         }
     }
 
-    /// Sets the clock: `unix` is the time since 1970 at `now`. The server does it now and then, since
-    /// the two run apart over weeks.
+    /// Sets the clock: `unix` is the time since 1970 at `now`. Servers call it occasionally because
+    /// the two clocks drift apart over weeks.
     pub fn set_clock(&mut self, now: Duration, unix: Duration) {
         self.clock = Clock { at: now, unix };
     }
 
-    /// Puts a state back that was stored after [`Event::StoreState`].
+    /// Restores a state that was stored after [`Event::StoreState`].
     ///
     /// # Errors
-    /// When the blob cannot be read, follows a descriptor that is not known, or holds what must not be
-    /// sent; when there is no room for it.
+    /// Fails if the blob cannot be decoded, follows an unknown descriptor or contains something
+    /// that must not be sent, or if there is no room for it.
     pub fn restore(&mut self, object: Uoid<'_>, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
         self.states.restore(object.into_owned(), &blob)
     }
 
-    /// Puts the state of the age back that was stored after [`Event::StoreAge`]: the SDL node of the
-    /// vault.
+    /// Restores the state of the age that was stored after [`Event::StoreAge`], from the SDL node
+    /// in the vault.
     ///
     /// # Errors
-    /// As [`Self::restore`]; when it is no state of this age.
+    /// As [`Self::restore`]; also if the blob is not a state of this age.
     pub fn restore_age(&mut self, blob: &[u8]) -> Result<()> {
         let descriptors = Arc::clone(&self.descriptors);
         let blob = self.stored_blob(&descriptors, blob)?;
         self.states.restore_age(&blob, false)
     }
 
-    /// Sets what holds for all instances of the age on this shard. A variable of it counts if it was
-    /// changed later than that of the instance. Members are told if that changes what they see.
+    /// Sets the shard's settings for all instances of the age. A variable applies if it was changed
+    /// later than the instance's own. Members are notified if the change affects what they see.
     ///
     /// # Errors
     /// As [`Self::restore_age`].
@@ -273,12 +273,12 @@ impl Instance {
         Ok(())
     }
 
-    /// A client changed the SDL node of the age in the vault: the age takes what differs, and members
-    /// are told.
+    /// Handles a client's change to the age's SDL node in the vault: the age adopts the
+    /// differences, and members are notified.
     ///
     /// # Errors
-    /// As [`Self::restore_age`]; when it follows an older descriptor. The state of the age is then
-    /// stored again, in the place of what cannot be used.
+    /// As [`Self::restore_age`]; also if the blob follows an older descriptor. The state of the age
+    /// is then stored again, replacing the unusable one.
     pub fn edit_age(&mut self, now: Duration, blob: &[u8]) -> Result<()> {
         let edited = self.try_edit_age(now, blob);
         if edited.is_err() {
@@ -297,17 +297,17 @@ impl Instance {
         Ok(())
     }
 
-    /// The next message for a member. Poll until there is none, after every call that takes `now`.
+    /// The next message for a member. Poll until `None` after every call that takes `now`.
     pub fn poll_delivery(&mut self) -> Option<Delivery> {
         self.deliveries.pop_front()
     }
 
-    /// The next event, likewise.
+    /// The next event. Poll until `None` after every call that takes `now`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When [`Self::timeout`] is to be called next.
+    /// When [`Self::timeout`] must be called next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         self.states.due().into_iter().chain(self.over_at).min()
@@ -319,50 +319,43 @@ impl Instance {
         &self.name
     }
 
-    /// Its age file.
+    /// The age file.
     #[must_use]
     pub fn file(&self) -> &AgeFile {
         &self.file
     }
 
-    /// The members, in the order in which they joined.
+    /// The members, in the order of joining.
     pub fn members(&self) -> impl Iterator<Item = &Member> {
         self.members.iter()
     }
 
-    /// The member whose client answers for the objects of the age.
+    /// The member whose client owns the age's objects.
     #[must_use]
     pub fn owner(&self) -> Option<u32> {
         self.owner
     }
 
-    /// Who holds the lock of an object.
+    /// The player who holds the lock of an object.
     #[must_use]
     pub fn lock_holder(&self, object: &Uoid<'_>) -> Option<u32> {
         self.locks.holder(object)
     }
 
-    /// How many objects are locked.
+    /// The number of locked objects.
     #[must_use]
     pub fn locks(&self) -> usize {
         self.locks.len()
     }
 
-    /// Who holds locks: a player once for each lock.
+    /// The holders of locks, once for each lock.
     pub fn lock_holders(&self) -> impl Iterator<Item = u32> {
         self.locks.holders()
     }
 
-    /// The clones that are loaded, with their owners, in the order in which members who join get
-    /// them.
+    /// The loaded clones with their owners, in the order in which joining members get them.
     pub fn clones(&self) -> impl Iterator<Item = (&Uoid<'static>, u32)> {
         self.clones.in_order().map(|clone| (&clone.object, clone.owner))
-    }
-
-    /// How many clones are loaded.
-    #[must_use]
-    pub fn clone_count(&self) -> usize {
-        self.clones.len()
     }
 
     /// The states of objects, without that of the age.
@@ -371,25 +364,25 @@ impl Instance {
         self.states.db()
     }
 
-    /// What the states take, roughly, in bytes.
+    /// The approximate size of all states in bytes.
     #[must_use]
     pub fn state_bytes(&self) -> usize {
         self.states.bytes()
     }
 
-    /// The state of the age as clients see it: that of the instance over the settings of the shard.
+    /// The state of the age as clients see it: the instance's state over the shard's settings.
     #[must_use]
-    pub fn age_state(&self) -> Option<State> {
+    pub fn age_state(&self) -> Option<ObjectState> {
         self.states.shown_age()
     }
 
-    /// What happened so far.
+    /// The counters.
     #[must_use]
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &AgeCounts {
         &self.counts
     }
 
-    /// Whether it is over.
+    /// Whether the instance has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.is_over
@@ -408,7 +401,7 @@ impl Instance {
         self.deliveries.push_back(Delivery { to, packet });
     }
 
-    /// Sends what the server made; everything that it makes has a form.
+    /// Sends a message created by the server; those can always be encoded.
     pub(super) fn send_made(&mut self, to: u32, packet: Result<Packet>) {
         debug_assert!(packet.is_ok(), "{packet:?}");
         if let Ok(packet) = packet {
@@ -434,8 +427,7 @@ impl Instance {
         self.states.flush(|event| events.push_back(event));
     }
 
-    /// Reads a state that does not come from a client; what clients must not get is not taken from
-    /// databases either.
+    /// Decodes a stored state. States that clients must not get are refused from databases too.
     fn stored_blob<'b>(&self, descriptors: &Descriptors, bytes: &'b [u8]) -> Result<Blob<'b>> {
         let blob = read_blob(bytes, descriptors, LIMITS).map_err(error)?;
         check_blob(&blob, &self.config.rules(false), LIMITS)
@@ -444,12 +436,12 @@ impl Instance {
     }
 }
 
-/// The limits for what the server itself stored.
+/// The limits for states that the server itself stored.
 const LIMITS: &worldwire_core::Limits = &worldwire_core::Limits::DEFAULT;
 
-fn error(dropped: Dropped) -> Error {
+fn error(dropped: DropReason) -> Error {
     match dropped {
-        Dropped::Malformed(error) | Dropped::Descriptor(error) => error,
+        DropReason::Malformed(error) | DropReason::Descriptor(error) => error,
         other => Error::malformed("a state", other.to_string()),
     }
 }

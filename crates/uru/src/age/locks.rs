@@ -1,4 +1,4 @@
-//! The locks of objects: who may use a lever while others wait.
+//! Locks on objects: who may use a lever while others wait.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use super::clones::is_part;
 use crate::sdl::ObjectKey;
 use crate::types::{CloneIds, Location, Uoid};
 
-/// Which objects are locked, and by whom.
+/// The locked objects and their holders.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Locks {
     held: HashMap<ObjectKey, Lock>,
-    /// How many each player holds; nobody holds none.
+    /// How many locks each player holds; players without locks are not listed.
     counts: HashMap<u32, usize>,
 }
 
@@ -21,33 +21,33 @@ struct Lock {
     clone: Option<CloneIds>,
 }
 
-/// The answer to a request.
+/// The reply to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum LockReply {
     Granted,
     Denied,
-    /// Denied, since the player holds too many.
+    /// Denied because the player holds too many locks.
     TooMany,
 }
 
 impl Locks {
-    /// Grants the lock of an object that is free, or held by the player already.
-    pub(super) fn request(&mut self, object: &Uoid<'_>, player_id: u32, most: usize) -> Answer {
+    /// Grants the lock if the object is unlocked or the player already holds the lock.
+    pub(super) fn request(&mut self, object: &Uoid<'_>, player_id: u32, max: usize) -> LockReply {
         let key = ObjectKey::of(object);
         if let Some(lock) = self.held.get(&key) {
-            return if lock.holder == player_id { Answer::Granted } else { Answer::Denied };
+            return if lock.holder == player_id { LockReply::Granted } else { LockReply::Denied };
         }
         let count = self.counts.entry(player_id).or_default();
-        if *count >= most {
-            return Answer::TooMany;
+        if *count >= max {
+            return LockReply::TooMany;
         }
         *count += 1;
         let (page, clone) = (object.location.clone(), object.clone);
         self.held.insert(key, Lock { holder: player_id, page, clone });
-        Answer::Granted
+        LockReply::Granted
     }
 
-    /// Releases a lock, if the player holds it.
+    /// Releases a lock if the player holds it.
     pub(super) fn release(&mut self, object: &Uoid<'_>, player_id: u32) {
         let key = ObjectKey::of(object);
         if self.holder_of(&key) == Some(player_id) {
@@ -77,7 +77,7 @@ impl Locks {
         holders.into_iter().for_each(|holder| self.uncount(holder));
     }
 
-    /// Who holds the lock of an object.
+    /// The holder of an object's lock.
     pub(super) fn holder(&self, object: &Uoid<'_>) -> Option<u32> {
         self.holder_of(&ObjectKey::of(object))
     }
@@ -86,7 +86,7 @@ impl Locks {
         self.held.len()
     }
 
-    /// All who hold a lock, once for each lock.
+    /// The holders of all locks, once for each lock.
     pub(super) fn holders(&self) -> impl Iterator<Item = u32> {
         self.held.values().map(|lock| lock.holder)
     }

@@ -1,4 +1,4 @@
-//! Who is in an age.
+//! The members of an age.
 
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
@@ -6,34 +6,28 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::net_message::{PageFlags, PagingRoom, RelevanceRegions};
 use crate::types::{SequenceNumber, Uoid, Uuid};
 
-/// A player, as the server knows them: nothing of it comes from the client.
+/// A player as known to the server; none of this comes from the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Player {
-    /// The number of the player (KI number); not 0.
+    /// The KI number of the player; not 0.
     pub id: u32,
-    /// The name that others see: at most 255 bytes are sent.
+    /// The name shown to others; at most 255 bytes of it are sent.
     pub name: String,
     /// Whether the player is an administrator.
     pub is_admin: bool,
-    /// The account, if it is known: its players share what one member may take of the age's room for
-    /// states. It is sent to nobody.
+    /// The account, if known. Players of one account share a quota of the age's room for states.
+    /// Never sent to clients.
     pub account: Uuid,
 }
 
 impl Player {
-    /// A player who is no administrator.
+    /// A player who is not an administrator.
     #[must_use]
     pub fn new(id: u32, name: &str) -> Self {
         Self { id, name: name.to_owned(), is_admin: false, account: Uuid::ZERO }
     }
 
-    /// The same of an account.
-    #[must_use]
-    pub fn of_account(self, account: Uuid) -> Self {
-        Self { account, ..self }
-    }
-
-    /// The same as an administrator.
+    /// The same player as an administrator.
     #[must_use]
     pub fn admin(self) -> Self {
         Self { is_admin: true, ..self }
@@ -48,9 +42,9 @@ pub struct Member {
     pub(super) regions: Option<RelevanceRegions>,
     pub(super) pages: BTreeSet<u32>,
     pub(super) joined: Duration,
-    pub(super) heard: Duration,
-    pub(super) malformed: Recent,
-    pub(super) state_requests: Recent,
+    pub(super) last_active: Duration,
+    pub(super) malformed: RateWindow,
+    pub(super) state_requests: RateWindow,
     pub(super) has_members: bool,
     pub(super) has_state: bool,
     pub(super) is_closing: bool,
@@ -64,9 +58,9 @@ impl Member {
             regions: None,
             pages: BTreeSet::new(),
             joined: now,
-            heard: now,
-            malformed: Recent::default(),
-            state_requests: Recent::default(),
+            last_active: now,
+            malformed: RateWindow::default(),
+            state_requests: RateWindow::default(),
             has_members: false,
             has_state: false,
             is_closing: false,
@@ -79,25 +73,25 @@ impl Member {
         &self.player
     }
 
-    /// The avatar, once it is loaded.
+    /// The avatar, if loaded.
     #[must_use]
     pub fn avatar(&self) -> Option<&Uoid<'static>> {
         self.avatar.as_ref()
     }
 
-    /// The pages that the client has paged in, ascending.
+    /// The pages that the client has loaded, ascending.
     pub fn pages(&self) -> impl Iterator<Item = SequenceNumber> {
         self.pages.iter().copied().map(SequenceNumber)
     }
 
-    /// Whether the member got the state of the age.
+    /// Whether the member has received the state of the age.
     #[must_use]
     pub fn has_state(&self) -> bool {
         self.has_state
     }
 
-    /// Notes what was paged in or out. Says whether there was room.
-    pub(super) fn page(&mut self, room: &PagingRoom<'_>, most: usize) -> bool {
+    /// Records that rooms were paged in or out. Returns false if there are too many pages.
+    pub(super) fn page(&mut self, room: &PagingRoom<'_>, max: usize) -> bool {
         if room.page_flags.contains(PageFlags::ResetList) {
             self.pages.clear();
         }
@@ -106,7 +100,7 @@ impl Member {
             if is_out {
                 self.pages.remove(&page);
             } else if !self.pages.contains(&page) {
-                if self.pages.len() >= most {
+                if self.pages.len() >= max {
                     return false;
                 }
                 self.pages.insert(page);
@@ -115,8 +109,8 @@ impl Member {
         true
     }
 
-    /// Whether the member cares about a region that the sender is in. Who never said anything about
-    /// regions sees all and is seen by all.
+    /// Whether the member cares about a region that the sender is in. Members who have not sent any
+    /// regions see everyone and are seen by everyone.
     pub(super) fn cares_about(&self, sender: &Self) -> bool {
         let (Some(mine), Some(theirs)) = (&self.regions, &sender.regions) else { return true };
         let mut words = mine.care_about.0.iter().zip(&theirs.in_.0);
@@ -124,7 +118,7 @@ impl Member {
     }
 }
 
-/// The members of an age, in the order in which they joined.
+/// The members of an age, in the order of joining.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members(Vec<Member>);
 
@@ -158,41 +152,40 @@ impl Members {
         Some(self.0.remove(index))
     }
 
-    /// Who has been here the longest, of those who were heard of lately; if there is nobody like
-    /// that, of all.
+    /// The longest-standing member among those active lately; if none is active, among all.
     pub(super) fn longest(&self, now: Duration, silence: Duration) -> Option<u32> {
-        let is_heard = |member: &&Member| now.saturating_sub(member.heard) <= silence;
-        let longest = self.0.iter().find(is_heard).or_else(|| self.0.first());
+        let is_active = |member: &&Member| now.saturating_sub(member.last_active) <= silence;
+        let longest = self.0.iter().find(is_active).or_else(|| self.0.first());
         longest.map(|member| member.player.id)
     }
 }
 
-/// Things that happened within the last minute, as far as there is a bound on them.
+/// Counts events within the last minute, up to a bound.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recent(VecDeque<Duration>);
+pub(super) struct RateWindow(VecDeque<Duration>);
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl Recent {
-    /// Notes another one, and says how many there were within a minute; no more than `most` are
+impl RateWindow {
+    /// Records an event and returns how many occurred within the last minute; at most `max` are
     /// counted.
-    pub(super) fn add(&mut self, now: Duration, most: usize) -> usize {
+    pub(super) fn add(&mut self, now: Duration, max: usize) -> usize {
         while self.0.front().is_some_and(|then| now.saturating_sub(*then) >= MINUTE) {
             self.0.pop_front();
         }
-        if self.0.len() >= most {
+        if self.0.len() >= max {
             self.0.pop_front();
         }
         self.0.push_back(now);
         self.0.len()
     }
 
-    /// Notes another one unless there were `most` within a minute.
-    pub(super) fn try_add(&mut self, now: Duration, most: usize) -> bool {
+    /// Records an event unless `max` occurred within the last minute.
+    pub(super) fn try_add(&mut self, now: Duration, max: usize) -> bool {
         while self.0.front().is_some_and(|then| now.saturating_sub(*then) >= MINUTE) {
             self.0.pop_front();
         }
-        let has_room = self.0.len() < most;
+        let has_room = self.0.len() < max;
         if has_room {
             self.0.push_back(now);
         }

@@ -1,8 +1,8 @@
-//! What a game server does with an age: the state machine of a running instance, without a socket.
+//! An age as a game server runs it: the state machine of one instance, without sockets.
 //!
-//! An [`Instance`] takes joins, leaves, net messages and time, and gives out messages for members
-//! and [events](Event) for the server around it. It does no IO. A server has one for each age that
-//! runs, and a [`Queue`] for each client.
+//! An [`Instance`] takes joins, leaves, net messages and time, and returns messages for members and
+//! [events](Event) for its server. It does no IO. A server has one instance for each running age,
+//! and a [`SendQueue`] for each client.
 //!
 //! ```
 //! use std::time::Duration;
@@ -41,33 +41,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Driving it
+//! # How to drive an instance
 //!
-//! | call | kind |
+//! | calls | purpose |
 //! | --- | --- |
-//! | [`join`](Instance::join), [`leave`](Instance::leave), [`receive`](Instance::receive), [`heard`](Instance::heard), [`timeout`](Instance::timeout) | what happens |
-//! | [`restore`](Instance::restore), [`restore_age`](Instance::restore_age), [`set_shard_state`](Instance::set_shard_state), [`edit_age`](Instance::edit_age) | what is stored elsewhere |
+//! | [`join`](Instance::join), [`leave`](Instance::leave), [`receive`](Instance::receive), [`mark_active`](Instance::mark_active), [`timeout`](Instance::timeout) | input |
+//! | [`restore`](Instance::restore), [`restore_age`](Instance::restore_age), [`set_shard_state`](Instance::set_shard_state), [`edit_age`](Instance::edit_age) | stored state |
 //! | [`deliver`](Instance::deliver), [`deliver_to_all`](Instance::deliver_to_all) | messages from other ages |
-//! | [`poll_delivery`](Instance::poll_delivery), [`poll_event`](Instance::poll_event), [`poll_timeout`](Instance::poll_timeout) | what comes of it; poll until there is nothing |
+//! | [`poll_delivery`](Instance::poll_delivery), [`poll_event`](Instance::poll_event), [`poll_timeout`](Instance::poll_timeout) | output; poll until `None` |
 //!
-//! The order of deliveries to one member has to be kept. Nothing else has: events and the deliveries
-//! to different members do not depend on each other.
+//! Deliveries to the same member must be sent in order. Events, and deliveries to different
+//! members, are independent of each other.
 //!
-//! # What it does
+//! # Behaviour
 //!
-//! * **Forwarding.** A message goes on as the bytes that came, shared by all receivers. Time and
-//!   player are patched, so are the bits that only administrators and servers may set. All that is
-//!   forwarded was read to its last byte and passed [`safety::check`](crate::safety::check); states
-//!   were read by their descriptor.
-//! * **Joining.** Clones come before states, avatars after other clones, the count last and exact: a
-//!   client waits until it has so many initial messages.
-//! * **Locks.** An object has one holder. Asking again is answered with yes; a release is not answered.
-//! * **Leaving.** The avatar is unloaded for the others, locks are free, other clones go to the owner,
-//!   and the member who has been here longest becomes the owner if the old one left.
-//! * **States.** Updates are merged as clients merge them ([`Rule::OURS`](crate::sdl::Rule::OURS)).
-//!   What outlives the server is reported a moment after it changed, and when a member leaves.
-//! * **Bounds.** A single client can neither fill the memory ([`AgeBounds`]) nor go on sending what
-//!   cannot be read ([`Event::Close`]).
+//! * **Forwarding.** A message is forwarded as the bytes received, shared by all receivers. The
+//!   time, the player, and the bits reserved for administrators and servers are patched. Everything
+//!   forwarded was decoded completely and passed [`safety::check`](crate::safety::check); states
+//!   were decoded with their descriptor.
+//! * **Joining.** Clones are sent before states, avatars after other clones, and an exact count at
+//!   the end, because a client waits for that many initial messages.
+//! * **Locks.** An object has one holder. A holder who asks again gets "yes"; releases are not
+//!   answered.
+//! * **Leaving.** The member's avatar is unloaded, its locks are released, its other clones go to
+//!   the owner. If the owner leaves, the longest-standing member becomes the owner.
+//! * **States.** Updates are merged the way clients merge them
+//!   ([`MergePolicy::OURS`](crate::sdl::MergePolicy::OURS)). States that outlive the server are
+//!   reported shortly after a change, and when a member leaves.
+//! * **Bounds.** A single client can neither exhaust memory ([`AgeBounds`]) nor keep sending
+//!   malformed messages ([`Event::Close`]).
 
 mod answer;
 mod clones;
@@ -85,11 +87,11 @@ mod shares;
 mod states;
 
 pub use config::{AgeBounds, Capacity, Config};
-pub use dropped::{Counts, DropKind, Dropped};
+pub use dropped::{AgeCounts, DropKind, DropReason};
 pub use event::{CloseReason, Event, JoinRefused};
 pub use instance::Instance;
 pub use member::{Member, Player};
 pub use packet::{Delivery, Importance, Packet, Position};
-pub use queue::{Overflow, Queue};
+pub use queue::{Overflow, SendQueue};
 #[cfg(feature = "fuzzing")]
 pub(crate) use states::check_blob;

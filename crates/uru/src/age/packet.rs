@@ -1,4 +1,4 @@
-//! What goes to members: net messages that all receivers share.
+//! Net messages for members, shared by all receivers.
 
 use core::fmt;
 use core::ops::Range;
@@ -10,10 +10,10 @@ use crate::message::game::server::PropagateBuffer;
 use crate::net_message::NetMessage;
 use crate::types::ClassIndex;
 
-/// The most bytes of a net message.
+/// The maximum size of a net message in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
 
-/// A net message that goes to members. A clone of it shares the bytes.
+/// A net message for members. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Packet {
     bytes: Arc<[u8]>,
@@ -21,28 +21,28 @@ pub struct Packet {
     importance: Importance,
 }
 
-/// Whether a message may be left out of the queue of a client that reads too slowly.
+/// Whether a message may be discarded when a client reads too slowly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Importance {
-    /// It must arrive.
+    /// Must be delivered.
     Kept,
-    /// Voice: left out first.
+    /// Voice: discarded first.
     Voice,
-    /// Where something moves: left out when a newer one of the same object is there.
+    /// The position of an object: discarded if a newer one of the same object is queued.
     Position(Position),
 }
 
-/// Of which object a position is.
+/// Identifies the object of a position message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// Where the name of the object stands in the message.
+    /// Where the object's uoid is in the message.
     pub(super) object: Range<usize>,
-    /// Stands for the descriptor of the state.
+    /// A hash that represents the state's descriptor.
     pub(super) descriptor: u64,
 }
 
 impl Packet {
-    /// A message that must arrive.
+    /// A message that must be delivered.
     pub(super) fn kept(bytes: impl Into<Arc<[u8]>>) -> Self {
         Self::new(bytes, Importance::Kept)
     }
@@ -53,32 +53,32 @@ impl Packet {
         Self { bytes, class: ClassIndex(class), importance }
     }
 
-    /// A message that the server makes.
+    /// A message created by the server.
     pub(super) fn of<'m>(message: impl Into<NetMessage<'m>>) -> Result<Self> {
         let mut writer = Writer::new();
         message.into().encode(&mut writer)?;
         Ok(Self::kept(writer.into_bytes()))
     }
 
-    /// The bytes of the net message.
+    /// The encoded net message.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The same, shared.
+    /// The encoded net message, shared.
     #[must_use]
     pub fn share(&self) -> Arc<[u8]> {
         Arc::clone(&self.bytes)
     }
 
-    /// Its class.
+    /// The class of the message.
     #[must_use]
     pub fn class(&self) -> ClassIndex {
         self.class
     }
 
-    /// Whether it may be left out.
+    /// Whether the message may be discarded.
     #[must_use]
     pub fn importance(&self) -> &Importance {
         &self.importance
@@ -90,10 +90,10 @@ impl Packet {
         PropagateBuffer { type_: self.class, buffer: Bytes32::new(&*self.bytes) }
     }
 
-    /// The net message.
+    /// Decodes the net message.
     ///
     /// # Errors
-    /// None for what an instance made.
+    /// Never fails for messages from an instance.
     pub fn decode(&self) -> Result<NetMessage<'_>> {
         let mut reader = worldwire_core::Reader::new(&self.bytes);
         let message = NetMessage::decode(&mut reader, "").map_err(Error::closed)?;
@@ -101,7 +101,7 @@ impl Packet {
         Ok(message)
     }
 
-    /// What tells the positions of one object from those of others.
+    /// The key that position messages of the same object share.
     pub(super) fn position(&self) -> Option<(&[u8], u64)> {
         match &self.importance {
             Importance::Position(position) => {
@@ -121,7 +121,7 @@ impl fmt::Debug for Packet {
 /// A message for a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// The player.
+    /// The receiving player.
     pub to: u32,
     /// The message.
     pub packet: Packet,

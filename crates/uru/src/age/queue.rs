@@ -1,4 +1,4 @@
-//! What waits for a client that reads slowly.
+//! The send queue of one client.
 
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -6,25 +6,25 @@ use std::collections::{HashMap, VecDeque};
 
 use super::packet::{Importance, Packet};
 
-/// The messages that wait for one client, within a bound.
+/// The messages waiting for one client, within a bound.
 ///
-/// A server keeps one for each connection. When the bound is reached, voice is left out, oldest
-/// first; then positions of which a newer one waits, in the order in which the newer ones came. If
-/// that does not help, the client reads too slowly to be kept: [`Overflow`]. Clones, locks, members
-/// and all other messages are never left out, and the order of what stays never changes.
+/// A server keeps one per connection. When the bound is reached, voice is discarded, oldest first;
+/// then positions that a newer one replaces, in the order in which the newer ones arrived. If that
+/// is not enough, the client reads too slowly and must be disconnected: [`Overflow`]. Clones,
+/// locks, members and all other messages are never discarded, and the order of the remaining
+/// messages never changes.
 ///
-/// A message costs constant time, however many wait. One that goes through a queue without being left
-/// out is moved in and out; its bytes are shared with all other queues.
+/// A message costs constant time, however many are waiting. Bytes are shared with all other queues.
 ///
 /// ```
 /// use std::time::Duration;
-/// use worldwire_uru::age::{Config, Instance, Player, Queue};
+/// use worldwire_uru::age::{Config, Instance, Player, SendQueue};
 /// use worldwire_uru::file::age::AgeFile;
 ///
 /// let (zero, unix) = (Duration::ZERO, Duration::from_secs(1_700_000_000));
 /// let (file, config) = (AgeFile::default(), Config::default());
 /// let mut instance = Instance::new(zero, unix, "Lab", file, Default::default(), config);
-/// let mut queues = [(5, Queue::new(1 << 20))];
+/// let mut queues = [(5, SendQueue::new(1 << 20))];
 /// instance.join(zero, Player::new(5, "Yeesha"))?;
 /// while let Some(delivery) = instance.poll_delivery() {
 ///     for (_, queue) in queues.iter_mut().filter(|(player_id, _)| *player_id == delivery.to) {
@@ -37,56 +37,57 @@ use super::packet::{Importance, Packet};
 /// # Ok::<(), worldwire_uru::age::JoinRefused>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Queue {
-    /// In order; `None` stands for one that was left out. The first is never `None`.
+pub struct SendQueue {
+    /// In order; `None` marks a discarded message. The first slot is never `None`.
     slots: VecDeque<Option<Packet>>,
-    /// The number of the first slot. Those behind it count on.
+    /// The number of the first slot. Later slots are numbered consecutively.
     first: u64,
-    /// How many slots stand for nothing.
+    /// The number of empty slots.
     gaps: usize,
     bytes: usize,
     limit: usize,
-    /// The numbers of voice that waits.
+    /// The slot numbers of queued voice messages.
     voice: VecDeque<u64>,
-    /// Kept from the first time that voice alone made no room until the queue is empty.
-    positions: Option<Positions>,
-    left_out: u64,
+    /// Present from the first time discarding voice was not enough, until the queue is empty.
+    positions: Option<PositionIndex>,
+    discarded: u64,
 }
 
-/// Which positions may be left out.
+/// Finds positions that may be discarded.
 #[derive(Clone, Debug, Default)]
-struct Positions {
-    /// The newest one of each object.
-    newest: HashMap<OfObject, u64>,
-    /// Those of which a newer one waits. Some may have been read since.
+struct PositionIndex {
+    /// The newest position of each object.
+    newest: HashMap<PositionKey, u64>,
+    /// Positions that a newer one replaces. Some may have been sent since.
     outdated: VecDeque<u64>,
 }
 
-/// A position, which equals another one of the same object and descriptor.
+/// A position, equal to others of the same object and descriptor.
 #[derive(Clone, Debug)]
-struct OfObject(Packet);
+struct PositionKey(Packet);
 
-impl PartialEq for OfObject {
+impl PartialEq for PositionKey {
     fn eq(&self, other: &Self) -> bool {
         self.0.position() == other.0.position()
     }
 }
 
-impl Eq for OfObject {}
+impl Eq for PositionKey {}
 
-impl Hash for OfObject {
+impl Hash for PositionKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.position().hash(state);
     }
 }
 
-/// What a message takes beside its bytes.
+/// The memory of a queued message in addition to its bytes.
 const OVERHEAD: usize = 128;
-/// An empty queue gives memory for more messages than these back.
-const ROOM_AT_REST: usize = 128;
+/// When empty, the queue releases memory for more messages than this.
+const IDLE_CAPACITY: usize = 128;
 
-impl Queue {
-    /// An empty queue for so many bytes; each message counts 128 more than it has.
+impl SendQueue {
+    /// An empty queue with room for `limit` bytes; each message counts as 128 bytes more than its
+    /// size.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -97,14 +98,14 @@ impl Queue {
             limit,
             voice: VecDeque::new(),
             positions: None,
-            left_out: 0,
+            discarded: 0,
         }
     }
 
     /// Adds a message.
     ///
     /// # Errors
-    /// When there is no room for it, whatever is left out. The queue is then of no use any more.
+    /// [`Overflow`] if there is no room even after discarding. The queue is unusable afterwards.
     pub fn push(&mut self, packet: Packet) -> Result<(), Overflow> {
         let number = self.first + self.slots.len() as u64;
         self.bytes += cost(&packet);
@@ -121,7 +122,7 @@ impl Queue {
         if self.bytes > self.limit { self.make_room() } else { Ok(()) }
     }
 
-    /// Takes the oldest message.
+    /// Removes and returns the oldest message.
     pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.slots.pop_front()??;
         let number = self.first;
@@ -143,66 +144,66 @@ impl Queue {
         Some(packet)
     }
 
-    /// How many messages wait.
+    /// The number of queued messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len() - self.gaps
     }
 
-    /// Whether none waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// How much of the bound is used.
+    /// How many bytes of the bound are used.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many messages were left out so far.
+    /// How many messages have been discarded so far.
     #[must_use]
-    pub fn left_out(&self) -> u64 {
-        self.left_out
+    pub fn discarded(&self) -> u64 {
+        self.discarded
     }
 
-    /// Leaves out what may be left out, until the bound holds.
+    /// Discards messages until the bound holds.
     #[cold]
     fn make_room(&mut self) -> Result<(), Overflow> {
         while self.bytes > self.limit {
             let Some(victim) = self.victim() else {
                 return Err(Overflow { limit: self.limit, queued: self.bytes });
             };
-            self.leave_out(victim);
+            self.discard(victim);
         }
         Ok(())
     }
 
-    /// The number of the message to be left out next.
+    /// The slot number of the next message to discard.
     fn victim(&mut self) -> Option<u64> {
         if let Some(voice) = self.voice.pop_front() {
             return Some(voice);
         }
         if self.positions.is_none() {
-            self.positions = Some(Positions::of(&self.slots, self.first));
+            self.positions = Some(PositionIndex::of(&self.slots, self.first));
         }
         let first = self.first;
         let outdated = &mut self.positions.as_mut()?.outdated;
         core::iter::from_fn(|| outdated.pop_front()).find(|number| *number >= first)
     }
 
-    fn leave_out(&mut self, number: u64) {
+    fn discard(&mut self, number: u64) {
         let index = usize::try_from(number - self.first).ok();
         let slot = index.and_then(|index| self.slots.get_mut(index));
         let Some(packet) = slot.and_then(Option::take) else { return };
         self.bytes -= cost(&packet);
-        self.left_out += 1;
+        self.discarded += 1;
         self.gaps += 1;
         self.skip_gaps();
     }
 
-    /// The first slot holds a message, if there is one, and so does half of them.
+    /// Restores the invariants: the first slot holds a message, and at least half of the slots do.
     fn skip_gaps(&mut self) {
         while self.gaps > 0 && self.slots.pop_front_if(|slot| slot.is_none()).is_some() {
             self.gaps -= 1;
@@ -213,8 +214,8 @@ impl Queue {
         }
     }
 
-    /// All slots hold messages. Since half of them did not, this adds constant time to each that was
-    /// left out.
+    /// Removes all empty slots. As at least half of them were empty, this adds constant time per
+    /// discarded message.
     fn close_gaps(&mut self) {
         self.slots.retain(Option::is_some);
         self.gaps = 0;
@@ -222,20 +223,20 @@ impl Queue {
         let voice = voice.filter(|(_, slot)| slot.as_ref().is_some_and(is_voice));
         self.voice = voice.map(|(number, _)| number).collect();
         if self.positions.is_some() {
-            self.positions = Some(Positions::of(&self.slots, self.first));
+            self.positions = Some(PositionIndex::of(&self.slots, self.first));
         }
     }
 
-    /// Nothing waits: what was needed for much is given back.
+    /// Releases excess memory; called when the queue is empty.
     fn rest(&mut self) {
         self.positions = None;
-        self.slots.shrink_to(ROOM_AT_REST);
-        self.voice.shrink_to(ROOM_AT_REST);
+        self.slots.shrink_to(IDLE_CAPACITY);
+        self.voice.shrink_to(IDLE_CAPACITY);
     }
 }
 
-impl Positions {
-    /// The positions among messages, of which the first has this number.
+impl PositionIndex {
+    /// The positions among the slots, the first of which has the number `first`.
     fn of(slots: &VecDeque<Option<Packet>>, first: u64) -> Self {
         let mut positions = Self::default();
         for (number, slot) in (first..).zip(slots) {
@@ -250,26 +251,26 @@ impl Positions {
         if packet.position().is_none() {
             return;
         }
-        let position = OfObject(packet.clone());
-        // The key, too, is to be the newer one: the bytes of the older one may go.
+        let position = PositionKey(packet.clone());
+        // Replace the key as well, so that the older message's bytes can be freed.
         if let Some((_, older)) = self.newest.remove_entry(&position) {
             self.outdated.push_back(older);
         }
         self.newest.insert(position, number);
     }
 
-    /// A message was read.
+    /// A message was sent.
     fn forget(&mut self, packet: &Packet, number: u64) {
         if packet.position().is_some() {
-            let position = OfObject(packet.clone());
+            let position = PositionKey(packet.clone());
             if self.newest.get(&position) == Some(&number) {
                 self.newest.remove(&position);
             }
         }
     }
 
-    /// All before a number were read. What stays behind the first that was not is never more than
-    /// what waits.
+    /// All slots before a number are gone. Entries after the first remaining one never outnumber
+    /// the queued messages.
     fn forget_before(&mut self, first: u64) {
         while self.outdated.pop_front_if(|number| *number < first).is_some() {}
     }
@@ -283,18 +284,22 @@ fn cost(packet: &Packet) -> usize {
     packet.bytes().len() + OVERHEAD
 }
 
-/// A client reads too slowly: what waits for it exceeds the bound.
+/// A client reads too slowly: its queued messages exceed the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow {
     /// The bound.
     pub limit: usize,
-    /// What would wait.
+    /// The bytes that would be queued.
     pub queued: usize,
 }
 
 impl fmt::Display for Overflow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "wanted at most {} bytes in the queue, found {}", self.limit, self.queued)
+        write!(
+            f,
+            "the client reads too slowly: {} bytes may be queued, but {} are",
+            self.limit, self.queued
+        )
     }
 }
 
@@ -310,7 +315,7 @@ mod tests {
     const KEPT: u8 = 0;
     const VOICE: u8 = 1;
 
-    /// What is neither kept nor voice is a position of an object.
+    /// Any kind other than kept and voice is the position of an object.
     fn packet(kind: u8, number: u32, length: usize) -> Packet {
         let importance = match kind {
             KEPT => Importance::Kept,
@@ -323,11 +328,11 @@ mod tests {
         Packet::new(bytes, importance)
     }
 
-    /// A queue that looks at everything that waits.
+    /// A reference queue that searches everything queued.
     #[derive(Default)]
     struct Plain {
         waiting: Vec<Packet>,
-        left_out: u64,
+        discarded: u64,
     }
 
     impl Plain {
@@ -335,7 +340,7 @@ mod tests {
             self.waiting.iter().map(cost).sum()
         }
 
-        /// Where the newer position stands that makes one outdated.
+        /// The index of the newer position that makes one outdated.
         fn newer(&self, index: usize) -> Option<usize> {
             let position = self.waiting[index].position()?;
             let is_newer = |other: &usize| self.waiting[*other].position() == Some(position);
@@ -352,7 +357,7 @@ mod tests {
                     .map(|(_, index)| index);
                 let Some(victim) = voice.or(outdated) else { return false };
                 self.waiting.remove(victim);
-                self.left_out += 1;
+                self.discarded += 1;
             }
             true
         }
@@ -364,9 +369,9 @@ mod tests {
             steps in prop::collection::vec((0_u8..5, 0_usize..60, 0_usize..3), 0..300),
             limit in 200_usize..3_000,
         ) {
-            let (mut queue, mut plain) = (Queue::new(limit), Plain::default());
+            let (mut queue, mut plain) = (SendQueue::new(limit), Plain::default());
             for (number, (kind, length, reads)) in (0..).zip(steps) {
-                // Kept messages alone would soon be too many.
+                // Kept messages alone would soon overflow.
                 let kind = if kind == KEPT && number % 4 > 0 { VOICE } else { kind };
                 let packet = packet(kind, number, length);
                 let has_room = plain.push(packet.clone(), limit);
@@ -375,7 +380,7 @@ mod tests {
                     return Ok(());
                 }
                 prop_assert_eq!(queue.queued_bytes(), plain.bytes());
-                prop_assert_eq!((queue.len(), queue.left_out()), (plain.waiting.len(), plain.left_out));
+                prop_assert_eq!((queue.len(), queue.discarded()), (plain.waiting.len(), plain.discarded));
                 for _ in 0..reads.min(plain.waiting.len()) {
                     prop_assert_eq!(queue.pop(), Some(plain.waiting.remove(0)));
                 }
@@ -390,13 +395,13 @@ mod tests {
         }
     }
 
-    /// However many messages wait, one more costs the same. Work that grows with them would take
-    /// minutes here.
+    /// The cost of a message does not depend on the number queued. If it did, this test would take
+    /// minutes.
     #[test]
     fn floods_cost_constant_time_a_message() {
         const WAITING: u32 = 30_000;
-        let mut queue = Queue::new(WAITING as usize * (OVERHEAD + 5));
-        // Half of it may not be left out, and stands between what may.
+        let mut queue = SendQueue::new(WAITING as usize * (OVERHEAD + 5));
+        // Half of the messages must not be discarded and lie between those that may.
         for number in 0..WAITING / 2 {
             queue.push(packet(KEPT, number, 5)).unwrap();
             queue.push(packet(VOICE, number, 5)).unwrap();
@@ -406,9 +411,9 @@ mod tests {
                 queue.push(packet(kind, number, 5)).unwrap();
             }
         }
-        assert_eq!(queue.left_out(), u64::from(WAITING) * 12);
+        assert_eq!(queue.discarded(), u64::from(WAITING) * 12);
         let rest: Vec<_> = core::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(rest.len(), WAITING as usize);
-        assert!(queue.slots.capacity() <= 2 * ROOM_AT_REST);
+        assert!(queue.slots.capacity() <= 2 * IDLE_CAPACITY);
     }
 }

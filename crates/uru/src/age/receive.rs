@@ -1,4 +1,4 @@
-//! What an instance does with each net message of a member.
+//! Handles each net message from a member.
 
 use core::time::Duration;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,37 +7,37 @@ use std::sync::Arc;
 use worldwire_core::{Error, Field, Reader, Side};
 
 use super::answer;
-use super::clones::{Loaded, claim};
-use super::dropped::{DropKind, Dropped};
+use super::clones::{LoadedClone, claim};
+use super::dropped::{DropKind, DropReason};
 use super::event::{CloseReason, Event};
 use super::forward::Sender;
 use super::instance::Instance;
-use super::locks::Answer;
+use super::locks::LockReply;
 use super::packet::{Importance, MAX_BYTES, Packet, Position};
-use super::states::{Pages, check_blob, read_blob};
+use super::states::{PageSet, check_blob, read_blob};
 use crate::net_message::patch::HeaderLayout;
 use crate::net_message::{
     GameStateRequest, LoadClone, NetFlags, NetMessage, PlayerPage, SdlState, TestAndSet,
     class_info, received,
 };
 use crate::safety::{Reason, Refusal, check};
-use crate::sdl::{ObjectKey, Sent};
+use crate::sdl::{ObjectKey, UpdateOrigin};
 use crate::types::{ClassIndex, Uoid};
 
-/// The most bytes of an avatar's name: all of them stand in one list of members.
+/// The maximum length of an avatar's name in bytes, because one member list contains all of them.
 const MAX_NAME: usize = 255;
 
 impl Instance {
-    /// A member sent a net message: the two fields of a `PropagateBuffer`. What cannot be accepted is
-    /// dropped, counted and reported.
+    /// Handles a net message from a member, given as the two fields of a `PropagateBuffer`.
+    /// Unacceptable messages are dropped, counted and reported.
     pub fn receive(&mut self, now: Duration, player_id: u32, class: ClassIndex, buffer: &[u8]) {
         self.counts.received += 1;
         let Some(member) = self.members.get_mut(player_id).filter(|member| !member.is_closing)
         else {
-            self.counts.drop_one(DropKind::NoMember);
+            self.counts.drop_one(DropKind::NotAMember);
             return;
         };
-        member.heard = now;
+        member.last_active = now;
         let player = &member.player;
         let sender = Sender { id: player.id, is_admin: player.is_admin, joined: member.joined };
         if let Err(why) = self.handle(now, sender, class, buffer) {
@@ -45,14 +45,14 @@ impl Instance {
         }
     }
 
-    fn dropped(&mut self, now: Duration, sender: Sender, why: Dropped) {
+    fn dropped(&mut self, now: Duration, sender: Sender, why: DropReason) {
         self.counts.drop_one(why.kind());
         let is_malformed = why.kind() == DropKind::Malformed;
         self.report(Event::Dropped { player_id: sender.id, why });
-        let most = self.config.bounds.malformed;
+        let max = self.config.bounds.malformed;
         if let Some(member) = self.members.get_mut(sender.id).filter(|_| is_malformed) {
-            let messages = member.malformed.add(now, most);
-            if messages >= most {
+            let messages = member.malformed.add(now, max);
+            if messages >= max {
                 member.is_closing = true;
                 let why = CloseReason::Malformed { messages };
                 self.report(Event::Close { player_id: sender.id, why });
@@ -66,16 +66,16 @@ impl Instance {
         sender: Sender,
         class: ClassIndex,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         if buffer.len() > MAX_BYTES {
-            let (most, found) = (MAX_BYTES as u64, buffer.len() as u64);
-            return Err(Dropped::Malformed(Error::limit("bytes of a net message", most, found)));
+            let (max, found) = (MAX_BYTES as u64, buffer.len() as u64);
+            return Err(DropReason::Malformed(Error::limit("bytes of a net message", max, found)));
         }
         let config = Arc::clone(&self.config);
-        let message = received(class, buffer, &config.limits).map_err(Dropped::Malformed)?;
+        let message = received(class, buffer, &config.limits).map_err(DropReason::Malformed)?;
         let index = u16::try_from(class.0).unwrap_or(0);
         if class_info(index).is_some_and(|info| info.sender == Some(Side::Server)) {
-            return Err(Dropped::FromServer(index));
+            return Err(DropReason::ServerOnly(index));
         }
         let rules = config.rules(sender.is_admin);
         check(buffer, &rules, &mut self.inflater, &config.limits)?;
@@ -107,11 +107,11 @@ impl Instance {
                 let member = self.members.get_mut(sender.id);
                 match member.is_none_or(|member| member.page(&message, limit)) {
                     true => Ok(()),
-                    false => Err(Dropped::Limit { what: "pages", limit }),
+                    false => Err(DropReason::Limit { what: "pages", limit }),
                 }
             }
             NetMessage::PlayerPage(message) => self.player_page(sender, message),
-            _ => Err(Dropped::Unhandled(index)),
+            _ => Err(DropReason::Unhandled(index)),
         }
     }
 
@@ -123,10 +123,10 @@ impl Instance {
         }
     }
 
-    /// Notes the avatar of a member. Only a clone that the member made can be one.
-    fn player_page(&mut self, sender: Sender, message: PlayerPage<'_>) -> Result<(), Dropped> {
+    /// Records a member's avatar. Only a clone that the member created can be one.
+    fn player_page(&mut self, sender: Sender, message: PlayerPage<'_>) -> Result<(), DropReason> {
         if !is_made_by(&message.object, sender.id) {
-            return Err(Dropped::NotTheirs);
+            return Err(DropReason::NotOwner);
         }
         is_short(&message.object)?;
         let avatar = (!message.unload.is_true()).then(|| message.object.into_owned());
@@ -146,39 +146,40 @@ impl Instance {
         sender: Sender,
         message: &LoadClone<'_>,
         buffer: &[u8],
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let object = &message.uoid;
         let claim = claim(message, &mut self.inflater, &self.config.limits)?;
         let key = ObjectKey::of(object);
         if claim.object.as_ref().is_none_or(|other| ObjectKey::of(other) != key) {
-            return Err(Dropped::Contradiction("clone"));
+            return Err(DropReason::Contradiction("clone"));
         }
         if object.clone.is_none_or(|ids| ids.id == 0) {
-            return Err(Dropped::NoClone);
+            return Err(DropReason::NotAClone);
         }
         let is_loading = message.is_loading.is_true();
         if claim.is_loading != is_loading {
-            return Err(Dropped::Contradiction("loading"));
+            return Err(DropReason::Contradiction("loading"));
         }
         let is_player = message.is_player.is_true();
         if claim.is_player.is_some_and(|claimed| claimed != is_player) {
-            return Err(Dropped::Contradiction("isPlayer"));
+            return Err(DropReason::Contradiction("isPlayer"));
         }
         if is_player {
             is_short(object)?;
         }
         let owner = self.clones.get(object).map(|clone| clone.owner);
-        // Who loads a clone first has made it; later it may be handed over. Avatars never are.
+        // Whoever first loads a clone is its creator. It may be handed over later, unless it is an
+        // avatar.
         let is_made_here = is_made_by(object, sender.id);
         let is_theirs = claim.originator == sender.id
             && owner.map_or(is_made_here && is_loading, |owner| owner == sender.id)
             && (is_made_here || !is_player);
         if !is_theirs {
-            return Err(Dropped::NotTheirs);
+            return Err(DropReason::NotOwner);
         }
         let is_initial = message.is_initial_state.is_true();
         let bytes = self.stamped(now, sender, &message.header, buffer, |bytes, _| {
-            // The last field: only the server says what is initial.
+            // The last field is `isInitialState`, which only the server may set.
             if let Some(last) = bytes.last_mut().filter(|_| is_initial) {
                 *last = 0;
             }
@@ -188,7 +189,7 @@ impl Instance {
             let bounds = &self.config.bounds;
             let object = object.clone().into_owned();
             let (bytes, owner) = (Arc::clone(&bytes), sender.id);
-            let loaded = Loaded { object, bytes, owner, is_player };
+            let loaded = LoadedClone { object, bytes, owner, is_player };
             self.clones.insert(loaded, bounds)?;
             if is_player {
                 self.set_avatar(sender.id, Some(object_of(message)));
@@ -200,7 +201,7 @@ impl Instance {
         Ok(())
     }
 
-    /// A clone is gone, with its states and the locks of its parts.
+    /// Removes a clone with its states and the locks of its parts.
     pub(super) fn forget_clone(&mut self, object: &Uoid<'_>) {
         let Some(clone) = self.clones.remove(object) else { return };
         self.states.remove_clone(&clone.object);
@@ -214,42 +215,42 @@ impl Instance {
         }
     }
 
-    /// The state of an object, which others get if there is a message to be forwarded.
+    /// Handles the state of an object, and forwards it if it comes with a message.
     ///
-    /// That of an avatar is its player's to set: no client sends one of another's, and the server drops
-    /// them when the player leaves. So a state of a clone that another player made is taken only
-    /// while that clone is loaded, and is no avatar. All other objects belong to nobody: whichever
-    /// client answers for them at the moment sends their states.
+    /// Only the player may set an avatar's state: no client sends states of other avatars, and the
+    /// server drops them when the player leaves. Therefore a state of another player's clone is
+    /// accepted only while that clone is loaded and is not an avatar. All other objects belong to
+    /// nobody; their states are sent by whichever client currently owns them.
     fn state(
         &mut self,
         now: Duration,
         sender: Sender,
         message: &SdlState<'_>,
         forwarded: Option<&[u8]>,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let config = Arc::clone(&self.config);
         let object = &message.object;
         let page = object.location.sequence_number;
-        // Fixed objects are in page 0; the other special pages are in no age.
+        // Fixed objects are on page 0; the other special pages are not part of any age.
         if page.0 != 0 && page.is_special() {
             return Err(Refusal::at(Reason::LocalObject, None, 0).into());
         }
         if !self.clones.may_set_state(object, sender.id) {
-            return Err(Dropped::NotTheirs);
+            return Err(DropReason::NotOwner);
         }
         let payload = message.stream.payload(&mut self.inflater, &config.limits);
-        let payload = payload.map_err(Dropped::Malformed)?;
+        let payload = payload.map_err(DropReason::Malformed)?;
         let descriptors = Arc::clone(&self.descriptors);
         let update = read_blob(payload, &descriptors, &config.limits)?;
         let rules = config.rules(sender.is_admin);
         check_blob(&update, &rules, &config.limits)?;
-        let sent = Sent {
+        let origin = UpdateOrigin {
             persist: message.persist_on_server.is_true(),
             avatar: message.is_avatar_state.is_true(),
             player_id: sender.id,
         };
         let time = self.clock.time(now);
-        self.states.apply(object, &update, sent, &time, now + config.store_after)?;
+        self.states.apply(object, &update, origin, &time, now + config.store_after)?;
         let Some(buffer) = forwarded else { return Ok(()) };
         let flags = message.header.flags;
         let is_position = flags.contains(NetFlags::UseRelevanceRegions);
@@ -261,7 +262,7 @@ impl Instance {
         drop(update);
         let is_initial = message.is_initial_state.is_true();
         let bytes = self.stamped(now, sender, &message.header, buffer, |bytes, _| {
-            // The third field from the end: only the server says what is initial.
+            // The third field from the end is `isInitialState`, which only the server may set.
             let at = bytes.len().saturating_sub(3);
             if let Some(field) = bytes.get_mut(at).filter(|_| is_initial) {
                 *field = 0;
@@ -276,14 +277,14 @@ impl Instance {
         Ok(())
     }
 
-    /// A lock is asked for, or released. Nobody is answered who releases one: clients take any answer
-    /// but a no as a yes.
+    /// Handles a lock request or release. Releases get no reply because clients take any reply
+    /// except a denial as a grant.
     fn test_and_set(
         &mut self,
         now: Duration,
         sender: Sender,
         message: TestAndSet<'_>,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let object = message.object;
         if !message.lock_request.is_true() {
             self.locks.release(&object, sender.id);
@@ -291,33 +292,34 @@ impl Instance {
         }
         let limit = self.config.bounds.locks;
         let answer = self.locks.request(&object, sender.id, limit);
-        let reply = answer::lock_reply(self.time(now), object, answer == Answer::Granted);
+        let reply = answer::lock_reply(self.time(now), object, answer == LockReply::Granted);
         self.send_made(sender.id, reply);
         match answer {
-            Answer::TooMany => Err(Dropped::Limit { what: "locks of a member", limit }),
-            Answer::Granted | Answer::Denied => Ok(()),
+            LockReply::TooMany => Err(DropReason::Limit { what: "locks of a member", limit }),
+            LockReply::Granted | LockReply::Denied => Ok(()),
         }
     }
 
-    /// A member wants to know how everything is: clones, the state of the age, states, and how many
-    /// of them there were. A client ignores clones of players who are not in its list of members, so
-    /// it gets one first if it has not asked for it.
+    /// Sends the state of the age: clones, the age's own state, object states, and their number.
+    /// Clients ignore clones of players who are not in their member list, so the list is sent first
+    /// if the member has not asked for it.
     fn state_request(
         &mut self,
         now: Duration,
         sender: Sender,
         message: &GameStateRequest<'_>,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let limit = self.config.bounds.state_requests;
         let time = self.time(now);
         let Some(member) = self.members.get_mut(sender.id) else { return Ok(()) };
         if !member.state_requests.try_add(now, limit) {
-            return Err(Dropped::Limit { what: "state requests in a minute", limit });
+            return Err(DropReason::Limit { what: "state requests in a minute", limit });
         }
         member.has_state = true;
         let has_members = member.has_members;
         let rooms = &message.rooms;
-        let pages = (!rooms.is_empty()).then(|| Pages::of(rooms.iter().map(|room| &room.location)));
+        let pages =
+            (!rooms.is_empty()).then(|| PageSet::of(rooms.iter().map(|room| &room.location)));
         let mut packets = Vec::new();
         for clone in self.clones.in_order() {
             let is_own_avatar = clone.is_player && clone.owner == sender.id;
@@ -342,19 +344,19 @@ fn object_of(message: &LoadClone<'_>) -> Uoid<'static> {
     message.uoid.clone().into_owned()
 }
 
-/// Whether an object is a clone that a player made.
+/// Whether an object is a clone created by this player.
 fn is_made_by(object: &Uoid<'_>, player_id: u32) -> bool {
     object.clone.is_some_and(|ids| ids.player_id == player_id)
 }
 
-fn is_short(avatar: &Uoid<'_>) -> Result<(), Dropped> {
+fn is_short(avatar: &Uoid<'_>) -> Result<(), DropReason> {
     match avatar.name.stored().len() {
         0..=MAX_NAME => Ok(()),
-        _ => Err(Dropped::Limit { what: "bytes of an avatar's name", limit: MAX_NAME }),
+        _ => Err(DropReason::Limit { what: "bytes of an avatar's name", limit: MAX_NAME }),
     }
 }
 
-/// Where the name of the object stands in a state that is forwarded: right behind the header.
+/// Where the uoid is in a forwarded state: right after the header.
 fn position(bytes: &[u8], descriptor: u64) -> Importance {
     let object = HeaderLayout::of(bytes).ok().and_then(|layout| {
         let mut reader = Reader::new(bytes.get(layout.end..)?);

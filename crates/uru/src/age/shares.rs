@@ -1,28 +1,28 @@
-//! What each member takes of the room for states.
+//! Each member's use of the room for states.
 
 use std::collections::HashMap;
 
 use crate::types::Uuid;
 
-/// What the members take. Players of one account count together.
+/// The use per member. Players of the same account share a quota.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shares {
-    taken: HashMap<u32, Taken>,
+pub(super) struct Quotas {
+    taken: HashMap<u32, QuotaUse>,
     /// The first player of each account.
     accounts: HashMap<Uuid, u32>,
-    /// Further players of an account, and the first one.
+    /// Maps further players of an account to its first player.
     first: HashMap<u32, u32>,
 }
 
-/// States, and their bytes.
+/// The number of states and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct QuotaUse {
     pub(super) states: usize,
     pub(super) bytes: usize,
 }
 
-impl Shares {
-    /// A player has joined.
+impl Quotas {
+    /// Records that a player joined.
     pub(super) fn joined(&mut self, player_id: u32, account: Uuid) {
         if account.is_zero() {
             return;
@@ -33,23 +33,23 @@ impl Shares {
         }
     }
 
-    /// Who stands for a player.
+    /// The player whose quota this player uses.
     pub(super) fn payer(&self, player_id: u32) -> u32 {
         self.first.get(&player_id).copied().unwrap_or(player_id)
     }
 
-    /// What a player and the others of its account take.
-    pub(super) fn of(&self, player_id: u32) -> Taken {
+    /// What a player and others of the same account use.
+    pub(super) fn of(&self, player_id: u32) -> QuotaUse {
         self.taken.get(&self.payer(player_id)).copied().unwrap_or_default()
     }
 
-    /// A player has sent a state.
+    /// Records a state sent by a player.
     pub(super) fn take(&mut self, player_id: u32, bytes: usize) {
         let taken = self.taken.entry(self.payer(player_id)).or_default();
         (taken.states, taken.bytes) = (taken.states + 1, taken.bytes + bytes);
     }
 
-    /// A state that a player sent is gone.
+    /// Records that a player's state was removed.
     pub(super) fn give_back(&mut self, player_id: u32, bytes: usize) {
         let payer = self.payer(player_id);
         let Some(taken) = self.taken.get_mut(&payer) else { return };

@@ -1,4 +1,4 @@
-//! The states of the objects of an age, and of the age itself.
+//! The states of an age's objects and of the age itself.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -7,33 +7,33 @@ use worldwire_core::{Classes, Error, Limits, Reader, Result};
 
 use super::answer;
 use super::config::AgeBounds;
-use super::dropped::Dropped;
+use super::dropped::DropReason;
 use super::event::Event;
 use super::packet::{MAX_BYTES, Packet};
-use super::shares::{Shares, Taken};
+use super::shares::{QuotaUse, Quotas};
 use crate::inflate::Inflater;
 use crate::plasma_message::PlasmaMessage;
 use crate::safety::{Reason, Refusal, Rules, check_payload};
 use crate::schema::{Descriptors, Shape, Type};
 use crate::sdl::{
-    Blob, Head, ObjectKey, Record, Refused, Rule, Scalar, Sent, State, StateDb, Stored, ValueHead,
-    hook,
+    Blob, BlobHeader, MergePolicy, ObjectKey, ObjectState, Scalar, StateDb, StateRecord,
+    StoredState, UpdateError, UpdateOrigin, ValueHeader, hook,
 };
 use crate::types::{Location, LocationFlags, SafeString, UnifiedTime, Uoid, Uuid};
 
-/// All states, and what of them is to be stored.
+/// All states, and which of them have to be stored.
 #[derive(Clone, Debug)]
-pub(super) struct States {
+pub(super) struct StateStore {
     db: StateDb,
     /// The clones and parts of clones that have states, by page and clone ids.
-    parts: HashMap<Part, Vec<Uoid<'static>>>,
-    /// What the states take, roughly.
+    parts: HashMap<CloneKey, Vec<Uoid<'static>>>,
+    /// The approximate size of the states.
     bytes: usize,
     limit: usize,
-    /// What each member took of the room.
-    taken: Shares,
-    /// What one member may take.
-    share: Taken,
+    /// The quota used by each member.
+    taken: Quotas,
+    /// One member's quota.
+    share: QuotaUse,
     age: Option<AgeState>,
     changed: BTreeMap<(ObjectKey, Box<str>), Uoid<'static>>,
     age_changed: bool,
@@ -45,23 +45,23 @@ pub(super) struct States {
 struct AgeState {
     prefix: i32,
     object: Uoid<'static>,
-    instance: State,
-    shard: Option<State>,
+    instance: ObjectState,
+    shard: Option<ObjectState>,
 }
 
-/// Page, clone id and player of a clone: the same for all its parts.
-type Part = (u32, u16, u32);
+/// The page, clone id and player of a clone, which all its parts share.
+type CloneKey = (u32, u16, u32);
 
-fn part_of(object: &Uoid<'_>) -> Option<Part> {
+fn part_of(object: &Uoid<'_>) -> Option<CloneKey> {
     let ids = object.clone.filter(|ids| ids.id != 0)?;
     Some((object.location.sequence_number.0, ids.id, ids.player_id))
 }
 
-/// How the state of the age is sent.
-const AGE_SENT: Sent = Sent { persist: true, avatar: false, player_id: 0 };
+/// The origin of the age's own state.
+const AGE_SENT: UpdateOrigin = UpdateOrigin { persist: true, avatar: false, player_id: 0 };
 
 impl AgeState {
-    fn shown(&self) -> State {
+    fn shown(&self) -> ObjectState {
         match &self.shard {
             Some(shard) => hook::merged(&self.instance, shard),
             None => self.instance.clone(),
@@ -69,9 +69,9 @@ impl AgeState {
     }
 }
 
-impl States {
-    /// Without states. The state of the age follows the newest descriptor of its name; an age without
-    /// one has no state of its own.
+impl StateStore {
+    /// An empty store. The age's own state follows the newest descriptor named after it; an age
+    /// without one has no state of its own.
     pub(super) fn new(
         name: &str,
         prefix: i32,
@@ -82,7 +82,7 @@ impl States {
         let age = age.map(|(descriptor, object)| AgeState {
             prefix,
             object,
-            instance: State::new(descriptor),
+            instance: ObjectState::new(descriptor),
             shard: None,
         });
         Self {
@@ -90,8 +90,8 @@ impl States {
             parts: HashMap::new(),
             bytes: 0,
             limit: bounds.state_bytes,
-            taken: Shares::default(),
-            share: Taken {
+            taken: Quotas::default(),
+            share: QuotaUse {
                 states: bounds.share_of(bounds.states),
                 bytes: bounds.share_of(bounds.state_bytes),
             },
@@ -102,18 +102,18 @@ impl States {
         }
     }
 
-    /// Changes a state by an update of a member. `due` is when it has to be stored.
+    /// Applies a member's update. `due` is when the change has to be stored.
     pub(super) fn apply(
         &mut self,
         object: &Uoid<'_>,
         update: &Blob<'_>,
-        sent: Sent,
+        origin: UpdateOrigin,
         time: &UnifiedTime,
         due: Duration,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         if let Some(age) = self.age_of(object, update) {
             is_small(weight(age.instance.record()), update)?;
-            age.instance.apply(update, Rule::OURS, time).map_err(refused)?;
+            age.instance.apply(update, MergePolicy::OURS, time).map_err(refused)?;
             self.age_changed = true;
             self.due.get_or_insert(due);
             return Ok(());
@@ -123,14 +123,15 @@ impl States {
         let (was_durable, old_weight) =
             old.map_or((false, 0), |old| (old.is_durable(), weight_of(old)));
         let named = object.name.stored().len() + weight(&update.record);
-        let old = old.map(|old| old.sent.player_id);
+        let old = old.map(|old| old.origin.player_id);
         is_small(old_weight, update)?;
-        self.has_share(sent.player_id, old, old_weight, named)?;
+        self.has_share(origin.player_id, old, old_weight, named)?;
         if self.bytes - old_weight + old_weight.max(named) > self.limit {
-            return Err(Dropped::Limit { what: "bytes of states", limit: self.limit });
+            return Err(DropReason::Limit { what: "bytes of states", limit: self.limit });
         }
         let part = part_of(object).filter(|_| self.db.of(object).is_empty());
-        let stored = self.db.apply(object, update, sent, Rule::OURS, time).map_err(refused)?;
+        let stored =
+            self.db.apply(object, update, origin, MergePolicy::OURS, time).map_err(refused)?;
         if let Some(part) = part {
             self.parts.entry(part).or_default().push(stored.object.clone());
         }
@@ -139,7 +140,7 @@ impl States {
         if let Some(old) = old {
             self.taken.give_back(old, old_weight);
         }
-        self.taken.take(sent.player_id, new_weight);
+        self.taken.take(origin.player_id, new_weight);
         if was_durable || stored.is_durable() {
             let key = (ObjectKey::of(object), Box::from(name));
             self.changed.entry(key).or_insert_with(|| stored.object.clone());
@@ -148,32 +149,32 @@ impl States {
         Ok(())
     }
 
-    /// Whether a member may take room for an update: of a state that `old` sent last, or of a new one.
+    /// Whether a member's quota allows an update of a state that `old` last sent, or of a new one.
     fn has_share(
         &self,
         player_id: u32,
         old: Option<u32>,
         old_weight: usize,
         update: usize,
-    ) -> Result<(), Dropped> {
+    ) -> Result<(), DropReason> {
         let taken = self.taken.of(player_id);
         if old.is_none() && taken.states >= self.share.states {
             let limit = self.share.states;
-            return Err(Dropped::Limit { what: "states of a member", limit });
+            return Err(DropReason::Limit { what: "states of a member", limit });
         }
         let payer = self.taken.payer(player_id);
         let is_own = old.is_some_and(|old| self.taken.payer(old) == payer);
         let own = if is_own { old_weight } else { 0 };
-        // What others sent comes with its bytes; only growth is refused.
+        // Taking over another player's state costs its bytes; only growth is refused.
         let grows = update > old_weight;
         if grows && taken.bytes - own + update > self.share.bytes {
             let limit = self.share.bytes;
-            return Err(Dropped::Limit { what: "bytes of states of a member", limit });
+            return Err(DropReason::Limit { what: "bytes of states of a member", limit });
         }
         Ok(())
     }
 
-    /// The state of the age, if the update is one of it.
+    /// The state of the age, if the update applies to it.
     fn age_of(&mut self, object: &Uoid<'_>, update: &Blob<'_>) -> Option<&mut AgeState> {
         let age = self.age.as_mut()?;
         let name = age.instance.descriptor().name();
@@ -182,12 +183,12 @@ impl States {
         is_age.then_some(age)
     }
 
-    /// Puts a state back that was stored.
+    /// Restores a stored state.
     pub(super) fn restore(&mut self, object: Uoid<'static>, blob: &Blob<'_>) -> Result<()> {
         known(&object).map_err(|refusal| refusal.error().clone().inside("object"))?;
-        let state = State::of(blob);
+        let state = ObjectState::of(blob);
         let replaced = self.db.get(&object, state.descriptor().name());
-        let replaced = replaced.map(|old| (old.sent.player_id, weight_of(old)));
+        let replaced = replaced.map(|old| (old.origin.player_id, weight_of(old)));
         let old = replaced.map_or(0, |(_, weight)| weight);
         let bytes = self.bytes - old + object.name.stored().len() + weight(state.record());
         if bytes > self.limit {
@@ -197,9 +198,9 @@ impl States {
         if let Some(part) = part {
             self.parts.entry(part).or_default().push(object.clone());
         }
-        let sent = Sent { persist: true, ..Sent::default() };
-        self.db.insert(Stored { object, state, sent }).map_err(|refused| match refused {
-            Refused::Full { limit } => Error::limit("states", limit as u64, limit as u64 + 1),
+        let origin = UpdateOrigin { persist: true, ..UpdateOrigin::default() };
+        self.db.insert(StoredState { object, state, origin }).map_err(|refused| match refused {
+            UpdateError::Full { limit } => Error::limit("states", limit as u64, limit as u64 + 1),
             other => Error::malformed("a state that fits", other.to_string()),
         })?;
         self.bytes = bytes;
@@ -209,8 +210,8 @@ impl States {
         Ok(())
     }
 
-    /// Puts the stored state of the age, or the settings of the shard for it, into place. An older
-    /// version is upgraded.
+    /// Sets the stored state of the age, or the shard's settings for it. An older version is
+    /// upgraded.
     pub(super) fn restore_age(&mut self, blob: &Blob<'_>, is_shard: bool) -> Result<()> {
         let age = self.age.as_mut();
         let wanted = age.as_ref().map(|age| age.instance.descriptor().clone());
@@ -219,7 +220,7 @@ impl States {
         let (Some(age), Some(newest)) = (age, fits) else {
             return Err(Error::malformed("a state of the age", format!("one of {found}")));
         };
-        let mut state = State::of(blob);
+        let mut state = ObjectState::of(blob);
         if state.descriptor().version() < newest.version() {
             state = state.upgrade(&newest);
         }
@@ -231,7 +232,8 @@ impl States {
         Ok(())
     }
 
-    /// Changes the state of the age where a node of the vault differs from it. Says whether it does.
+    /// Applies the differences in a vault node to the state of the age. Returns whether there are
+    /// any.
     pub(super) fn edit_age(
         &mut self,
         blob: &Blob<'_>,
@@ -260,19 +262,19 @@ impl States {
             }
         }
         age.instance
-            .apply(&update, Rule::OURS, time)
+            .apply(&update, MergePolicy::OURS, time)
             .map_err(|refused| Error::malformed("an update that fits", refused.to_string()))?;
         self.age_changed = true;
         self.due.get_or_insert(due);
         Ok(true)
     }
 
-    /// A player has joined.
+    /// Records that a player joined.
     pub(super) fn joined(&mut self, player_id: u32, account: Uuid) {
         self.taken.joined(player_id, account);
     }
 
-    /// What is stored of the age is not what it is.
+    /// Schedules storing the age's state because the stored one is unusable.
     pub(super) fn store_age_again(&mut self, due: Duration) {
         if self.age.is_some() {
             self.age_changed = true;
@@ -281,51 +283,51 @@ impl States {
     }
 
     /// The state of the age as clients see it.
-    pub(super) fn shown_age(&self) -> Option<State> {
+    pub(super) fn shown_age(&self) -> Option<ObjectState> {
         self.age.as_ref().map(AgeState::shown)
     }
 
-    /// The state of the age, for members who are here (not initial) or join.
+    /// The state of the age, for joining members (initial) or those already present.
     pub(super) fn age_packet(&self, time: UnifiedTime, is_initial: bool) -> Option<Packet> {
         let age = self.age.as_ref()?;
         answer::state(time, &age.object, &age.shown(), AGE_SENT, is_initial).ok()
     }
 
-    /// All states for a member who joins, or those in some pages: that of the age first.
+    /// All states for a joining member, or those on some pages; the state of the age comes first.
     pub(super) fn initial(
         &self,
         time: &UnifiedTime,
-        pages: Option<&Pages>,
+        pages: Option<&PageSet>,
         mut give: impl FnMut(Packet),
     ) {
         if let Some(age) = self.age_packet(time.clone(), true) {
             give(age);
         }
-        for Stored { object, state, sent } in self.db.iter() {
+        for StoredState { object, state, origin } in self.db.iter() {
             if pages.is_none_or(|pages| pages.contains(&object.location)) {
-                let packet = answer::state(time.clone(), object, state, *sent, true);
+                let packet = answer::state(time.clone(), object, state, *origin, true);
                 packet.into_iter().for_each(&mut give);
             }
         }
     }
 
-    /// Forgets the states of a clone and its parts.
+    /// Removes the states of a clone and its parts.
     pub(super) fn remove_clone(&mut self, clone: &Uoid<'_>) {
         let parts = part_of(clone).and_then(|part| self.parts.remove(&part));
         for object in parts.iter().flatten() {
             for stored in self.db.remove(object) {
                 let weight = weight_of(&stored);
                 self.bytes -= weight;
-                self.taken.give_back(stored.sent.player_id, weight);
+                self.taken.give_back(stored.origin.player_id, weight);
             }
         }
     }
 
-    /// Forgets the states of a player's avatar.
+    /// Removes the states of a player's avatar.
     pub(super) fn remove_avatar(&mut self, player_id: u32) {
         let (bytes, parts, taken) = (&mut self.bytes, &mut self.parts, &mut self.taken);
         self.db.retain(|stored| {
-            let goes = stored.sent.avatar && stored.sent.player_id == player_id;
+            let goes = stored.origin.avatar && stored.origin.player_id == player_id;
             if goes {
                 let weight = weight_of(stored);
                 *bytes -= weight;
@@ -333,7 +335,7 @@ impl States {
             }
             !goes
         });
-        // What has no state any more is no part.
+        // Objects that no longer have states are no longer tracked as parts.
         let db = &self.db;
         parts.retain(|_, objects| {
             objects.retain(|object| !db.of(object).is_empty());
@@ -341,12 +343,12 @@ impl States {
         });
     }
 
-    /// When something is to be stored.
+    /// When a state has to be stored.
     pub(super) fn due(&self) -> Option<Duration> {
         self.due
     }
 
-    /// Reports everything that is to be stored.
+    /// Reports everything that has to be stored.
     pub(super) fn flush(&mut self, mut report: impl FnMut(Event)) {
         self.due = None;
         if core::mem::take(&mut self.age_changed)
@@ -371,11 +373,11 @@ impl States {
     }
 }
 
-/// Pages, for looking up.
+/// A set of pages.
 #[derive(Debug)]
-pub(super) struct Pages(BTreeSet<(u32, u16)>);
+pub(super) struct PageSet(BTreeSet<(u32, u16)>);
 
-impl Pages {
+impl PageSet {
     pub(super) fn of<'l>(locations: impl Iterator<Item = &'l Location>) -> Self {
         Self(locations.map(Self::key).collect())
     }
@@ -389,14 +391,14 @@ impl Pages {
     }
 }
 
-/// What a state takes in memory, roughly.
-fn weight_of(stored: &Stored) -> usize {
+/// The approximate memory of a state.
+fn weight_of(stored: &StoredState) -> usize {
     stored.object.name.stored().len() + weight(stored.state.record())
 }
 
-/// What a record takes of it.
-fn weight(record: &Record<'_>) -> usize {
-    let hint = |head: &ValueHead<'_>| head.hint.as_ref().map_or(0, |hint| hint.stored().len());
+/// The approximate memory of a record.
+fn weight(record: &StateRecord<'_>) -> usize {
+    let hint = |head: &ValueHeader<'_>| head.hint.as_ref().map_or(0, |hint| hint.stored().len());
     let simple = record.simple.iter().map(|entry| {
         128 + hint(&entry.head) + entry.value.as_ref().map_or(0, |value| value.as_bytes().len())
     });
@@ -407,45 +409,45 @@ fn weight(record: &Record<'_>) -> usize {
     128 + simple.sum::<usize>() + nested.sum::<usize>()
 }
 
-/// Whether a state of this weight still fits into one message after an update: it weighs more than
-/// its bytes.
-fn is_small(weighs: usize, update: &Blob<'_>) -> Result<(), Dropped> {
+/// Whether a state of this weight still fits into one message after an update. The weight is an
+/// upper bound for the encoded size.
+fn is_small(weighs: usize, update: &Blob<'_>) -> Result<(), DropReason> {
     const MAX: usize = MAX_BYTES - (16 << 10);
     match weighs + weight(&update.record) {
         0..=MAX => Ok(()),
-        _ => Err(Dropped::Limit { what: "bytes of a state", limit: MAX }),
+        _ => Err(DropReason::Limit { what: "bytes of a state", limit: MAX }),
     }
 }
 
-fn refused(refused: Refused) -> Dropped {
+fn refused(refused: UpdateError) -> DropReason {
     match refused {
-        Refused::Full { limit } => Dropped::Limit { what: "states", limit },
-        Refused::Older { name, stored, update } => {
+        UpdateError::Full { limit } => DropReason::Limit { what: "states", limit },
+        UpdateError::Older { name, stored, update } => {
             let wanted = format!("version {stored} of {name}, or a newer one");
-            Dropped::Descriptor(Error::malformed(wanted, update.to_string()))
+            DropReason::Descriptor(Error::malformed(wanted, update.to_string()))
         }
-        other => Dropped::Descriptor(Error::malformed("a state that fits", other.to_string())),
+        other => DropReason::Descriptor(Error::malformed("a state that fits", other.to_string())),
     }
 }
 
-/// Reads the state of an object that a client sent, all of it.
+/// Decodes the state of an object that a client sent, to the last byte.
 pub(super) fn read_blob<'d>(
     payload: &'d [u8],
     descriptors: &Descriptors,
     limits: &'d Limits,
-) -> Result<Blob<'d>, Dropped> {
-    let head = Head::decode_fields(&mut Reader::within(payload, limits));
-    let head = head.map_err(|error| Dropped::Malformed(error.closed()))?;
+) -> Result<Blob<'d>, DropReason> {
+    let head = BlobHeader::decode_fields(&mut Reader::within(payload, limits));
+    let head = head.map_err(|error| DropReason::Malformed(error.closed()))?;
     if let Err(unknown) = descriptors.find(&head.name.to_bytes(), head.version) {
-        return Err(Dropped::Descriptor(unknown.into()));
+        return Err(DropReason::Descriptor(unknown.into()));
     }
     let mut reader = Reader::within(payload, limits);
     let blob = Blob::decode(descriptors, &mut reader);
     let blob = blob.and_then(|blob| reader.end().map(|()| blob));
-    blob.map_err(|error| Dropped::Malformed(error.closed()))
+    blob.map_err(|error| DropReason::Malformed(error.closed()))
 }
 
-/// Looks for texts in a state that would end clients, and for objects in it that must not be
+/// Looks for text in a state that would crash clients, and for objects in it that must not be
 /// forwarded.
 pub(crate) fn check_blob(
     blob: &Blob<'_>,
@@ -460,7 +462,7 @@ pub(crate) fn check_blob(
 }
 
 fn check_record(
-    record: &Record<'_>,
+    record: &StateRecord<'_>,
     shape: Shape<'_>,
     rules: &Rules<'_>,
     limits: &Limits,
@@ -495,14 +497,14 @@ fn check_record(
     Ok(())
 }
 
-fn check_head(head: &ValueHead<'_>) -> Result<(), Refusal> {
+fn check_head(head: &ValueHeader<'_>) -> Result<(), Refusal> {
     match &head.hint {
         Some(hint) => text(hint).map_err(|refusal| refusal.inside("hint")),
         None => Ok(()),
     }
 }
 
-/// An object that all clients can know, by a name that they can read.
+/// Checks that all clients can know the object and read its name.
 fn known(object: &Uoid<'_>) -> Result<(), Refusal> {
     match object.location.sequence_number.0 {
         1..=0x20 => Err(Refusal::at(Reason::LocalObject, None, 0)),
@@ -511,11 +513,11 @@ fn known(object: &Uoid<'_>) -> Result<(), Refusal> {
 }
 
 fn text(text: &SafeString<'_>) -> Result<(), Refusal> {
-    if text.ends_client() { Err(Refusal::at(Reason::Text, None, 0)) } else { Ok(()) }
+    if text.crashes_client() { Err(Refusal::at(Reason::Text, None, 0)) } else { Ok(()) }
 }
 
-/// An object in a state. Only Plasma messages can be checked, so all others are refused; real
-/// descriptors have no such variable.
+/// An object embedded in a state. Only Plasma messages can be checked, so all other objects are
+/// refused; real descriptors have no such variables.
 fn check_object(
     class: u16,
     bytes: &[u8],

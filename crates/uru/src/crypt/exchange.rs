@@ -1,28 +1,28 @@
-//! How the two ends of a connection agree on a key. For compatibility only.
+//! The key exchange of a connection. For compatibility only.
 //!
-//! The client sends a number `y`, the server seven random bytes (the seed); see the setup packets
-//! for the frames around them. The key is the seed, masked with the seven least significant bytes
-//! of the shared secret `s = x^b = y^a mod n`.
+//! The client sends a number `y`, the server seven random bytes (the seed), each in a setup packet.
+//! The session key is the seed, masked with the seven least significant bytes of the shared secret
+//! `s = x^b = y^a mod n`.
 //!
 //! ```
 //! use worldwire_uru::crypt::key::{PrivateKey, PrimeKind, ServerKind};
 //! # use rand_core::SeedableRng;
 //! # let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-//! // Once per shard:
+//! Once per shard:
 //! let server = PrivateKey::generate(ServerKind::Auth, PrimeKind::Plain, &mut rng);
 //! // Client: `b` is 64 random bytes.
 //! let b = [0x5a; 64];
 //! let (y, shared) = server.public().client_begin(&b)?;
-//! // Server: `y` has arrived, `seed` is random.
+//! Server, on receiving `y`; `seed` is random.
 //! let seed = [1, 2, 3, 4, 5, 6, 7];
 //! let server_key = server.server_answer(y.as_bytes(), seed)?;
-//! // Client: the seed has arrived.
+//! Client, on receiving the seed.
 //! assert_eq!(shared.session_key(seed), server_key);
 //! # Ok::<(), worldwire_uru::crypt::exchange::ExchangeError>(())
 //! ```
 //!
-//! A client without keys sends no `y` and goes on in the clear; the framing layer decides about
-//! that. Nothing in the exchange tells the ends whom they talk to.
+//! A client without keys sends an empty `y` and continues unencrypted, which is up to the framing
+//! layer. The exchange authenticates neither side.
 
 use std::fmt;
 
@@ -32,18 +32,18 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::key::{KEY_BYTES, PrivateKey, PublicKey, Weakness, le_bytes};
 
-/// Bytes of the seed and of the session key.
+/// The size of the seed and of the session key in bytes.
 pub const SESSION_KEY_BYTES: usize = 7;
 
 impl PublicKey {
-    /// Client: makes the number to send and the shared secret out of 64 fresh random bytes.
+    /// Client: computes the number to send and the shared secret from 64 fresh random bytes.
     ///
-    /// `b` may be any number of up to 512 bits; its byte order does not matter as long as it is
-    /// random, and is little-endian.
+    /// `b` may be any number of up to 512 bits. It is read as little-endian, which does not matter
+    /// for a random number.
     ///
     /// # Errors
-    /// One of the range errors of [`ExchangeError`] when `b` is so unlucky (as zero is) that a
-    /// server ought to refuse the number. Draw again.
+    /// A range error of [`ExchangeError`] for the rare `b` (such as zero) whose number servers
+    /// should refuse. Draw another one.
     pub fn client_begin(
         &self,
         b: &[u8; KEY_BYTES],
@@ -59,14 +59,13 @@ impl PublicKey {
 }
 
 impl PrivateKey {
-    /// Server: the session key for the number `y` that a client sent and the seed that goes back
-    /// to it.
+    /// Server: computes the session key from a client's number `y` and the seed sent in reply.
     ///
-    /// `y` is little-endian and as short as the client made it: leading zeros, which come last,
-    /// are missing once in 256 connections.
+    /// `y` is little-endian without leading zero bytes, so one in 256 clients sends fewer than 64
+    /// bytes.
     ///
     /// # Errors
-    /// [`ExchangeError`]; close the connection. The other servers let such clients in.
+    /// [`ExchangeError`]; close the connection. Other servers accept such clients.
     pub fn server_answer(
         &self,
         y: &[u8],
@@ -79,11 +78,11 @@ impl PrivateKey {
         Ok(self.shared(&y).session_key(seed))
     }
 
-    /// Bystander: the session key of a captured connection, whatever the server thought of it.
+    /// Computes the session key of a captured connection, whether or not the server accepted it.
     ///
     /// Other servers accept numbers that [`server_answer`](Self::server_answer) refuses, so this
-    /// takes every number of up to 64 bytes. The time it takes depends on the secret: it is not for
-    /// servers.
+    /// accepts every number of up to 64 bytes. It is not for servers because its running time
+    /// depends on the secret.
     ///
     /// # Errors
     /// [`ExchangeError::TooLong`].
@@ -93,32 +92,32 @@ impl PrivateKey {
         seed: [u8; SESSION_KEY_BYTES],
     ) -> Result<SessionKey, ExchangeError> {
         let y = self.captured_number(y)?;
-        // Nobody waits for the answer, so its time gives nothing away.
+        // Running time cannot leak anything here because nobody is waiting for an answer.
         Ok(SharedSecret(self.n().power_vartime(&y, self.a_value())).session_key(seed))
     }
 
-    /// Bystander: the shared secrets of many captured connections, in the order of their numbers:
-    /// what [`captured_key`](Self::captured_key) masks the seed with. Eight at a time take about as
-    /// long as two, where the processor has AVX-512 IFMA.
+    /// Computes the shared secrets of many captured connections, in the order given;
+    /// [`captured_key`](Self::captured_key) masks the seed with such a secret. With AVX-512 IFMA,
+    /// eight take about as long as two.
     ///
     /// # Errors
-    /// [`ExchangeError::TooLong`], each for itself.
+    /// [`ExchangeError::TooLong`], separately for each number.
     #[must_use]
     pub fn captured_secrets(&self, ys: &[&[u8]]) -> Vec<Result<SharedSecret, ExchangeError>> {
         let numbers: Vec<_> = ys.iter().map(|y| self.captured_number(y)).collect();
         let bases: Vec<U512> = numbers.iter().flatten().copied().collect();
         let mut powers = self.n().powers_vartime(&bases, self.a_value()).into_iter();
         let secret = |number: Result<U512, _>| {
-            // One power for each number that there is.
+            // One result for each number.
             number.map(|_| SharedSecret(powers.next().unwrap_or_default()))
         };
         numbers.into_iter().map(secret).collect()
     }
 
-    /// A number of a client as other servers take it, below n.
+    /// A client's number reduced below n, as other servers accept it.
     fn captured_number(&self, y: &[u8]) -> Result<U512, ExchangeError> {
         let y = read_number(y)?;
-        // The modulus has 512 bits, so subtracting it once is enough.
+        // The modulus has 512 bits, so one subtraction is enough.
         Ok(if y >= *self.n().value() { y.wrapping_sub(self.n().value()) } else { y })
     }
 
@@ -127,18 +126,18 @@ impl PrivateKey {
     }
 }
 
-/// Why a number from the other end is refused. The peer is at fault, and possibly up to no good:
-/// the first four let it know the shared secret without knowing a key.
+/// Why a peer's number is refused. The peer is at fault and possibly malicious: weak
+/// numbers let it learn the shared secret without any key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExchangeError {
-    /// More bytes than a number of 512 bits has.
+    /// The number has more than 512 bits.
     #[error("the client's number y has {found} bytes; wanted at most 64")]
     TooLong {
-        /// Bytes there are.
+        /// The actual number of bytes.
         found: usize,
     },
-    /// The number is 0, or there is none.
+    /// The number is 0 or empty.
     #[error("the client's number y is 0; wanted 1 < y < n-1")]
     Zero,
     /// The number is 1.
@@ -147,7 +146,7 @@ pub enum ExchangeError {
     /// The number is n - 1.
     #[error("the client's number y is n-1; wanted 1 < y < n-1")]
     MinusOne,
-    /// The number is n or more, which no honest client computes with the right key.
+    /// The number is n or more, which no correct client computes with the right key.
     #[error("the client's number y is not below n; wanted 1 < y < n-1")]
     NotReduced,
 }
@@ -177,7 +176,7 @@ impl ClientNumber {
         Self { bytes, length }
     }
 
-    /// The number as it goes over the wire: little-endian, without leading zeros, 1 to 64 bytes.
+    /// The encoded number: little-endian without leading zeros, 1 to 64 bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
@@ -190,13 +189,14 @@ impl fmt::Debug for ClientNumber {
     }
 }
 
-/// What both ends know after the client's number is sent. The client keeps it until the seed comes.
+/// The secret that both sides share once the client's number has been sent. The client keeps it
+/// until the seed arrives.
 ///
-/// Cleared on drop and not shown by `Debug`.
+/// Cleared on drop and hidden by `Debug`.
 pub struct SharedSecret(U512);
 
 impl SharedSecret {
-    /// The session key, now that the server's seed is there.
+    /// Computes the session key from the server's seed.
     #[must_use]
     pub fn session_key(&self, seed: [u8; SESSION_KEY_BYTES]) -> SessionKey {
         let secret = Zeroizing::new(le_bytes(&self.0));
@@ -222,14 +222,15 @@ impl Drop for SharedSecret {
 
 impl ZeroizeOnDrop for SharedSecret {}
 
-/// The key of one connection, which both directions start [`Rc4`](super::rc4::Rc4) with.
+/// The session key of one connection, from which [`Rc4`](super::rc4::Rc4) starts in both
+/// directions.
 ///
-/// Cleared on drop, not shown by `Debug`, compared in constant time.
+/// Cleared on drop, hidden by `Debug`, compared in constant time.
 #[derive(Clone)]
 pub struct SessionKey([u8; SESSION_KEY_BYTES]);
 
 impl SessionKey {
-    /// A key that is known from elsewhere, say from a client's memory.
+    /// A key obtained elsewhere, for example from a client's memory.
     #[must_use]
     pub fn new(bytes: [u8; SESSION_KEY_BYTES]) -> Self {
         Self(bytes)
@@ -264,7 +265,7 @@ impl Drop for SessionKey {
 
 impl ZeroizeOnDrop for SessionKey {}
 
-/// Extends a short number with the zeros that are missing.
+/// Pads a short number with the omitted zeros.
 fn read_number(y: &[u8]) -> Result<U512, ExchangeError> {
     let mut bytes = [0; KEY_BYTES];
     let head = bytes.get_mut(..y.len()).ok_or(ExchangeError::TooLong { found: y.len() })?;
@@ -282,7 +283,7 @@ pub(super) mod tests {
         rand_chacha::ChaCha8Rng::seed_from_u64(seed)
     }
 
-    /// Second case of the key exchange vectors: gatekeeper, and a number of 63 bytes.
+    /// Second case of the key exchange vectors: the gatekeeper, and a number of 63 bytes.
     const N: &str = "ebefca8ab29f8b3c4017a541070caf4efc26add15e639c6e47061c064ed328c2\
                      b01cf79e68d2dbd22dd6f69bf411f9a6b7b269d5891c5498dd013059af4ca973";
     const A: &str = "e3a08d0c388e839070f31477eb5e72e16aa03abef4f19e4983a7392b531219c6\
@@ -307,7 +308,7 @@ pub(super) mod tests {
         assert_eq!(shared.session_key(SEED).as_bytes(), &KEY);
         assert_eq!(key().server_answer(y.as_bytes(), SEED).unwrap().as_bytes(), &KEY);
         assert_eq!(key().captured_key(y.as_bytes(), SEED).unwrap().as_bytes(), &KEY);
-        // A client that pays for the zeros gets the same.
+        // Trailing zeros make no difference.
         let padded = le_bytes(&U512::from_be_hex(Y));
         assert_eq!(key().server_answer(&padded, SEED).unwrap().as_bytes(), &KEY);
     }
@@ -331,23 +332,23 @@ pub(super) mod tests {
         assert_eq!(key().server_answer(&[], SEED), Err(ExchangeError::Zero));
         assert_eq!(key().server_answer(&[2; 65], SEED), Err(ExchangeError::TooLong { found: 65 }));
         assert_eq!(key().captured_key(&[2; 65], SEED), Err(ExchangeError::TooLong { found: 65 }));
-        // g^0 = 1 is what a client without randomness would send.
+        // A client without randomness would send g^0 = 1.
         assert_eq!(key().public().client_begin(&[0; 64]).unwrap_err(), ExchangeError::One);
     }
 
-    /// y = 1 makes s = 1, whatever the secret: the key is the seed with one bit turned.
+    /// y = 1 makes s = 1 whatever the secret, so the key is the seed with one bit flipped.
     #[test]
-    fn a_captured_weak_number_is_computed_all_the_same() {
+    fn weak_numbers_in_captures_are_accepted() {
         let mut wanted = SEED;
         wanted[0] ^= 1;
         assert_eq!(key().captured_key(&[1], SEED).unwrap().as_bytes(), &wanted);
-        // And a number above n is worth what is left of it.
+        // A number above n is reduced.
         let above = U512::from_be_hex(N).wrapping_add(&U512::ONE);
         assert_eq!(key().captured_key(&le_bytes(&above), SEED).unwrap().as_bytes(), &wanted);
     }
 
     #[test]
-    fn many_captured_secrets_are_so_many_single_ones() {
+    fn secrets_computed_together_equal_single_ones() {
         let n = U512::from_be_hex(N);
         let mut numbers: Vec<Vec<u8>> = (1..20_u8).map(|byte| vec![byte; 64]).collect();
         numbers.extend([vec![], vec![1], vec![2; 65], le_bytes(&n).to_vec()]);

@@ -1,44 +1,43 @@
-//! The long-lived keys of a shard: one pair per kind of server. For compatibility only.
+//! The long-lived keys of a shard: one pair per server. For compatibility only.
 //!
-//! A pair is a modulus `n` of 512 bits, the server's secret `a`, and `x = g^a mod n` for the
-//! clients; the base `g` is fixed per kind of server. Text and file forms are in
-//! [`file::keys`](crate::file::keys); what is done with the keys is in
-//! [`exchange`](super::exchange).
+//! A pair consists of a 512-bit modulus `n`, the server's secret `a`, and `x = g^a mod n` for the
+//! clients; the base `g` is fixed per server. For text and file formats see
+//! [`file::keys`](crate::file::keys); [`exchange`](super::exchange) uses the keys.
 
 use std::fmt;
 
 use crypto_bigint::modular::{FixedMontyForm, FixedMontyParams};
 use crypto_bigint::{Odd, U512};
-use crypto_primes::{Flavor, is_prime, random_prime};
+use crypto_primes::{Flavor, random_prime};
 use rand_core::CryptoRng;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::lanes::{self, LANES};
 use super::power::Montgomery;
 
-/// Bytes of a modulus, of a secret and of every residue.
+/// The size of a modulus, a secret and a residue in bytes.
 pub const KEY_BYTES: usize = 64;
 
-/// The kinds of server that encrypt, each with keys and a base of its own.
+/// The servers that encrypt connections, each with its own keys and base.
 ///
 /// File connections are never encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ServerKind {
-    /// Tells clients where the other servers are.
+    /// Tells clients the addresses of the other servers.
     Gatekeeper,
     /// Accounts, players, vault.
     Auth,
     /// Age instances.
     Game,
-    /// Customer service, dead for long; only of interest in old captures and key files.
+    /// Customer service, long defunct; only found in old captures and key files.
     Csr,
 }
 
 impl ServerKind {
-    /// All kinds, in the order in which key files are written.
+    /// All servers, in the order used in key files.
     pub const ALL: [Self; 4] = [Self::Gatekeeper, Self::Auth, Self::Game, Self::Csr];
 
-    /// The base `g`, the same on every shard.
+    /// The base `g`, the same on all shards.
     #[must_use]
     pub fn base(self) -> u32 {
         match self {
@@ -49,7 +48,7 @@ impl ServerKind {
         }
     }
 
-    /// The name in this project's own key files and messages.
+    /// The name in worldwire's key files and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -67,34 +66,34 @@ impl fmt::Display for ServerKind {
     }
 }
 
-/// Why a number cannot be part of a key. The key file is at fault.
+/// Why a number is not valid in a key. The key file is at fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The modulus is divisible by two; no prime is, and the arithmetic needs it odd.
+    /// The modulus is even. It should be prime, and the arithmetic requires an odd one.
     #[error("the modulus n is even; wanted an odd number")]
     ModulusEven,
     /// The modulus is too small.
     #[error("the modulus n has {found} bits; wanted exactly 512")]
     ModulusBits {
-        /// Bits there are.
+        /// The actual number of bits.
         found: u32,
     },
-    /// The public value is 0, 1, n - 1, or not less than n, so that it cannot hide anything.
+    /// The public value is 0, 1, n - 1 or at least n, so it cannot hide anything.
     #[error("the public value x is 0, 1, n-1 or not below n; wanted 1 < x < n-1")]
     PublicRange,
     /// The secret is zero.
     #[error("the secret a is zero; wanted a random number of 512 bits")]
     SecretZero,
-    /// A public value was given together with the secret, but is not made of it.
+    /// The given public value does not match the secret.
     #[error("the public value x is not g^a mod n for this secret and modulus")]
     Mismatch,
 }
 
-/// A modulus, made ready for arithmetic once instead of once per connection.
+/// A modulus, prepared for arithmetic once rather than per connection.
 ///
-/// Odd and of exactly 512 bits. That it is prime is *not* assumed, as a server must run with the
-/// keys its clients have; see [`Modulus::primality`].
+/// It is odd and has exactly 512 bits. It need not be prime: a server must work with the keys that
+/// its clients have.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Modulus {
     params: FixedMontyParams<8>,
@@ -102,10 +101,7 @@ pub struct Modulus {
 }
 
 impl Modulus {
-    /// Takes the modulus as text forms have it, most significant byte first.
-    ///
-    /// # Errors
-    /// [`KeyError::ModulusBits`], [`KeyError::ModulusEven`].
+    /// Creates a modulus from its bytes, most significant first, as in text formats.
     pub fn from_be_bytes(bytes: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         let n = U512::from_be_slice(bytes);
         let found = n.bits_vartime();
@@ -125,23 +121,11 @@ impl Modulus {
         be_bytes(self.value())
     }
 
-    /// Whether the modulus is prime, and how good a prime. For key checks; takes milliseconds.
-    #[must_use]
-    pub fn primality(&self) -> Primality {
-        if !is_prime(Flavor::Any, self.value()) {
-            Primality::Composite
-        } else if is_prime(Flavor::Safe, self.value()) {
-            Primality::SafePrime
-        } else {
-            Primality::Prime
-        }
-    }
-
     pub(super) fn value(&self) -> &U512 {
         self.params.modulus().as_ref()
     }
 
-    /// `base^exponent mod n` in a time that depends on neither. `base` must be below n.
+    /// `base^exponent mod n` in constant time. `base` must be below n.
     pub(super) fn power(&self, base: &U512, exponent: &U512) -> U512 {
         let mut form = FixedMontyForm::new(base, &self.params);
         let mut result = form.pow(exponent);
@@ -151,8 +135,8 @@ impl Modulus {
         value
     }
 
-    /// The same in a time that depends on the exponent, which is quicker: for those who read what
-    /// they captured with a key of their own, where nobody measures.
+    /// `base^exponent mod n` in a time that depends on the exponent. Faster, and safe for
+    /// decrypting captures with one's own key, where nobody measures the time.
     pub(super) fn power_vartime(&self, base: &U512, exponent: &U512) -> U512 {
         let base = FixedMontyForm::new(base, &self.params).to_montgomery();
         let power = self.quick.power(&base.to_words(), &exponent.to_words());
@@ -162,13 +146,13 @@ impl Modulus {
         value
     }
 
-    /// The same for many numbers: several times as fast where the processor works on eight of them
-    /// at a time.
+    /// Computes powers of many bases; several times as fast if the processor can handle eight at a
+    /// time.
     pub(super) fn powers_vartime(&self, bases: &[U512], exponent: &U512) -> Vec<U512> {
         let mut all = Vec::with_capacity(bases.len());
         for bases in bases.chunks(LANES) {
             let words: Vec<_> = bases.iter().map(|base| base.to_words()).collect();
-            // Eight lanes take as long as two numbers one after the other.
+            // Eight lanes take as long as two single numbers.
             let powers = (bases.len() > 1)
                 .then(|| lanes::powers(&self.quick, &words, &exponent.to_words()))
                 .flatten();
@@ -180,7 +164,7 @@ impl Modulus {
         all
     }
 
-    /// Why `value` is of no use as a public value, if so.
+    /// Why `value` is unusable as a public value, if it is.
     pub(super) fn weakness(&self, value: &U512) -> Option<Weakness> {
         let top = self.value().wrapping_sub(&U512::ONE);
         if *value == U512::ZERO {
@@ -203,18 +187,7 @@ impl fmt::Debug for Modulus {
     }
 }
 
-/// What kind of number a modulus is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Primality {
-    /// Not prime. Such a key works, but protects even less.
-    Composite,
-    /// Prime, as far as a Baillie-PSW test can tell.
-    Prime,
-    /// Prime, and (n - 1) / 2 is prime too.
-    SafePrime,
-}
-
-/// A public value that gives the shared secret away.
+/// A public value that reveals the shared secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weakness {
     Zero,
@@ -223,7 +196,7 @@ pub(super) enum Weakness {
     NotReduced,
 }
 
-/// The client's half of a pair: what H'uru reads from `server.ini` as N and X.
+/// The public key of a pair, which H'uru reads from `server.ini` as N and X.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     kind: ServerKind,
@@ -232,10 +205,7 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// Puts a client's half together; `x` has its most significant byte first.
-    ///
-    /// # Errors
-    /// [`KeyError::PublicRange`].
+    /// Creates a public key; `x` is given most significant byte first.
     pub fn new(kind: ServerKind, n: Modulus, x: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         let x = U512::from_be_slice(x);
         if n.weakness(&x).is_some() {
@@ -244,7 +214,7 @@ impl PublicKey {
         Ok(Self { kind, n, x })
     }
 
-    /// The kind of server the key belongs to.
+    /// The server to which the key belongs.
     #[must_use]
     pub fn kind(&self) -> ServerKind {
         self.kind
@@ -267,11 +237,10 @@ impl PublicKey {
     }
 }
 
-/// The server's half of a pair. With it every connection to that server can be read, also after
-/// the fact.
+/// The private key of a pair. It decrypts every connection to that server, even in retrospect.
 ///
-/// The secret is called `a` here, as NAGUS does; dirtsand and moulars write `k`. It is cleared on
-/// drop and not shown by `Debug`.
+/// The secret is called `a` here and in NAGUS; dirtsand and moulars call it `k`. It is cleared on
+/// drop and hidden by `Debug`.
 #[derive(Clone)]
 pub struct PrivateKey {
     public: PublicKey,
@@ -279,12 +248,12 @@ pub struct PrivateKey {
 }
 
 impl PrivateKey {
-    /// Puts a server's half together and computes the public value; `a` has its most significant
-    /// byte first and may be larger than `n`.
+    /// Creates a key pair and computes the public value; `a` is given most significant byte first
+    /// and may be larger than `n`.
     ///
     /// # Errors
-    /// [`KeyError::SecretZero`], and [`KeyError::PublicRange`] for a secret so unlucky that the
-    /// public value gives it away.
+    /// [`KeyError::SecretZero`], or [`KeyError::PublicRange`] for the rare secret whose public
+    /// value reveals it.
     pub fn new(kind: ServerKind, n: Modulus, a: &[u8; KEY_BYTES]) -> Result<Self, KeyError> {
         let a = Zeroizing::new(U512::from_be_slice(a));
         if *a == U512::ZERO {
@@ -297,11 +266,11 @@ impl PrivateKey {
         Ok(Self { public: PublicKey { kind, n, x }, a: *a })
     }
 
-    /// Makes a new pair: a prime modulus of exactly 512 bits and a secret below it.
+    /// Generates a key pair: a prime modulus of exactly 512 bits and a secret below it.
     ///
-    /// `rng` must be fit for cryptography; the same numbers give the same key. In an optimised
-    /// build this takes some 30 ms on average for [`PrimeKind::Safe`], rarely ten times that, and
-    /// some 2 ms for [`PrimeKind::Plain`] (bench `uru/key/generate`).
+    /// `rng` must be cryptographically secure; equal random numbers give equal keys. An optimised
+    /// build takes about 30 ms on average for [`PrimeKind::Safe`], rarely ten times that, and about
+    /// 2 ms for [`PrimeKind::Plain`] (bench `uru/key/generate`).
     #[must_use]
     pub fn generate<R>(kind: ServerKind, prime: PrimeKind, rng: &mut R) -> Self
     where
@@ -313,8 +282,8 @@ impl PrivateKey {
         };
         let mut a = Zeroizing::new([0; KEY_BYTES]);
         loop {
-            // A prime with its highest bit set is accepted at once, and nearly every secret is,
-            // so the loop practically never turns.
+            // A prime with its highest bit set is always accepted, and so is nearly every secret,
+            // so the loop hardly ever repeats.
             let n: U512 = random_prime(rng, flavor, U512::BITS);
             let Ok(n) = Modulus::from_be_bytes(&be_bytes(&n)) else { continue };
             rng.fill_bytes(&mut *a);
@@ -327,13 +296,13 @@ impl PrivateKey {
         }
     }
 
-    /// The half for the clients.
+    /// The public key for clients.
     #[must_use]
     pub fn public(&self) -> &PublicKey {
         &self.public
     }
 
-    /// The kind of server the key belongs to.
+    /// The server to which the key belongs.
     #[must_use]
     pub fn kind(&self) -> ServerKind {
         self.public.kind
@@ -376,12 +345,12 @@ impl Drop for PrivateKey {
 
 impl ZeroizeOnDrop for PrivateKey {}
 
-/// What prime to make a key with.
+/// The kind of prime to generate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrimeKind {
-    /// Any prime: quick, and as good against anyone but a peer that cheats.
+    /// Any prime: fast to generate, and just as good except against a dishonest peer.
     Plain,
-    /// A prime n of which (n - 1) / 2 is prime too, so that no small subgroups exist.
+    /// A prime n such that (n - 1) / 2 is prime too, which rules out small subgroups.
     #[default]
     Safe,
 }
@@ -404,7 +373,7 @@ pub(super) fn le_bytes(value: &U512) -> [u8; KEY_BYTES] {
 mod tests {
     use super::*;
 
-    /// Auth server of the key exchange vectors.
+    /// The auth server of the key exchange vectors.
     const N: &str = "d9ec7f17e1619000596f05c1599e41502d1711651f90f394536e37faecc2415e\
                      b90956eefce2d9e42f724815210c4d1dcd066823ecb83871867e6d80ad180b0d";
     const A: &str = "6064a3850932e42567fe2e034a4a4430a8e415bf30e198ae012abcb9bed3da42\
@@ -427,13 +396,13 @@ mod tests {
         assert_eq!(*key.a(), number(A));
         assert_eq!(key.n().to_be_bytes(), number(N));
         assert_eq!(*key.public(), PublicKey::new(ServerKind::Auth, modulus(), &number(X)).unwrap());
-        // Another base, another public value.
+        // A different base gives a different public value.
         let game = PrivateKey::new(ServerKind::Game, modulus(), &number(A)).unwrap();
         assert_ne!(game.x(), number(X));
     }
 
     #[test]
-    fn bad_numbers_are_named() {
+    fn invalid_numbers_are_reported() {
         let mut even = number(N);
         even[63] &= 0xfe;
         assert_eq!(Modulus::from_be_bytes(&even), Err(KeyError::ModulusEven));
@@ -464,7 +433,7 @@ mod tests {
     fn new_keys() {
         let mut rng = super::super::exchange::tests::rng(7);
         let key = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut rng);
-        assert_ne!(key.n().primality(), Primality::Composite);
+        assert!(crypto_primes::is_prime(Flavor::Any, key.n().value()));
         assert!(*key.a_value() < *key.n().value());
         let mut again = super::super::exchange::tests::rng(7);
         let same = PrivateKey::generate(ServerKind::Gatekeeper, PrimeKind::Plain, &mut again);

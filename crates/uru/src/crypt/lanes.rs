@@ -1,17 +1,17 @@
-//! Eight powers at a time modulo an odd number of 512 bits, on processors that multiply eight pairs
-//! of 52 bits at once (AVX-512 IFMA).
+//! Eight powers at a time modulo an odd 512-bit number, on processors that can multiply eight pairs
+//! of 52-bit numbers at once (AVX-512 IFMA).
 //!
-//! Each number has a lane of its own, so nothing is carried from lane to lane. A number is ten limbs
-//! of 52 bits in Montgomery form to 2^520. The eight bits that the modulus leaves free keep every
-//! product below 2n without a comparison: for a, b < 2n it is less than 4n^2 / 2^520 + n.
+//! Each number has its own lane, so nothing carries between lanes. A number consists of ten 52-bit
+//! limbs in Montgomery form to 2^520. The eight bits that the modulus leaves free keep every
+//! product below 2n without comparisons: for a, b < 2n it is below 4n^2 / 2^520 + n.
 
 use super::power::{Montgomery, Words};
 
-/// How many powers are computed at a time.
+/// The number of powers computed at a time.
 pub(super) const LANES: usize = 8;
 
-/// `base^exponent mod n` for up to eight bases below n, in a time that depends on the exponent. The
-/// bases are numbers as they are, and so are the results. `None` where the processor cannot do it.
+/// `base^exponent mod n` for up to eight bases below n, in a time that depends on the exponent.
+/// Bases and results are plain numbers. `None` if the processor lacks the instructions.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn powers(n: &Montgomery, bases: &[Words], exponent: &Words) -> Option<Vec<Words>> {
     let simd = ifma::Ifma::try_new()?;
@@ -20,7 +20,7 @@ pub(super) fn powers(n: &Montgomery, bases: &[Words], exponent: &Words) -> Optio
     Some(results[..count].to_vec())
 }
 
-/// `None`: the instructions for it are those of another processor.
+/// `None`, because the instructions belong to a different architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn powers(_: &Montgomery, _: &[Words], _: &Words) -> Option<Vec<Words>> {
     None
@@ -42,14 +42,14 @@ mod ifma {
     }
 
     const LIMBS: usize = 10;
-    /// Bits of a limb.
+    /// The number of bits in a limb.
     const BITS: u32 = 52;
     const LIMB: u64 = (1 << BITS) - 1;
 
-    /// Eight numbers: their lowest limbs, their second limbs, and so on.
+    /// Eight numbers: all lowest limbs, all second limbs, and so on.
     type Numbers = [__m512i; LIMBS];
 
-    /// What [`powers`](super::powers) computes, to be compiled for these instructions.
+    /// The computation of [`powers`](super::powers), compiled for these instructions.
     pub(super) struct Powers<'p> {
         pub(super) simd: Ifma,
         pub(super) n: &'p Montgomery,
@@ -63,12 +63,12 @@ mod ifma {
         #[inline(always)]
         fn call(self) -> [Words; LANES] {
             let lanes = Lanes::new(self.simd, self.n);
-            // Behind the last base the first one again.
+            // Unused lanes repeat the first base.
             let first = self.bases.first().copied().unwrap_or_default();
             let base = |lane: usize| limbs(self.bases.get(lane).unwrap_or(&first));
             let bases: [[u64; LIMBS]; LANES] = core::array::from_fn(base);
             let base = load(|lane, at| bases[lane][at]);
-            // 2^1040 mod n, for a product of 2^520 times as much.
+            // 2^1040 mod n, to multiply by 2^520.
             let form = limbs(&self.n.power_of_two(1040 - 512));
             let base = lanes.times(&base, &load(|_, at| form[at]));
             let one = load(|_, at| u64::from(at == 0));
@@ -79,7 +79,7 @@ mod ifma {
             let result: [[u64; LANES]; LIMBS] = result.map(pulp::cast);
             core::array::from_fn(|lane| {
                 let number = words(&core::array::from_fn(|at| result[at][lane]));
-                // Behind the product with 1 it is at most n.
+                // The product with 1 is at most n.
                 if number == *self.n.n() { Words::default() } else { number }
             })
         }
@@ -101,13 +101,13 @@ mod ifma {
             Self { simd, n: load(|_, at| limbs[at]), factor }
         }
 
-        /// Twenty columns of limbs, divided by 2^520.
+        /// Divides twenty columns of limbs by 2^520.
         #[inline(always)]
         fn reduce(&self, mut sum: [__m512i; 2 * LIMBS]) -> Numbers {
             let Ifma { avx512f: f, avx512ifma: i } = self.simd;
             let zero = f._mm512_setzero_si512();
             for at in 0..LIMBS {
-                // The multiple of n that makes the lowest limb zero; what is above it is carried.
+                // The multiple of n that makes the lowest limb zero; the rest is carried.
                 let multiple = i._mm512_madd52lo_epu64(zero, sum[at], self.factor);
                 sum[at] = i._mm512_madd52lo_epu64(sum[at], multiple, self.n[0]);
                 let carry = f._mm512_srli_epi64::<BITS>(sum[at]);
@@ -135,7 +135,7 @@ mod ifma {
     impl Multiply for Lanes {
         type Number = Numbers;
 
-        // A column sums up at most 40 halves of 52 bits, so 58 bits.
+        // A column is a sum of at most 40 halves of 52 bits, so it has at most 58 bits.
 
         #[inline(always)]
         fn times(&self, a: &Numbers, b: &Numbers) -> Numbers {
@@ -154,7 +154,7 @@ mod ifma {
         fn square(&self, a: &Numbers) -> Numbers {
             let Ifma { avx512f: f, avx512ifma: i } = self.simd;
             let mut sum = [f._mm512_setzero_si512(); 2 * LIMBS];
-            // Each product of two different limbs, once; twice that; and the squares of the limbs.
+            // Each product of two different limbs once, doubled, plus the squares of the limbs.
             for x in 0..LIMBS {
                 for y in x + 1..LIMBS {
                     sum[x + y] = i._mm512_madd52lo_epu64(sum[x + y], a[x], a[y]);
@@ -172,7 +172,7 @@ mod ifma {
         }
     }
 
-    /// Eight numbers by lane and limb.
+    /// Arranges eight numbers by limb and lane.
     #[inline(always)]
     fn load(limb: impl Fn(usize, usize) -> u64) -> Numbers {
         core::array::from_fn(|at| {
@@ -180,7 +180,7 @@ mod ifma {
         })
     }
 
-    /// A number in limbs.
+    /// Splits a number into limbs.
     fn limbs(words: &Words) -> [u64; LIMBS] {
         core::array::from_fn(|at| {
             let (word, shift) = place(at);
@@ -190,7 +190,7 @@ mod ifma {
         })
     }
 
-    /// Limbs as a number, of which 512 bits are kept.
+    /// Joins limbs to a number, keeping 512 bits.
     fn words(limbs: &[u64; LIMBS]) -> Words {
         let mut words = Words::default();
         for (at, limb) in limbs.iter().enumerate() {
@@ -203,7 +203,7 @@ mod ifma {
         words
     }
 
-    /// In which word a limb begins, and at which bit.
+    /// The word and the bit at which a limb begins.
     fn place(limb: usize) -> (usize, usize) {
         let bit = limb * BITS as usize;
         (bit / 64, bit % 64)

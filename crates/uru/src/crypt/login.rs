@@ -1,12 +1,11 @@
-//! What a client sends to the auth server instead of a password. For compatibility only.
+//! The login hashes that a client sends to the auth server. For compatibility only.
 //!
-//! Two digests stand for a password: one of the password alone ([`PasswordHash::sha1`], P1 below)
-//! and one of password and account name ([`PasswordHash::sha0`], P0). For an account name that
-//! looks like an e-mail address the client proves that it knows the digest by hashing it together
-//! with two challenges; for any other name it sends the digest itself, so that whoever reads the
-//! connection can log in.
+//! Two digests represent a password: one of the password alone ([`PasswordHash::sha1`], P1 below)
+//! and one of password and account name ([`PasswordHash::sha0`], P0). If the account name looks
+//! like an e-mail address, the client proves that it knows the digest by hashing it together with
+//! two challenges. For all other names it sends the digest itself, so an eavesdropper can log in.
 //!
-//! Either digest is as good as the password, and neither can be salted: keep them sealed.
+//! Both digests are equivalent to the password, and neither can be salted: protect them.
 
 use std::fmt;
 
@@ -16,16 +15,16 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::sha0::{DIGEST_BYTES, Sha0};
 
-/// UTF-16 units of an account name that a client hashes; the rest is cut off.
+/// The number of UTF-16 units of an account name that clients hash; the rest is ignored.
 pub const NAME_UNITS: usize = 63;
-/// UTF-16 units of a password that a client hashes; the rest is cut off.
+/// The number of UTF-16 units of a password that clients hash; the rest is ignored.
 pub const PASSWORD_UNITS: usize = 15;
 
-/// The fields of `AcctLoginRequest` for an account, as the H'uru client fills them.
+/// Computes the fields of `AcctLoginRequest` like the H'uru client.
 ///
 /// `client_challenge` is the client's random number, `server_challenge` the one from
-/// `ClientRegisterReply`. For a name that is not an e-mail name neither is used, and the challenge
-/// that is sent is 0. Where not [`hashes_agree`], H'uru itself sends something else.
+/// `ClientRegisterReply`. For a name that is not an e-mail name, neither is used, and the client
+/// sends the challenge 0. Unless [`hashes_agree`], H'uru itself sends a different hash.
 ///
 /// ```
 /// use worldwire_uru::crypt::login::login_fields;
@@ -44,8 +43,8 @@ pub fn login_fields(
     fields(name, &PasswordHashes::new(name, password), (client_challenge, server_challenge))
 }
 
-/// The same with the whole password, however long it is: some clients of today do not cut it, and
-/// accounts that were made with one of them have its digest.
+/// Like [`login_fields`], but with the untruncated password. Some current clients do not truncate
+/// it, and accounts created with them store that digest.
 #[must_use]
 pub fn uncut_login_fields(
     name: &str,
@@ -71,16 +70,16 @@ fn fields(
     }
 }
 
-/// Server: whether `challenge_hash` proves that the client knows the password of `name`, and in
-/// which form.
+/// Server: checks whether `challenge_hash` proves knowledge of the password of `name`, and returns
+/// the form of the proof.
 ///
-/// For e-mail names the challenge form of either digest is accepted (recent OpenUru clients try
-/// P1 first), for other names either digest itself (OpenUru falls back to P0). Clients cut long
-/// names, and a cut e-mail name may not look like one any more; for a name of 63 units or more all
-/// four are therefore accepted.
+/// For e-mail names, a challenge with either digest is accepted (recent OpenUru clients try P1
+/// first); for other names, either digest itself (OpenUru falls back to P0). Clients truncate long
+/// names, and a truncated e-mail name may no longer look like one; all four forms are therefore
+/// accepted for names of 63 units or more.
 ///
-/// The time taken does not depend on the digests. Look the account up without regard to case, see
-/// [`folded_name`]; answer an unknown name and a wrong password alike.
+/// The running time does not depend on the digests. Look accounts up case-insensitively (see
+/// [`folded_name`]), and answer unknown names and wrong passwords alike.
 #[must_use]
 pub fn verify(
     name: &str,
@@ -96,7 +95,7 @@ pub fn verify(
 
     let mut accepted = None;
     let mut check = |form: LoginForm, allowed: Choice, wanted: &[u8; DIGEST_BYTES]| {
-        // Every form is computed and compared, whether an earlier one matched or not.
+        // Every form is computed and compared, even if an earlier one matched.
         if bool::from(wanted.ct_eq(challenge_hash) & allowed) {
             accepted = Some(form);
         }
@@ -110,12 +109,12 @@ pub fn verify(
     accepted
 }
 
-/// What a client puts into its login request.
+/// The login fields that a client computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LoginFields {
-    /// The client's challenge, or 0 if it uses none.
+    /// The client's challenge, or 0 if none is used.
     pub client_challenge: u32,
-    /// The proof. For names that are not e-mail names this is as good as the password.
+    /// The proof. For names other than e-mail names it is equivalent to the password.
     pub challenge_hash: [u8; DIGEST_BYTES],
 }
 
@@ -127,20 +126,20 @@ impl fmt::Debug for LoginFields {
     }
 }
 
-/// The way in which a client proved its password. Tells clients apart in statistics.
+/// How a client proved its password. Useful for statistics on clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginForm {
-    /// Challenge over P0: H'uru and original clients with an e-mail name.
+    /// Challenge with P0: H'uru and original clients, for e-mail names.
     ChallengeSha0,
-    /// Challenge over P1: first try of recent OpenUru clients with an e-mail name.
+    /// Challenge with P1: first attempt of recent OpenUru clients, for e-mail names.
     ChallengeSha1,
-    /// P0 itself: fallback of OpenUru clients with any other name.
+    /// P0 itself: fallback of OpenUru clients, for all other names.
     Sha0,
-    /// P1 itself: every client with any other name.
+    /// P1 itself: all clients, for all other names.
     Sha1,
 }
 
-/// Both digests of a password, which a server needs to let every client in.
+/// Both digests of a password. A server needs both to accept every client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordHashes {
     /// P0, of password and account name.
@@ -150,30 +149,29 @@ pub struct PasswordHashes {
 }
 
 impl PasswordHashes {
-    /// The digests to store for a new account or a changed password.
+    /// Computes the digests to store for a new account or a changed password.
     ///
-    /// Name and password are cut as the clients cut them. Warn if not [`hashes_agree`].
+    /// Name and password are truncated like clients do. Warn the user unless [`hashes_agree`].
     #[must_use]
     pub fn new(name: &str, password: &str) -> Self {
         Self { sha0: PasswordHash::sha0(name, password), sha1: PasswordHash::sha1(password) }
     }
 }
 
-/// A digest that stands for a password. Cleared on drop, not shown by `Debug`, compared in
-/// constant time.
+/// A password digest. Cleared on drop, hidden by `Debug`, compared in constant time.
 #[derive(Clone)]
 pub struct PasswordHash([u8; DIGEST_BYTES]);
 
 impl PasswordHash {
-    /// P0: SHA-0 of password and account name in UTF-16LE, the last unit of each replaced by zero,
-    /// the name in lower case (ASCII letters only). An empty part contributes nothing.
+    /// P0: SHA-0 of password and account name in UTF-16LE, with the last unit of each replaced by
+    /// zero and the name in lower case (ASCII letters only). An empty part contributes nothing.
     ///
-    /// The zero is a slip of the original client that became the rule. H'uru makes it one byte of
-    /// UTF-8 earlier, so that it computes something else if either part ends in a character outside
-    /// ASCII; this function always follows the original. See [`hashes_agree`].
+    /// The zero was a mistake in the original client that became the rule. H'uru truncates one byte
+    /// of UTF-8 earlier instead, so its result differs if either part ends in a non-ASCII
+    /// character. This function follows the original; see [`hashes_agree`].
     ///
-    /// The name is lowered whatever the case it was typed in; servers that hash it as typed refuse
-    /// the owner later.
+    /// The name is always converted to lower case. Servers that hash it as typed will later reject
+    /// its owner.
     #[must_use]
     pub fn sha0(name: &str, password: &str) -> Self {
         Self::sha0_of(name, password.encode_utf16().take(PASSWORD_UNITS))
@@ -190,18 +188,17 @@ impl PasswordHash {
         Self(hash.finish())
     }
 
-    /// P1: SHA-1 of the password in UTF-8, with the bytes of every word reversed, as it goes over
-    /// the wire.
+    /// P1: SHA-1 of the password in UTF-8, with the bytes of each word reversed, as transmitted.
     ///
-    /// Unverified: if the cut at 15 units splits a character outside the basic plane, that
-    /// character is left out here; what clients do is not known.
+    /// Unverified: if truncation at 15 units splits a character outside the basic plane, that
+    /// character is dropped here; the behaviour of clients is unknown.
     #[must_use]
     pub fn sha1(password: &str) -> Self {
         Self::sha1_of_bytes(cut(password, PASSWORD_UNITS).as_bytes())
     }
 
-    /// P1 of a password in another encoding: OpenUru uses the Windows code page of its user. The
-    /// caller has cut it to 15 units.
+    /// P1 of a password in another encoding: OpenUru uses the user's Windows code page. The caller
+    /// must have truncated it to 15 units.
     #[must_use]
     pub fn sha1_of_bytes(password: &[u8]) -> Self {
         let mut digest: [u8; DIGEST_BYTES] = Sha1::digest(password).into();
@@ -211,20 +208,20 @@ impl PasswordHash {
         Self(digest)
     }
 
-    /// A digest that was stored, in wire order.
+    /// A stored digest, in transmission order.
     #[must_use]
     pub fn from_bytes(bytes: [u8; DIGEST_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// The digest in wire order, to be stored: P0 as SHA-0 gives it, P1 with its words reversed.
-    /// dirtsand stores P1 with the words the other way round.
+    /// The digest in transmission order, for storage: P0 as returned by SHA-0, P1 with reversed
+    /// words. dirtsand stores P1 with its words in original order.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; DIGEST_BYTES] {
         &self.0
     }
 
-    /// The proof of knowing this digest: SHA-0 of both challenges, little-endian, and the digest.
+    /// Proves knowledge of this digest: SHA-0 of both challenges, little-endian, and the digest.
     #[must_use]
     pub fn challenge(&self, client_challenge: u32, server_challenge: u32) -> [u8; DIGEST_BYTES] {
         let mut hash = Sha0::new();
@@ -257,12 +254,12 @@ impl Drop for PasswordHash {
 
 impl ZeroizeOnDrop for PasswordHash {}
 
-/// Whether a client treats the account name as an e-mail address and proves its password by
+/// Whether clients treat the account name as an e-mail address and prove its password with a
 /// challenge.
 ///
-/// Something before an at sign, something after it, and the last two labels of that not empty.
-/// Names whose second-last label is `gametap` in any case are not: accounts of that reseller used
-/// the other form. The name is judged before it is cut to 63 units.
+/// An e-mail address has text before and after an at sign, and the last two labels are not empty.
+/// Names whose second-to-last label is `gametap` in any case do not count, since that reseller's
+/// accounts used the other form. The name is tested before truncation to 63 units.
 #[must_use]
 pub fn is_email_name(name: &str) -> bool {
     let Some(at) = name.char_indices().skip(1).find(|(_, c)| *c == '@') else { return false };
@@ -271,16 +268,16 @@ pub fn is_email_name(name: &str) -> bool {
     !last.is_empty() && !second.is_empty() && !second.eq_ignore_ascii_case("gametap")
 }
 
-/// The form under which account names are looked up: clients do not tell `A` from `a`, so servers
-/// must not either. Only ASCII letters are folded, as in the password digest.
+/// The form in which account names are looked up. Clients do not distinguish `A` from `a`, so
+/// servers must not either. Only ASCII letters are folded, as in the password digest.
 #[must_use]
 pub fn folded_name(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Whether all clients compute the same P0. If not, warn whoever creates the account: a name or
-/// password that ends (after the cut) in a character outside ASCII makes H'uru clients compute
-/// something else, and nothing on the server can mend it.
+/// Whether all clients compute the same P0. If not, warn whoever creates the account: if a name or
+/// password ends (after truncation) in a non-ASCII character, H'uru clients compute a different
+/// digest, and no server can fix that.
 #[must_use]
 pub fn hashes_agree(name: &str, password: &str) -> bool {
     let ascii_end =
@@ -288,7 +285,7 @@ pub fn hashes_agree(name: &str, password: &str) -> bool {
     ascii_end(name, NAME_UNITS) && ascii_end(password, PASSWORD_UNITS)
 }
 
-/// Hashes units in little-endian order, the last one as zero.
+/// Hashes UTF-16 units in little-endian order, with the last one replaced by zero.
 fn hash_units(hash: &mut Sha0, units: impl Iterator<Item = u16>) {
     let mut units = units.peekable();
     let mut bytes = Zeroizing::new([0; 2]);
@@ -298,7 +295,7 @@ fn hash_units(hash: &mut Sha0, units: impl Iterator<Item = u16>) {
     }
 }
 
-/// The start of the text that fits into so many UTF-16 units.
+/// The prefix of the text that fits into `units` UTF-16 units.
 fn cut(text: &str, units: usize) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices() {
@@ -319,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_cut_or_not() {
+    fn passwords_are_optionally_truncated() {
         let hash = |fields: LoginFields| fields.challenge_hash;
         let (short, long) = ("0123456789abcde", "0123456789abcdef");
         for name in ["tester", "ann@example.org"] {
@@ -379,13 +376,13 @@ mod tests {
         assert_eq!(check(server, &fields.challenge_hash), Some(LoginForm::ChallengeSha0));
         let proof = hashes.sha1.challenge(client, server);
         assert_eq!(check(server, &proof), Some(LoginForm::ChallengeSha1));
-        // The digest itself would be a replay.
+        // Sending the digest itself would be a replay.
         assert_eq!(check(server, hashes.sha0.as_bytes()), None);
         assert_eq!(check(server, hashes.sha1.as_bytes()), None);
         assert_eq!(check(server + 1, &fields.challenge_hash), None);
     }
 
-    /// From the login hash vectors: nothing of an empty password is hashed into P0.
+    /// From the login hash vectors: an empty password contributes nothing to P0.
     #[test]
     fn empty_password() {
         let hashes = PasswordHashes::new("x@y.zz", "");
@@ -393,7 +390,7 @@ mod tests {
         assert_eq!(hex(hashes.sha0.as_bytes()), "28d1a8dd9ad6b5df40842fdbb868f5136dcd03f3");
     }
 
-    /// From the login hash vectors: both parts are cut, and the name is judged before that.
+    /// From the login hash vectors: both parts are truncated, and the name is tested before that.
     #[test]
     fn long_name_and_password() {
         let name = "longaccountnamegoingwellpastthelimitofsixtythreecodeunitsyesreally@example.com";
@@ -403,7 +400,7 @@ mod tests {
         let (client, server) = (1_500_427_418, 3_281_695_770);
         let fields = login_fields(name, "correct horse battery staple", client, server);
         assert_eq!(hex(&fields.challenge_hash), "adf619bbd28e30c9c4653552fea8929e376533b2");
-        // The server sees the cut name, which has no at sign any more.
+        // The server sees the truncated name, which has no at sign left.
         let cut_name = &name[..63];
         assert!(!is_email_name(cut_name));
         assert_eq!(
@@ -448,14 +445,14 @@ mod tests {
         assert!(hashes_agree("", ""));
         assert!(!hashes_agree("tester", "passwordé"));
         assert!(!hashes_agree("testeré", "password"));
-        // Cut off, so of no matter.
+        // Truncated, so irrelevant.
         assert!(hashes_agree("tester", "fifteen letters\u{e9}"));
-        // Fourteen letters and half a character: cut in the middle of it.
+        // Fourteen letters and half a character: truncation splits it.
         assert_eq!(
             PasswordHash::sha1("fourteen letrs\u{1f600}"),
             PasswordHash::sha1("fourteen letrs")
         );
-        // Only ASCII letters are lowered.
+        // Only ASCII letters are converted to lower case.
         assert_eq!(PasswordHash::sha0("A\u{c4}b", "p"), PasswordHash::sha0("a\u{c4}b", "p"));
         assert_ne!(PasswordHash::sha0("\u{c4}b", "p"), PasswordHash::sha0("\u{e4}b", "p"));
         assert_eq!(folded_name("\u{c4}B@Example.org"), "\u{c4}b@example.org");

@@ -1,19 +1,19 @@
 //! Ciphers, key agreement and login hashes of Uru. For compatibility only.
 //!
-//! Everything here is obsolete: a 512-bit key exchange without authentication, RC4 with a key of 56
-//! bits, SHA-0, block ciphers without chaining. Clients support nothing else, so an engine that
-//! talks to them must have it. Do not build anything new on it.
+//! Everything here is obsolete: a 512-bit key exchange without authentication, RC4 with a 56-bit
+//! key, SHA-0, block ciphers without chaining. Clients support nothing else, so anything that talks
+//! to them needs it. Do not build anything new on it.
 //!
-//! * [`key`] holds the long-lived keys of a shard, and makes new ones.
-//! * [`exchange`] turns them and the setup packets of one connection into a session key.
-//! * [`rc4`] is the stream cipher that uses the session key, with one state per direction.
-//! * [`login`] is what a client sends instead of a password, on top of [`sha0`].
-//! * [`xtea`] is the pair of block ciphers of encrypted files (see
+//! * [`key`] holds and generates the long-lived keys of a shard.
+//! * [`exchange`] derives a connection's session key from them and the setup packets.
+//! * [`rc4`] is the stream cipher that uses the session key, with separate states per direction.
+//! * [`login`] computes what a client sends instead of a password, using [`sha0`].
+//! * [`xtea`] contains the two block ciphers of encrypted files (see
 //!   [`file::secure`](crate::file::secure)).
 //!
-//! No function reads a clock or draws a random number by itself; random bytes are arguments.
-//! Operations on secrets run in constant time, but for keys of captures; types that hold secrets clear them when dropped and
-//! do not show them in `Debug`.
+//! No function reads a clock or generates random numbers; random bytes are arguments. Operations on
+//! secrets run in constant time, except those for keys of captures. Types that hold secrets clear
+//! them on drop and hide them in `Debug`.
 
 pub mod exchange;
 pub mod key;

@@ -1,36 +1,36 @@
-//! Powers modulo an odd number of 512 bits, in a time that depends on the exponent.
+//! Powers modulo an odd 512-bit number, in a time that depends on the exponent.
 //!
-//! A capture of many short connections is mostly key exchanges, so reading it is about as fast as
-//! this. The library that servers and clients use takes the same time for all numbers, or 1.5
-//! times as long as this where it need not (`uru/exchange/capture` in the bench `crypt`). Where there
-//! are many numbers for one key, [`lanes`](super::lanes) is faster still.
+//! Reading a capture of many short connections mostly consists of key exchanges, so the speed of
+//! this module determines the total. The library used by servers and clients takes constant time
+//! or, where that is not needed, 1.5 times as long as this (`uru/exchange/capture` in the bench
+//! `crypt`). For many numbers with one key, [`lanes`](super::lanes) is faster still.
 //!
 //! Numbers are in Montgomery form and below 2^512, not below the modulus: a multiple of the modulus
-//! is subtracted only where the 512 bits would overflow.
+//! is subtracted only if 512 bits would overflow.
 
 /// The words of a number, least significant first.
 pub(super) type Words = [u64; WORDS];
 
 const WORDS: usize = 8;
 const BITS: usize = 512;
-/// Bits of the exponent that cost one multiplication.
+/// The number of exponent bits handled by one multiplication.
 const WINDOW: usize = 5;
 
 /// An odd modulus of exactly 512 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Montgomery {
     n: Words,
-    /// What makes the lowest word of a multiple of `n` the negative of 1: -1 / n mod 2^64.
+    /// The factor that makes the lowest word of a multiple of `n` equal to -1: -1 / n mod 2^64.
     factor: u64,
-    /// 2^512 mod n, the form of 1.
+    /// 2^512 mod n, the Montgomery form of 1.
     one: Words,
 }
 
 impl Montgomery {
-    /// Prepares a modulus, with its lowest and highest bit set.
+    /// Prepares a modulus whose lowest and highest bits are set.
     pub(super) fn new(n: Words) -> Self {
         debug_assert!(n[0] & 1 == 1 && n[WORDS - 1] >> 63 == 1);
-        // Three bits are right to begin with; each step doubles them.
+        // Three bits are correct initially; each step doubles their number.
         let mut inverse = n[0];
         for _ in 0..5 {
             inverse = inverse.wrapping_mul(2_u64.wrapping_sub(n[0].wrapping_mul(inverse)));
@@ -53,7 +53,7 @@ impl Montgomery {
         self.factor
     }
 
-    /// `2^(512 + bits) mod n`, the form of `2^bits`.
+    /// `2^(512 + bits) mod n`, the Montgomery form of `2^bits`.
     pub(super) fn power_of_two(&self, bits: u32) -> Words {
         let mut result = self.one;
         for bit in (0..u32::BITS - bits.leading_zeros()).rev() {
@@ -70,13 +70,14 @@ impl Montgomery {
         result
     }
 
-    /// A number below 2^512, which is below 2n, as the one below n.
+    /// Reduces a number below 2^512, and therefore below 2n, to one below n.
     fn reduced(&self, number: &Words) -> Words {
         let (reduced, is_less) = minus(number, &self.n);
         if is_less { *number } else { reduced }
     }
 
-    /// Adds what makes the lowest word zero, and drops that word. The highest word is the result.
+    /// Adds a multiple of n that makes the lowest word zero, and drops that word. Returns the
+    /// highest word.
     #[inline(always)]
     fn step(&self, sum: &mut Words) -> u64 {
         let multiple = sum[0].wrapping_mul(self.factor);
@@ -87,7 +88,7 @@ impl Montgomery {
         carry
     }
 
-    /// A sum of up to 513 bits that is below 2^512 + n, in 512.
+    /// Fits a sum of up to 513 bits, below 2^512 + n, into 512 bits.
     #[inline(always)]
     fn fit(&self, sum: Words, is_over: bool) -> Words {
         if is_over { minus(&sum, &self.n).0 } else { sum }
@@ -128,7 +129,7 @@ impl Multiply for Montgomery {
             }
             all[at + WORDS] = carry;
         }
-        // Twice that, and the squares of the words.
+        // Double that and add the squares of the words.
         let (mut carry, mut shifted) = (false, 0);
         for at in 0..WORDS {
             let [low, high] = [all[2 * at], all[2 * at + 1]];
@@ -150,22 +151,22 @@ impl Multiply for Montgomery {
     }
 }
 
-/// How numbers are multiplied modulo something.
+/// Modular multiplication.
 pub(super) trait Multiply {
     /// A number, or several side by side.
     type Number: Copy;
 
-    /// The product of two.
+    /// The product of two numbers.
     fn times(&self, a: &Self::Number, b: &Self::Number) -> Self::Number;
 
-    /// The product of a number and itself.
+    /// The square of a number.
     fn square(&self, a: &Self::Number) -> Self::Number;
 }
 
-/// `base^exponent`; nothing for an exponent of 0.
+/// `base^exponent`; `None` for the exponent 0.
 #[inline(always)]
 pub(super) fn power<M: Multiply>(by: &M, base: &M::Number, exponent: &Words) -> Option<M::Number> {
-    // The odd powers, up to a window full of ones.
+    // The odd powers, up to a window of ones.
     let square = by.square(base);
     let mut odd = [*base; 1 << (WINDOW - 1)];
     for at in 1..odd.len() {
@@ -184,14 +185,14 @@ pub(super) fn power<M: Multiply>(by: &M, base: &M::Number, exponent: &Words) -> 
     Some(result)
 }
 
-/// An exponent in windows that begin and end with a one, and the zeros between them.
+/// Splits an exponent into windows that begin and end with a one, and the zeros between them.
 struct Steps<'e> {
     exponent: &'e Words,
-    /// The bits that are left.
+    /// The number of remaining bits.
     left: usize,
 }
 
-/// So many squarings, then a multiplication with one of the odd powers.
+/// A number of squarings, then a multiplication with an odd power.
 struct Step {
     squares: usize,
     odd: Option<usize>,
@@ -217,7 +218,7 @@ impl Iterator for Steps<'_> {
     }
 }
 
-/// The difference modulo 2^512, and whether `b` is the larger one.
+/// The difference modulo 2^512, and whether `b` is larger.
 fn minus(a: &Words, b: &Words) -> (Words, bool) {
     let mut difference = *a;
     let mut borrow = false;
@@ -235,7 +236,7 @@ mod tests {
     use crypto_bigint::{Odd, U512};
     use proptest::prelude::*;
 
-    /// The same power, here and by the library.
+    /// Computes a power with this module and with the library.
     fn both(n: Words, base: Words, exponent: Words) -> [U512; 2] {
         let n = Odd::new(U512::from_words(n)).into_option().unwrap();
         let params = FixedMontyParams::new_vartime(n);
@@ -254,7 +255,7 @@ mod tests {
         words
     }
 
-    /// Words where carries end and begin are as likely as any other.
+    /// Words at which carries start and end are as likely as any others.
     fn word() -> impl Strategy<Value = u64> {
         prop_oneof![any::<u64>(), Just(0), Just(1), Just(u64::MAX), Just(1 << 63)]
     }
@@ -263,7 +264,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
 
         #[test]
-        fn powers_are_those_of_the_library(
+        fn powers_match_the_library(
             n in prop::array::uniform8(word()),
             base in prop::array::uniform8(word()),
             exponent in prop::array::uniform8(word()),
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_ranges() {
+    fn boundary_values() {
         let mut one = [0; WORDS];
         one[0] = 1;
         let least = modulus([0; WORDS]);
@@ -309,7 +310,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
-        fn lanes_compute_the_same(
+        fn lanes_compute_the_same_powers(
             n in prop::array::uniform8(word()),
             bases in prop::collection::vec(prop::array::uniform8(word()), 1..LANES + 2),
             exponent in prop::array::uniform8(word()),
@@ -318,7 +319,7 @@ mod tests {
             let modulus = U512::from_words(n).to_nz().unwrap();
             let reduce = |base: &Words| U512::from_words(*base).rem_vartime(&modulus).to_words();
             let bases: Vec<Words> = bases.iter().map(reduce).collect();
-            // Nothing where the processor cannot do it.
+            // The processor lacks the instructions, so there is nothing to test.
             if let Some(powers) = powers(&Montgomery::new(n), &bases, &exponent) {
                 prop_assert_eq!(powers.len(), bases.len().min(LANES));
                 for (power, base) in powers.into_iter().zip(bases) {
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_at_the_ends_of_the_ranges() {
+    fn lanes_at_boundary_values() {
         let mut one = [0; WORDS];
         one[0] = 1;
         for n in [modulus([0; WORDS]), [u64::MAX; WORDS]] {
@@ -344,7 +345,7 @@ mod tests {
         }
     }
 
-    /// Every exponent of one window and a bit, so that windows of each length occur.
+    /// Every exponent of up to one bit more than a window, so that windows of all lengths occur.
     #[test]
     fn small_exponents() {
         let n = modulus([0x0123_4567_89ab_cdef; WORDS]);

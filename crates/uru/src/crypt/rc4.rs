@@ -1,9 +1,9 @@
 //! The stream cipher of gatekeeper, auth and game connections. For compatibility only.
 //!
-//! Plain RC4 with the seven bytes that the exchange yields. Both directions start from the same
-//! key, each with a state of its own; no bytes are skipped at the start, and the state runs on over
-//! the borders of messages. The first encrypted byte of a direction is the first byte of its first
-//! message, after the setup packets.
+//! Plain RC4 with the seven bytes from the key exchange. Both directions use the same key, each
+//! with its own state. No initial bytes are skipped, and the state continues across messages. The
+//! first encrypted byte in a direction is the first byte of its first message after the setup
+//! packets.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use rc4::{KeyInit, StreamCipher};
 
 use super::exchange::SessionKey;
 
-/// The cipher state of one direction of one connection.
+/// The cipher state for one direction of a connection.
 ///
 /// Encrypting and decrypting are the same operation, so one type serves both ends:
 ///
@@ -27,15 +27,15 @@ use super::exchange::SessionKey;
 /// assert_eq!(&data, b"ping");
 /// ```
 ///
-/// The state is cleared on drop and never shown.
+/// The state is cleared on drop and hidden by `Debug`.
 pub struct Rc4(rc4::Rc4);
 
 impl Rc4 {
-    /// Starts the key stream of one direction at its first byte.
+    /// Starts the key stream of one direction.
     #[must_use]
     pub fn new(key: &SessionKey) -> Self {
         let Ok(cipher) = rc4::Rc4::new_from_slice(key.as_bytes()) else {
-            // Keys of 1 to 256 bytes are taken, and this one has 7.
+            // Any key of 1 to 256 bytes is valid, and this one has 7.
             unreachable!("RC4 takes a key of seven bytes")
         };
         Self(cipher)
@@ -46,9 +46,9 @@ impl Rc4 {
         self.0.apply_keystream(data);
     }
 
-    /// Passes over `count` bytes of the stream, for a capture that lost exactly so many.
+    /// Skips `count` bytes of the stream, for captures that lost exactly that many.
     ///
-    /// The time follows `count`; bound it by what a capture can plausibly have lost.
+    /// The running time is proportional to `count`; limit it to a plausible loss.
     pub fn skip(&mut self, count: u64) {
         let mut scratch = [0; 256];
         let mut left = count;
@@ -87,7 +87,7 @@ mod tests {
         Rc4::new(&SessionKey::new(*b"\x45\x87\x1a\xb1\x6f\xfb\xe6"))
     }
 
-    /// First case of the key exchange vectors: the state carries on from chunk to chunk.
+    /// First case of the key exchange vectors: the state continues across chunks.
     #[test]
     fn known_stream() {
         let mut rc4 = cipher();
@@ -101,14 +101,14 @@ mod tests {
         let mut data = hex("255c40abfd1f3a867ba1c96ad485bdc0");
         rc4.apply(&mut data);
         assert_eq!(data, hex("d94450f461e4bb18c8d751254c04e4f4"));
-        // The other direction starts afresh.
+        // The other direction starts over.
         let mut data = hex("545dcad505e613272c77b9708bb5a23875070f6f0d");
         cipher().apply(&mut data);
         assert_eq!(data, hex("0ccc1bf57dfd1b9826e08cad49e8648c3078529ab1"));
     }
 
     #[test]
-    fn skipping_is_applying_to_nothing_of_interest() {
+    fn skipping_equals_applying_to_discarded_bytes() {
         for count in [0_usize, 1, 255, 256, 257, 1000] {
             let mut data = vec![0; count + 8];
             cipher().apply(&mut data);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_hides_the_state() {
         assert_eq!(format!("{:?}", cipher()), "Rc4(..)");
     }
 }

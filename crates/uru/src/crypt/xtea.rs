@@ -1,21 +1,21 @@
 //! The block ciphers of encrypted files. For compatibility only.
 //!
-//! Blocks are eight bytes, two little-endian words; they are independent of each other, so equal
-//! blocks of a file encrypt equally. Which of the two ciphers a file uses, its first bytes tell
-//! (see [`file::secure`](crate::file::secure)).
+//! Blocks are eight bytes, two little-endian words. They are independent, so equal blocks encrypt
+//! equally. The first bytes of a file determine which of the two ciphers it uses (see
+//! [`file::secure`](crate::file::secure)).
 
 use zeroize::Zeroizing;
 
-/// One of the two ciphers. Both have keys of 128 bits, blocks of 64 bits and 32 rounds.
+/// A block cipher. Both have 128-bit keys, 64-bit blocks and 32 rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockCipher {
-    /// XTEA, for the client's configuration files (`whatdoyousee`).
+    /// XTEA, for client configuration files (`whatdoyousee`).
     Xtea,
-    /// XXTEA with blocks of two words, for scripts and state descriptions (`notthedroids`).
+    /// XXTEA with blocks of two words, for scripts and SDL files (`notthedroids`).
     Xxtea,
 }
 
-/// Eight bytes of a file.
+/// One block.
 pub type Block = [u8; BLOCK_BYTES];
 
 impl BlockCipher {
@@ -48,14 +48,14 @@ impl BlockCipher {
     }
 }
 
-/// Bytes of a block.
+/// The size of a block in bytes.
 pub const BLOCK_BYTES: usize = 8;
 
-/// The first and the second words of some blocks. As the blocks are independent and each round
-/// depends on the key alone, the compiler can do several blocks with one instruction.
+/// The first and the second words of some blocks. Blocks are independent and rounds depend on the
+/// key alone, so the compiler can process several blocks with one instruction.
 type Words<const L: usize> = [[u32; L]; 2];
 
-/// Runs a cipher over all blocks, many at a time as long as there are many.
+/// Runs a cipher over all blocks, in batches while there are enough.
 fn each(blocks: &mut [Block], many: impl Fn(&mut Words<LANES>), one: impl Fn(&mut Words<1>)) {
     let (groups, rest) = blocks.as_chunks_mut::<LANES>();
     for group in groups {
@@ -83,7 +83,7 @@ fn run<const L: usize>(blocks: &mut [Block; L], cipher: impl Fn(&mut Words<L>)) 
     }
 }
 
-/// What each round of XTEA adds to either word's mix.
+/// The value that each round of XTEA adds to the mix of either word.
 fn xtea_rounds(key: &[u32; 4]) -> [[u32; 2]; ROUNDS] {
     let mut sum = 0_u32;
     std::array::from_fn(|_| {
@@ -111,13 +111,13 @@ fn xtea_decrypt<const L: usize>(rounds: &[[u32; 2]; ROUNDS], [v0, v1]: &mut Word
     }
 }
 
-/// What XTEA makes of the other word.
+/// The mixing function of XTEA.
 fn xtea_mix(word: u32) -> u32 {
     ((word << 4) ^ (word >> 5)).wrapping_add(word)
 }
 
-/// The sum of each round of XXTEA, and the key words for either word. The number of rounds is
-/// 6 + 52 / words, which makes 32 for two words, as many as XTEA has.
+/// The sum of each round of XXTEA, and the key words for both words. The number of rounds is 6 + 52
+/// / words: 32 for two words, the same as in XTEA.
 fn xxtea_rounds(key: &[u32; 4]) -> [[u32; 3]; ROUNDS] {
     let mut sum = 0_u32;
     std::array::from_fn(|_| {
@@ -145,20 +145,20 @@ fn xxtea_decrypt<const L: usize>(rounds: &[[u32; 3]; ROUNDS], [v0, v1]: &mut Wor
     }
 }
 
-/// What XXTEA makes of both neighbours of a word, which with two words are the same one.
+/// The mixing function of XXTEA. Both neighbours of a word are the same when there are two words.
 fn xxtea_mix(word: u32, sum: u32, key: u32) -> u32 {
     let shifted = ((word >> 5) ^ (word << 2)).wrapping_add((word >> 3) ^ (word << 4));
     shifted ^ (sum ^ word).wrapping_add(key ^ word)
 }
 
-/// The key word that the two lowest bits choose.
+/// The key word selected by the two lowest bits.
 fn key_word(key: &[u32; 4], choice: u32) -> u32 {
     key[(choice & 3) as usize]
 }
 
 const ROUNDS: usize = 32;
 const DELTA: u32 = 0x9e37_79b9;
-/// Blocks at a time.
+/// The number of blocks in a batch.
 const LANES: usize = 16;
 
 #[cfg(test)]
@@ -183,19 +183,19 @@ mod tests {
         assert_eq!(&block[0], b"x\0\0\0\0\0\0\0");
     }
 
-    /// The published answer of XTEA for key 000102..0f and text `ABCDEFGH`, whose words are
-    /// big-endian there.
+    /// The published test vector of XTEA for key 000102..0f and text `ABCDEFGH`, with big-endian
+    /// words.
     #[test]
-    fn published_answer() {
+    fn published_test_vector() {
         let key = [0x0001_0203, 0x0405_0607, 0x0809_0a0b, 0x0c0d_0e0f];
         let mut words = [[0x4142_4344], [0x4546_4748]];
         xtea_encrypt(&xtea_rounds(&key), &mut words);
         assert_eq!(words, [[0x497d_f3d0], [0x7261_2cb5]]);
     }
 
-    /// However many blocks there are, each is treated as if it were alone.
+    /// Blocks are processed independently, whatever their number.
     #[test]
-    fn many_blocks_are_so_many_single_ones() {
+    fn batches_equal_single_blocks() {
         for cipher in [BlockCipher::Xtea, BlockCipher::Xxtea] {
             for count in [0, 1, LANES - 1, LANES, LANES + 1, 3 * LANES + 2] {
                 let plain: Vec<Block> =

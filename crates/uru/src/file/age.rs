@@ -1,8 +1,8 @@
-//! The description of an age (`.age`): its pages, how many players it holds, and how long it stays
-//! when nobody is in it.
+//! Age files (`.age`): the pages of an age, how many players it holds, and how long an empty
+//! instance stays.
 //!
-//! A text file, a line a value. Clients keep it encrypted, as [`secure`](super::secure) opens it;
-//! servers mostly keep it plain.
+//! An age file is a text file with one setting per line. Clients store it encrypted (see
+//! [`secure`](super::secure)), servers usually in plain text.
 //!
 //! ```
 //! use worldwire_uru::file::age::AgeFile;
@@ -24,18 +24,18 @@ use core::time::Duration;
 use worldwire_core::{Diagnostic, Source, nearest, wire_flags};
 
 wire_flags! {
-    /// What is special about a page of an age.
+    /// Flags of an age's page.
     ///
-    /// Unverified: the names; they are those of the client's page flags. A client that pages in with
-    /// each of them would settle it.
+    /// Unverified: the names, which are those of the client's page flags. Loading pages with each
+    /// flag in a client would settle it.
     pub struct AgePageFlags(u32) {
-        /// Clients load it only when a script asks for it.
+        /// Clients load the page only when a script asks for it.
         PreventAutoLoad = 1,
-        /// Clients load it if there is a state for it.
+        /// Clients load the page if there is a state for it.
         LoadIfSDLPresent = 2,
-        /// It belongs to one client only.
+        /// The page exists on one client only.
         IsLocalOnly = 4,
-        /// It is not kept.
+        /// The page's state is not kept.
         IsVolatile = 8,
     }
 }
@@ -43,34 +43,34 @@ wire_flags! {
 /// A page of an age: `Page=name,number` or `Page=name,number,flags`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgePage {
-    /// The name, without that of the age.
+    /// The name, without the name of the age.
     pub name: String,
-    /// The number; with the prefix of the age it makes the sequence number of the page.
+    /// The page number. Combined with the age's prefix, it gives the sequence number.
     pub number: u16,
-    /// What is special about it.
+    /// The page's flags.
     pub flags: AgePageFlags,
 }
 
-/// The description of an age. Its `Display` is the text of the file.
+/// An age file. `Display` writes the text of the file.
 ///
-/// | line | value | if it is missing |
+/// | line | value | default |
 /// | --- | --- | --- |
 /// | `StartDateTime` | seconds since 1970 | 0 |
 /// | `DayLength` | hours of a day in the age | 24 |
-/// | `MaxCapacity` | players at the same time; 0 or less: any number | -1 |
-/// | `LingerTime` | seconds that an empty instance stays; below 0: for ever | 180 |
-/// | `SequencePrefix` | the age's part of sequence numbers; below 0 for ages that all others use | 0 |
+/// | `MaxCapacity` | players at the same time; 0 or less: unlimited | -1 |
+/// | `LingerTime` | seconds that an empty instance stays; negative: forever | 180 |
+/// | `SequencePrefix` | the age's part of sequence numbers; negative for ages shared by all others | 0 |
 /// | `ReleaseVersion` | unused | 0 |
 /// | `Page` | a page; any number of lines | |
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgeFile {
     /// When the age began, in seconds since 1970.
     pub start_date_time: u32,
-    /// How long a day in the age takes, in hours.
+    /// The length of a day in the age, in hours.
     pub day_length: f32,
-    /// How many players it holds; 0 or less is any number.
+    /// The maximum number of players; 0 or less means unlimited.
     pub max_capacity: i32,
-    /// How many seconds an empty instance stays; below 0 is for ever.
+    /// How many seconds an empty instance stays; negative means forever.
     pub linger_time: i32,
     /// The age's part of the sequence numbers of its pages.
     pub sequence_prefix: i32,
@@ -81,7 +81,7 @@ pub struct AgeFile {
 }
 
 impl Default for AgeFile {
-    /// What an empty file says.
+    /// The settings of an empty file.
     fn default() -> Self {
         Self {
             start_date_time: 0,
@@ -95,7 +95,7 @@ impl Default for AgeFile {
     }
 }
 
-/// The names of all lines.
+/// The names of all settings.
 const NAMES: [&str; 7] = [
     "StartDateTime",
     "DayLength",
@@ -107,9 +107,9 @@ const NAMES: [&str; 7] = [
 ];
 
 impl AgeFile {
-    /// Reads the text of a file, given with the name that people know it by. Names compare without
-    /// case; empty lines and those that begin with `#` are left out. Every line that cannot be read
-    /// is an error, and has no effect.
+    /// Parses the text of a file; `name` is the file name for diagnostics. Setting names are
+    /// case-insensitive; empty lines and lines that begin with `#` are ignored. A line that cannot
+    /// be parsed is reported as an error and has no effect.
     #[must_use]
     pub fn parse(name: &str, text: &str) -> (Self, Vec<Diagnostic>) {
         let source = Source::new(name, text);
@@ -141,13 +141,13 @@ impl AgeFile {
         (age, problems)
     }
 
-    /// The most players, if there is a limit.
+    /// The maximum number of players, if limited.
     #[must_use]
     pub fn capacity(&self) -> Option<usize> {
         usize::try_from(self.max_capacity).ok().filter(|capacity| *capacity > 0)
     }
 
-    /// How long an empty instance stays; `None` is for ever.
+    /// How long an empty instance stays; `None` means forever.
     #[must_use]
     pub fn linger(&self) -> Option<Duration> {
         u64::try_from(self.linger_time).ok().map(Duration::from_secs)
@@ -159,7 +159,7 @@ impl AgeFile {
         seen: &mut [bool; NAMES.len()],
     ) -> Result<Option<String>, Fault> {
         let Some((name, value)) = line.split_once('=') else {
-            return Err(Fault::new(0..line.len(), "wanted NAME=VALUE, found no ="));
+            return Err(Fault::new(0..line.len(), "not a setting; write NAME=VALUE"));
         };
         let name = name.trim_end();
         let behind = line.len() - value.trim_start().len();
@@ -167,7 +167,7 @@ impl AgeFile {
         let span = behind..behind + value.len();
         let known = NAMES.iter().position(|known| known.eq_ignore_ascii_case(name));
         let Some(known) = known else {
-            let fault = Fault::new(0..name.len(), format!("unknown value {name}"));
+            let fault = Fault::new(0..name.len(), format!("unknown setting {name}"));
             let near = nearest(name, NAMES.iter().copied());
             return Err(Fault { help: near.map(|near| format!("did you mean {near}?")), ..fault });
         };
@@ -188,7 +188,7 @@ impl AgeFile {
             _ => {
                 let page = page(value, span.clone())?;
                 if let Some(other) = self.pages.iter().find(|other| other.number == page.number) {
-                    let message = format!("page {} is {} already", page.number, other.name);
+                    let message = format!("page {} is already used by {}", page.number, other.name);
                     return Err(Fault::new(span, message));
                 }
                 self.pages.push(page);
@@ -197,7 +197,7 @@ impl AgeFile {
         }
         let again = seen.get_mut(known).is_some_and(|seen| core::mem::replace(seen, true));
         let name = NAMES.get(known).copied().unwrap_or_default();
-        Ok(again.then(|| format!("{name} is there twice; the last one counts")))
+        Ok(again.then(|| format!("{name} is set twice; the last value applies")))
     }
 }
 
@@ -225,7 +225,7 @@ fn number<N: FromStr>(value: &str, span: Range<usize>, wanted: &str) -> Result<N
     value.parse().map_err(|_| Fault::wanted(span, wanted, value))
 }
 
-/// What is wrong with a line, and where in it.
+/// What is wrong with a line, and where.
 struct Fault {
     span: Range<usize>,
     message: String,
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn problems_point_at_the_value() {
+    fn diagnostics_point_at_the_value() {
         let text = "# made up\r\nStartDateTime=soon\nmaxcapacity = 12\nLingrTime=3\nDayLength=0\n\
                     nonsense\nPage=a,1\nPage=b,1\nPage=c\nPage=d,70000\nMaxCapacity=13\n\
                     Page=e,2,4,9\n";
@@ -273,13 +273,13 @@ mod tests {
         let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         insta::assert_snapshot!(lines.join("\n"), @r#"
         x.age:2:15: error: wanted seconds since 1970, found "soon"
-        x.age:4:1: error: unknown value LingrTime (did you mean LingerTime?)
+        x.age:4:1: error: unknown setting LingrTime (did you mean LingerTime?)
         x.age:5:11: error: wanted hours, more than 0, found "0"
-        x.age:6:1: error: wanted NAME=VALUE, found no =
-        x.age:8:6: error: page 1 is a already
+        x.age:6:1: error: not a setting; write NAME=VALUE
+        x.age:8:6: error: page 1 is already used by a
         x.age:9:6: error: wanted NAME,NUMBER or NAME,NUMBER,FLAGS, found "c"
         x.age:10:6: error: wanted a page number up to 65535, found "70000"
-        x.age:11:1: warning: MaxCapacity is there twice; the last one counts
+        x.age:11:1: warning: MaxCapacity is set twice; the last value applies
         x.age:12:6: error: wanted NAME,NUMBER or NAME,NUMBER,FLAGS, found "e,2,4,9"
         "#);
         assert_eq!(age.capacity(), Some(13));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_that_are_none() {
+    fn zero_or_negative_limits_mean_unlimited() {
         let (age, problems) = AgeFile::parse("x.age", "LingerTime=-1\nMaxCapacity=0\n");
         assert!(problems.is_empty());
         assert_eq!((age.linger(), age.capacity()), (None, None));

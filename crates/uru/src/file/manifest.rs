@@ -1,8 +1,8 @@
-//! Manifests and file lists: the files that a file server and an auth server offer.
+//! Manifests and file lists: the files that file servers and auth servers offer.
 //!
-//! On the wire a manifest is a run of UTF-16 units (file connection, `ManifestReply`), and so is
-//! the list of secure files (auth connection, `FileListReply`). On disk a manifest is a text file
-//! (`.mfs`), a line a file: `client,download,md5,md5gz,size,sizegz,flags`.
+//! On the wire, both are sequences of UTF-16 units: a manifest in `ManifestReply` (file
+//! connection), the list of secure files in `FileListReply` (auth connection). On disk, a manifest
+//! is a text file (`.mfs`) with one file per line: `client,download,md5,md5gz,size,sizegz,flags`.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,39 +15,39 @@ use worldwire_core::{
 use crate::types::{HiLo, Inner, InnerFamily, ZStr};
 
 record! {
-    /// A file of a manifest.
+    /// One file of a manifest.
     pub struct ManifestEntry<'a> {
-        /// Where the client keeps it, with backslashes; at most 259 units.
+        /// The path on the client, with backslashes; at most 259 units.
         client_name "clientName": ZStr<'a>,
-        /// What to ask the server for; at most 259 units.
+        /// The name to request from the server; at most 259 units.
         download_name "downloadName": ZStr<'a>,
         /// MD5 of the file, 32 hexadecimal digits.
         md5 "md5": ZStr<'a>,
-        /// MD5 of what is downloaded, 32 hexadecimal digits.
+        /// MD5 of the download, 32 hexadecimal digits.
         md5_compressed "md5compressed": ZStr<'a>,
-        /// Bytes of the file.
+        /// Size of the file in bytes.
         file_size "fileSize": HiLo,
-        /// Bytes of what is downloaded.
+        /// Size of the download in bytes.
         compressed_size "compressedSize": HiLo,
-        /// What to do with it.
+        /// What the client does with the file.
         flags "flags": ManifestFlags,
     }
 }
 
-/// What a client is to do with a file of a manifest; encoded as a [`HiLo`].
+/// What a client does with a file of a manifest; encoded as a [`HiLo`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ManifestFlags(pub u32);
 
 impl ManifestFlags {
-    /// Split a stereo sound into two files of the cache.
+    /// Split a stereo sound into two cached files.
     pub const SPLIT_STEREO: u32 = 1;
-    /// Play a compressed sound as a stream.
+    /// Stream a compressed sound while playing it.
     pub const STREAM_COMPRESSED: u32 = 2;
     /// Keep a stereo sound in the cache.
     pub const STEREO: u32 = 4;
     /// The download is compressed with gzip.
     pub const GZIP: u32 = 8;
-    /// An installer that has to be run.
+    /// An installer that the client runs.
     pub const REDIST_UPDATE: u32 = 16;
     /// A bundle (macOS).
     pub const BUNDLE: u32 = 32;
@@ -98,25 +98,25 @@ impl<'d> Field<'d> for ManifestFlags {
 }
 
 record! {
-    /// A file of the list of secure files.
+    /// One file of the list of secure files.
     pub struct FileListEntry<'a> {
-        /// The name with its directory: `SDL\x.sdl`.
+        /// The name with its directory, such as `SDL\x.sdl`.
         name "name": ZStr<'a>,
-        /// How many bytes are sent.
+        /// The size of the download in bytes.
         size "size": HiLo,
     }
 }
 
-/// The files of a manifest as they stand on the wire: entries, then one more zero unit.
+/// The files of a manifest as sent: entries, then one more zero unit.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Manifest<'a>(pub Vec<ManifestEntry<'a>>);
 
-/// The secure files that a client may download: entries, then one more zero unit; an empty list is
-/// two zero units. One is accepted.
+/// The secure files that a client may download, as sent: entries, then one more zero unit. An empty
+/// list is sent as two zero units; one is accepted too.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct FileList<'a>(pub Vec<FileListEntry<'a>>);
 
-/// Reads entries up to a zero unit where the next name would begin.
+/// Reads entries until a zero unit takes the place of the next name.
 fn entries<'d, 'n, T: Trace<'n>, E: Field<'d>>(reader: &mut Reader<'d, T>) -> Result<Vec<E>> {
     let mut entries = Vec::new();
     while !reader.rest().starts_with(&[0, 0]) {
@@ -137,7 +137,7 @@ macro_rules! unit_list {
             const SHAPE: Value<'static> = Value::List;
 
             fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
-                // Peers disagree on how many zeros an empty list has.
+                // Implementations disagree on the number of zero units in an empty list.
                 if reader.rest().len() <= 4 && $accepts.contains(&reader.rest()) {
                     reader.take(reader.remaining())?;
                     return Ok(Self(Vec::new()));
@@ -153,11 +153,11 @@ macro_rules! unit_list {
         }
 
         impl $type<'_> {
-            /// The bytes of a list in JSON, as [`Field::from_json`] and [`Field::encode`] give them,
-            /// without all entries in memory at the same time.
+            /// Encodes a list given as JSON, like [`Field::from_json`] followed by
+            /// [`Field::encode`], but with one entry in memory at a time.
             ///
             /// # Errors
-            /// Value, when the JSON is something else.
+            /// A value error if the JSON does not describe such a list.
             pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
                 let items = json.as_array().ok_or_else(|| json::expected("an array", json))?;
                 let mut writer = Writer::new();
@@ -178,7 +178,7 @@ macro_rules! unit_list {
             }
         }
 
-        /// By itself, as a codec reads it.
+        /// The list as a stand-alone format, for codecs.
         impl<'d> Field<'d> for $type<'d> {
             type Owned = $type<'static>;
             const LEAST: usize = 2;
@@ -225,28 +225,28 @@ unit_list! {
 }
 
 impl ManifestEntry<'_> {
-    /// An entry without a name would be taken for the end.
+    /// Whether the entry has a name; without one it would be read as the end of the list.
     fn has_name(&self) -> bool {
         !self.client_name.is_empty()
     }
 }
 
 impl FileListEntry<'_> {
-    /// An entry without a name would be taken for the end.
+    /// Whether the entry has a name; without one it would be read as the end of the list.
     fn has_name(&self) -> bool {
         !self.name.is_empty()
     }
 }
 
-/// The most units a name in a manifest may have.
+/// The maximum number of units of a name in a manifest.
 const MAX_NAME_UNITS: usize = 259;
 
 impl Manifest<'static> {
-    /// Reads a manifest of the form that is kept on disk (`.mfs`): a line a file with seven fields
-    /// between commas, `#` begins a comment.
+    /// Parses a manifest file (`.mfs`): one file per line with seven comma-separated fields. `#`
+    /// starts a comment.
     ///
     /// # Errors
-    /// All lines that cannot be read, each with its line number and what is wrong.
+    /// All lines that cannot be parsed, each with its number and the problem.
     pub fn parse(text: &str) -> Result<Self, Vec<ManifestError>> {
         let mut entries = Vec::new();
         let mut errors = Vec::new();
@@ -267,10 +267,11 @@ impl Manifest<'static> {
 }
 
 impl Manifest<'_> {
-    /// Writes the form that is kept on disk; the inverse of [`Manifest::parse`].
+    /// Formats the manifest as a file; the inverse of [`Manifest::parse`].
     ///
     /// # Errors
-    /// Value, for an entry that form cannot hold: a name with a comma, a `#` or a line break, say.
+    /// A value error for an entry that a file cannot express, such as a name with a comma, a `#` or
+    /// a line break.
     pub fn format(&self) -> Result<String> {
         let mut text = String::new();
         for (index, entry) in self.0.iter().enumerate() {
@@ -294,16 +295,16 @@ impl Manifest<'_> {
     }
 }
 
-/// A line of a manifest that cannot be read.
+/// A line of a manifest file that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestError {
-    /// Counted from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Which of the seven fields, counted from 1.
+    /// Which of the seven fields, from 1.
     pub column: usize,
-    /// What should have been there.
+    /// What was expected.
     pub wanted: &'static str,
-    /// What was there.
+    /// The text of the field.
     pub found: String,
 }
 
@@ -321,7 +322,7 @@ fn parse_line(line: &str) -> Result<ManifestEntry<'static>, (usize, &'static str
     let Ok([client, download, md5, small_md5, size, small, flags]) =
         <[&str; 7]>::try_from(fields.as_slice())
     else {
-        return Err((fields.len(), "seven fields between commas", line.to_owned()));
+        return Err((fields.len(), "seven comma-separated fields", line.to_owned()));
     };
     let name = |column, text: &str| {
         let units = text.encode_utf16().count();
@@ -361,7 +362,7 @@ mod tests {
                         e9df2471268044ff888df0f8ebaa0e6c,48,67,8";
 
     #[test]
-    fn text_and_wire_agree() {
+    fn text_and_binary_forms_agree() {
         let text = format!("# a comment\n\n{LINE}  # another\n");
         let manifest = Manifest::parse(&text).unwrap();
         assert_eq!(manifest.0.len(), 1);
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_written_an_entry_at_a_time() {
+    fn json_is_encoded_one_entry_at_a_time() {
         let json = json::json!([{"name": "a.pak", "size": 5}, {"name": "b.pak", "size": 70_000}]);
         let mut writer = Writer::new();
         FileList::from_json((&json).into()).unwrap().encode(&mut writer).unwrap();
@@ -398,13 +399,13 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_line_is_named() {
+    fn every_bad_line_is_reported() {
         let errors = Manifest::parse("a,b\nx,y,zz,zz,1,2,3\n").unwrap_err();
         let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
             shown,
             [
-                "line 1, field 2: wanted seven fields between commas, found \"a,b\"",
+                "line 1, field 2: wanted seven comma-separated fields, found \"a,b\"",
                 "line 2, field 3: wanted 32 hexadecimal digits, found \"zz\"",
             ]
         );

@@ -1,10 +1,10 @@
 //! Files of Uru shards and clients.
 //!
-//! * [`age`] reads and writes the description of an age.
+//! * [`age`] reads and writes age files.
 //! * [`keys`] reads and writes the keys of a shard in the formats of every server and client.
 //! * [`manifest`] reads and writes manifests and file lists.
-//! * [`name`] makes paths of names that came over the wire.
-//! * [`secure`] decrypts and encrypts scripts, state descriptions and settings.
+//! * [`name`] turns names received from a peer into safe relative paths.
+//! * [`secure`] decrypts and encrypts scripts, SDL files and client settings.
 
 pub mod age;
 pub mod keys;

@@ -1,13 +1,13 @@
-//! Names of files, as manifests and requests have them.
+//! File names in manifests and requests.
 
 use std::path::{Component, Path, PathBuf};
 
-/// A name that came over the wire as a path that stays below where it begins, on every system;
-/// `None` if it does not.
+/// Converts a received name to a path that stays below its starting folder on every system; `None`
+/// if the name could escape or is not portable.
 ///
-/// Parts are divided by backslashes or slashes. No part may be empty, begin with a dot, or mean
-/// something else on Windows: a drive, a stream, a device, a name that ends in a dot or a space.
-/// Links are not looked at.
+/// Parts are separated by backslashes or slashes. No part may be empty, begin with a dot, or have a
+/// special meaning on Windows: drives, streams, devices, names that end in a dot or a space.
+/// Symbolic links are not checked.
 #[must_use]
 pub fn relative(name: &str) -> Option<PathBuf> {
     let name = name.replace('\\', "/");
@@ -18,7 +18,7 @@ pub fn relative(name: &str) -> Option<PathBuf> {
             || part.ends_with(['.', ' '])
             || part.contains(|c: char| c.is_control() || r#":*?"<>|"#.contains(c))
             || is_device(part);
-        // The system may still see something else in it than a name.
+        // The operating system must also see the part as a plain name.
         let mut components = Path::new(part).components();
         let is_name = matches!(components.next(), Some(Component::Normal(_)));
         if is_bad || !is_name || components.next().is_some() {
@@ -29,7 +29,7 @@ pub fn relative(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Names that mean a device on Windows, with any extension.
+/// Whether Windows treats the name as a device, whatever its extension.
 fn is_device(part: &str) -> bool {
     let stem = part.split('.').next().unwrap_or_default().to_ascii_uppercase();
     let numbered =
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_below_where_they_begin() {
+    fn names_stay_below_their_folder() {
         for bad in [
             "",
             "/etc",

@@ -1,14 +1,14 @@
-//! Encrypted files: scripts and state descriptions as the auth server sends them, and the client's
-//! settings. For compatibility only; the cipher hides text from a casual look and no more.
+//! Encrypted files: scripts and SDL files that the auth server sends, and the client's settings.
+//! For compatibility only: the cipher hides text from a casual look and nothing more.
 //!
 //! | offset | size | type | name | meaning |
 //! |---|---|---|---|---|
-//! | 0 | 12 | bytes | magic | which cipher and which key, see [`Magic`] |
-//! | 12 | 4 | u32, little-endian | plain length | bytes of the plain file |
-//! | 16 | | blocks of 8 | | the file, padded with zeros to whole blocks |
+//! | 0 | 12 | bytes | magic | selects cipher and key, see [`Magic`] |
+//! | 12 | 4 | u32, little-endian | plain length | size of the plain file in bytes |
+//! | 16 | | blocks of 8 | | the file, zero-padded to whole blocks |
 //!
-//! Nothing in a file tells whether the key is right. With a wrong one the padding is most likely
-//! not zero, see [`SecureFile::is_canonical`].
+//! The format has no checksum, so a wrong key cannot be detected for certain. It usually produces
+//! non-zero padding; see [`SecureFile::is_canonical`].
 //!
 //! ```
 //! use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey, open};
@@ -29,13 +29,13 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::crypt::xtea::{BLOCK_BYTES, BlockCipher};
 
-/// Opens an encrypted file with the key that belongs to its magic.
+/// Decrypts a file with the key that its magic selects.
 ///
-/// `droid` is the shard's key for `notthedroids` files; the others have a key that every client
-/// contains. `limit` is how many plain bytes are acceptable, and is checked before memory is taken.
+/// `droid` is the shard's key for `notthedroids` files; the other keys are built into every client.
+/// `limit` is the maximum plain size, checked before memory is allocated.
 ///
 /// # Errors
-/// [`SecureError`]: the file is at fault, except for [`SecureError::NoDroidKey`].
+/// Any [`SecureError`]. All but [`SecureError::NoDroidKey`] are the fault of the file.
 pub fn open(data: &[u8], droid: Option<&SecureKey>, limit: u64) -> Result<SecureFile, SecureError> {
     let key = match Header::read(data)?.magic {
         Magic::NotTheDroids => droid.ok_or(SecureError::NoDroidKey)?,
@@ -44,17 +44,14 @@ pub fn open(data: &[u8], droid: Option<&SecureKey>, limit: u64) -> Result<Secure
     open_with(data, key, limit)
 }
 
-/// Opens an encrypted file with a given key, whatever its magic; else like [`open`].
-///
-/// # Errors
-/// [`SecureError`]: the file is at fault.
+/// Decrypts a file with the given key, whatever its magic; otherwise like [`open`].
 pub fn open_with(data: &[u8], key: &SecureKey, limit: u64) -> Result<SecureFile, SecureError> {
     let Header { magic, length, body } = Header::read(data)?;
     if u64::from(length) > limit {
         return Err(SecureError::TooLarge { limit, found: length });
     }
     let too_short = SecureError::PlainLength { length, available: body.len() };
-    // Where usize cannot express the length the file cannot be there either.
+    // A length that does not fit in usize cannot be present in memory.
     let Ok(plain_length) = usize::try_from(length) else { return Err(too_short) };
     if plain_length > body.len() {
         return Err(too_short);
@@ -70,31 +67,31 @@ pub fn open_with(data: &[u8], key: &SecureKey, limit: u64) -> Result<SecureFile,
     Ok(SecureFile { magic, plain, padding, trailing: trailing.to_vec() })
 }
 
-/// The first bytes of an encrypted file.
+/// The magic at the beginning of an encrypted file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Magic {
-    /// Scripts (`.pak`) and state descriptions (`.sdl`): XXTEA with the shard's own key, which the
-    /// client gets in `AcctLoginReply`.
+    /// Scripts (`.pak`) and SDL files (`.sdl`): XXTEA with the shard's own key, which the client
+    /// receives in `AcctLoginReply`.
     NotTheDroids,
-    /// Settings of the client: XTEA with [`SecureKey::SETTINGS`].
+    /// Client settings: XTEA with [`SecureKey::SETTINGS`].
     WhatDoYouSee,
-    /// Old spelling of the same, never written by anyone today.
+    /// Old magic for client settings; nothing writes it today.
     BriceIsSmart,
 }
 
 impl Magic {
-    /// Bytes of a magic.
+    /// The size of a magic in bytes.
     pub const BYTES: usize = 12;
 
     const ALL: [Self; 3] = [Self::NotTheDroids, Self::WhatDoYouSee, Self::BriceIsSmart];
 
-    /// The magic that the data starts with; `None` for a plain file.
+    /// The magic that the data begins with; `None` for a plain file.
     #[must_use]
     pub fn detect(data: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|magic| data.starts_with(magic.bytes()))
     }
 
-    /// The bytes themselves, which are ASCII.
+    /// The magic itself, which is ASCII.
     #[must_use]
     pub fn bytes(self) -> &'static [u8; Self::BYTES] {
         match self {
@@ -104,7 +101,7 @@ impl Magic {
         }
     }
 
-    /// The cipher of such files.
+    /// The cipher for files with this magic.
     #[must_use]
     pub fn cipher(self) -> BlockCipher {
         match self {
@@ -114,29 +111,29 @@ impl Magic {
     }
 }
 
-/// An opened file, with all that is needed to make the very same bytes again.
+/// A decrypted file, with everything needed to encrypt it to the same bytes again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecureFile {
     magic: Magic,
     plain: Vec<u8>,
-    /// What the last block holds after the plain bytes; zeros if it was made properly. May be
-    /// shorter than the space there is, the rest is zero then.
+    /// The rest of the last block after the plain bytes; zeros in well-formed files. If shorter
+    /// than that rest, the remainder is zero.
     padding: Vec<u8>,
-    /// What follows the last block, as it is.
+    /// Bytes after the last block, kept as they are.
     trailing: Vec<u8>,
 }
 
 impl SecureFile {
-    /// A file to be sealed.
+    /// A file to be encrypted.
     #[must_use]
     pub fn new(magic: Magic, plain: Vec<u8>) -> Self {
         Self { magic, plain, padding: Vec::new(), trailing: Vec::new() }
     }
 
-    /// Encrypts the file. An opened file comes out as it was, odd padding and all.
+    /// Encrypts the file. A decrypted file gets its original bytes back, odd padding included.
     ///
     /// # Errors
-    /// [`SecureError::TooLarge`] if the length does not fit into the header.
+    /// [`SecureError::TooLarge`] if the header cannot express the length.
     pub fn seal(&self, key: &SecureKey) -> Result<Vec<u8>, SecureError> {
         let limit = u64::from(u32::MAX);
         let length = u32::try_from(self.plain.len())
@@ -154,32 +151,32 @@ impl SecureFile {
         Ok(data)
     }
 
-    /// The magic the file has.
+    /// The magic of the file.
     #[must_use]
     pub fn magic(&self) -> Magic {
         self.magic
     }
 
-    /// The plain file.
+    /// The plain bytes.
     #[must_use]
     pub fn plain(&self) -> &[u8] {
         &self.plain
     }
 
-    /// The plain file, to keep.
+    /// Extracts the plain bytes.
     #[must_use]
     pub fn into_plain(self) -> Vec<u8> {
         self.plain
     }
 
-    /// What the last block holds after the plain bytes: zeros if the file was made properly.
+    /// The rest of the last block after the plain bytes; zeros in well-formed files.
     #[must_use]
     pub fn padding(&self) -> &[u8] {
         &self.padding
     }
 
-    /// The same file with this behind its plain bytes: for files that have to come out exactly as
-    /// they were. Padding that is longer than the room in the last block is cut.
+    /// Sets the padding and the trailing bytes, for files that must keep their exact bytes. Padding
+    /// that exceeds the last block is cut.
     #[must_use]
     pub fn with_rest(self, mut padding: Vec<u8>, trailing: Vec<u8>) -> Self {
         let room = self.plain.len().next_multiple_of(BLOCK_BYTES) - self.plain.len();
@@ -187,25 +184,25 @@ impl SecureFile {
         Self { padding, trailing, ..self }
     }
 
-    /// The bytes after the last block, which no reader looks at.
+    /// The bytes after the last block, which readers ignore.
     #[must_use]
     pub fn trailing(&self) -> &[u8] {
         &self.trailing
     }
 
-    /// Whether the padding is zero and nothing follows it. If not, the key is wrong or the file was
-    /// made by a careless tool.
+    /// Whether the padding is zero and nothing follows it. Otherwise either the key is wrong or a
+    /// sloppy tool wrote the file.
     #[must_use]
     pub fn is_canonical(&self) -> bool {
         self.trailing.is_empty() && self.padding.iter().all(|byte| *byte == 0)
     }
 }
 
-/// Why a file cannot be opened or sealed.
+/// Why a file cannot be decrypted or encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecureError {
-    /// The file starts with something else; it may be a plain one.
+    /// The file begins with something else; it may be a plain file.
     #[error(
         "not an encrypted file: wanted notthedroids, whatdoyousee or BriceIsSmart, found \"{}\"",
         found.escape_ascii()
@@ -214,49 +211,49 @@ pub enum SecureError {
         /// The first bytes.
         found: [u8; Magic::BYTES],
     },
-    /// The file ends within its header or within its last block.
-    #[error("the encrypted file is cut off: wanted {wanted} bytes, found {found}")]
+    /// The file ends within the header or the last block.
+    #[error("the encrypted file is truncated: wanted {wanted} bytes, found {found}")]
     Truncated {
-        /// Bytes the file needs to have as far as can be told.
+        /// The minimum size of the file, as far as known.
         wanted: usize,
-        /// Bytes it has.
+        /// The actual size.
         found: usize,
     },
-    /// The header claims more bytes than follow it.
-    #[error("the header promises {length} plain bytes, but only {available} bytes follow it")]
+    /// The header claims more bytes than follow.
+    #[error("the header announces {length} plain bytes, but only {available} bytes follow")]
     PlainLength {
-        /// The plain length of the header.
+        /// The plain length in the header.
         length: u32,
-        /// Bytes after the header.
+        /// The bytes after the header.
         available: usize,
     },
-    /// The caller's limit, or what a header can express.
-    #[error("the plain file has {found} bytes or more; the limit is {limit}")]
+    /// The plain size exceeds the caller's limit, or what a header can express.
+    #[error("the plain file has at least {found} bytes; the limit is {limit}")]
     TooLarge {
         /// The limit.
         limit: u64,
-        /// Bytes there are, or would be.
+        /// The plain size.
         found: u32,
     },
     /// The caller has no key for this kind of file.
-    #[error("the file is encrypted with the shard's own key (notthedroids), which was not given")]
+    #[error("the file is encrypted with the shard's own key (notthedroids), which is missing")]
     NoDroidKey,
 }
 
 /// The key of encrypted files: four words.
 ///
-/// As text it is 32 hex digits, the most significant of each word first, as dirtsand's `Key.Droid`
-/// has it. Cleared on drop, not shown by `Debug`, compared in constant time.
+/// As text, it is 32 hex digits, most significant digit of each word first, as in dirtsand's
+/// `Key.Droid`. Cleared on drop, hidden by `Debug`, compared in constant time.
 #[derive(Clone)]
 pub struct SecureKey([u32; 4]);
 
 impl SecureKey {
-    /// The key of the client's settings, the same in all clients and no secret.
+    /// The key of client settings. It is the same in all clients and not a secret.
     pub const SETTINGS: Self = Self([0x6c0a_5452, 0x0382_7d0f, 0x3a17_0b92, 0x16db_7fc2]);
-    /// What dirtsand uses for `notthedroids` files unless told otherwise.
+    /// The default key of dirtsand for `notthedroids` files.
     pub const DIRTSAND_DROID: Self = Self([0x3141_5926, 0x5358_9793, 0x2384_6264, 0x3383_2795]);
 
-    /// A key from the four words of `AcctLoginReply`.
+    /// A key from the four words in `AcctLoginReply`.
     #[must_use]
     pub fn from_words(words: [u32; 4]) -> Self {
         Self(words)
@@ -268,13 +265,13 @@ impl SecureKey {
         Self(std::array::from_fn(|_| rng.next_u32()))
     }
 
-    /// The four words, as `AcctLoginReply` sends them.
+    /// The four words, as sent in `AcctLoginReply`.
     #[must_use]
     pub fn words(&self) -> [u32; 4] {
         self.0
     }
 
-    /// The key as 32 lower case hex digits. Cleared on drop.
+    /// The key as 32 lower-case hex digits. Cleared on drop.
     #[must_use]
     pub fn to_hex(&self) -> Zeroizing<String> {
         let [a, b, c, d] = self.0;
@@ -285,7 +282,7 @@ impl SecureKey {
 impl FromStr for SecureKey {
     type Err = SecureKeyError;
 
-    /// Reads 32 hex digits of either case, with nothing around or between them.
+    /// Parses exactly 32 hex digits of either case, with no other characters.
     fn from_str(text: &str) -> Result<Self, SecureKeyError> {
         let mut key = Self([0; 4]);
         let mut found = 0;
@@ -307,13 +304,13 @@ pub enum SecureKeyError {
     /// Too few or too many digits.
     #[error("wanted 32 hex digits, found {found}")]
     Length {
-        /// Digits there are.
+        /// The number of digits.
         found: usize,
     },
-    /// Something that is not a digit.
+    /// A character that is not a hex digit.
     #[error("wanted a hex digit, found {found:?}")]
     Digit {
-        /// Characters before it.
+        /// How many characters precede it.
         at: usize,
         /// The character.
         found: char,
@@ -342,7 +339,7 @@ impl Drop for SecureKey {
 
 impl ZeroizeOnDrop for SecureKey {}
 
-/// A header and what follows it.
+/// A header and the bytes after it.
 struct Header<'a> {
     magic: Magic,
     length: u32,
@@ -375,7 +372,7 @@ mod tests {
             .collect()
     }
 
-    /// From the secure file vectors.
+    /// Cases from the secure file vectors.
     #[test]
     fn known_files() {
         let other: SecureKey = "dcbb284d196e5ba2d81755cc67bb3dd0".parse().unwrap();
@@ -429,7 +426,7 @@ mod tests {
         assert_eq!(open(&script, None, LIMIT), Err(SecureError::NoDroidKey));
         let file = open(&script, Some(&SecureKey::DIRTSAND_DROID), LIMIT).unwrap();
         assert_eq!(file.plain(), b"x");
-        // The old magic reads like the new one.
+        // The old magic is read like the new one.
         let mut old = settings;
         old[..12].copy_from_slice(b"BriceIsSmart");
         let file = open(&old, None, LIMIT).unwrap();
@@ -438,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named() {
+    fn errors_are_specific() {
         let key = &SecureKey::DIRTSAND_DROID;
         let good = SecureFile::new(Magic::NotTheDroids, vec![7; 13]).seal(key).unwrap();
         assert_eq!(good.len(), 32);
@@ -466,9 +463,9 @@ mod tests {
         );
     }
 
-    /// Tools pad with whatever is in their buffer, and append; the same bytes must come out again.
+    /// Tools pad with leftover buffer contents and append bytes; the original bytes must survive.
     #[test]
-    fn odd_files_survive() {
+    fn irregular_files_survive() {
         let key = &SecureKey::DIRTSAND_DROID;
         let mut odd = SecureFile::new(Magic::NotTheDroids, vec![7; 16]).seal(key).unwrap();
         odd[12] = 13;

@@ -1,4 +1,4 @@
-//! An age under a list of operations, with hostile payloads.
+//! An age driven by a list of operations with hostile payloads.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -8,7 +8,9 @@ use worldwire_core::testing::Target;
 use worldwire_core::testing::operations::sampler;
 use worldwire_core::{Field, Limits, Reader, Sampler, Writer};
 
-use crate::age::{AgeBounds, Capacity, Config, Event, Instance, Packet, Player, Queue, check_blob};
+use crate::age::{
+    AgeBounds, Capacity, Config, Event, Instance, Packet, Player, SendQueue, check_blob,
+};
 use crate::file::age::AgeFile;
 use crate::inflate::Inflater;
 use crate::net_message::{
@@ -30,7 +32,7 @@ const TEXTS: [(&str, &str); 2] = [
 
 static SET: LazyLock<Arc<Descriptors>> = LazyLock::new(|| Arc::new(Descriptors::load(TEXTS)));
 
-/// Bounds that a list of operations reaches.
+/// Bounds that a list of operations can reach.
 const BOUNDS: AgeBounds = AgeBounds {
     malformed: 8,
     state_requests: 20,
@@ -43,29 +45,29 @@ const BOUNDS: AgeBounds = AgeBounds {
     pages: 4,
 };
 
-/// What a list consists of: a kind, a player, a count of bytes, and the bytes.
+/// The header of an operation: a kind, a player and a byte count, followed by the bytes.
 const HEAD: usize = 3;
 const KINDS: u8 = 10;
 const PLAYERS: u8 = 5;
 
-/// Drives an age through the operations that `data` encodes. Nothing that goes out would end a
-/// client, or was not checked; who gets something is there; locks, clones and owner belong to
-/// members; the count of initial messages is exact; bounds hold.
+/// Drives an age through the operations that `data` encodes. Invariants: everything sent out has
+/// passed the safety check and crashes no client; receivers, lock holders, clone owners and the
+/// age's owner are members; the count of initial messages is exact; bounds hold.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn run(data: &[u8]) {
     drive(data);
 }
 
-/// The most that there was at the same time.
+/// The maxima seen so far.
 #[derive(Default)]
 struct Seen {
     members: usize,
     states: usize,
     clones: usize,
     locks: usize,
-    /// Initial messages in all.
+    /// The total number of initial messages.
     initial: u32,
 }
 
@@ -81,7 +83,7 @@ fn drive(data: &[u8]) -> Seen {
         instance,
         now: Duration::ZERO,
         initial: BTreeMap::new(),
-        queue: Queue::new(9_000),
+        queue: SendQueue::new(9_000),
         seen: Seen::default(),
     };
     let mut rest = data;
@@ -93,7 +95,7 @@ fn drive(data: &[u8]) -> Seen {
         let Age { instance, seen, .. } = &mut age;
         seen.members = seen.members.max(instance.members().count());
         seen.states = seen.states.max(instance.states().len());
-        seen.clones = seen.clones.max(instance.clone_count());
+        seen.clones = seen.clones.max(instance.clones().count());
         seen.locks = seen.locks.max(instance.locks());
     }
     age.seen
@@ -102,9 +104,9 @@ fn drive(data: &[u8]) -> Seen {
 struct Age {
     instance: Instance,
     now: Duration,
-    /// Initial messages since the last count.
+    /// Initial messages since the last count, per member.
     initial: BTreeMap<u32, u32>,
-    queue: Queue,
+    queue: SendQueue,
     seen: Seen,
 }
 
@@ -136,13 +138,13 @@ impl Age {
                 assert!(self.instance.poll_timeout().is_none_or(|at| at > self.now));
                 return;
             }
-            // Any bytes.
+            // Arbitrary bytes.
             3 => {
                 let class = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
                 self.instance.receive(now, player_id, ClassIndex(class.into()), bytes);
                 return;
             }
-            // Any message that has a form.
+            // Any valid message.
             4 => NetMessage::sample(&mut sampler),
             5 => lock(player_id, &mut sampler).into(),
             6 => state(player_id, &mut sampler).into(),
@@ -167,13 +169,13 @@ impl Age {
         }
     }
 
-    /// Takes what came of it, and checks every promise.
+    /// Takes all output and checks every invariant.
     fn settle(&mut self) {
         while let Some(delivery) = self.instance.poll_delivery() {
             self.sound(delivery.to, &delivery.packet);
             if self.queue.push(delivery.packet).is_err() {
                 assert!(self.queue.queued_bytes() > 9_000);
-                self.queue = Queue::new(9_000);
+                self.queue = SendQueue::new(9_000);
             }
         }
         while let Some(event) = self.instance.poll_event() {
@@ -188,18 +190,18 @@ impl Age {
         }
         let instance = &self.instance;
         let is_member = |id: u32| instance.members().any(|member| member.player().id == id);
-        assert!(instance.lock_holders().all(is_member), "a lock of nobody");
-        assert!(instance.clones().all(|(_, owner)| is_member(owner)), "a clone of nobody");
+        assert!(instance.lock_holders().all(is_member), "a lock without a member");
+        assert!(instance.clones().all(|(_, owner)| is_member(owner)), "a clone without a member");
         assert_eq!(instance.owner().is_some(), instance.members().next().is_some());
-        assert!(instance.owner().is_none_or(is_member), "an owner who is gone");
-        assert!(instance.clone_count() <= BOUNDS.clones);
+        assert!(instance.owner().is_none_or(is_member), "an owner who left");
+        assert!(instance.clones().count() <= BOUNDS.clones);
         assert!(instance.states().len() <= BOUNDS.states);
         assert!(instance.state_bytes() <= BOUNDS.state_bytes);
         assert!(instance.locks() <= BOUNDS.locks * usize::from(PLAYERS));
         assert!(!instance.states().is_empty() || instance.state_bytes() == 0);
     }
 
-    /// What goes out can be read, and ends nobody.
+    /// Checks that an outgoing message can be decoded and crashes no client.
     fn sound(&mut self, to: u32, packet: &Packet) {
         let limits = &Limits::DEFAULT;
         let mut inflater = Inflater::new();
@@ -221,7 +223,7 @@ impl Age {
             NetMessage::LoadClone(load) => *initial += u32::from(load.is_initial_state.is_true()),
             NetMessage::InitialAgeStateSent(sent) => {
                 let count = core::mem::take(initial);
-                assert_eq!(count, sent.state_count, "another count");
+                assert_eq!(count, sent.state_count, "a wrong count");
                 self.seen.initial += count;
             }
             _ => {}
@@ -239,7 +241,7 @@ fn header(player_id: u32, sampler: &mut Sampler) -> NetHeader {
     NetHeader::from_client(TIME, player_id, flags)
 }
 
-/// One of a few objects, mostly.
+/// Usually one of a few objects.
 fn object(player_id: u32, sampler: &mut Sampler) -> Uoid<'static> {
     if sampler.below(8) == 0 {
         return Uoid::sample(sampler).into_owned();
@@ -314,7 +316,7 @@ fn clone(player_id: u32, sampler: &mut Sampler) -> LoadClone<'static> {
     }
 }
 
-/// Lists in which players join, do something of each kind, and leave.
+/// Lists in which players join, perform operations of every kind, and leave.
 fn seeds() -> Vec<Vec<u8>> {
     let list = |seed: u8| {
         let mut list = Vec::new();
@@ -333,10 +335,10 @@ fn seeds() -> Vec<Vec<u8>> {
     (0..24).map(list).collect()
 }
 
-/// The text of an age file: what is read prints as what reads the same.
+/// The text of an age file: a parsed file must format to a text that parses the same.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn age_file(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (age, problems) = AgeFile::parse("input", &text);
@@ -364,9 +366,9 @@ pub(super) static TARGETS: &[Target] = &[
 mod tests {
     use super::*;
 
-    /// The seeds get far: members, states, clones, locks, and members who get all of it.
+    /// The seeds reach members, states, clones, locks, and members who receive all of those.
     #[test]
-    fn seeds_reach_everything() {
+    fn seeds_reach_every_part() {
         let mut most = Seen::default();
         for seen in seeds().iter().map(|seed| drive(seed)) {
             most.members = most.members.max(seen.members);

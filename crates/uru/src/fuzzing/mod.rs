@@ -1,5 +1,4 @@
-//! What the fuzz targets of this family call: every kind of input, with the promises that must
-//! hold.
+//! Fuzz targets: every kind of input, with the invariants that must hold.
 
 mod age;
 mod connection;
@@ -11,7 +10,7 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::{Field, Reader, Result, Sampler, Side, Tree, Value, Writer};
 
 use crate::connect::{ConnectPacket, SetupPacket};
-use crate::file::keys::{KeyRing, Spelling};
+use crate::file::keys::{KeyFileFormat, KeyRing};
 use crate::file::manifest::{FileList, Manifest};
 use crate::file::secure::{self, SecureKey};
 use crate::frame::{Message, Service, table};
@@ -24,17 +23,17 @@ use crate::types::{
 };
 use crate::vault::VaultNode;
 
-/// All targets.
+/// All fuzz targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
     let states = sdl::TARGETS.iter().chain(age::TARGETS);
     TARGETS.iter().chain(game::TARGETS).chain(states).chain(connection::TARGETS)
 }
 
-/// A message of a service and side: what can be decoded has a tree that says the same, encodes to
-/// the same bytes, and survives JSON.
+/// A message of a service and side. Decoded messages must give the same result when traced, encode
+/// to the same bytes, and survive conversion to JSON.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn message(service: Service, sender: Side, data: &[u8]) {
     let mut plain = Reader::new(data);
     let decoded = Message::decode(service, sender, &mut plain);
@@ -53,10 +52,10 @@ fn message(service: Service, sender: Side, data: &[u8]) {
     assert_eq!(again.to_bytes().as_deref(), Ok(used), "JSON encodes to other bytes");
 }
 
-/// A format by itself, with the same promises as a message.
+/// A stand-alone format, with the same invariants as a message.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn field<'d, F: Field<'d>>(data: &'d [u8]) {
     let mut plain = Reader::new(data);
     let decoded = F::decode(&mut plain, "value");
@@ -85,10 +84,10 @@ fn field<'d, F: Field<'d>>(data: &'d [u8]) {
     assert_eq!(encode(&again), bytes, "JSON encodes to other bytes");
 }
 
-/// A key file: what can be read is written in every spelling and read again.
+/// A key file: its keys must survive being written in every format.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn key_file(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let ring = match KeyRing::parse(&text) {
@@ -98,15 +97,15 @@ fn key_file(data: &[u8]) {
             return;
         }
     };
-    let written = ring.format(Spelling::Toml);
+    let written = ring.format(KeyFileFormat::Toml);
     let again = KeyRing::parse(&written);
-    assert!(again.is_ok_and(|again| again.format(Spelling::Toml) == written));
+    assert!(again.is_ok_and(|again| again.format(KeyFileFormat::Toml) == written));
 }
 
-/// A manifest as text.
+/// A manifest file.
 ///
 /// # Panics
-/// When what was read does not write and read as the same.
+/// If a parsed manifest does not format to a text that parses the same.
 fn manifest_text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Ok(manifest) = Manifest::parse(&text)
@@ -116,10 +115,10 @@ fn manifest_text(data: &[u8]) {
     }
 }
 
-/// An encrypted file: what can be opened seals to the same bytes.
+/// An encrypted file: a decrypted file must encrypt to the same bytes.
 ///
 /// # Panics
-/// When it does not.
+/// If it does not.
 fn secure_file(data: &[u8]) {
     let key = SecureKey::DIRTSAND_DROID;
     if let Ok(file) = secure::open(data, Some(&key), 1 << 20) {
@@ -131,10 +130,11 @@ fn secure_file(data: &[u8]) {
     }
 }
 
-/// Any JSON as the fields of any message: it encodes, or says why not; what encodes decodes.
+/// Arbitrary JSON as the fields of any message: it either encodes or fails with an error, and
+/// encoded messages decode.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn json(data: &[u8]) {
     let Some((choice, text)) = data.split_first() else {
         return;
@@ -153,11 +153,11 @@ fn json(data: &[u8]) {
     }
 }
 
-/// Any JSON as a format by itself; the first byte chooses which. What encodes decodes, to the same
-/// bytes.
+/// Arbitrary JSON as a stand-alone format selected by the first byte. Encoded values must decode
+/// and encode to the same bytes again.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn json_format(data: &[u8]) {
     let Some((choice, text)) = data.split_first() else {
         return;
@@ -176,7 +176,7 @@ fn from_json<'d, F: Field<'d>>(json: &Json) -> Option<Vec<u8>> {
     Some(writer.into_bytes())
 }
 
-/// Decodes and encodes, and gives the JSON along.
+/// Decodes and encodes bytes; also returns the JSON.
 fn again<'d, F: Field<'d>>(bytes: &'d [u8]) -> Result<(Vec<u8>, String)> {
     let mut reader = Reader::traced("input", bytes, Tree::new());
     let value = F::decode(&mut reader, "value")?;
@@ -190,9 +190,9 @@ fn again<'d, F: Field<'d>>(bytes: &'d [u8]) -> Result<(Vec<u8>, String)> {
     Ok((writer.into_bytes(), json))
 }
 
-/// A format by itself.
+/// A stand-alone format.
 struct Format {
-    /// Checks the promises.
+    /// Checks the invariants.
     from_json: fn(&Json),
     seeds: fn() -> Vec<Vec<u8>>,
 }
@@ -217,7 +217,7 @@ macro_rules! formats {
     };
 }
 
-/// The formats that can be read from JSON by themselves.
+/// The stand-alone formats that can be read from JSON.
 static FORMATS: &[Format] = formats! {
     ConnectPacket;
     SetupPacket<'_>;
@@ -239,7 +239,7 @@ static FORMATS: &[Format] = formats! {
     SafeWString<'_, 12>;
 };
 
-/// One of every message, in several made-up forms.
+/// One of every message, in several generated variants.
 fn messages(service: Service, sender: Side) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for info in table(service, sender).messages {
@@ -262,13 +262,13 @@ fn fields<'d, F: Field<'d>>() -> Vec<Vec<u8>> {
 
 fn keys_seeds() -> Vec<Vec<u8>> {
     let spellings = [
-        Spelling::Toml,
-        Spelling::TomlPublic,
-        Spelling::Dirtsand,
-        Spelling::Moulars,
-        Spelling::Nagus,
-        Spelling::ServerIni,
-        Spelling::OpenUru,
+        KeyFileFormat::Toml,
+        KeyFileFormat::TomlPublic,
+        KeyFileFormat::Dirtsand,
+        KeyFileFormat::Moulars,
+        KeyFileFormat::Nagus,
+        KeyFileFormat::ServerIni,
+        KeyFileFormat::OpenUru,
     ];
     spellings.map(|spelling| connection::KEYS.format(spelling).as_bytes().to_vec()).to_vec()
 }
@@ -290,7 +290,7 @@ fn json_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Files that open.
+/// Files that can be decrypted.
 fn secure_seeds() -> Vec<Vec<u8>> {
     let plain = b"STATEDESC Garden { VERSION 1 }".to_vec();
     let key = SecureKey::DIRTSAND_DROID;

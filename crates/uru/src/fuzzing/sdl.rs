@@ -1,4 +1,4 @@
-//! Descriptors, blobs and states.
+//! Fuzz targets for descriptors, blobs and states.
 
 use std::sync::LazyLock;
 
@@ -7,10 +7,10 @@ use worldwire_core::testing::{Target, render};
 use worldwire_core::{Reader, Sampler, Tree};
 
 use crate::schema::{Descriptors, parse};
-use crate::sdl::{Blob, Rule, State, missing_records};
+use crate::sdl::{Blob, MergePolicy, ObjectState, missing_records};
 use crate::types::UnifiedTime;
 
-/// The descriptors that blobs are read with.
+/// The descriptors used to decode blobs.
 const TEXTS: [(&str, &str); 2] = [
     ("Fernhollow.sdl", include_str!("../../../../samples/sdl/Fernhollow.sdl")),
     ("things.sdl", include_str!("../../../../samples/sdl/things.sdl")),
@@ -18,21 +18,21 @@ const TEXTS: [(&str, &str); 2] = [
 
 static SET: LazyLock<Descriptors> = LazyLock::new(|| Descriptors::load(TEXTS));
 
-/// A text of descriptors: what is good prints as what reads the same.
+/// An SDL file: valid descriptors must format to a text that parses the same.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let parsed = parse("input", &text);
     for problem in &parsed.problems {
         assert!(!problem.to_string().is_empty());
     }
-    for statement in parsed.statements.iter().filter(|statement| statement.good) {
+    for statement in parsed.statements.iter().filter(|statement| statement.valid) {
         let shown = statement.definition.to_string();
         let again = parse("shown", &shown);
         let same = again.statements.first().is_some_and(|one| {
-            one.good && one.definition == statement.definition && again.statements.len() == 1
+            one.valid && one.definition == statement.definition && again.statements.len() == 1
         });
         assert!(same, "{shown}");
     }
@@ -43,11 +43,11 @@ fn text(data: &[u8]) {
     }
 }
 
-/// A blob: what can be decoded has a tree that says the same, encodes to the same bytes, survives
-/// JSON, and is a state.
+/// A blob. Decoded blobs must give the same result when traced, encode to the same bytes, survive
+/// conversion to JSON, and convert to a state.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn blob_of(set: &Descriptors, data: &[u8]) {
     let mut plain = Reader::new(data);
     let decoded = Blob::decode(set, &mut plain);
@@ -65,37 +65,37 @@ fn blob_of(set: &Descriptors, data: &[u8]) {
     assert_eq!(again.to_bytes().as_deref(), Ok(used), "JSON encodes to other bytes");
     let head = used.len() - record_length(set, &blob);
     assert_eq!(missing_records(&blob.descriptor, &used[head..]), None, "nothing is missing");
-    let state = State::of(&blob);
+    let state = ObjectState::of(&blob);
     assert!(state.diff(&state).is_empty());
     holds(set, &state);
 }
 
-/// How many bytes of a blob are its record.
+/// The size of a blob's record in bytes.
 fn record_length(set: &Descriptors, blob: &Blob<'_>) -> usize {
     let bytes = blob.to_bytes().unwrap_or_default();
     let mut reader = Reader::new(&bytes);
-    let head = crate::sdl::Head::decode_fields(&mut reader);
+    let head = crate::sdl::BlobHeader::decode_fields(&mut reader);
     assert!(head.is_ok_and(|head| set.find(&head.name.to_bytes(), head.version).is_ok()));
     reader.remaining()
 }
 
-/// A state that a blob can hold reads back as itself.
+/// A state that fits into a blob must decode to the same state.
 ///
 /// # Panics
-/// When it does not.
-fn holds(set: &Descriptors, state: &State) {
+/// If it does not.
+fn holds(set: &Descriptors, state: &ObjectState) {
     let bytes = state.to_blob().to_bytes();
     let bytes = bytes.unwrap_or_else(|error| panic!("{state:?}: {error}"));
     let again = Blob::decode(set, &mut Reader::new(&bytes));
     let again = again.unwrap_or_else(|error| panic!("{state:?}: {error}"));
-    assert_eq!(State::of(&again), *state);
+    assert_eq!(ObjectState::of(&again), *state);
 }
 
 fn blob(data: &[u8]) {
     blob_of(&SET, data);
 }
 
-/// A text of descriptors, a zero, and a blob that they may describe.
+/// An SDL file, a zero, and a blob that it may describe.
 fn both(data: &[u8]) {
     let split = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
     let (text, blob) = data.split_at(split);
@@ -103,10 +103,10 @@ fn both(data: &[u8]) {
     blob_of(&set, blob.get(1..).unwrap_or_default());
 }
 
-/// Two blobs, the first behind its length: a state, and an update of it.
+/// Two blobs, the first with its length: a state, and an update of it.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn update(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk() else {
         return;
@@ -118,11 +118,11 @@ fn update(data: &[u8]) {
         return;
     };
     let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
-    for rule in [Rule::OURS, Rule::CLIENT, Rule::MOSS, Rule::DIRTSAND] {
-        let before = State::of(&base);
+    for rule in [MergePolicy::OURS, MergePolicy::CLIENT, MergePolicy::MOSS, MergePolicy::DIRTSAND] {
+        let before = ObjectState::of(&base);
         let mut after = before.clone();
         if after.apply(&update, rule, &now).is_err() {
-            assert_eq!(after, before, "refused, and changed");
+            assert_eq!(after, before, "changed although refused");
             continue;
         }
         holds(&SET, &after);
@@ -135,17 +135,17 @@ fn update(data: &[u8]) {
         }
         let mut again = after.clone();
         assert_eq!(again.apply(&update, rule, &now), Ok(()));
-        assert_eq!(again, after, "the same update twice");
+        assert_eq!(again, after, "applying the update again changed the state");
         for version in SET.versions(after.descriptor().name()) {
             holds(&SET, &after.upgrade(&version));
         }
     }
 }
 
-/// Any JSON as a blob: it encodes, or says why not; what encodes decodes.
+/// Arbitrary JSON as a blob: it either encodes or fails with an error, and encoded blobs decode.
 ///
 /// # Panics
-/// When a promise is broken.
+/// If an invariant is violated.
 fn json(data: &[u8]) {
     let Ok(json) = serde_json::from_slice::<Json>(data) else {
         return;

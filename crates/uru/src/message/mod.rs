@@ -1,36 +1,36 @@
-//! The messages of the four kinds of connection, each declared once.
+//! The messages of all four services, each declared once.
 //!
-//! | connection | client says | server says |
+//! | connection | from the client | from the server |
 //! | --- | --- | --- |
 //! | gatekeeper | [`gatekeeper::client`] | [`gatekeeper::server`] |
 //! | auth | [`auth::client`] | [`auth::server`] |
 //! | game | [`game::client`] | [`game::server`] |
 //! | file | [`file::client`] | [`file::server`] |
 //!
-//! Numbers are separate for each connection and direction; only 0 (ping) is common to all.
-//! [`frame`](crate::frame) puts the number and the fields on the wire.
+//! Message numbers are separate for each service and direction; only 0 (ping) is common to all.
+//! [`frame`](crate::frame) encodes numbers and fields.
 
 mod record;
 
-/// Messages of gatekeeper connections.
+/// Messages on gatekeeper connections.
 pub mod gatekeeper {
     pub mod client;
     pub mod server;
 }
 
-/// Messages of auth connections.
+/// Messages on auth connections.
 pub mod auth {
     pub mod client;
     pub mod server;
 }
 
-/// Messages of game connections.
+/// Messages on game connections.
 pub mod game {
     pub mod client;
     pub mod server;
 }
 
-/// Messages of file connections.
+/// Messages on file connections.
 pub mod file {
     pub mod client;
     pub mod server;

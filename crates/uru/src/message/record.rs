@@ -10,7 +10,7 @@ use worldwire_core::{
 use crate::types::{BitVector, Inner, InnerFamily, TermStr, Uuid, WFix};
 
 wire_flags! {
-    /// What an account may do.
+    /// The account's privileges.
     pub struct AccountFlags(u32) {
         /// An administrator.
         Admin = 1,
@@ -18,11 +18,11 @@ wire_flags! {
         Developer = 2,
         /// A beta tester.
         BetaTester = 4,
-        /// A user.
+        /// An ordinary user.
         User = 8,
         /// For a special event.
         SpecialEvent = 16,
-        /// Not let in.
+        /// Banned.
         Banned = 0x1_0000,
     }
 }
@@ -30,13 +30,13 @@ wire_flags! {
 record! {
     /// A reference of the vault's graph, 13 bytes.
     pub struct NodeRef {
-        /// The node above.
+        /// The parent node.
         parent_id "parentId": u32,
-        /// The node below.
+        /// The child node.
         child_id "childId": u32,
-        /// Whose reference it is.
+        /// The owner of the reference.
         owner_id "ownerId": u32,
-        /// Servers send 0, clients ignore it.
+        /// Servers send 0; clients ignore it.
         seen "seen": u8,
     }
 }
@@ -46,33 +46,33 @@ record! {
     pub struct NetAgeInfo<'a> {
         /// The instance.
         instance_id "instanceId": Uuid,
-        /// The age's name in files.
+        /// The age's file name.
         filename "filename": WFix<'a, 64>,
         /// The instance's name.
         instance_name "instanceName": WFix<'a, 64>,
-        /// The name its owner gave it.
+        /// The name given by its owner.
         user_name "userName": WFix<'a, 64>,
-        /// Its description.
+        /// The description.
         description "description": WFix<'a, 1024>,
-        /// Its number among its like.
+        /// The number that distinguishes instances of the same name.
         sequence_number "sequenceNumber": i32,
-        /// Its language; -1 is none.
+        /// The language; -1 for none.
         language "language": i32,
-        /// How many own it ("population" in the client).
+        /// The number of owners ("population" in the client).
         owner_count "ownerCount": u32,
-        /// How many are in it.
+        /// The number of players in it.
         current_population "currentPopulation": u32,
     }
 }
 
 record! {
-    /// A score of an owner.
+    /// A score.
     pub struct Score<'a> {
-        /// The score.
+        /// The score's id.
         score_id "scoreId": u32,
-        /// Whose it is.
+        /// The owner's node.
         owner_id "ownerId": u32,
-        /// When it was made, Unix seconds.
+        /// The time of creation in Unix seconds.
         created_time "createdTime": u32,
         /// 0 fixed, 1 accumulative, 2 accumulative with negatives.
         game_type "gameType": u32,
@@ -84,21 +84,21 @@ record! {
 }
 
 record! {
-    /// A place in a ranking.
+    /// An entry of a ranking.
     pub struct Rank<'a> {
-        /// The place.
+        /// The rank.
         rank "rank": u32,
         /// The points.
         score "score": i32,
-        /// Who has it.
+        /// The owner's name.
         name "name": TermStr<'a>,
     }
 }
 
-/// The score records of a reply, one behind the other to the end of the buffer.
+/// The score records of a reply, up to the end of the buffer.
 pub type Scores<'a> = Rest<Score<'a>>;
 
-/// The rank records of a reply, one behind the other to the end of the buffer.
+/// The rank records of a reply, up to the end of the buffer.
 pub type Ranks<'a> = Rest<Rank<'a>>;
 
 impl<'d, R: Record<'d>> Inner<'d> for Rest<R> {
@@ -120,15 +120,15 @@ impl InnerFamily for Ranks<'static> {
     type At<'d> = Ranks<'d>;
 }
 
-/// What a server says it can do: a bit vector, and whatever follows it.
+/// A server's capabilities: a bit vector, possibly followed by other bytes.
 ///
-/// A form that older clients can stomach hides two messages of theirs behind the vector, so bytes
-/// behind it are normal; see [`Caps::compatible`].
+/// The encoding for older clients hides two messages after the vector, so such bytes are normal;
+/// see [`Caps::compatible`].
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Caps {
     /// The bits.
     pub bits: BitVector,
-    /// What follows; readers ignore it.
+    /// The bytes after the vector; readers ignore them.
     pub trailing: Vec<u8>,
 }
 
@@ -148,15 +148,15 @@ impl Caps {
     /// Game manager: VarSync.
     pub const VAR_SYNC: u32 = 6;
 
-    /// Only what is known, in the fewest words.
+    /// A bit vector in as few words as possible, with nothing after it.
     #[must_use]
     pub fn new(bits: &[u32]) -> Self {
         Self { bits: BitVector::from_bits(bits), trailing: Vec::new() }
     }
 
-    /// The form that OpenUru clients, which do not know the message, survive: exactly one word of
-    /// bits, and behind it what makes such a client see two messages that it drops (the second one
-    /// an unmatched chunk of a download). Bits from 32 up are left out.
+    /// The encoding that OpenUru clients survive although they do not know the message: exactly one
+    /// word of bits, then bytes that such a client reads as two messages it drops (the second one
+    /// is a chunk of an unknown download). Bits from 32 up are ignored.
     #[must_use]
     pub fn compatible(bits: &[u32]) -> Self {
         const TEXT: &[u8; 19] = b"[ServerCaps compat]";

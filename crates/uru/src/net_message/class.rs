@@ -1,4 +1,4 @@
-//! The classes of net messages, each declared once.
+//! All classes of net messages, each declared once.
 
 use worldwire_core::{Reader, Side, record, wire_flags};
 
@@ -11,47 +11,47 @@ use crate::types::{
     NetGroupId, UnifiedTime, Uoid,
 };
 use crate::walk::{
-    Guard, Reason, Refusal, WalkClasses, Walked, walk_plain, walked_classes, walked_record,
+    Guard, Reason, Refusal, WalkClasses, WalkResult, walk_plain, walked_classes, walked_record,
 };
 
-/// What is known of the layout of a class.
+/// What is known about the layout of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// All of it.
+    /// Fully known.
     Known,
-    /// It has none: only classes that derive from it are sent.
+    /// The class is abstract: only classes derived from it are sent.
     Abstract,
-    /// Nothing: clients list it, but none can read it. It is never sent.
+    /// Unknown: clients list the class, but none implements it. It is never sent.
     Unknown,
 }
 
-/// A row of the table of net messages.
+/// An entry in the table of net message classes.
 #[derive(Clone, Copy, Debug)]
 pub struct NetClassInfo {
-    /// The index on the wire.
+    /// The class index in messages.
     pub class: u16,
-    /// The name in the protocol's own spelling.
+    /// The name, as spelled by the protocol.
     pub name: &'static str,
     /// The class it derives from.
     pub parent: &'static str,
-    /// Who sends it; both, if neither side is named.
+    /// The sending side; `None` if both send it.
     pub sender: Option<Side>,
-    /// Whether clients and servers of today send and handle it.
+    /// Whether current clients and servers use it.
     pub is_used: bool,
-    /// What is known of its layout.
+    /// What is known about its layout.
     pub layout: Layout,
-    /// What it is for.
+    /// A short description.
     pub doc: &'static str,
 }
 
-/// The row of a class.
+/// The table entry of a class.
 #[must_use]
 pub fn class_info(class: u16) -> Option<&'static NetClassInfo> {
     CLASSES.iter().find(|row| row.class == class)
 }
 
-/// Declares the classes, and the table of what `walked_classes!` does not know of them: who sends
-/// them, and whether anybody does.
+/// Declares the classes, and a table of the facts that `walked_classes!` does not cover: who sends
+/// each class, and whether it is used.
 macro_rules! net_messages {
     (@sender Client) => { Some(Side::Client) };
     (@sender Server) => { Some(Side::Server) };
@@ -81,8 +81,8 @@ macro_rules! net_messages {
             )*
         }
 
-        /// All classes of net messages: those with a layout, then the others, each in the order of
-        /// their indices.
+        /// All classes of net messages: first those with a layout, then the others, each sorted by
+        /// index.
         pub const CLASSES: &[NetClassInfo] = &[
             $(NetClassInfo {
                 class: $class,
@@ -109,31 +109,31 @@ macro_rules! net_messages {
 wire_flags! {
     /// What happens to the pages of a [`PagingRoom`].
     pub struct PageFlags(u8) {
-        /// They are paged out, not in.
+        /// The pages are paged out, not in.
         PagingOut = 1,
-        /// The list begins anew.
+        /// The list of pages starts over.
         ResetList = 2,
-        /// Their state is wanted.
+        /// The sender requests the state of the pages.
         RequestState = 4,
-        /// They are the last ones.
+        /// These are the last pages of the age.
         FinalRoomInAge = 8,
     }
 }
 
 wire_flags! {
-    /// What is known of a member; today's servers write 0.
+    /// Flags of a member; current servers write 0.
     pub struct MemberFlags(u32) {
-        /// It has not answered whether others may link to it.
+        /// The member has not answered whether others may link to them.
         WaitingForLinkQuery = 1,
-        /// It is reached through the server.
+        /// The member is reached through the server.
         IndirectMember = 2,
-        /// It is reached directly.
+        /// The member is reached directly.
         RequestP2P = 4,
-        /// It has not proved who it is.
+        /// The member has not been authenticated yet.
         WaitingForChallengeResponse = 8,
-        /// It is the server.
+        /// The member is the server.
         IsServer = 16,
-        /// It may be silent for long.
+        /// The member may be silent for a long time.
         AllowTimeOut = 32,
     }
 }
@@ -143,16 +143,16 @@ record! {
     pub struct Room<'a> {
         /// The page.
         location "location": Location,
-        /// Its name.
+        /// The name of the page.
         name "name": CountedString<'a>,
     }
 }
 
 record! {
-    /// A group of objects, and whether the receiver owns it.
+    /// A group of objects and its ownership.
     pub struct GroupOwnership {
         ..group: NetGroupId,
-        /// Whether the receiver owns it.
+        /// Whether the receiver owns the group.
         owned "owned": Bool8,
     }
 }
@@ -167,12 +167,12 @@ walk_plain! {
 walked_record! {
     /// A player in an age (`plNetMsgMemberInfoHelper`).
     pub struct MemberInfo<'a> {
-        /// What is known of the player's connection.
+        /// Flags of the player's connection.
         flags "flags": MemberFlags,
         /// The player.
         client "client": ClientGuid<'a>,
-        /// The avatar; the invalid name if there is none yet: sequence number 0xffffffff, an empty
-        /// name, and class 0 or 0x8000.
+        /// The avatar, or an invalid uoid if there is none yet: sequence number 0xffffffff, empty
+        /// name, class 0 or 0x8000.
         avatar "avatar": Uoid<'a>,
     }
 }
@@ -191,72 +191,72 @@ net_messages! {
         0x02cb "plNetMsgTerminated" in "plNetMsgServerToClient", Unknown;
     }
 
-    /// Pages of the age were paged in or out. Servers note it and never forward it.
+    /// Pages were paged in or out. Servers record this and never forward it.
     0x0218 PagingRoom<'a> "plNetMsgPagingRoom" in "plNetMsgRoomsList", Client used {
         ..header: NetHeader,
         /// The pages.
         rooms "rooms": List<u32, Room<'a>>,
-        /// What happens to them.
+        /// What happens to the pages.
         page_flags "pageFlags": PageFlags,
     }
 
-    /// Groups of objects that the client owns, or does not: the first thing that a game server
-    /// sends. Clients read the first group unchecked, so there has to be one.
+    /// Which groups of objects the client owns: the first message a game server sends. Clients
+    /// access the first group without checking, so there must be at least one.
     0x0264 GroupOwner "plNetMsgGroupOwner" in "plNetMsgServerToClient", Server used {
         ..header: NetHeader,
         /// The groups.
         groups "groups": List<i32, GroupOwnership, 1>,
     }
 
-    /// Asks for the state of all objects. The server answers with the clones, the states, and how
-    /// many there were (`plNetMsgInitialAgeStateSent`).
+    /// Requests the state of all objects. The server sends the clones, the states, and the number
+    /// of both (`plNetMsgInitialAgeStateSent`).
     0x0265 GameStateRequest<'a> "plNetMsgGameStateRequest" in "plNetMsgRoomsList", Client used {
         ..header: NetHeader,
-        /// The pages whose objects are meant; none means all.
+        /// The pages whose objects are requested; empty for all pages.
         rooms "rooms": List<u32, Room<'a>>,
     }
 
-    /// A Plasma message for everybody in the age.
+    /// A Plasma message for everyone in the age.
     0x026b GameMessage<'a> "plNetMsgGameMessage" in "plNetMsgStream", Both used {
         ..header: NetHeader,
         /// The message.
         stream "stream": Stream<'a, GamePayload>,
-        /// Whether a time follows.
+        /// Whether a delivery time follows.
         has_delivery_time "hasDeliveryTime": Bool8,
-        /// When the message is due.
+        /// When the message is to be delivered.
         delivery_time "deliveryTime": UnifiedTime where has_delivery_time.is_true(),
     }
 
-    /// What a player says.
+    /// Voice chat.
     0x0279 Voice<'a> "plNetMsgVoice" in "plNetMessage", Both used {
         ..header: NetHeader,
-        /// How it is encoded.
+        /// How the audio is encoded.
         voice_flags "voiceFlags": VoiceFlags,
-        /// How many frames there are.
+        /// The number of frames.
         frame_count "frameCount": u8,
-        /// The samples, if it is not encoded.
+        /// The samples, if the audio is not encoded.
         pcm "pcm": Bytes16<'a> where voice_flags.is(VoiceCodec::Pcm),
-        /// The frames, if it is encoded with Speex.
+        /// The frames, if the audio is encoded with Speex.
         speex "speex": SpeexFrames<'a> where voice_flags.is(VoiceCodec::Speex),
-        /// The packet, if it is encoded with Opus.
+        /// The packet, if the audio is encoded with Opus.
         opus "opus": OpusPacket<'a> where voice_flags.is(VoiceCodec::Opus),
-        /// The players who hear it.
+        /// The players who hear the sender.
         receivers "receivers": List<u8, u32>,
     }
 
-    /// Asks for the lock of an object, or releases it. The server answers a request with a
-    /// `plServerReplyMsg`, and a release not at all.
+    /// Requests or releases the lock of an object. The server answers a request with a
+    /// `plServerReplyMsg`; a release is not answered.
     0x027d TestAndSet<'a> "plNetMsgTestAndSet" in "plNetMsgSharedState", Client used {
         ..header: NetHeader,
         /// The object.
         object "object": Uoid<'a>,
-        /// The state that the lock is.
+        /// The state that represents the lock.
         stream "stream": Stream<'a, SharedPayload>,
-        /// Whether the lock is asked for, or released.
+        /// True to request the lock, false to release it.
         lock_request "lockRequest": Bool8,
     }
 
-    /// Asks for a shared state.
+    /// Requests a shared state.
     0x027e GetSharedState<'a> "plNetMsgGetSharedState" in "plNetMsgObject", Client unused {
         ..header: NetHeader,
         /// The object.
@@ -265,56 +265,57 @@ net_messages! {
         shared_state_name "sharedStateName": FixedText<'a, 32>,
     }
 
-    /// Asks for the state of an object.
+    /// Requests the state of an object.
     0x0286 ObjStateRequest<'a> "plNetMsgObjStateRequest" in "plNetMsgObject", Client unused {
         ..header: NetHeader,
         /// The object.
         object "object": Uoid<'a>,
     }
 
-    /// Which objects' updates are wanted, and how often. No server handles it.
+    /// Restricts the objects whose updates the client wants, and their rate. No server handles it.
     0x029d ObjectUpdateFilter<'a> "plNetMsgObjectUpdateFilter" in "plNetMessage", Client unused {
         ..header: NetHeader,
         /// The objects.
         objects "objects": List<i16, Uoid<'a>>,
-        /// How often in a second; below 0 is without a limit.
+        /// The maximum updates per second; negative for no limit.
         max_update_frequency "maxUpdateFrequency": Float,
     }
 
-    /// Asks who is in the age. The server answers with a `plNetMsgMembersList`.
+    /// Requests the list of members. The server answers with a `plNetMsgMembersList`.
     0x02ad MembersListReq "plNetMsgMembersListReq" in "plNetMessage", Client used {
         ..header: NetHeader,
     }
 
-    /// Who is in the age. It takes the place of the receiver's list, and must not hold the receiver.
+    /// The members of the age. The list replaces the receiver's own and must not contain the
+    /// receiver.
     0x02ae MembersList<'a> "plNetMsgMembersList" in "plNetMsgServerToClient", Server used {
         ..header: NetHeader,
         /// The players.
         members "members": List<i16, MemberInfo<'a>>,
     }
 
-    /// A player came or left.
+    /// A player joined or left the age.
     0x02b1 MemberUpdate<'a> "plNetMsgMemberUpdate" in "plNetMsgServerToClient", Server used {
         ..header: NetHeader,
         /// The player.
         member "member": MemberInfo<'a>,
-        /// Whether the player came, or left.
+        /// True if the player joined, false if the player left.
         was_added "wasAdded": Bool8,
     }
 
-    /// All that a `plNetMsgGameStateRequest` asked for was sent. A client waits until it has so many
-    /// initial messages.
+    /// Everything requested by a `plNetMsgGameStateRequest` has been sent. Clients wait until they
+    /// have received this many initial messages.
     0x02b8 InitialAgeStateSent "plNetMsgInitialAgeStateSent" in "plNetMsgServerToClient",
     Server used {
         ..header: NetHeader,
-        /// How many messages were sent as initial ones.
+        /// The number of messages sent as initial state.
         state_count "stateCount": u32,
     }
 
-    /// Whom to listen to.
+    /// Changes the players that a client listens to.
     0x02c8 ListenListUpdate "plNetMsgListenListUpdate" in "plNetMessage", Both unused {
         ..header: NetHeader,
-        /// Whether the players are added, or removed.
+        /// True to add the players, false to remove them.
         adding "adding": Bool8,
         /// The players.
         receivers "receivers": List<u8, u32>,
@@ -327,16 +328,16 @@ net_messages! {
         object "object": Uoid<'a>,
         /// The state.
         stream "stream": Stream<'a, SdlPayload>,
-        /// Whether it is part of what a joining client asked for: variables that are not set become
-        /// their defaults.
+        /// Whether this is part of the initial state for a joining client. Variables that are not
+        /// set take their defaults.
         is_initial_state "isInitialState": Bool8,
-        /// Whether the server keeps it when nobody is in the age.
+        /// Whether the server keeps the state when the age is empty.
         persist_on_server "persistOnServer": Bool8,
-        /// Whether it is the state of an avatar.
+        /// Whether this is the state of an avatar.
         is_avatar_state "isAvatarState": Bool8,
     }
 
-    /// The state of an object, which the server keeps and passes on.
+    /// The state of an object, which the server keeps and broadcasts.
     0x0329 SdlStateBCast<'a> "plNetMsgSDLStateBCast" in "plNetMsgSDLState", Both used {
         ..state: SdlState<'a>,
     }
@@ -349,7 +350,7 @@ net_messages! {
         receivers "receivers": List<u8, u32>,
     }
 
-    /// Which regions of the age the player is in, and which it cares about.
+    /// The regions of the age that the player is in, and those the player cares about.
     0x03ac RelevanceRegions "plNetMsgRelevanceRegions" in "plNetMessage", Client used {
         ..header: NetHeader,
         /// The regions that the player cares about.
@@ -358,29 +359,29 @@ net_messages! {
         in_ "in": BitVector,
     }
 
-    /// A clone is loaded or unloaded. Its payload is a `plLoadCloneMsg` or a `plLoadAvatarMsg`.
+    /// Loads or unloads a clone. The payload is a `plLoadCloneMsg` or a `plLoadAvatarMsg`.
     0x03b3 LoadClone<'a> "plNetMsgLoadClone" in "plNetMsgGameMessage", Both used {
         ..header: NetHeader,
         /// The message.
         stream "stream": Stream<'a, ClonePayload>,
-        /// Whether a time follows.
+        /// Whether a delivery time follows.
         has_delivery_time "hasDeliveryTime": Bool8,
-        /// When the message is due.
+        /// When the message is to be delivered.
         delivery_time "deliveryTime": UnifiedTime where has_delivery_time.is_true(),
         /// The clone.
         uoid "uoid": Uoid<'a>,
-        /// Whether it is the avatar of a player.
+        /// Whether the clone is a player's avatar.
         is_player "isPlayer": Bool8,
-        /// Whether it is loaded, or unloaded.
+        /// True to load the clone, false to unload it.
         is_loading "isLoading": Bool8,
-        /// Whether it is part of what a joining client asked for.
+        /// Whether this is part of the initial state for a joining client.
         is_initial_state "isInitialState": Bool8,
     }
 
-    /// A player's avatar came into the age, or left it. Servers note it and never forward it.
+    /// A player's avatar entered or left the age. Servers record this and never forward it.
     0x03b4 PlayerPage<'a> "plNetMsgPlayerPage" in "plNetMessage", Client used {
         ..header: NetHeader,
-        /// Whether it left.
+        /// True if the avatar left.
         unload "unload": Bool8,
         /// The avatar.
         object "object": Uoid<'a>,
@@ -388,7 +389,7 @@ net_messages! {
 }
 
 impl<'d> NetMessage<'d> {
-    /// What the message begins with; `None` for a class without a known layout.
+    /// The header of the message; `None` for a class without a known layout.
     #[must_use]
     pub fn header(&self) -> Option<&NetHeader> {
         Some(match self {
@@ -416,8 +417,8 @@ impl<'d> NetMessage<'d> {
         })
     }
 
-    /// Goes through a net message, with its class index, to the end of the part.
-    pub(crate) fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    /// Walks a net message, including its class index, to the end of the enclosing part.
+    pub(crate) fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let class = u16::from_le_bytes(reader.take_array()?);
         let info = class_info(class);

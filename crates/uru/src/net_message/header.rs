@@ -1,4 +1,4 @@
-//! What all net messages begin with.
+//! The header of all net messages.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use crate::types::{UnifiedTime, Uuid};
 use crate::walk::{walk_plain, walked_record};
 
 wire_flags! {
-    /// Which fields the header of a net message has, and how the message is to be routed.
+    /// Which fields a header has, and how the message is routed.
     ///
-    /// A stock client always sets `HasTimeSent` and `HasPlayerID`. It sets `NeedsReliableSend` on
-    /// all but voice, filters, `plNetMsgPlayerPage` and the state of an avatar's keys.
+    /// Stock clients always set `HasTimeSent` and `HasPlayerID`. They set `NeedsReliableSend` on
+    /// everything but voice, filters, `plNetMsgPlayerPage` and an avatar's input state.
     pub struct NetFlags(u32) {
         /// A time follows.
         HasTimeSent = 0x1,
-        /// The Plasma message has real receivers.
+        /// The Plasma message has actual receivers.
         HasGameMsgRcvrs = 0x2,
-        /// The sender wants its message back.
+        /// The sender requests a copy of the message.
         EchoBackToSender = 0x4,
         /// Unused.
         RequestP2P = 0x8,
-        /// Unused. One server skips six bytes for it, which is wrong.
+        /// Unused. One server skips six bytes if it is set, which is wrong.
         AllowTimeOut = 0x10,
         /// Unused.
         IndirectMember = 0x20,
@@ -32,38 +32,37 @@ wire_flags! {
         HasContext = 0x80,
         /// Unused.
         AskVaultForGameState = 0x100,
-        /// The number of a transaction follows.
+        /// A transaction number follows.
         HasTransactionID = 0x200,
-        /// The state is the first of its object.
+        /// This is the first state of the object.
         NewSDLState = 0x400,
-        /// The sender is joining, and wants the state of the age.
+        /// The sender is joining and requests the state of the age.
         InitialAgeStateRequest = 0x800,
-        /// The number of a player follows.
+        /// A player number follows.
         HasPlayerID = 0x1000,
-        /// Only players who care about the sender's regions get it.
+        /// The message is only for players who care about the sender's regions.
         UseRelevanceRegions = 0x2000,
-        /// An account follows.
+        /// An account UUID follows.
         HasAcctUUID = 0x4000,
-        /// It also goes to receivers in other ages.
+        /// The message is also routed to receivers in other ages.
         InterAgeRouting = 0x8000,
-        /// The version of the protocol follows.
+        /// The protocol version follows.
         HasVersion = 0x1_0000,
-        /// It is about the age rather than about objects in it.
+        /// The message concerns the age rather than objects in it.
         IsSystemMessage = 0x2_0000,
-        /// It must arrive.
+        /// The message must be delivered reliably.
         NeedsReliableSend = 0x4_0000,
-        /// It goes to all players: for administrators.
+        /// The message is routed to all players; for administrators only.
         RouteToAllPlayers = 0x8_0000,
     }
 }
 
-/// The version of the protocol: `u8` major 12, `u8` minor 6. There is no other, and another one is
-/// refused.
+/// The protocol version: `u8` major 12, `u8` minor 6. Other versions do not exist and are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct NetVersion;
 
 impl NetVersion {
-    /// Major and minor number.
+    /// The major and the minor number.
     pub const NUMBERS: [u8; 2] = [12, 6];
 }
 
@@ -118,7 +117,7 @@ walk_plain! {
 }
 
 walked_record! {
-    /// What all net messages begin with, behind their class index.
+    /// The header of all net messages, after the class index.
     ///
     /// | offset | size | field |
     /// | --- | --- | --- |
@@ -131,28 +130,27 @@ walked_record! {
     /// | | 4, if `HasPlayerID` | player |
     /// | | 16, if `HasAcctUUID` | account |
     pub struct NetHeader {
-        /// Which fields follow, and how the message is to be routed.
+        /// Which fields follow, and how the message is routed.
         flags "flags": NetFlags,
-        /// The version of the protocol.
+        /// The protocol version.
         version "version": NetVersion where flags.contains(NetFlags::HasVersion),
-        /// When it was sent. A client sets its clock of the server by it, so a server puts its own
-        /// time there.
+        /// When the message was sent. Clients synchronise their server clock with it, so servers
+        /// insert their own time.
         time_sent "timeSent": UnifiedTime where flags.contains(NetFlags::HasTimeSent),
-        /// Unused; kept when it is forwarded.
+        /// Unused; forwarded unchanged.
         context "context": u32 where flags.contains(NetFlags::HasContext),
-        /// Unused; kept when it is forwarded.
+        /// Unused; forwarded unchanged.
         transaction_id "transactionId": u32
             where flags.contains(NetFlags::HasTransactionID),
-        /// The player who sent it. All clients trust it, so a server puts the number of the player
-        /// there that it knows.
+        /// The sending player. Clients trust this number, so servers insert the one they know.
         player_id "playerId": u32 where flags.contains(NetFlags::HasPlayerID),
-        /// The account of the sender.
+        /// The sender's account.
         account_uuid "accountUuid": Uuid where flags.contains(NetFlags::HasAcctUUID),
     }
 }
 
 impl NetHeader {
-    /// A header with a time, as a server makes it; reliable, and whatever `more` says.
+    /// A header as a server creates it: with a time, reliable, plus the flags in `more`.
     #[must_use]
     pub fn from_server(time_sent: UnifiedTime, more: NetFlags) -> Self {
         Self {
@@ -166,7 +164,8 @@ impl NetHeader {
         }
     }
 
-    /// A header with a time and a player, as a client makes it; reliable, and whatever `more` says.
+    /// A header as a client creates it: with a time and a player, reliable, plus the flags in
+    /// `more`.
     #[must_use]
     pub fn from_client(time_sent: UnifiedTime, player_id: u32, more: NetFlags) -> Self {
         let header = Self::from_server(time_sent, NetFlags::HasPlayerID | more);

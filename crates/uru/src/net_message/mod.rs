@@ -1,8 +1,8 @@
-//! Net messages (`plNetMessage`): what `PropagateBuffer` of a game connection carries.
+//! Net messages (`plNetMessage`): the contents of `PropagateBuffer` on game connections.
 //!
-//! A net message is a `u16` class index, a [header](NetHeader) whose flags say which of its fields
-//! are there, and the fields of its class. Several classes hold a [stream block](Stream) with a
-//! [Plasma message](crate::plasma_message), the state of an object (SDL) or a shared state.
+//! A net message consists of a `u16` class index, a [header](NetHeader) whose flags say which of
+//! its fields are present, and the fields of its class. Several classes contain a [stream
+//! block](Stream) with a [Plasma message](crate::plasma_message), an SDL state or a shared state.
 //!
 //! ```
 //! use worldwire_core::Limits;
@@ -19,8 +19,8 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! [`received`] is what a server does with a `PropagateBuffer`; [`NetMessage`] by itself also reads
-//! classes without a layout, as bytes. What is only to be forwarded is [patched](patch) in place.
+//! Servers use [`received`] on a `PropagateBuffer`. [`NetMessage`] by itself also decodes classes
+//! without a layout, as bytes. Messages that are only forwarded are [patched](patch) in place.
 
 mod class;
 mod header;
@@ -41,11 +41,11 @@ pub use voice::{OpusPacket, SpeexFrames, VoiceCodec, VoiceFlags};
 
 use crate::types::ClassIndex;
 
-/// Reads the net message of a `PropagateBuffer`, all of it.
+/// Decodes the complete net message of a `PropagateBuffer`.
 ///
 /// # Errors
-/// Malformed, when the class in the message is not the one in front of it, when it is abstract or
-/// has no known layout, when bytes are left, and for whatever is wrong with its fields; limits.
+/// Malformed if the class index in the message differs from the outer one, if the class is abstract
+/// or has no known layout, or if bytes are left over; also any error in its fields.
 pub fn received<'d>(
     outer: ClassIndex,
     buffer: &'d [u8],
@@ -62,10 +62,7 @@ pub fn received<'d>(
     Ok(message)
 }
 
-/// The class of a net message in a `PropagateBuffer`, whose outer and inner index have to agree.
-///
-/// # Errors
-/// Malformed, when they do not, or the class is abstract or has no known layout.
+/// The class of a net message in a `PropagateBuffer`, whose outer and inner index must agree.
 pub fn checked_class(outer: ClassIndex, buffer: &[u8]) -> Result<u16> {
     let Some(class) = buffer.first_chunk().map(|class| u16::from_le_bytes(*class)) else {
         let error = Error::malformed("a class index", format!("{} bytes", buffer.len()));
@@ -73,7 +70,7 @@ pub fn checked_class(outer: ClassIndex, buffer: &[u8]) -> Result<u16> {
     };
     let refused = |wanted, found| Err(Error::malformed(wanted, found).at(0).inside("class"));
     if u32::from(class) != outer.0 {
-        let wanted = format!("class 0x{:04x}, as in front of the message", outer.0);
+        let wanted = format!("class 0x{:04x}, as announced by the PropagateBuffer", outer.0);
         return refused(wanted, format!("0x{class:04x}"));
     }
     match class_info(class) {

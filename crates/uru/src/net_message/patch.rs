@@ -1,8 +1,8 @@
-//! Changes to a net message that is forwarded: in place, without reading the rest of it.
+//! Patches net messages that are forwarded, without decoding them completely.
 //!
-//! A server forwards the bytes that it received. It changes only what it must not trust: time and
-//! player ([`restamp`]), and the bit that marks a chat text as an administrator's
-//! ([`clear_chat_admin`]). Where the fields stand follows from the flags of the header.
+//! A server forwards the bytes it received and changes only what it cannot trust: time and player
+//! ([`restamp`]), and the flag that marks chat as coming from an administrator
+//! ([`clear_chat_admin`]). The header's flags determine where its fields are.
 
 use core::ops::Range;
 
@@ -10,30 +10,30 @@ use worldwire_core::{Error, Field, Limits, Reader, Result};
 
 use super::{Compression, GamePayload, NetFlags, Stream};
 use crate::inflate::Inflater;
-use crate::plasma_message::{BEHIND_KI_TEXT, BroadcastFlags, ChatFlags};
+use crate::plasma_message::{BYTES_AFTER_KI_TEXT, BroadcastFlags, ChatFlags};
 use crate::types::{Key, SafeString, SafeWString, UnifiedTime};
 
-/// Where the fields of a header stand in a net message, its class index being the first two bytes.
+/// The offsets of header fields in a net message, which starts with the class index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderLayout {
     /// The flags.
     pub flags: NetFlags,
-    /// The time, 8 bytes.
+    /// The offset of the time, 8 bytes.
     pub time_sent: Option<usize>,
-    /// The player, 4 bytes.
+    /// The offset of the player number, 4 bytes.
     pub player_id: Option<usize>,
-    /// Where a player would stand, whether there is one or not.
+    /// The offset the player number has, or would have.
     player_place: usize,
-    /// Where the fields of the class begin.
+    /// The end of the header, where the fields of the class begin.
     pub end: usize,
 }
 
-/// Class index and flags.
+/// The size of class index and flags.
 const FIXED: usize = 6;
 const FLAGS: Range<usize> = 2..6;
 
 impl HeaderLayout {
-    /// Where the fields stand in a header with these flags.
+    /// The offsets for a header with these flags.
     #[must_use]
     pub const fn new(flags: NetFlags) -> Self {
         const fn size(flags: NetFlags, flag: NetFlags, bytes: usize) -> usize {
@@ -58,10 +58,10 @@ impl HeaderLayout {
         }
     }
 
-    /// Where the fields stand in this message.
+    /// The offsets for this message.
     ///
     /// # Errors
-    /// Malformed, when the header is not all there.
+    /// Malformed if the header is incomplete.
     pub fn of(message: &[u8]) -> Result<Self> {
         let flags = message.get(FLAGS).and_then(|flags| flags.first_chunk());
         let layout = Self::new(NetFlags(flags.map_or(0, |flags| u32::from_le_bytes(*flags))));
@@ -73,12 +73,12 @@ impl HeaderLayout {
     }
 }
 
-/// Puts the time of the server and the number of the sender into a message that is to be forwarded.
-/// Everything else stays as it came. A message without a time gets none; one without a player gets
-/// one, which moves what stands behind it.
+/// Inserts the server's time and the sender's player number into a message. All other bytes are
+/// kept. A message without a time does not get one; a message without a player number gets one,
+/// which shifts the bytes after it.
 ///
 /// # Errors
-/// Malformed, when the header is not all there; the message is unchanged then.
+/// Malformed if the header is incomplete; the message is then unchanged.
 pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Result<()> {
     let layout = HeaderLayout::of(message)?;
     if let Some(at) = layout.time_sent {
@@ -96,25 +96,10 @@ pub fn restamp(message: &mut Vec<u8>, time: UnifiedTime, player_id: u32) -> Resu
     Ok(())
 }
 
-/// The same for a message that must not move: false, and nothing is changed, when it has no player.
+/// Clears header flags that have no field, such as those for routing.
 ///
 /// # Errors
-/// Malformed, when the header is not all there.
-pub fn restamp_in_place(message: &mut [u8], time: UnifiedTime, player_id: u32) -> Result<bool> {
-    let layout = HeaderLayout::of(message)?;
-    let Some(player) = layout.player_id else { return Ok(false) };
-    if let Some(at) = layout.time_sent {
-        write(message, at, &time.seconds.to_le_bytes());
-        write(message, at + 4, &time.microseconds.to_le_bytes());
-    }
-    write(message, player, &player_id.to_le_bytes());
-    Ok(true)
-}
-
-/// Clears flags of the header that have no field: those that say how the message is routed.
-///
-/// # Errors
-/// Malformed, when the header is not all there.
+/// Malformed if the header is incomplete.
 pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
     const WITH_FIELDS: u32 = NetFlags::HasVersion.0
         | NetFlags::HasTimeSent.0
@@ -127,13 +112,14 @@ pub fn clear_routing(message: &mut [u8], flags: NetFlags) -> Result<()> {
     Ok(())
 }
 
-/// Clears the bit that marks a chat text as an administrator's, in a net message whose fields
-/// begin with a stream block: `plNetMsgGameMessage` or `plNetMsgGameMessageDirected`. Says whether
-/// it was set. A payload that is not compressed is changed in place; a deflated one is deflated
-/// again. Other messages are left alone.
+/// Clears the flag that marks chat as coming from an administrator, in a net message whose fields
+/// begin with a stream block (`plNetMsgGameMessage` or `plNetMsgGameMessageDirected`). Returns
+/// whether it was set. Uncompressed payloads are changed in place, deflated ones are recompressed.
+/// Other messages are left alone.
 ///
 /// # Errors
-/// Malformed, when the message cannot be read so far, and limits; it is unchanged then.
+/// Malformed if the message cannot be decoded up to the flag, and limits; the message is then
+/// unchanged.
 pub fn clear_chat_admin(
     message: &mut Vec<u8>,
     inflater: &mut Inflater,
@@ -148,12 +134,13 @@ pub fn clear_chat_admin(
     })
 }
 
-/// Sets or clears the bit of a payload that says that it came over the network
-/// ([`BroadcastFlags::NetNonLocal`]), as [`clear_chat_admin`] does. Says whether that was a change.
-/// A server need not do it: receivers set the bit themselves.
+/// Sets or clears the payload's flag for having come over the network
+/// ([`BroadcastFlags::NetNonLocal`]), like [`clear_chat_admin`]. Returns whether that changed it.
+/// Servers need not do this because receivers set the flag themselves.
 ///
 /// # Errors
-/// Malformed, when the message cannot be read so far, and limits; it is unchanged then.
+/// Malformed if the message cannot be decoded up to the flag, and limits; the message is then
+/// unchanged.
 pub fn set_non_local(
     message: &mut Vec<u8>,
     non_local: bool,
@@ -170,15 +157,14 @@ pub fn set_non_local(
     })
 }
 
-/// Changes four bytes of the payload, where `change` says. `change` gives the place and the number,
-/// or nothing.
+/// Changes a `u32` in the payload. `change` returns its offset and the new value, or `None`.
 fn change_payload(
     message: &mut Vec<u8>,
     inflater: &mut Inflater,
     limits: &Limits,
     change: impl FnOnce(&[u8]) -> Result<Option<(usize, u32)>>,
 ) -> Result<bool> {
-    /// Uncompressed length, compression and count.
+    /// The size of uncompressed length, compression and count.
     const HEAD: usize = 9;
     let start = HeaderLayout::of(message)?.end;
     let mut reader = Reader::within(message.get(start..).unwrap_or_default(), limits);
@@ -198,7 +184,7 @@ fn change_payload(
     Ok(true)
 }
 
-/// Where the flags of a chat text stand in a payload; `None` when it is something else.
+/// The offset of the flags in a chat payload; `None` for other payloads.
 fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
     const KI: [u8; 2] = [0x64, 3];
     if !payload.starts_with(&KI) {
@@ -210,19 +196,19 @@ fn chat_flags(payload: &[u8], limits: &Limits) -> Result<Option<usize>> {
     reader.u8("command")?;
     SafeString::decode(&mut reader, "user")?;
     reader.u32("playerId")?;
-    SafeWString::<BEHIND_KI_TEXT>::decode(&mut reader, "text")?;
+    SafeWString::<BYTES_AFTER_KI_TEXT>::decode(&mut reader, "text")?;
     let at = reader.position();
     reader.u32("flags")?;
     Ok(Some(at))
 }
 
-/// Reads a payload up to its broadcast flags, and says where they stand.
+/// Reads a payload up to its broadcast flags and returns their offset.
 fn broadcast_flags(reader: &mut Reader<'_>) -> Result<usize> {
     reader.u16("class")?;
     Key::decode(reader, "sender")?;
     let receivers = reader.u32("receivers")?;
     for index in 0..receivers {
-        // Each takes a byte at least, so this ends with the payload.
+        // Each receiver takes at least one byte, so the loop ends with the payload.
         let key = Key::decode(reader, "").map(|_| ());
         key.map_err(|error| error.inside_item(index as usize).inside("receivers"))?;
     }
@@ -234,7 +220,7 @@ fn set_flags(message: &mut [u8], flags: NetFlags) {
     write(message, FLAGS.start, &flags.0.to_le_bytes());
 }
 
-/// Writes bytes over others.
+/// Overwrites bytes.
 fn write(message: &mut [u8], at: usize, bytes: &[u8]) {
     if let Some(room) = message.get_mut(at..at + bytes.len()) {
         room.copy_from_slice(bytes);
@@ -307,14 +293,11 @@ mod tests {
         let old = UnifiedTime { seconds: 1, microseconds: 1 };
         let mut message =
             bytes(&chat("hi", ChatFlags(0), NetHeader::from_server(old, NetFlags(0))));
-        let before = message.clone();
-        assert_eq!(restamp_in_place(&mut message, TIME, 5), Ok(false));
-        assert_eq!(message, before);
         restamp(&mut message, TIME, 5).unwrap();
         let wanted = chat("hi", ChatFlags(0), NetHeader::from_client(TIME, 5, NetFlags(0)));
         assert_eq!(message, bytes(&wanted));
         let mut again = message.clone();
-        assert_eq!(restamp_in_place(&mut again, TIME, 5), Ok(true));
+        restamp(&mut again, TIME, 5).unwrap();
         assert_eq!(again, message);
     }
 }

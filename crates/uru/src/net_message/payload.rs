@@ -1,13 +1,13 @@
-//! What stands in the stream blocks of net messages.
+//! The payloads of stream blocks in net messages.
 
 use worldwire_core::json::Given;
 use worldwire_core::{Classes, Field, Form, Reader, Result, Sampler, Trace, Writer};
 
 use super::{Payload, SharedState};
 use crate::plasma_message::{NULL, PlasmaMessage};
-use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, Walked};
+use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, WalkResult};
 
-/// Any Plasma message but those that load clones.
+/// Any Plasma message except those that load clones.
 #[derive(Clone, Copy, Debug)]
 pub enum GamePayload {}
 
@@ -15,7 +15,7 @@ pub enum GamePayload {}
 #[derive(Clone, Copy, Debug)]
 pub enum ClonePayload {}
 
-/// The state of an object: bytes of SDL, which are offered to the opener.
+/// The state of an object: SDL bytes, which the opener may decode.
 #[derive(Clone, Copy, Debug)]
 pub enum SdlPayload {}
 
@@ -26,8 +26,7 @@ pub enum SharedPayload {}
 /// The classes that load or unload clones.
 const CLONES: [u16; 2] = [0x0253, 0x03b1];
 
-/// Whether a Plasma message of this class belongs into a `plNetMsgLoadClone`, and into no other net
-/// message.
+/// Whether a Plasma message of this class belongs in a `plNetMsgLoadClone` and nowhere else.
 #[must_use]
 pub fn loads_clone(class: u16) -> bool {
     CLONES.contains(&class)
@@ -52,12 +51,12 @@ macro_rules! plasma_payload {
                     u16::try_from(message.class()).is_ok_and(|$class| $belongs)
                 };
                 let mut draw = || PlasmaMessage::sample(sampler);
-                // Most draws fit, or one of some hundred does.
+                // Most samples fit; otherwise one of a few hundred does.
                 let message = core::iter::repeat_with(&mut draw).take(1000).find(fits);
                 message.and_then(|message| encoded(&message).ok()).unwrap_or_default()
             }
 
-            fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked {
+            fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult {
                 let at = reader.position();
                 let $class = u16::from_le_bytes(reader.take_array()?);
                 let refuse = |reason| {
@@ -98,7 +97,7 @@ impl Payload for SdlPayload {
         sampler.bytes(length * times)
     }
 
-    fn walk<G: Guard>(reader: &mut Reader<'_>, _: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'_>, _: &mut G) -> WalkResult {
         let left = reader.remaining();
         reader.take(left)?;
         Ok(())
@@ -121,12 +120,12 @@ impl Payload for SharedPayload {
         encoded(&SharedState::sample(sampler)).unwrap_or_default()
     }
 
-    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult {
         SharedState::walk(reader, guard)
     }
 }
 
-/// Whether JSON shows what could not be read: bytes, and perhaps what an opener made of them.
+/// Whether JSON shows an unreadable payload: bytes, and possibly what an opener decoded.
 fn is_bytes(json: Given<'_>) -> bool {
     json.get("$hex").is_some() || json.get("bytes").is_some() && json.get("class").is_none()
 }

@@ -1,4 +1,4 @@
-//! Shared states: the locks of objects.
+//! Shared states, which represent the locks of objects.
 
 use std::borrow::Cow;
 
@@ -6,41 +6,42 @@ use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Field, Reader, Result, Sampler, Trace, Value, Writer, list_from_json};
 
 use crate::types::{Bool8, CountedString, GenericType, List, SafeString};
-use crate::walk::{Guard, Walk, Walked, walked_record};
+use crate::walk::{Guard, Walk, WalkResult, walked_record};
 
 walked_record! {
     /// A variable of a [`SharedState`].
     pub struct SharedVariable<'a> {
-        /// Its name.
+        /// The name.
         name "name": SafeString<'a>,
-        /// Its value.
+        /// The value.
         value "value": GenericType<'a>,
     }
 }
 
-/// A state that clients share (`plNetSharedState`).
+/// A state shared between clients (`plNetSharedState`).
 ///
-/// Layout: [`CountedString`] name, `i32` count of variables, `u8` whether the server may forget it,
-/// then the variables. In practice the name is `TrigState`, with one truth value `Triggered`: a lock
-/// is (false, true), its release (true, false).
+/// Layout: [`CountedString`] name, `i32` count of variables, `u8` whether the server may delete it,
+/// then the variables. In practice the name is `TrigState` with one boolean `Triggered`: to request
+/// a lock, the server may not delete it and the variable is true; to release it, the other way
+/// round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedState<'d> {
-    /// Its name.
+    /// The name.
     pub name: CountedString<'d>,
-    /// Whether the server may forget it.
+    /// Whether the server may delete it.
     pub server_may_delete: Bool8,
-    /// What it holds.
+    /// The variables.
     pub variables: Vec<SharedVariable<'d>>,
 }
 
-/// The variables, as far as their count is concerned.
+/// The variables; used for the checks of their count.
 type Variables<'d> = List<i32, SharedVariable<'d>>;
 
-/// The fewest bytes of a variable.
+/// The minimum size of a variable in bytes.
 const LEAST_VARIABLE: usize = 3;
 
 impl SharedState<'_> {
-    /// The lock of an object, or its release, as clients ask for it.
+    /// The shared state with which clients request or release a lock.
     #[must_use]
     pub fn trigger(lock: bool) -> Self {
         let value = GenericType::Bool(lock.into());
@@ -123,9 +124,9 @@ impl<'d> Field<'d> for SharedState<'d> {
 }
 
 impl<'d> Walk<'d> for SharedState<'d> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         CountedString::decode(reader, "name")?;
         let count = Variables::take_count(reader, LEAST_VARIABLE)?;
         Bool8::decode(reader, "serverMayDelete")?;

@@ -1,4 +1,4 @@
-//! The stream block: what net messages carry, often deflated.
+//! Stream blocks: optionally compressed payloads of net messages.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -10,73 +10,70 @@ use worldwire_core::{
 };
 
 use crate::inflate::{self, Inflater, MAX_INFLATED};
-use crate::walk::{Guard, Walk, Walked};
+use crate::walk::{Guard, Walk, WalkResult};
 
 wire_enum! {
     /// How a stream block is compressed.
     pub enum Compression(u8) {
-        /// Not at all: 255 bytes or fewer.
+        /// Not compressed, because there are at most 255 bytes.
         None = 0,
-        /// Not at all, since it would not have become smaller.
+        /// Not compressed, because compression would not save anything.
         Failed = 1,
-        /// With zlib, from the third byte on.
+        /// Compressed with zlib from the third byte on.
         Zlib = 2,
-        /// Not at all: it goes to real receivers.
+        /// Not compressed, because the message has actual receivers.
         Dont = 3,
     }
 }
 
-/// What stands in a stream block.
+/// The content of a stream block.
 pub trait Payload: 'static {
-    /// What it is, in the words of the documentation.
+    /// The name in the documentation.
     const NAME: &'static str;
 
-    /// Its name in trees and JSON.
+    /// The name in trees and JSON.
     const FIELD: &'static str;
 
-    /// Reads it, to the end of the part, and reports it as [`Self::FIELD`].
+    /// Decodes the payload to the end of the enclosing part and traces it as [`Self::FIELD`].
     ///
     /// # Errors
-    /// What keeps it from being read; it is then shown as bytes.
+    /// If decoding fails, the payload is shown as bytes.
     fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()>;
 
-    /// The bytes of it from JSON.
+    /// Encodes the payload from JSON.
     ///
     /// # Errors
-    /// Value, when the JSON is something else.
+    /// A value error if the JSON has a different structure.
     fn from_json(json: Given<'_>) -> Result<Vec<u8>>;
 
-    /// Makes one up.
+    /// Generates a payload.
     fn sample(sampler: &mut Sampler) -> Vec<u8>;
 
-    /// Goes through it, to the end of the part.
-    ///
-    /// # Errors
-    /// What the guard objects to, and what cannot be read.
-    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked;
+    /// Walks the payload to the end of the enclosing part.
+    fn walk<G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult;
 }
 
-/// A stream block: `u32` uncompressed length, `u8` compression, `u32` count, and so many bytes.
+/// A stream block: `u32` uncompressed length, `u8` compression, `u32` count, that many bytes.
 ///
-/// Deflated data cannot be made again byte by byte, so the block keeps what came. [`Self::payload`]
-/// inflates it. A block that is read without a trace is not looked into; a trace is shown the
-/// payload, in a layer of its own if it was deflated. What a deflated block may show is bounded by
-/// its own length ([`Limits::text_ratio`], [`Limits::values_per_byte`]); beyond, its bytes are shown
-/// as they came.
+/// Recompressing does not reproduce the same bytes, so the block keeps the bytes received;
+/// [`Self::payload`] inflates them. Decoding without a trace does not look inside. A trace shows
+/// the payload, in a layer of its own if it was compressed. How much of a compressed block is shown
+/// depends on its size ([`Limits::text_ratio`], [`Limits::values_per_byte`]); larger payloads are
+/// shown as compressed bytes.
 ///
-/// JSON says how the block is compressed, and is followed: `Zlib` is deflated even if that does not
-/// help. What contradicts itself is refused: deflated `data` beside another compression, an
-/// `uncompressedLength` that is neither that of the data nor that of the payload. A payload that
-/// differs from the `data` beside it was changed, and counts.
+/// When encoding from JSON, the given compression is used: `Zlib` compresses even if that does not
+/// save anything. Contradictions are refused: deflated `data` with a different compression, or an
+/// `uncompressedLength` that matches neither the data nor the payload. If the payload differs from
+/// the accompanying `data`, it was edited and takes precedence.
 ///
 /// | compression | uncompressed length | bytes |
 /// | --- | --- | --- |
-/// | `None` | 0 from clients; two servers write the size | as they are |
-/// | `Failed` | the size | as they are |
-/// | `Zlib` | the size, with the two bytes | two bytes as they are, then zlib data |
-/// | `Dont` | 0 | as they are |
+/// | `None` | 0 from clients; two servers write the size | plain |
+/// | `Failed` | the size | plain |
+/// | `Zlib` | the size, including the first two bytes | two plain bytes, then zlib data |
+/// | `Dont` | 0 | plain |
 ///
-/// The first two bytes stay readable, so that a server sees the class of the payload.
+/// The first two bytes are never compressed, so that servers can see the payload's class.
 pub struct Stream<'d, K> {
     uncompressed_length: u32,
     compression: Compression,
@@ -84,19 +81,19 @@ pub struct Stream<'d, K> {
     payload: PhantomData<fn() -> K>,
 }
 
-/// So many inflated bytes are shown of the smallest block; see [`Limits::text_ratio`].
+/// The number of inflated bytes shown even for tiny blocks; see [`Limits::text_ratio`].
 const FREE_BYTES: u64 = 4096;
-/// So many values are shown of the smallest block; see [`Limits::values_per_byte`].
+/// The number of values shown even for tiny blocks; see [`Limits::values_per_byte`].
 const FREE_VALUES: u64 = 1024;
-/// The bytes in front of zlib data that are not compressed.
+/// The number of uncompressed bytes before the zlib data.
 const RAW: usize = 2;
-/// One byte more than a payload may have.
+/// One byte more than the maximum payload.
 const MAX_BYTES: usize = (1 << 20) + 1;
-/// A payload of at most so many bytes is not compressed.
+/// Payloads up to this size are not compressed.
 const MAX_UNCOMPRESSED: usize = 255;
 
 impl<'d, K> Stream<'d, K> {
-    /// A block as a client writes it: deflated if there are more than 255 bytes and it helps.
+    /// A block as clients write it: compressed if there are more than 255 bytes and it saves space.
     #[must_use]
     pub fn new(payload: impl Into<Cow<'d, [u8]>>) -> Self {
         let payload = payload.into();
@@ -114,16 +111,16 @@ impl<'d, K> Stream<'d, K> {
         }
     }
 
-    /// A block that must not be compressed: for real receivers.
+    /// A block that must not be compressed, for actual receivers.
     #[must_use]
     pub fn uncompressed(payload: impl Into<Cow<'d, [u8]>>) -> Self {
         Self::of(0, Compression::Dont, payload.into())
     }
 
-    /// A block that is deflated even if that does not make it smaller.
+    /// A block that is compressed even if that does not save space.
     ///
     /// # Errors
-    /// Value, for fewer than two bytes, which stay as they are; the limit of 1 MiB.
+    /// A value error for fewer than two bytes, which cannot be compressed; the limit of 1 MiB.
     pub fn deflated(payload: &[u8]) -> Result<Self> {
         let Some((raw, rest)) = payload.split_at_checked(RAW) else {
             let found = payload.len().to_string();
@@ -149,29 +146,29 @@ impl<'d, K> Stream<'d, K> {
         self.compression
     }
 
-    /// The first length, as it came. It counts only for deflated data.
+    /// The uncompressed length as received. It is only meaningful for compressed data.
     #[must_use]
     pub fn uncompressed_length(&self) -> u32 {
         self.uncompressed_length
     }
 
-    /// The bytes as they stand in the message.
+    /// The bytes as sent, possibly compressed.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The first two bytes: the class of a Plasma message, the flags of a state.
+    /// The first two bytes: the class of a Plasma message, or the flags of an SDL state.
     #[must_use]
     pub fn class(&self) -> Option<u16> {
         self.bytes.first_chunk().map(|class| u16::from_le_bytes(*class))
     }
 
-    /// The payload, inflated if need be.
+    /// The payload, inflated if necessary.
     ///
     /// # Errors
-    /// Malformed, for bytes that do not inflate to exactly the length they should; the limits on
-    /// inflated bytes and their ratio. No more than 1 MiB is inflated, whatever the limits say.
+    /// Malformed if the data does not inflate to exactly the announced length; the limits on
+    /// inflated bytes and compression ratio. Never inflates more than 1 MiB, whatever the limits.
     pub fn payload<'p>(&'p self, inflater: &'p mut Inflater, limits: &Limits) -> Result<&'p [u8]> {
         if self.compression != Compression::Zlib {
             return Ok(&self.bytes);
@@ -180,22 +177,22 @@ impl<'d, K> Stream<'d, K> {
         inflater.inflate(raw, deflated, self.uncompressed_length, limits)
     }
 
-    /// The first bytes of the payload, at most so many; no more than that is inflated.
+    /// The first bytes of the payload, up to `max`; only these are inflated.
     ///
     /// # Errors
-    /// Malformed, for bytes that do not inflate.
-    pub fn beginning(&self, most: usize) -> Result<Cow<'_, [u8]>> {
-        let first = self.bytes.get(..most).unwrap_or(&self.bytes);
+    /// Malformed if the data does not inflate.
+    pub fn beginning(&self, max: usize) -> Result<Cow<'_, [u8]>> {
+        let first = self.bytes.get(..max).unwrap_or(&self.bytes);
         if self.compression != Compression::Zlib {
             return Ok(Cow::Borrowed(first));
         }
         let (raw, deflated) = split(&self.bytes)?;
         let mut bytes = raw.to_vec();
-        bytes.extend(inflate::inflate_first(deflated, most.saturating_sub(RAW))?);
+        bytes.extend(inflate::inflate_first(deflated, max.saturating_sub(RAW))?);
         Ok(Cow::Owned(bytes))
     }
 
-    /// Reads the head of a block, and checks it against what is there.
+    /// Reads the header of a block and checks it against the remaining bytes.
     fn take_head<T>(reader: &mut Reader<'d, T>) -> Result<(u32, Compression, usize)> {
         let uncompressed = u32::from_le_bytes(reader.take_array()?);
         let [compression] = reader.take_array()?;
@@ -216,7 +213,7 @@ impl<'d, K> Stream<'d, K> {
         Ok((uncompressed, compression, count))
     }
 
-    /// Reads a block as it came.
+    /// Reads a block without interpreting it.
     fn read<T>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let (uncompressed, compression, count) = Self::take_head(reader)?;
         let bytes = reader.take(count)?;
@@ -224,7 +221,7 @@ impl<'d, K> Stream<'d, K> {
     }
 }
 
-/// Checks a length that JSON gives, if it gives one.
+/// Checks a length given in JSON, if any.
 fn is_length(given: Option<u32>, lengths: &[usize]) -> Result<()> {
     let Some(given) = given.filter(|given| !lengths.contains(&(*given as usize))) else {
         return Ok(());
@@ -233,14 +230,14 @@ fn is_length(given: Option<u32>, lengths: &[usize]) -> Result<()> {
     Err(Error::value(wanted, given.to_string()).inside("uncompressedLength"))
 }
 
-/// The raw bytes and the zlib data.
+/// Splits into the uncompressed bytes and the zlib data.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let short = || Error::malformed("at least 2 bytes", bytes.len().to_string());
     bytes.split_at_checked(RAW).ok_or_else(short)
 }
 
 impl<'d, K: Payload> Stream<'d, K> {
-    /// Shows the block to a trace.
+    /// Traces the block.
     fn show<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()> {
         let start = reader.place_if_on();
         let (uncompressed, compression, count) = Self::take_head(reader)?;
@@ -260,21 +257,21 @@ impl<'d, K: Payload> Stream<'d, K> {
         let inflate = |reader: &mut Reader<'d, T>| {
             let (raw, deflated) = split(bytes)?;
             let limits = reader.limits();
-            let most = FREE_BYTES.saturating_add(limits.text_ratio.saturating_mul(count as u64));
-            if u64::from(uncompressed) > most {
+            let max = FREE_BYTES.saturating_add(limits.text_ratio.saturating_mul(count as u64));
+            if u64::from(uncompressed) > max {
                 let found = uncompressed.into();
-                return Err(Error::limit("inflated bytes that are shown", most, found));
+                return Err(Error::limit("inflated bytes that are shown", max, found));
             }
             let mut inflater = Inflater::new();
             inflater.inflate(raw, deflated, uncompressed, limits)?;
-            let most = limits.values_per_byte.saturating_mul(count as u64);
-            let most = ("values of a deflated payload", FREE_VALUES.saturating_add(most));
-            reader.bounded_layer("inflated", start, inflater.take(), most, |reader| {
+            let max = limits.values_per_byte.saturating_mul(count as u64);
+            let max = ("values of a deflated payload", FREE_VALUES.saturating_add(max));
+            reader.bounded_layer("inflated", start, inflater.take(), max, |reader| {
                 let count = reader.remaining();
                 show_payload::<K, T>(reader, count)
             })
         };
-        // What cannot be inflated is shown as it came.
+        // Data that does not inflate is shown as received.
         if let Err(error) = reader.attempt(inflate) {
             reader.remark(error.closed().inside("data"));
         }
@@ -282,7 +279,7 @@ impl<'d, K: Payload> Stream<'d, K> {
     }
 }
 
-/// Shows a payload of `count` bytes, or the bytes if it cannot be read.
+/// Traces a payload of `count` bytes, or plain bytes if it cannot be decoded.
 fn show_payload<'d, 'n, K: Payload, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     count: usize,
@@ -381,7 +378,7 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
                 let came = came.map(|rest| [raw, &rest].concat());
                 let came = came.map_err(|error| error.inside("data"))?;
                 if came == payload {
-                    // The same payload stands in the same bytes.
+                    // The payload is unchanged, so the original bytes are kept.
                     is_length(length, &[payload.len()])?;
                     let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
                     return Ok(Self::of(length, compression, data.into()));
@@ -403,9 +400,9 @@ impl<'d, K: Payload> Field<'d> for Stream<'d, K> {
 }
 
 impl<'d, K: Payload> Walk<'d> for Stream<'d, K> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let (uncompressed, compression, count) = Self::take_head(reader)?;
         let mut walked = Ok(());
         if compression != Compression::Zlib {
@@ -427,7 +424,7 @@ impl<'d, K: Payload> Walk<'d> for Stream<'d, K> {
     }
 }
 
-fn walk_payload<K: Payload, G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> Walked {
+fn walk_payload<K: Payload, G: Guard>(reader: &mut Reader<'_>, guard: &mut G) -> WalkResult {
     K::walk(reader, guard).map_err(|refusal| refusal.inside(K::FIELD))?;
     Ok(reader.end()?)
 }

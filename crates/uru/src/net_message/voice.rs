@@ -1,4 +1,4 @@
-//! What players say.
+//! Voice chat.
 
 use std::borrow::Cow;
 
@@ -11,30 +11,30 @@ use crate::types::{Bytes16, encode_counted, take_counted};
 use crate::walk::walk_plain;
 
 wire_flags! {
-    /// How voice is encoded: 0 is none (16-bit PCM, one channel, 8 kHz), 1 or 3 Speex, 5 Opus.
+    /// How voice is encoded: 0 not at all (16-bit mono PCM, 8 kHz), 1 or 3 Speex, 5 Opus.
     pub struct VoiceFlags(u8) {
-        /// By a codec.
+        /// A codec is used.
         Encoded = 1,
-        /// By Speex; old clients do not say so.
+        /// The codec is Speex; old clients leave this out.
         EncodedSpeex = 2,
-        /// By Opus.
+        /// The codec is Opus.
         EncodedOpus = 4,
     }
 }
 
-/// What voice is encoded with.
+/// The encoding of voice data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VoiceCodec {
-    /// Nothing: 16-bit samples of one channel, 8,000 in a second.
+    /// 16-bit mono samples, 8,000 per second.
     Pcm,
-    /// Speex: frames, each behind a `u8` length.
+    /// Speex: frames, each with a `u8` length.
     Speex,
-    /// Opus: a `u32` that is zero, and one packet.
+    /// Opus: a `u32` zero and one packet.
     Opus,
 }
 
 impl VoiceFlags {
-    /// What the data is encoded with.
+    /// The codec that the flags select.
     #[must_use]
     pub const fn codec(self) -> VoiceCodec {
         if !self.contains(Self::Encoded) {
@@ -46,21 +46,21 @@ impl VoiceFlags {
         }
     }
 
-    /// Whether the data is encoded with this.
+    /// Whether the flags select this codec.
     #[must_use]
     pub fn is(self, codec: VoiceCodec) -> bool {
         self.codec() == codec
     }
 }
 
-/// Frames of Speex: `u16` count of bytes, then frames, each behind its `u8` length.
+/// Speex frames: a `u16` byte count, then frames, each with a `u8` length.
 ///
-/// The bytes are kept as they came, with what stands behind the last whole frame.
+/// The bytes are kept as received, including any after the last complete frame.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SpeexFrames<'d>(pub Bytes16<'d>);
 
 impl<'d> SpeexFrames<'d> {
-    /// The frames, one after the other.
+    /// The frames, in order.
     pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &*self.0;
         core::iter::from_fn(move || {
@@ -70,7 +70,7 @@ impl<'d> SpeexFrames<'d> {
         })
     }
 
-    /// What stands behind the last whole frame.
+    /// The bytes after the last complete frame.
     #[must_use]
     pub fn trailing(&self) -> &[u8] {
         let mut rest = &*self.0;
@@ -81,7 +81,7 @@ impl<'d> SpeexFrames<'d> {
     }
 }
 
-/// A frame, and what stands behind it.
+/// Splits off the next frame.
 fn next_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = bytes.split_first()?;
     rest.split_at_checked(usize::from(*length))
@@ -143,7 +143,7 @@ impl<'d> Field<'d> for SpeexFrames<'d> {
         writer.bytes(&trailing);
         let whole = Self(Bytes16::new(writer.into_bytes()));
         if whole.trailing() != trailing {
-            let wanted = "bytes that are no whole frame";
+            let wanted = "bytes that are not a complete frame";
             return Err(Error::value(wanted, "a frame").inside("trailing"));
         }
         Ok(whole)
@@ -187,9 +187,9 @@ impl<'d> Field<'d> for Frame {
     }
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
-        let most = u64::from(u8::MAX);
+        let max = u64::from(u8::MAX);
         let length = u8::try_from(self.0.len())
-            .map_err(|_| Error::limit("bytes of a frame", most, self.0.len() as u64))?;
+            .map_err(|_| Error::limit("bytes of a frame", max, self.0.len() as u64))?;
         writer.u8(length);
         writer.bytes(&self.0);
         Ok(())
@@ -208,14 +208,14 @@ impl<'d> Field<'d> for Frame {
     }
 }
 
-/// A packet of Opus: `u16` count of bytes, a `u32` that is zero, then the packet.
+/// An Opus packet: a `u16` byte count, a `u32` zero, then the packet.
 ///
-/// Fewer than four bytes are kept as they came, and shown as bytes.
+/// Fewer than four bytes are kept as received and shown as bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OpusPacket<'d>(pub Bytes16<'d>);
 
 impl OpusPacket<'_> {
-    /// What should be zero, and the packet.
+    /// The leading `u32`, which should be zero, and the packet.
     #[must_use]
     pub fn split(&self) -> Option<(u32, &[u8])> {
         let (head, packet) = self.0.split_first_chunk()?;

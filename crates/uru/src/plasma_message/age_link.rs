@@ -9,21 +9,21 @@ use worldwire_core::{
 use crate::types::{CountedString, Uuid};
 
 wire_flags! {
-    /// What an [`AgeInfo`] holds.
+    /// Which fields an [`AgeInfo`] has.
     pub struct AgeInfoFlags(u8) {
-        /// The age's name in files.
+        /// The age's file name.
         Filename = 1,
         /// The instance's name.
         InstanceName = 2,
         /// The instance.
         InstanceGuid = 4,
-        /// The name its owner gave it.
+        /// The name given by its owner.
         UserName = 8,
-        /// Its number among its like.
+        /// The number that distinguishes instances of the same name.
         SequenceNumber = 16,
-        /// Its description.
+        /// The description.
         Description = 32,
-        /// Its language.
+        /// The language.
         Language = 64,
     }
 }
@@ -33,29 +33,30 @@ record! {
     pub struct AgeInfo<'a> {
         /// Which fields follow.
         flags "flags": AgeInfoFlags,
-        /// The age's name in files.
+        /// The age's file name.
         filename "filename": CountedString<'a> where flags.contains(AgeInfoFlags::Filename),
         /// The instance's name.
         instance_name "instanceName": CountedString<'a>
             where flags.contains(AgeInfoFlags::InstanceName),
         /// The instance.
         instance_guid "instanceGuid": Uuid where flags.contains(AgeInfoFlags::InstanceGuid),
-        /// The name its owner gave it.
+        /// The name given by its owner.
         user_name "userName": CountedString<'a> where flags.contains(AgeInfoFlags::UserName),
-        /// Its number among its like.
+        /// The number that distinguishes instances of the same name.
         sequence_number "sequenceNumber": u32
             where flags.contains(AgeInfoFlags::SequenceNumber),
-        /// Its description.
+        /// The description.
         description "description": CountedString<'a>
             where flags.contains(AgeInfoFlags::Description),
-        /// Its language.
+        /// The language.
         language "language": u32 where flags.contains(AgeInfoFlags::Language),
     }
 }
 
-/// What an [`AgeLink`] holds.
+/// Which fields an [`AgeLink`] has.
 ///
-/// Only bits with a known layout are accepted: what stands behind another one could not be found.
+/// Only bits with a known layout are accepted, because fields after an unknown one could not be
+/// found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct AgeLinkFlags(u16);
 
@@ -64,16 +65,16 @@ impl AgeLinkFlags {
     pub const AGE_INFO: Self = Self(1);
     /// The linking rules.
     pub const LINKING_RULES: Self = Self(2);
-    /// Whether the link is one of a customer service representative.
+    /// Whether the link belongs to a customer service representative.
     pub const AM_CCR: Self = Self(16);
-    /// Where in the age it leads.
+    /// The arrival point in the age.
     pub const SPAWN_POINT: Self = Self(32);
-    /// The age's parent.
+    /// The parent age.
     pub const PARENT_AGE: Self = Self(64);
     /// All bits with a known layout.
     const KNOWN: u16 = 1 | 2 | 16 | 32 | 64;
 
-    /// The set of these bits; `None` when one has no known layout.
+    /// The set of these bits; `None` if any of them has no known layout.
     #[must_use]
     pub const fn new(bits: u16) -> Option<Self> {
         if bits & !Self::KNOWN == 0 { Some(Self(bits)) } else { None }
@@ -85,7 +86,7 @@ impl AgeLinkFlags {
         self.0
     }
 
-    /// Whether all bits of the other set are in this one.
+    /// Whether this set contains all bits of the other.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -131,15 +132,15 @@ impl<'d> Field<'d> for AgeLinkFlags {
 }
 
 record! {
-    /// A place in an age where players arrive (`plSpawnPointInfo`).
+    /// A place where players arrive in an age (`plSpawnPointInfo`).
     ///
-    /// Unverified: three counted strings. No capture has one.
+    /// Unverified: three counted strings. No known capture contains one.
     pub struct SpawnPointInfo<'a> {
-        /// What players see.
+        /// The name shown to players.
         title "title": CountedString<'a>,
         /// The object.
         spawn_point "spawnPoint": CountedString<'a>,
-        /// The cameras there.
+        /// The cameras at that place.
         camera_stack "cameraStack": CountedString<'a>,
     }
 }
@@ -147,7 +148,7 @@ record! {
 record! {
     /// A link to an age (`plAgeLinkStruct`).
     ///
-    /// Unverified: everything but the age and the rules. No capture has it.
+    /// Unverified: everything but the age and the rules. No known capture contains the rest.
     pub struct AgeLink<'a> {
         /// Which fields follow.
         flags "flags": AgeLinkFlags,
@@ -155,12 +156,12 @@ record! {
         age_info "ageInfo": AgeInfo<'a> where flags.contains(AgeLinkFlags::AGE_INFO),
         /// The linking rules.
         linking_rules "linkingRules": u8 where flags.contains(AgeLinkFlags::LINKING_RULES),
-        /// Whether the link is one of a customer service representative.
+        /// Whether the link belongs to a customer service representative.
         am_ccr "amCcr": u8 where flags.contains(AgeLinkFlags::AM_CCR),
-        /// Where in the age it leads.
+        /// The arrival point in the age.
         spawn_point "spawnPoint": SpawnPointInfo<'a>
             where flags.contains(AgeLinkFlags::SPAWN_POINT),
-        /// The age's parent.
+        /// The parent age.
         parent_age_filename "parentAgeFilename": CountedString<'a>
             where flags.contains(AgeLinkFlags::PARENT_AGE),
     }

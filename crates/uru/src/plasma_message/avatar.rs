@@ -1,4 +1,4 @@
-//! What avatars do: the objects inside messages to them.
+//! Objects inside messages to avatars.
 
 use crate::plasma_message::{Child, PlasmaMessage};
 use crate::types::{Bool8, Double, Float, Key, List, SafeString};
@@ -8,7 +8,7 @@ use crate::walk::{walked_classes, walked_record};
 pub type AvatarChild<'a> = Child<AvatarObject<'a>>;
 
 walked_record! {
-    /// What all brains begin with: 21 bytes that are zero today, and more only if there is a key.
+    /// The fields common to all brains: 21 bytes, zero in practice; longer only if there is a key.
     pub struct ArmatureBrain<'a> {
         /// Reserved.
         reserved1 "reserved1": u32,
@@ -26,15 +26,15 @@ walked_record! {
 }
 
 walked_record! {
-    /// A stage of a brain, and how far it has come.
+    /// A stage of a brain, with its progress.
     pub struct StageState<'a> {
         /// The stage: a `plAnimStage`.
         stage "stage": AvatarChild<'a>,
-        /// How far it has come, in seconds.
+        /// The elapsed time in seconds.
         local_time "localTime": Float,
-        /// How long it takes, in seconds.
+        /// The duration in seconds.
         length "length": Float,
-        /// Which repetition it is in.
+        /// The current repetition.
         cur_loop "curLoop": i32,
         /// Whether its animation is attached.
         attached "attached": Bool8,
@@ -42,73 +42,73 @@ walked_record! {
 }
 
 walked_classes! {
-    /// An object that messages to avatars hold.
+    /// An object contained in a message to an avatar.
     pub enum AvatarObject<'a>: u16;
 
-    /// How two avatars do something together.
+    /// Coordinates an action of two avatars.
     0x011b CoopCoordinator<'a> "plCoopCoordinator" in "hsKeyedObject" {
-        /// The avatar that offers.
+        /// The avatar that offers the action.
         host_key "hostKey": Key<'a>,
-        /// The avatar that accepts.
+        /// The avatar that accepts it.
         guest_key "guestKey": Key<'a>,
-        /// The brain of the one.
+        /// The host's brain.
         host_brain "hostBrain": AvatarChild<'a>,
-        /// The brain of the other.
+        /// The guest's brain.
         guest_brain "guestBrain": AvatarChild<'a>,
-        /// The stage in which the host offers.
+        /// The stage at which the host offers.
         host_offer_stage "hostOfferStage": u8,
-        /// The stage in which the guest accepts.
+        /// The stage at which the guest accepts.
         guest_accept_stage "guestAcceptStage": u8,
         /// Whether a message follows.
         has_guest_accept_msg "hasGuestAcceptMsg": Bool8,
-        /// What is sent when the guest accepts.
+        /// The message to send when the guest accepts.
         guest_accept_msg "guestAcceptMsg": Child<PlasmaMessage<'a>>
             where has_guest_accept_msg.is_true(),
-        /// The bone at which they meet.
+        /// The bone at which the avatars meet.
         synch_bone "synchBone": SafeString<'a>,
-        /// Whether the guest begins by itself.
+        /// Whether the guest starts automatically.
         auto_start_guest "autoStartGuest": Bool8,
     }
 
-    /// The brain of a player.
+    /// The default brain of a player.
     0x035c AvBrainHuman<'a> "plAvBrainHuman" in "plArmatureBrain" {
         ..brain: ArmatureBrain<'a>,
-        /// Whether the avatar is not one of the usual two.
+        /// Whether the avatar is not one of the two standard bodies.
         custom_avatar "customAvatar": Bool8,
     }
 
-    /// A brain that goes through stages.
+    /// A brain that runs through stages.
     0x0360 AvBrainGeneric<'a> "plAvBrainGeneric" in "plArmatureBrain" {
         ..brain: ArmatureBrain<'a>,
         /// The stages.
         stages "stages": List<u32, StageState<'a>>,
-        /// The stage it is in.
+        /// The current stage.
         cur_stage "curStage": i32,
-        /// What it is for.
+        /// The purpose of the brain.
         brain_type "brainType": u32,
-        /// What ends it.
+        /// The conditions that end the brain.
         exit_flags "exitFlags": u32,
-        /// Whether it is going in, at it, or going out.
+        /// Whether it is starting, running or ending.
         mode "mode": u8,
-        /// Which way it goes through the stages.
+        /// Whether it runs through the stages forwards.
         forward "forward": Bool8,
         /// Whether a message follows.
         has_start_msg "hasStartMsg": Bool8,
-        /// What is sent when it begins.
+        /// The message to send when it starts.
         start_msg "startMsg": Child<PlasmaMessage<'a>> where has_start_msg.is_true(),
         /// Whether a message follows.
         has_end_msg "hasEndMsg": Bool8,
-        /// What is sent when it ends.
+        /// The message to send when it ends.
         end_msg "endMsg": Child<PlasmaMessage<'a>> where has_end_msg.is_true(),
-        /// How fast it blends in.
+        /// How fast it fades in.
         fade_in "fadeIn": Float,
-        /// How fast it blends out.
+        /// How fast it fades out.
         fade_out "fadeOut": Float,
-        /// How the avatar moves meanwhile.
+        /// How the avatar moves in the meantime.
         move_mode "moveMode": u8,
-        /// Which part of the body it uses.
+        /// The part of the body it uses.
         body_usage "bodyUsage": u8,
-        /// Who is told of its stages.
+        /// The receiver of notifications about its stages.
         recipient "recipient": Key<'a>,
     }
 
@@ -116,87 +116,87 @@ walked_classes! {
     0x036b AvAnimTask<'a> "plAvAnimTask" in "plAvTask" {
         /// The animation.
         anim_name "animName": SafeString<'a>,
-        /// How strong it is at the beginning.
+        /// The blend strength at the start.
         initial_blend "initialBlend": Float,
-        /// How strong it becomes.
+        /// The blend strength to reach.
         target_blend "targetBlend": Float,
-        /// How fast.
+        /// How fast the strength changes.
         fade_speed "fadeSpeed": Float,
-        /// Where it begins, in seconds; below 0 is where it is.
+        /// Where to start, in seconds; negative to keep the current time.
         set_time "setTime": Float,
-        /// Whether it is started.
+        /// Whether to start the animation.
         start "start": Bool8,
-        /// Whether it repeats.
+        /// Whether the animation repeats.
         loop_ "loop": Bool8,
-        /// Whether it is attached.
+        /// Whether to attach the animation.
         attach "attach": Bool8,
     }
 
-    /// A single animation; it has no wire form beyond its class.
+    /// A one-shot animation; it has no encoded fields.
     0x036e AvOneShotTask "plAvOneShotTask" in "plAvTask" {
     }
 
-    /// Begins or ends a brain.
+    /// Starts or ends a brain.
     0x0370 AvTaskBrain<'a> "plAvTaskBrain" in "plAvTask" {
         /// The brain.
         brain "brain": AvatarChild<'a>,
     }
 
-    /// A stage: an animation, and what leads on and back.
+    /// A stage: an animation, and the conditions for moving to other stages.
     0x0371 AnimStage<'a> "plAnimStage" in "plCreatable" {
         /// The animation.
         anim "anim": SafeString<'a>,
-        /// What of it is told.
+        /// The events to report.
         notify "notify": u8,
-        /// What makes it go forward.
+        /// What plays the animation forwards.
         forward "forward": u32,
-        /// What makes it go back.
+        /// What plays the animation backwards.
         back "back": u32,
-        /// What leads to the next stage.
+        /// What advances to the next stage.
         advance "advance": u32,
-        /// What leads to the stage before.
+        /// What returns to the previous stage.
         regress "regress": u32,
-        /// How often it repeats; below 0 is for ever.
+        /// The number of repetitions; negative for unlimited.
         loops "loops": i32,
-        /// Whether it leads to another stage than the next.
+        /// Whether to advance to a stage other than the next.
         do_advance "doAdvance": Bool8,
-        /// Which one.
+        /// The stage to advance to.
         advance_to "advanceTo": u32,
-        /// Whether it leads back to another stage than the one before.
+        /// Whether to return to a stage other than the previous one.
         do_regress "doRegress": Bool8,
-        /// Which one.
+        /// The stage to return to.
         regress_to "regressTo": u32,
     }
 
-    /// A single animation that links.
+    /// A one-shot animation that links.
     0x0488 AvOneShotLinkTask<'a> "plAvOneShotLinkTask" in "plAvOneShotTask" {
         /// The animation.
         anim_name "animName": SafeString<'a>,
-        /// The marker in it at which the link begins.
+        /// The marker in the animation at which the link begins.
         marker_name "markerName": SafeString<'a>,
     }
 
-    /// A brain that goes through stages together with another avatar.
+    /// A brain that runs through stages together with another avatar.
     ///
-    /// Unverified: the names of the fields behind those of [`AvBrainGeneric`]; only their types are
+    /// Unverified: the names of the fields after those of [`AvBrainGeneric`]; only their types are
     /// documented.
     0x045f AvBrainCoop<'a> "plAvBrainCoop" in "plAvBrainGeneric" {
         ..generic: AvBrainGeneric<'a>,
-        /// The player who began it.
+        /// The player who started the interaction.
         initiator_id "initiatorId": u32,
-        /// Which of that player's it is.
+        /// The serial number of the interaction, assigned by that player.
         initiator_serial "initiatorSerial": u16,
         /// Whether a key follows.
         has_host_key "hasHostKey": Bool8,
-        /// The avatar that offered.
+        /// The avatar that offered the interaction.
         host_key "hostKey": Key<'a> where has_host_key.is_true(),
         /// Whether a key follows.
         has_guest_key "hasGuestKey": Bool8,
-        /// The avatar that accepted.
+        /// The avatar that accepted it.
         guest_key "guestKey": Key<'a> where has_guest_key.is_true(),
         /// Whether it waits for a click.
         waiting_for_click "waitingForClick": Bool8,
-        /// Who is told.
+        /// The receivers of notifications.
         recipients "recipients": List<u16, Key<'a>>,
     }
 }

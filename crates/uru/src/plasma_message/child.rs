@@ -7,15 +7,15 @@ use worldwire_core::json::Given;
 use worldwire_core::{Classes, Error, Field, Reader, Result, Sampler, Trace, Value, Writer};
 
 use crate::types::Tail;
-use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, Walked};
+use crate::walk::{Guard, Reason, Refusal, Walk, WalkClasses, WalkResult};
 
-/// The class index that stands for no object.
+/// The class index for "no object".
 pub const NULL: u16 = 0x8000;
 
-/// An object inside another one: `u16` class index, then the object; 0x8000 alone is none.
+/// A nested object: `u16` class index, then the object; 0x8000 alone for null.
 ///
-/// Such an object has no length, so one of a class without a known layout cannot be skipped, and is
-/// refused. Nesting is bounded by the limit on depth.
+/// Nested objects have no length field, so one without a known layout cannot be skipped and is
+/// refused. The depth limit bounds nesting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child<C>(pub Option<Box<C>>);
 
@@ -26,11 +26,11 @@ impl<C> From<C> for Child<C> {
 }
 
 impl<C> Child<C> {
-    /// No object.
+    /// Null.
     pub const NONE: Self = Self(None);
 }
 
-/// The class index that the next object has, without moving.
+/// Returns the class index of the next object without advancing.
 fn next_class<T>(reader: &Reader<'_, T>) -> Result<u16> {
     match reader.rest().first_chunk() {
         Some(index) => Ok(u16::from_le_bytes(*index)),
@@ -97,7 +97,7 @@ where
     }
 
     fn sample(sampler: &mut Sampler) -> Self {
-        // Seldom, since there may be others in it.
+        // Rarely, since samples may contain further objects.
         if sampler.below(3) != 0 {
             return Self(None);
         }
@@ -111,8 +111,8 @@ where
     }
 }
 
-/// Whether something can stand behind an object of a class. One with a [`Tail`] takes all that is
-/// left, so it is sent alone.
+/// Whether fields can follow an object of this class. A class with a [`Tail`] extends to the end,
+/// so it is only sent alone.
 fn ends_itself<'d, C: Classes<'d>>(class: u16) -> bool {
     let fields = C::info(class.into()).and_then(|info| info.fields);
     fields
@@ -124,9 +124,9 @@ where
     C: WalkClasses<'d> + Field<'d>,
     <C as Field<'d>>::Owned: Clone + PartialEq + fmt::Debug,
 {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let class = next_class(reader)?;
         reader.take(2)?;
@@ -138,8 +138,8 @@ where
         if !is_known::<C>(class) {
             return Err(refuse(Reason::UnknownInside(class)));
         }
-        // The reader counts how deep it goes, as it does when it decodes: an object may be a field
-        // of a record in a list, and is a record itself.
+        // The reader counts depth as when decoding: a nested object may be a field of a record in a
+        // list, and is a record itself.
         let mut walked = Ok(());
         reader.list("", |reader| {
             reader.record("", |reader| {

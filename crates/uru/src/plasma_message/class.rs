@@ -1,8 +1,8 @@
 //! The classes of Plasma messages, each declared once.
 
 use super::{
-    AgeLink, AvatarChild, BEHIND_KI_TEXT, CcrCommType, ChatFlags, Child, ConsoleCommand, Event,
-    InputState, KiCommand, MessageHeader, ReplyType,
+    AgeLink, AvatarChild, BYTES_AFTER_KI_TEXT, CcrCommType, ChatFlags, Child, ConsoleCommand,
+    Event, InputState, KiCommand, MessageHeader, ReplyType,
 };
 use crate::types::{
     BitVector, Bool8, Bool32, CountedString, Float, Floats, Key, List, Matrix44, NetGroupId,
@@ -11,18 +11,18 @@ use crate::types::{
 use crate::walk::{walked_classes, walked_record};
 
 walked_record! {
-    /// A key of the keyboard that went down or up.
+    /// A keyboard key that was pressed or released.
     pub struct KeyStroke<'a> {
         ..input: InputEventMsg<'a>,
         /// The key.
         key_code "keyCode": i32,
-        /// Whether it went down.
+        /// Whether the key was pressed.
         key_down "keyDown": Bool32,
-        /// Whether capitals are locked.
+        /// Whether caps lock is on.
         caps "caps": Bool32,
-        /// Whether the shift key is down.
+        /// Whether shift is held.
         shift "shift": Bool32,
-        /// Whether the control key is down.
+        /// Whether control is held.
         ctrl "ctrl": Bool32,
     }
 }
@@ -40,176 +40,175 @@ walked_classes! {
         0x0209 "plMatRefMsg" in "plRefMsg"
     }
 
-    /// Commands to an animation.
+    /// Controls an animation.
     0x0206 AnimCmdMsg<'a> "plAnimCmdMsg" in "plMessageWithCallbacks" {
         ..message: MessageHeader<'a>,
-        /// What is sent when the animation comes to certain places.
+        /// Messages to send when the animation reaches certain points.
         callbacks "callbacks": List<u32, Child<PlasmaMessage<'a>>>,
-        /// The commands, by their numbers.
+        /// The commands, as bit numbers.
         commands "commands": BitVector,
-        /// Where the animation begins, in seconds.
+        /// The start of the animation in seconds.
         begin "begin": Float,
-        /// Where it ends.
+        /// The end of the animation in seconds.
         end "end": Float,
-        /// Where a repetition ends; it stands before the beginning, though one document says
-        /// otherwise.
+        /// The end of the loop. It precedes the beginning, although one document says otherwise.
         loop_end "loopEnd": Float,
-        /// Where a repetition begins.
+        /// The beginning of the loop.
         loop_begin "loopBegin": Float,
-        /// How fast it runs.
+        /// The playback speed.
         speed "speed": Float,
-        /// How fast it comes to that speed.
+        /// How fast the speed changes.
         speed_change_rate "speedChangeRate": Float,
-        /// Where it is put.
+        /// The time to seek to.
         time "time": Float,
         /// The animation.
         anim_name "animName": SafeString<'a>,
-        /// The part of it that repeats.
+        /// The name of the loop.
         loop_name "loopName": SafeString<'a>,
     }
 
-    /// Something came from an input device.
+    /// Input from a device.
     0x020b InputEventMsg<'a> "plInputEventMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// What it was; -1 is nothing.
+        /// The kind of input; -1 for none.
         event "event": i32,
     }
 
-    /// A key of the keyboard.
+    /// A keyboard event.
     0x020c KeyEventMsg<'a> "plKeyEventMsg" in "plInputEventMsg" {
         ..stroke: KeyStroke<'a>,
-        /// Whether the key repeats.
+        /// Whether the key repeats automatically.
         repeat "repeat": Bool32,
     }
 
-    /// The mouse.
+    /// A mouse event.
     0x020d MouseEventMsg<'a> "plMouseEventMsg" in "plInputEventMsg" {
         ..input: InputEventMsg<'a>,
-        /// Where it is, from 0 to 1.
+        /// The horizontal position, from 0 to 1.
         x "x": Float,
-        /// Where it is, from 0 to 1.
+        /// The vertical position, from 0 to 1.
         y "y": Float,
-        /// How far it moved.
+        /// The horizontal movement.
         dx "dx": Float,
-        /// How far it moved.
+        /// The vertical movement.
         dy "dy": Float,
-        /// The buttons.
+        /// The button states.
         button "button": u16,
         /// How far the wheel turned.
         wheel "wheel": Float,
     }
 
-    /// A command that a key, or something else, stands for.
+    /// A control command, triggered by a key for example.
     0x0210 ControlEventMsg<'a> "plControlEventMsg" in "plInputEventMsg" {
         ..input: InputEventMsg<'a>,
         /// The command.
         control_code "controlCode": i32,
-        /// Whether it begins or ends.
+        /// Whether the control is activated or released.
         activated "activated": Bool32,
-        /// How much of it.
+        /// The strength of the control.
         percent "percent": Float,
-        /// Where to turn.
+        /// The point to turn to.
         turn_to "turnTo": Floats<3>,
-        /// A console command, if it stands for one.
+        /// The console command to run, if any.
         command "command": ConsoleCommand<'a>,
     }
 
-    /// A key of the keyboard, for debugging.
+    /// A keyboard event for debugging.
     0x024a DebugKeyEventMsg<'a> "plDebugKeyEventMsg" in "plInputEventMsg" {
         ..stroke: KeyStroke<'a>,
     }
 
-    /// A copy of an object is loaded or unloaded.
+    /// Loads or unloads a clone.
     0x0253 LoadCloneMsg<'a> "plLoadCloneMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// The copy.
+        /// The clone.
         clone "clone": Key<'a>,
-        /// Who wants it.
+        /// The object that requested it.
         requestor "requestor": Key<'a>,
-        /// The player whose client made it. A client ignores a copy that is loaded for a player
-        /// who is not in its member list.
+        /// The player whose client created the clone. Clients ignore clones of players who are not
+        /// in their member list.
         originating_player_id "originatingPlayerId": u32,
-        /// The requestor's own.
+        /// Arbitrary data of the requestor.
         user_data "userData": u32,
-        /// Whether the copy could be named.
+        /// Whether the clone was given a valid key.
         valid "valid": Bool8,
-        /// Whether it is loaded or unloaded.
+        /// True to load, false to unload.
         loading "loading": Bool8,
-        /// What is sent when it is loaded.
+        /// The message to send after loading.
         trigger "trigger": Child<PlasmaMessage<'a>>,
     }
 
-    /// Switches parts of an object on or off.
+    /// Enables or disables parts of an object.
     0x0254 EnableMsg<'a> "plEnableMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// The commands, by their numbers.
+        /// The commands, as bit numbers.
         commands "commands": BitVector,
-        /// Which parts.
+        /// The parts, as bit numbers.
         types "types": BitVector,
     }
 
-    /// Puts an object somewhere else.
+    /// Moves an object instantly.
     0x0255 WarpMsg<'a> "plWarpMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// Where.
+        /// The new position and orientation.
         matrix "matrix": Matrix44,
-        /// How.
+        /// Options of the move.
         warp_flags "warpFlags": u32,
     }
 
-    /// Makes an avatar of customer service invisible.
+    /// Makes a customer service avatar invisible.
     0x0269 CcrInvisibleMsg<'a> "plCCRInvisibleMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The avatar.
         avatar "avatar": Key<'a>,
-        /// To whom below which level.
+        /// The level below which players cannot see it.
         level "level": u8,
     }
 
-    /// The answer of a server to a request for a lock.
+    /// A server's reply to a lock request.
     0x026f ServerReplyMsg<'a> "plServerReplyMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// The answer. Clients take everything but a no as a yes.
+        /// The reply. Clients treat everything but a denial as a grant.
         reply_type "replyType": ReplyType,
     }
 
-    /// The mouse moved sideways.
+    /// Horizontal mouse movement.
     0x0273 IMouseXEventMsg<'a> "plIMouseXEventMsg" in "plInputEventMsg" {
         ..input: InputEventMsg<'a>,
-        /// Where it is, from 0 to 1.
+        /// The position, from 0 to 1.
         x "x": Float,
-        /// Where it is, in pixels.
+        /// The position in pixels.
         wx "wx": i32,
     }
 
-    /// The mouse moved up or down.
+    /// Vertical mouse movement.
     0x0274 IMouseYEventMsg<'a> "plIMouseYEventMsg" in "plInputEventMsg" {
         ..input: InputEventMsg<'a>,
-        /// Where it is, from 0 to 1.
+        /// The position, from 0 to 1.
         y "y": Float,
-        /// Where it is, in pixels.
+        /// The position in pixels.
         wy "wy": i32,
     }
 
-    /// Buttons of the mouse.
+    /// A mouse button event.
     0x0275 IMouseBEventMsg<'a> "plIMouseBEventMsg" in "plInputEventMsg" {
         ..input: InputEventMsg<'a>,
-        /// The buttons.
+        /// The button states.
         button "button": u16,
     }
 
-    /// A player asks customer service for help.
+    /// A player's request for help from customer service.
     0x0287 CcrPetitionMsg<'a> "plCCRPetitionMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The text.
         note "note": CountedString<'a>,
-        /// What it is about.
+        /// The subject.
         title "title": CountedString<'a>,
-        /// What kind of trouble it is.
+        /// The category of the problem.
         petition_type "petitionType": u8,
     }
 
-    /// A task for an avatar.
+    /// Assigns a task to an avatar.
     0x0298 AvTaskMsg<'a> "plAvTaskMsg" in "plAvatarMsg" {
         ..message: MessageHeader<'a>,
         /// Whether a task follows.
@@ -218,335 +217,335 @@ walked_classes! {
         task "task": AvatarChild<'a> where has_task.is_true(),
     }
 
-    /// An avatar goes somewhere.
+    /// Makes an avatar go to a point.
     0x0299 AvSeekMsg<'a> "plAvSeekMsg" in "plAvTaskMsg" {
         ..task_msg: AvTaskMsg<'a>,
         /// The object to go to.
         seek_point "seekPoint": Key<'a>,
-        /// Where to go, if to no object.
+        /// The position to go to, if there is no object.
         target_pos "targetPos": Floats<3> where seek_point.0.is_none(),
-        /// Where to look, if to no object.
+        /// The position to look at, if there is no object.
         target_look_at "targetLookAt": Floats<3> where seek_point.0.is_none(),
-        /// In how many seconds.
+        /// The duration in seconds.
         duration "duration": Float,
-        /// Whether it walks there.
+        /// Whether the avatar walks there.
         smart_seek "smartSeek": Bool8,
-        /// An animation that should begin at the point.
+        /// An animation that starts at the point.
         anim_name "animName": SafeString<'a>,
-        /// How it is aligned.
+        /// How the avatar is aligned with it.
         align_type "alignType": u16,
-        /// Whether it stays where it is.
+        /// Whether the avatar stays where it is.
         no_seek "noSeek": Bool8,
-        /// More of how.
+        /// Further options.
         flags "flags": u8,
-        /// Who is told of the end.
+        /// The object to notify at the end.
         finish_key "finishKey": Key<'a>,
     }
 
-    /// An avatar goes somewhere and plays an animation.
+    /// Makes an avatar go to a point and play an animation.
     0x029a AvOneShotMsg<'a> "plAvOneShotMsg" in "plAvSeekMsg" {
         ..seek: AvSeekMsg<'a>,
         /// The animation.
         one_shot_anim "oneShotAnim": SafeString<'a>,
-        /// Whether the player can drive it.
+        /// Whether the player controls the animation.
         drivable "drivable": Bool8,
-        /// Whether it can go back.
+        /// Whether the animation can be reversed.
         reversible "reversible": Bool8,
     }
 
-    /// Customer service talks with a player.
+    /// Communication between customer service and a player.
     0x02b7 CcrCommunicationMsg<'a> "plCCRCommunicationMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The text.
         text "text": CountedString<'a>,
-        /// What it says.
+        /// The kind of communication.
         comm_type "commType": CcrCommType,
-        /// The player number of the representative.
+        /// The representative's player number.
         ccr_player_id "ccrPlayerId": u32,
     }
 
-    /// An avatar has come where it went.
+    /// An avatar has reached its target.
     0x02c0 AvTaskSeekDoneMsg<'a> "plAvTaskSeekDoneMsg" in "plAvatarMsg" {
         ..message: MessageHeader<'a>,
         /// Whether it gave up.
         aborted "aborted": Bool8,
     }
 
-    /// Customer service forbids a player to link.
+    /// Forbids a player to link, or lifts that; from customer service.
     0x02cf CcrBanLinkingMsg<'a> "plCCRBanLinkingMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// Whether it is forbidden.
+        /// True to forbid.
         ban "ban": Bool8,
     }
 
-    /// Customer service forbids a player to talk.
+    /// Silences a player, or lifts that; from customer service.
     0x02d0 CcrSilencePlayerMsg<'a> "plCCRSilencePlayerMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// Whether it is forbidden.
+        /// True to silence.
         silence "silence": Bool8,
     }
 
-    /// A player links to an age.
+    /// Links a player to an age.
     0x02e6 LinkToAgeMsg<'a> "plLinkToAgeMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// How.
+        /// Options of the link.
         flags "flags": u8,
-        /// Where to.
+        /// The destination.
         age_link "ageLink": AgeLink<'a>,
-        /// The animation of the link.
+        /// The link animation.
         anim "anim": SafeString<'a>,
     }
 
-    /// Something happened.
+    /// Reports events, for example to responders.
     0x02ed NotifyMsg<'a> "plNotifyMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// Who tells of it: 0 an activator.
+        /// The kind of notification; 0 for an activator.
         notify_type "notifyType": i32,
-        /// How much of it happened.
+        /// The state of the sender.
         state "state": Float,
-        /// Which responder it is for.
+        /// The responder it is meant for.
         id "id": i32,
-        /// What happened.
+        /// The events.
         events "events": List<u32, Event<'a>>,
     }
 
-    /// An avatar appears or vanishes with the effects of a link.
+    /// Shows or hides an avatar with link effects.
     0x0300 LinkEffectsTriggerMsg<'a> "plLinkEffectsTriggerMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// How invisible the avatar is.
+        /// The invisibility level of the avatar.
         invis_level "invisLevel": i32,
-        /// Whether it vanishes.
+        /// Whether the avatar is leaving.
         leaving "leaving": Bool8,
         /// The avatar.
         link_key "linkKey": Key<'a>,
-        /// Which effects.
+        /// The effects to play.
         effects "effects": u32,
-        /// The animation of the link.
+        /// The link animation.
         anim "anim": Key<'a>,
     }
 
-    /// Particles go over to an object.
+    /// Transfers particles to an object.
     0x0333 ParticleTransferMsg<'a> "plParticleTransferMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// Where they come from.
+        /// The particle system they come from.
         particle_system "particleSystem": Key<'a>,
-        /// How many.
+        /// The number of particles.
         count "count": u16,
     }
 
-    /// Particles vanish.
+    /// Removes particles.
     0x0334 ParticleKillMsg<'a> "plParticleKillMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// How many, or which part of them.
+        /// The number or fraction of particles.
         num_to_kill "numToKill": Float,
-        /// In how many seconds.
+        /// The remaining time in seconds.
         time_left "timeLeft": Float,
-        /// How.
+        /// Options of the removal.
         flags "flags": u8,
     }
 
-    /// Which keys move an avatar.
+    /// The input state of an avatar.
     0x0347 AvatarInputStateMsg<'a> "plAvatarInputStateMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// What they stand for.
+        /// The active inputs.
         state "state": InputState,
     }
 
-    /// A command to the linking manager.
+    /// A command for the linking manager.
     0x034b LinkingMgrMsg<'a> "plLinkingMgrMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// Which fields follow.
         contents "contents": BitVector,
         /// The command.
         command "command": u8 where contents.contains(0),
-        /// A list of creatables. Unverified: its layout; all that is left is kept.
+        /// A list of creatables. Unverified: its layout; all remaining bytes are kept.
         list "list": Tail<'a> where contents.contains(1),
     }
 
-    /// An avatar changes its clothes.
+    /// Changes an avatar's clothes.
     0x0357 ClothingMsg<'a> "plClothingMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The commands.
         commands "commands": u32,
         /// Whether a key follows.
         has_item "hasItem": Bool8,
-        /// The piece of clothing, which may be none even so.
+        /// The item of clothing; may be null.
         item "item": Key<'a> where has_item.is_true(),
-        /// Its colour.
+        /// The item's colour.
         color "color": Floats<4>,
-        /// Which of its colours.
+        /// The colour layer.
         layer "layer": u8,
-        /// By how much.
+        /// The amount of change.
         delta "delta": u8,
-        /// How strong.
+        /// The weight of a body morph.
         weight "weight": Float,
     }
 
-    /// A command to the interface: players offer each other links.
+    /// A command for the input interface; used when players offer links to each other.
     0x0363 InputIfaceMgrMsg<'a> "plInputIfaceMgrMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The command.
         command "command": u8,
-        /// A page, or the player it is offered to.
+        /// A page, or the player who receives the offer.
         page_id "pageId": u32,
         /// The age.
         age_name "ageName": SafeString<'a>,
-        /// The age's name in files.
+        /// The age's file name.
         age_file_name "ageFileName": SafeString<'a>,
-        /// Where in the age it leads.
+        /// The arrival point in the age.
         spawn_point "spawnPoint": SafeString<'a>,
-        /// Who offers.
+        /// The offering avatar.
         avatar "avatar": Key<'a>,
     }
 
-    /// A command to the KI: mostly chat.
+    /// A KI command, usually chat.
     0x0364 KiMsg<'a> "pfKIMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// The command. Servers forward chat only.
+        /// The command. Servers only forward chat.
         command "command": KiCommand,
-        /// The name of the player who talks.
+        /// The name of the sender.
         user "user": SafeString<'a>,
-        /// The number of that player.
+        /// The sender's KI number.
         player_id "playerId": u32,
         /// The text.
-        text "text": SafeWString<'a, BEHIND_KI_TEXT>,
-        /// What kind of text it is.
+        text "text": SafeWString<'a, BYTES_AFTER_KI_TEXT>,
+        /// The kind of chat.
         flags "flags": ChatFlags,
-        /// When, in seconds.
+        /// The delay in seconds.
         delay "delay": Float,
-        /// What else the command needs.
+        /// An additional value for some commands.
         value "value": i32,
     }
 
-    /// An avatar gets a brain.
+    /// Gives an avatar a brain.
     0x0367 AvPushBrainMsg<'a> "plAvPushBrainMsg" in "plAvTaskMsg" {
         ..task_msg: AvTaskMsg<'a>,
         /// The brain.
         brain "brain": AvatarChild<'a>,
     }
 
-    /// An avatar loses its uppermost brain.
+    /// Removes an avatar's topmost brain.
     0x0368 AvPopBrainMsg<'a> "plAvPopBrainMsg" in "plAvTaskMsg" {
         ..task_msg: AvTaskMsg<'a>,
     }
 
-    /// A command to a brain that goes through stages.
+    /// Controls a brain that runs through stages.
     0x038f AvBrainGenericMsg<'a> "plAvBrainGenericMsg" in "plAvatarMsg" {
         ..message: MessageHeader<'a>,
         /// The command.
         brain_msg_type "brainMsgType": u32,
-        /// To which stage.
+        /// The stage to go to.
         stage "stage": i32,
-        /// Whether the time counts.
+        /// Whether to set the time.
         set_time "setTime": Bool8,
-        /// Where the animation is put.
+        /// The time to set.
         new_time "newTime": Float,
-        /// Whether the direction counts.
+        /// Whether to set the direction.
         set_direction "setDirection": Bool8,
-        /// Which way: true is forward.
+        /// The direction: true is forward.
         new_direction "newDirection": Bool8,
-        /// In how many seconds.
+        /// The transition time in seconds.
         transition_time "transitionTime": Float,
     }
 
-    /// A command to an animation with stages.
+    /// Controls a multi-stage animation.
     0x03a3 MultistageModMsg<'a> "plMultistageModMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// The commands, by their numbers.
+        /// The commands, as bit numbers.
         commands "commands": BitVector,
-        /// To which stage.
+        /// The stage to go to.
         stage "stage": u8,
-        /// How often it repeats.
+        /// The number of repetitions.
         loops "loops": u8,
     }
 
-    /// Something leaves a mark where it hits.
+    /// Leaves a mark where a shot hits.
     0x03a6 BulletMsg<'a> "plBulletMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The command.
         command "command": u8,
-        /// Where it comes from.
+        /// The origin of the shot.
         from_pos "fromPos": Floats<3>,
-        /// Where it goes.
+        /// The direction of the shot.
         direction "direction": Floats<3>,
-        /// How far.
+        /// The range.
         range "range": Float,
-        /// How wide.
+        /// The radius.
         radius "radius": Float,
         /// How long the mark stays.
         party_time "partyTime": Float,
     }
 
-    /// An avatar is loaded or unloaded.
+    /// Loads or unloads an avatar.
     0x03b1 LoadAvatarMsg<'a> "plLoadAvatarMsg" in "plLoadCloneMsg" {
         ..clone_msg: LoadCloneMsg<'a>,
         /// Whether it is the avatar of a player.
         is_player "isPlayer": Bool8,
-        /// Where it appears.
+        /// The arrival point.
         spawn_point "spawnPoint": Key<'a>,
         /// Whether a task follows.
         has_initial_task "hasInitialTask": Bool8,
-        /// What it does first.
+        /// The avatar's first task.
         initial_task "initialTask": AvatarChild<'a> where has_initial_task.is_true(),
-        /// What else is known of it.
+        /// Additional text.
         user_string "userString": SafeString<'a>,
     }
 
-    /// An avatar changes the world that it moves in, such as a ship.
+    /// Moves an avatar to another physical world, such as a ship.
     0x03bf SubWorldMsg<'a> "plSubWorldMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// The world.
+        /// The new world.
         world "world": Key<'a>,
     }
 
-    /// An avatar climbs.
+    /// Makes an avatar climb.
     0x0451 ClimbMsg<'a> "plClimbMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The command.
         command "command": u32,
-        /// Which way.
+        /// The direction.
         direction "direction": u32,
-        /// Whether that way is open.
+        /// Whether that direction is open.
         status "status": Bool8,
-        /// What it climbs.
+        /// The object to climb.
         target "target": Key<'a>,
     }
 
-    /// Two avatars do something together.
+    /// Coordinates two avatars.
     0x045e AvCoopMsg<'a> "plAvCoopMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// Whether a coordinator follows.
         has_coordinator "hasCoordinator": Bool8,
-        /// How they do it: a `plCoopCoordinator`.
+        /// The coordinator: a `plCoopCoordinator`.
         coordinator "coordinator": AvatarChild<'a> where has_coordinator.is_true(),
-        /// The player who began it.
+        /// The player who started the interaction.
         initiator_id "initiatorId": u32,
-        /// Which of that player's it is.
+        /// The serial number of the interaction, assigned by that player.
         initiator_serial "initiatorSerial": u16,
         /// The command.
         command "command": u16,
     }
 
-    /// An object comes to another group.
+    /// Moves an object to another net group.
     0x0464 SetNetGroupIdMsg<'a> "plSetNetGroupIDMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
         /// The group.
         group "group": NetGroupId,
     }
 
-    /// A word to scripts, for testing. Servers never forward it.
+    /// A message to scripts, for testing. Servers never forward it.
     0x0465 BackdoorMsg<'a> "pfBackdoorMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// For what.
+        /// The script it is for.
         target "target": SafeString<'a>,
-        /// The word.
+        /// The text.
         string "string": SafeString<'a>,
     }
 
-    /// An avatar moves to another place with the effects of a link.
+    /// Moves an avatar within an age with link effects.
     0x0494 PseudoLinkEffectMsg<'a> "plPseudoLinkEffectMsg" in "plMessage" {
         ..message: MessageHeader<'a>,
-        /// The place.
+        /// The destination.
         link_object "linkObject": Key<'a>,
         /// The avatar.
         avatar "avatar": Key<'a>,

@@ -1,4 +1,4 @@
-//! What a `plNotifyMsg` tells.
+//! The events in a `plNotifyMsg`.
 
 use std::borrow::Cow;
 
@@ -6,16 +6,16 @@ use worldwire_core::json::Given;
 use worldwire_core::{Classes, Error, Field, Reader, Result, Sampler, Trace, Writer, wire_enum};
 
 use crate::types::{Bool8, Float, Floats, Key, SafeString};
-use crate::walk::{Guard, Walk, WalkClasses, Walked, walk_plain, walked_classes};
+use crate::walk::{Guard, Walk, WalkClasses, WalkResult, walk_plain, walked_classes};
 
 wire_enum! {
-    /// What an event of the kind "variable" holds.
+    /// The type of the value in a variable event.
     pub enum VariableKind(i32) {
-        /// A number of single precision.
+        /// A single-precision float.
         Float = 1,
         /// A key.
         Key = 2,
-        /// A signed number.
+        /// A signed integer.
         Int = 3,
         /// Nothing.
         Null = 4,
@@ -23,13 +23,13 @@ wire_enum! {
 }
 
 impl VariableKind {
-    /// Whether it is this one.
+    /// Whether the type is this one.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         self == other
     }
 
-    /// Whether the event holds a number.
+    /// Whether the value is a number.
     #[must_use]
     pub fn is_number(self) -> bool {
         self == Self::Float || self == Self::Int
@@ -37,27 +37,27 @@ impl VariableKind {
 }
 
 wire_enum! {
-    /// What happened to a stage.
+    /// What happened at a stage.
     pub enum MultiStageEventKind(i32) {
-        /// It began.
+        /// The stage began.
         Enter = 1,
-        /// It begins again.
+        /// The stage repeats.
         Loop = 2,
-        /// It leads on.
+        /// Advancing to the next stage.
         Advance = 3,
-        /// It leads back.
+        /// Returning to the previous stage.
         Regress = 4,
     }
 }
 
 wire_enum! {
-    /// What became of an offer to share a book.
+    /// What happened to a shared book.
     pub enum OfferBookKind(i32) {
-        /// It is over.
+        /// The offer has ended.
         Finish = 0,
-        /// It is made.
+        /// The book was offered.
         Offer = 999,
-        /// It is taken back.
+        /// The offer was withdrawn.
         Rescind = -999,
     }
 }
@@ -69,82 +69,82 @@ walk_plain! {
 }
 
 walked_classes! {
-    /// What happened, of which a `plNotifyMsg` tells: `i32` type, then the event.
+    /// An event in a `plNotifyMsg`: `i32` type, then its fields.
     pub enum NotifyEvent<'a>: u32;
     named {
         12 "clickDrag" in "event"
     }
 
-    /// Something hit something.
+    /// Two objects collided or separated.
     1 CollisionEvent<'a> "collision" in "event" {
-        /// Whether it began or ended.
+        /// Whether the contact began.
         enter "enter": Bool8,
-        /// What hit.
+        /// The object that hit.
         hitter "hitter": Key<'a>,
-        /// What was hit.
+        /// The object that was hit.
         hittee "hittee": Key<'a>,
     }
 
-    /// Something was clicked.
+    /// An object was clicked.
     2 PickedEvent<'a> "picked" in "event" {
-        /// Who clicked.
+        /// The avatar that clicked.
         picker "picker": Key<'a>,
-        /// What was clicked.
+        /// The object clicked.
         picked "picked": Key<'a>,
-        /// Whether the button went down.
+        /// Whether the button was pressed rather than released.
         enabled "enabled": Bool8,
-        /// Where.
+        /// The position of the click.
         hit_point "hitPoint": Floats<3>,
     }
 
-    /// A key of the keyboard.
+    /// A control key was pressed or released.
     3 ControlKeyEvent "controlKey" in "event" {
-        /// What it stands for.
+        /// The control.
         control_key "controlKey": i32,
-        /// Whether it went down.
+        /// Whether the key was pressed.
         down "down": Bool8,
     }
 
-    /// A variable.
+    /// The value of a variable.
     4 VariableEvent<'a> "variable" in "event" {
-        /// Its name.
+        /// The name.
         name "name": SafeString<'a>,
-        /// What it holds.
+        /// The type of the value.
         data_type "dataType": VariableKind,
-        /// The number, if it is one of single precision.
+        /// The value, if it is a float.
         float "float": Float where data_type.is(VariableKind::Float),
-        /// The number, if it is a signed one.
+        /// The value, if it is an integer.
         int "int": i32 where data_type.is(VariableKind::Int),
-        /// Zero, if it is no number.
+        /// Zero, if the value is not a number.
         unused "unused": u32
             where !data_type.is_number(),
-        /// The key, if it is one.
+        /// The value, if it is a key.
         key "key": Key<'a>,
     }
 
-    /// Somebody looks at something.
+    /// An avatar faces an object, or turned away.
     5 FacingEvent<'a> "facing" in "event" {
-        /// Who looks.
+        /// The avatar.
         facer "facer": Key<'a>,
-        /// What is looked at.
+        /// The object faced.
         facee "facee": Key<'a>,
-        /// How directly: the cosine of the angle.
+        /// The cosine of the angle between them.
         dot "dot": Float,
-        /// Whether it began or ended.
+        /// Whether facing began.
         enabled "enabled": Bool8,
     }
 
-    /// Something is inside something.
+    /// An object entered or left a region.
     6 ContainedEvent<'a> "contained" in "event" {
-        /// What is inside.
+        /// The object.
         contained "contained": Key<'a>,
-        /// In what.
+        /// The region.
         container "container": Key<'a>,
-        /// Whether it came or left.
+        /// Whether the object entered.
         entering "entering": Bool8,
     }
 
-    /// Something became active.
+    /// An activator changed.
     7 ActivateEvent "activate" in "event" {
         /// Whether it is active.
         active "active": Bool8,
@@ -152,71 +152,71 @@ walked_classes! {
         activate "activate": Bool8,
     }
 
-    /// What was asked for has come.
+    /// A requested callback.
     8 CallbackEvent "callback" in "event" {
-        /// What was asked for.
+        /// The kind of callback.
         callback_type "callbackType": i32,
     }
 
-    /// A responder has another state.
+    /// The state of a responder changed.
     9 ResponderStateEvent "responderState" in "event" {
-        /// The state.
+        /// The new state.
         state "state": i32,
     }
 
-    /// A stage of an animation.
+    /// An event of a multi-stage animation.
     10 MultiStageEvent<'a> "multiStage" in "event" {
         /// The stage.
         stage "stage": i32,
-        /// What happened to it.
+        /// What happened at the stage.
         event "event": MultiStageEventKind,
-        /// Whose animation it is.
+        /// The animated avatar.
         avatar "avatar": Key<'a>,
     }
 
-    /// Something was made.
+    /// An object was spawned.
     11 SpawnedEvent<'a> "spawned" in "event" {
-        /// Who made it.
+        /// The object that spawned it.
         spawner "spawner": Key<'a>,
-        /// What was made.
+        /// The spawned object.
         spawnee "spawnee": Key<'a>,
     }
 
-    /// Two avatars do something together.
+    /// An interaction of two avatars.
     13 CoopEvent "coop" in "event" {
-        /// The player who began it.
+        /// The player who started the interaction.
         initiator "initiator": u32,
-        /// Which of that player's it is.
+        /// The serial number of the interaction, assigned by that player.
         serial "serial": u16,
     }
 
-    /// A book is shared.
+    /// A book was offered to another player.
     14 OfferBookEvent<'a> "offerBook" in "event" {
-        /// Who offers it.
+        /// The offering avatar.
         offerer "offerer": Key<'a>,
-        /// What became of the offer.
+        /// What happened to the offer.
         event "event": OfferBookKind,
-        /// To which player.
+        /// The player to whom it is offered.
         offeree "offeree": u32,
     }
 
-    /// Somebody uses a book.
+    /// A book was used.
     15 BookEvent "book" in "event" {
         /// What happened.
         event "event": u32,
-        /// Which link.
+        /// The number of the link.
         link_id "linkId": u32,
     }
 
-    /// The way up is blocked.
+    /// The way is blocked for a climber.
     16 ClimbBlockerEvent<'a> "climbBlocker" in "event" {
-        /// What blocks it.
+        /// The blocking object.
         blocker "blocker": Key<'a>,
     }
 }
 
-/// An event in the list of a `plNotifyMsg`. It has no length, so one of an unknown type cannot be
-/// skipped, and is refused.
+/// An event in the list of a `plNotifyMsg`. Events have no length field, so an unknown type cannot
+/// be skipped and is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event<'d>(pub NotifyEvent<'d>);
 
@@ -227,7 +227,7 @@ impl<'d, E: Into<NotifyEvent<'d>>> From<E> for Event<'d> {
 }
 
 impl<'d> Event<'d> {
-    /// The type that the next event has, without moving; an error if it is not known.
+    /// Returns the type of the next event without advancing; unknown types are an error.
     fn next_kind<T>(reader: &Reader<'d, T>) -> Result<u32> {
         let Some(kind) = reader.rest().first_chunk() else {
             let error = Error::incomplete(4, reader.remaining());
@@ -283,9 +283,9 @@ impl<'d> Field<'d> for Event<'d> {
 }
 
 impl<'d> Walk<'d> for Event<'d> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let kind = Self::next_kind(reader)?;
         reader.take(4)?;
         NotifyEvent::walk_class(kind, reader, guard)

@@ -1,4 +1,4 @@
-//! What all Plasma messages begin with.
+//! The header of all Plasma messages.
 
 use worldwire_core::wire_flags;
 
@@ -6,44 +6,44 @@ use crate::types::{Double, Key, List};
 use crate::walk::{walk_plain, walked_record};
 
 wire_flags! {
-    /// How a Plasma message is delivered.
+    /// How a Plasma message is propagated.
     ///
-    /// A client drops what arrives without `LocalPropagate` or `NetPropagate`, which makes the
-    /// receiver set the former. So messages that a server makes need one of them.
+    /// A receiver sets `LocalPropagate` if `NetPropagate` is set. Clients drop messages that have
+    /// neither, so messages created by a server need one of them.
     pub struct BroadcastFlags(u32) {
-        /// To whom asked for its type.
+        /// To objects registered for its type.
         ByType = 0x1,
         /// To the receivers' children.
         PropagateToChildren = 0x4,
-        /// To whom asked for exactly its type.
+        /// To objects registered for exactly its type.
         ByExactType = 0x8,
         /// To the receivers' modifiers.
         PropagateToModifiers = 0x10,
-        /// Forget who asked, after it was sent.
+        /// Forget the registrations after sending.
         ClearAfterBCast = 0x20,
         /// Over the network.
         NetPropagate = 0x40,
-        /// It was sent over the network.
+        /// Set after the message was sent over the network.
         NetSent = 0x80,
-        /// To those in the relevance regions; the net message has its bit `UseRelevanceRegions`.
+        /// To players in the relevance regions; the net message has `UseRelevanceRegions` set.
         NetUseRelevanceRegions = 0x100,
         /// Over the network, even from an object that is not propagated.
         NetForce = 0x200,
-        /// It came over the network: the receiver's client sets it.
+        /// It came over the network; set by the receiving client.
         NetNonLocal = 0x400,
-        /// On this client.
+        /// On the local client.
         LocalPropagate = 0x800,
-        /// Tell a debugger.
+        /// Watched by a debugger.
         MsgWatch = 0x1000,
-        /// It begins a cascade of messages.
+        /// Starts a cascade of messages.
         NetStartCascade = 0x2000,
-        /// Also to players in other ages; the net message has its bit `InterAgeRouting`.
+        /// Also to players in other ages; the net message has `InterAgeRouting` set.
         NetAllowInterAge = 0x4000,
-        /// It may be lost.
+        /// May be lost.
         NetSendUnreliable = 0x8000,
-        /// To all players, by customer service; the net message has its bit `RouteToAllPlayers`.
+        /// To all players, from customer service; the net message has `RouteToAllPlayers` set.
         CCRSendToAllPlayers = 0x1_0000,
-        /// Its objects were made by another client.
+        /// Its objects were created by another client.
         NetCreatedRemotely = 0x2_0000,
     }
 }
@@ -53,15 +53,15 @@ walk_plain! {
 }
 
 walked_record! {
-    /// What all Plasma messages begin with.
+    /// The header of all Plasma messages.
     pub struct MessageHeader<'a> {
-        /// The object that sent it.
+        /// The sending object.
         sender "sender": Key<'a>,
-        /// The objects that it is for.
+        /// The receiving objects.
         receivers "receivers": List<u32, Key<'a>>,
-        /// When it is due, in the seconds of the sending client; 0 on the wire in practice.
+        /// The delivery time in the sending client's seconds; 0 in practice.
         timestamp "timestamp": Double,
-        /// How it is delivered.
+        /// How the message is propagated.
         bcast_flags "bcastFlags": BroadcastFlags,
     }
 }

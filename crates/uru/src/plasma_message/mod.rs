@@ -1,9 +1,10 @@
-//! Plasma messages (`plMessage`): what objects of the game say to each other, wrapped in
-//! [net messages](crate::net_message).
+//! Plasma messages (`plMessage`): messages between game objects, wrapped in [net
+//! messages](crate::net_message).
 //!
-//! A payload is a `u16` class index and the object. [`PlasmaMessage`] has all classes with a known
-//! layout; one of another class stays bytes with its index. Messages may hold other messages, tasks
-//! and brains ([`Child`]); those have no length, so their classes have to be known.
+//! A payload is a `u16` class index followed by the object. [`PlasmaMessage`] covers all classes
+//! with a known layout; objects of other classes are kept as bytes with their index. Messages can
+//! contain further messages, tasks and brains ([`Child`]). Those have no length field, so their
+//! classes must be known.
 //!
 //! ```
 //! use worldwire_core::{Field, Reader};
@@ -35,11 +36,11 @@ pub use class::*;
 pub use event::*;
 pub use header::{BroadcastFlags, MessageHeader};
 pub use value::{
-    BEHIND_KI_TEXT, CcrCommType, ChatFlags, ConsoleCommand, InputState, KiCommand, ReplyType,
+    BYTES_AFTER_KI_TEXT, CcrCommType, ChatFlags, ConsoleCommand, InputState, KiCommand, ReplyType,
 };
 
 impl<'d> PlasmaMessage<'d> {
-    /// What the message begins with; `None` for a class without a known layout.
+    /// The header of the message; `None` for a class without a known layout.
     #[must_use]
     pub fn header(&self) -> Option<&MessageHeader<'d>> {
         Some(match self {

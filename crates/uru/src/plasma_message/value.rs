@@ -1,4 +1,4 @@
-//! The values of Plasma messages that have names.
+//! Named values in Plasma messages.
 
 use std::borrow::Cow;
 
@@ -6,82 +6,82 @@ use worldwire_core::json::Given;
 use worldwire_core::{Field, Reader, Result, Sampler, Trace, Writer, wire_enum, wire_flags};
 
 use crate::types::CountedString;
-use crate::walk::{Guard, Refusal, Walk, Walked, walk_plain};
+use crate::walk::{Guard, Refusal, Walk, WalkResult, walk_plain};
 
 wire_enum! {
-    /// What a server says to a request for a lock.
+    /// A server's reply to a lock request.
     pub enum ReplyType(i32) {
-        /// Nothing yet. A client takes it as a yes, so it is never sent.
+        /// Uninitialised. Never sent, because clients treat it as a grant.
         Uninit = -1,
-        /// No.
+        /// Denied.
         Deny = 0,
-        /// Yes.
+        /// Granted.
         Affirm = 1,
     }
 }
 
 wire_enum! {
-    /// What a KI is told to do. The only command that may come from the network is chat.
+    /// A KI command. Only chat may come from the network.
     pub enum KiCommand(u8) {
-        /// Show a chat text.
+        /// Shows a chat text.
         HACKChatMsg = 0,
     }
 }
 
 wire_flags! {
-    /// What kind of chat text it is. The bits 0xff00 are the number of a channel.
+    /// The kind of chat. The bits 0xff00 hold a channel number.
     pub struct ChatFlags(u32) {
         /// To one player.
         Private = 0x1,
-        /// From an administrator: servers clear it for others.
+        /// From an administrator; servers clear it for everyone else.
         Admin = 0x2,
-        /// To everybody.
+        /// To all players.
         Global = 0x4,
         /// To a player in another age.
         InterAge = 0x8,
-        /// Not chat, but what is going on.
+        /// A status message rather than chat.
         Status = 0x10,
-        /// To the neighbours.
+        /// To neighbours.
         Neighbors = 0x20,
-        /// Also as a subtitle.
+        /// Also shown as a subtitle.
         Subtitle = 0x40,
-        /// The text is the key of a translation.
+        /// The text is a localisation key.
         LocKey = 0x80,
     }
 }
 
 wire_enum! {
-    /// What a message of customer service says.
+    /// The kind of a customer service message.
     pub enum CcrCommType(u32) {
-        /// Nothing.
+        /// Not set.
         Unset = 0,
-        /// A talk begins.
+        /// A conversation begins.
         BeginCommunication = 1,
         /// A text.
         Chat = 2,
-        /// The talk ends.
+        /// The conversation ends.
         EndCommunication = 3,
-        /// An answer.
+        /// A reply.
         ReturnChatMsg = 4,
     }
 }
 
 wire_flags! {
-    /// What an avatar is told to do by keys.
+    /// The inputs that move an avatar.
     pub struct InputState(u16) {
-        /// Go forward.
+        /// Move forward.
         Forward = 0x1,
-        /// Go back.
+        /// Move back.
         Back = 0x2,
         /// Turn left.
         RotateLeft = 0x4,
         /// Turn right.
         RotateRight = 0x8,
-        /// Go left.
+        /// Step left.
         StrafeLeft = 0x10,
-        /// Go right.
+        /// Step right.
         StrafeRight = 0x20,
-        /// Run unless told otherwise.
+        /// Run by default.
         AlwaysRun = 0x40,
         /// Jump.
         Jump = 0x80,
@@ -89,9 +89,9 @@ wire_flags! {
         ConsumableJump = 0x100,
         /// Run.
         RunModifier = 0x200,
-        /// Go sideways instead of turning.
+        /// Step sideways instead of turning.
         StrafeModifier = 0x400,
-        /// Up is down.
+        /// Up and down are swapped on ladders.
         LadderInverted = 0x800,
     }
 }
@@ -104,9 +104,9 @@ walk_plain! {
 }
 
 impl<'d> Walk<'d> for KiCommand {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let [command] = reader.take_array()?;
         guard.ki_command(command).map_err(|reason| Refusal::at(reason, None, at))
@@ -147,9 +147,9 @@ impl<'d> Field<'d> for ConsoleCommand<'d> {
 }
 
 impl<'d> Walk<'d> for ConsoleCommand<'d> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let command = CountedString::decode(reader, "")?;
         let refuse = |reason| Refusal::at(reason, Some(&command.to_text()), at);
@@ -157,5 +157,5 @@ impl<'d> Walk<'d> for ConsoleCommand<'d> {
     }
 }
 
-/// How many bytes stand behind the text of a `pfKIMsg`: flags, delay and value.
-pub const BEHIND_KI_TEXT: usize = 12;
+/// The size of the fields after the text of a `pfKIMsg`: flags, delay and value.
+pub const BYTES_AFTER_KI_TEXT: usize = 12;

@@ -1,5 +1,5 @@
-//! What is odd about a net message: what servers warn of, what clients drop, and what no real sender
-//! does.
+//! Irregularities in net messages: what servers warn about, what clients drop, and what real
+//! senders never do.
 
 use worldwire_core::{Classes, Error, Field, Limits, Reader, Side};
 
@@ -14,8 +14,9 @@ use crate::plasma_message::{
 use crate::types::{ClassIndex, ClientGuid, ClientGuidFlags, CountedString, SafeString, Uoid};
 use crate::walk::Guard;
 
-/// Looks at the net message of a `PropagateBuffer`, and says in a line each what is odd about it:
-/// nothing for what today's clients and servers send. A message that cannot be read is one remark.
+/// Inspects the net message of a `PropagateBuffer` and returns one remark per irregularity.
+/// Messages of current clients and servers yield none. A message that cannot be decoded yields one
+/// remark.
 #[must_use]
 pub fn lint(outer: ClassIndex, message: &[u8], sender: Side, limits: &Limits) -> Vec<String> {
     let mut lint = Lint { sender, remarks: Vec::new() };
@@ -33,7 +34,7 @@ pub fn lint(outer: ClassIndex, message: &[u8], sender: Side, limits: &Limits) ->
     lint.remarks
 }
 
-/// Bits of the header that nobody uses.
+/// Header flags that nothing uses.
 const UNUSED: [(NetFlags, &str); 5] = [
     (NetFlags::RequestP2P, "RequestP2P"),
     (NetFlags::AllowTimeOut, "AllowTimeOut"),
@@ -41,9 +42,9 @@ const UNUSED: [(NetFlags, &str); 5] = [
     (NetFlags::PublicIPClient, "PublicIPClient"),
     (NetFlags::AskVaultForGameState, "AskVaultForGameState"),
 ];
-/// All bits of the header that have a name.
+/// All header flags that have a name.
 const KNOWN_FLAGS: u32 = 0xf_ffff;
-/// How broadcast flags show in the flags of the header.
+/// The broadcast flags that are repeated in the header flags.
 const MIRRORED: [(BroadcastFlags, NetFlags, &str, &str); 3] = [
     (
         BroadcastFlags::NetUseRelevanceRegions,
@@ -86,7 +87,7 @@ impl Lint {
             if info.sender.is_some_and(|sender| sender != self.sender) {
                 self.say(format!("a {} does not send this class", self.sender));
             }
-            self.say_if(!info.is_used, "nobody uses this class");
+            self.say_if(!info.is_used, "this class is unused");
         }
         if let Some(header) = message.header() {
             self.header(header);
@@ -98,7 +99,7 @@ impl Lint {
             }
             NetMessage::GameMessageDirected(directed) => {
                 self.game(&directed.game.header, &directed.game.stream, limits);
-                self.say_if(directed.receivers.is_empty(), "directed at no player");
+                self.say_if(directed.receivers.is_empty(), "directed message without players");
             }
             NetMessage::LoadClone(clone) => {
                 let Some(payload) = self.game(&clone.header, &clone.stream, limits) else { return };
@@ -109,9 +110,10 @@ impl Lint {
                 };
                 self.clone(&clone.header, inner);
                 let loading = inner.loading.is_true() == clone.is_loading.is_true();
-                self.say_if(!loading, "message and payload do not agree whether it loads");
+                self.say_if(!loading, "message and payload disagree about loading");
                 let named = inner.clone.0.as_ref().is_none_or(|uoid| *uoid == clone.uoid);
-                // The server's own clones for joining clients have no name outside.
+                // The clones that servers create for joining clients are not named outside the
+                // payload.
                 let nameless = self.sender == Side::Server && clone.uoid.name.stored().is_empty();
                 self.say_if(!named && !nameless, "message and payload name different clones");
             }
@@ -126,7 +128,7 @@ impl Lint {
         }
     }
 
-    /// Names the first text that clients read as another one. They survive it, so it may be forwarded.
+    /// Reports the first text that clients misread. They survive it, so it may be forwarded.
     fn texts(&mut self, message: &[u8], limits: &Limits) {
         let mut guard = Misread { inflater: Inflater::new(), read_as: String::new() };
         let walked = NetMessage::walk(&mut Reader::within(message, limits), &mut guard);
@@ -134,9 +136,7 @@ impl Lint {
             && refusal.reason == Reason::Text
         {
             let (path, text) = (refusal.error().path_text(), guard.read_as);
-            self.say(format!(
-                "{path}: begins with a byte of 0x80 or higher; clients read {text:?}"
-            ));
+            self.say(format!("{path}: the first byte is 0x80 or higher; clients read {text:?}"));
         }
     }
 
@@ -147,19 +147,19 @@ impl Lint {
         }
         for (flag, name) in UNUSED {
             if header.flags.contains(flag) {
-                self.say(format!("the flag {name}, which nobody uses"));
+                self.say(format!("the unused flag {name}"));
             }
         }
-        self.say_if(header.time_sent.is_none(), "no time");
+        self.say_if(header.time_sent.is_none(), "without a time");
         let from_client = self.sender == Side::Client;
-        self.say_if(from_client && header.player_id.is_none(), "no player");
+        self.say_if(from_client && header.player_id.is_none(), "without a player");
         let to_all = header.flags.contains(NetFlags::RouteToAllPlayers);
         self.say_if(
             from_client && to_all,
-            "the flag RouteToAllPlayers, which is for administrators",
+            "the flag RouteToAllPlayers, reserved for administrators",
         );
         let account = !from_client && header.account_uuid.is_some();
-        self.say_if(account, "the account of a player, which is nobody else's business");
+        self.say_if(account, "an account UUID, which must not be shared");
     }
 
     fn stream<K>(&mut self, stream: &Stream<'_, K>) {
@@ -169,23 +169,23 @@ impl Lint {
             Compression::None | Compression::Dont => {
                 // Servers compress less, and write the size where clients write 0.
                 let long = stream.compression() == Compression::None && count > 255;
-                self.say_if(from_client && long, "more than 255 bytes, not compressed");
+                self.say_if(from_client && long, "more than 255 bytes without compression");
                 let odd = length != 0 && (length != count || from_client);
-                self.say_if(odd, "an uncompressed length of bytes that are not compressed");
+                self.say_if(odd, "an uncompressed length although nothing is compressed");
             }
             Compression::Failed => {
-                self.say_if(length != count, "two lengths of the same bytes differ");
-                let short = "255 bytes or fewer, yet an attempt to compress them";
+                self.say_if(length != count, "two different lengths for the same bytes");
+                let short = "at most 255 bytes, but a failed compression";
                 self.say_if(count <= 255, short);
             }
             Compression::Zlib => {
-                self.say_if(count >= length, "compressed, yet not smaller");
+                self.say_if(count >= length, "compressed without saving space");
             }
             Compression(other) => self.say(format!("unknown compression {other}")),
         }
     }
 
-    /// Looks at a net message with a Plasma message, and returns that.
+    /// Inspects a net message with a Plasma message and returns the latter.
     fn game<K: Payload>(
         &mut self,
         header: &NetHeader,
@@ -195,8 +195,14 @@ impl Lint {
         self.stream(stream);
         let real = header.flags.contains(NetFlags::HasGameMsgRcvrs);
         let dont = stream.compression() == Compression::Dont;
-        self.say_if(real && !dont, "it names receivers (HasGameMsgRcvrs), but its compression is not Dont; clients send both");
-        self.say_if(!real && dont, "its compression is Dont, but it names no receivers (HasGameMsgRcvrs); clients send both");
+        self.say_if(
+            real && !dont,
+            "the flag HasGameMsgRcvrs without compression Dont; clients send both",
+        );
+        self.say_if(
+            !real && dont,
+            "compression Dont without the flag HasGameMsgRcvrs; clients send both",
+        );
         let mut inflater = Inflater::new();
         let read = |payload: &[u8]| {
             let mut reader = Reader::within(payload, limits);
@@ -204,7 +210,7 @@ impl Lint {
             reader.end()?;
             Ok(message.into_owned())
         };
-        // What cannot be read is a refusal of the check.
+        // Undecodable payloads are refused by the safety check already.
         let message = stream.payload(&mut inflater, limits).and_then(read).ok()?;
         self.payload(header, &message);
         Some(message)
@@ -227,44 +233,44 @@ impl Lint {
             let delivered = BroadcastFlags::NetPropagate.0 | BroadcastFlags::LocalPropagate.0;
             self.say_if(
                 flags.0 & delivered == 0,
-                "neither NetPropagate nor LocalPropagate: clients drop it",
+                "neither NetPropagate nor LocalPropagate; clients drop it",
             );
         }
         match message {
             PlasmaMessage::KiMsg(chat) => self.chat(header, chat),
             PlasmaMessage::ServerReplyMsg(reply) => {
-                self.say_if(self.sender == Side::Client, "the reply of a server from a client");
+                self.say_if(self.sender == Side::Client, "a server reply sent by a client");
                 let odd = reply.reply_type == ReplyType::Uninit;
-                self.say_if(odd, "a reply that is unset, which clients take as a yes");
+                self.say_if(odd, "an uninitialised reply, which clients take as a grant");
             }
             _ => {}
         }
     }
 
     fn chat(&mut self, header: &NetHeader, chat: &KiMsg<'_>) {
-        self.say_if(!chat.text.is_canonical(), "a text that is not written as the client does");
+        self.say_if(!chat.text.is_canonical(), "text that is not encoded the way clients do");
         let admin = chat.flags.contains(ChatFlags::Admin) && self.sender == Side::Client;
-        self.say_if(admin, "a chat text marked as an administrator's");
+        self.say_if(admin, "chat marked as an administrator's");
         let other = header.player_id.is_some_and(|player| player != chat.player_id);
-        self.say_if(other, "a chat text of another player than the sender");
+        self.say_if(other, "chat in the name of another player");
     }
 
     fn clone(&mut self, header: &NetHeader, clone: &LoadCloneMsg<'_>) {
         let other = header.player_id.is_some_and(|player| player != clone.originating_player_id);
         self.say_if(
             other && self.sender == Side::Client,
-            "a clone of another player than the sender",
+            "a clone of a player other than the sender",
         );
-        self.say_if(!clone.valid.is_true(), "a clone that is not valid");
+        self.say_if(!clone.valid.is_true(), "an invalid clone");
     }
 
     fn client(&mut self, client: &ClientGuid<'_>) {
         let secret = ClientGuidFlags::AccountUUID | ClientGuidFlags::ClientKey;
         let shown = client.flags.has(secret);
-        self.say_if(shown, "account or key of a player, which are nobody else's business");
+        self.say_if(shown, "a player's account or key, which must not be shared");
         let both = ClientGuidFlags::PlayerID | ClientGuidFlags::TempPlayerID;
         let both = client.flags.contains(both);
-        self.say_if(both, "a number that is permanent and temporary");
+        self.say_if(both, "a player number that is both permanent and temporary");
     }
 
     fn voice(&mut self, voice: &Voice<'_>) {
@@ -272,23 +278,23 @@ impl Lint {
         if !known {
             self.say(format!("unknown voice flags {}", voice.voice_flags.0));
         }
-        self.say_if(voice.header.player_id.is_none(), "voice of nobody: clients drop it");
+        self.say_if(voice.header.player_id.is_none(), "voice without a sender; clients drop it");
         if let Some(speex) = &voice.speex {
             let counted = speex.frames().count() == usize::from(voice.frame_count);
-            self.say_if(!counted, "another count of frames than there are");
-            self.say_if(!speex.trailing().is_empty(), "bytes behind the last frame");
+            self.say_if(!counted, "a frame count that does not match the frames");
+            self.say_if(!speex.trailing().is_empty(), "bytes after the last frame");
         }
         if let Some(opus) = &voice.opus {
             let zero = opus.split().is_some_and(|(head, _)| head == 0);
-            self.say_if(!zero, "a packet of Opus that does not begin with four zeros");
+            self.say_if(!zero, "an Opus packet that does not begin with four zeros");
         }
     }
 }
 
-/// Stops at a text that clients read as another one, and do not end on.
+/// A guard that stops at the first text that clients misread without crashing.
 struct Misread {
     inflater: Inflater,
-    /// What clients make of it.
+    /// The text as clients read it.
     read_as: String,
 }
 
@@ -298,7 +304,7 @@ impl Guard for Misread {
     }
 
     fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason> {
-        if !text.is_misread() || text.ends_client() {
+        if !text.is_misread() || text.crashes_client() {
             return Ok(());
         }
         self.read_as = String::from_utf8_lossy(text.stored()).into_owned();
@@ -326,7 +332,7 @@ impl Guard for Misread {
 mod tests {
     use super::*;
 
-    /// The remarks on a message of a client; `hex` is all of it.
+    /// The remarks on a client's message given in hex.
     fn remarks(hex: &str) -> Vec<String> {
         let bytes = worldwire_core::value::parse_hex(hex).unwrap();
         let class = u16::from_le_bytes(*bytes.first_chunk().unwrap());
@@ -334,42 +340,39 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_sends_is_not_odd() {
+    fn client_messages_yield_no_remarks() {
         assert_eq!(remarks("ad020110060000f1536590d0030087d61200"), [""; 0]);
     }
 
     #[test]
-    fn odd_things_are_named() {
-        // Unused flags and an unknown one; no player.
-        let odd = ["the flag RequestP2P, which nobody uses", "no player"];
+    fn irregularities_are_reported() {
+        // Unused flags, an unknown flag, no player.
+        let odd = ["the unused flag RequestP2P", "without a player"];
         assert_eq!(remarks("ad020900060000f1536590d00300"), odd);
-        let odd = ["unknown flags 0x80000000", "no player"];
+        let odd = ["unknown flags 0x80000000", "without a player"];
         assert_eq!(remarks("ad020100068000f1536590d00300"), odd);
-        // What only servers send, and what nobody does.
+        // A class that only servers send, and a flag that is unused.
         let odd = ["a client does not send this class"];
         assert_eq!(remarks("b8020110060000f1536590d0030087d6120000000000"), odd);
-        // A lock asked for with a time stamp cut off.
+        // A lock request that ends within the timestamp.
         let odd = remarks("7d020110060000f153");
         let wanted = "plNetMsgTestAndSet: timeSent at byte 6: wanted 8 bytes, found 3";
         assert!(odd.len() == 1 && odd[0].contains("timeSent"), "{odd:?} {wanted}");
     }
 
     #[test]
-    fn routing_and_payload_have_to_agree() {
-        // An empty chat text between ages, whose header says nothing of that.
+    fn routing_and_payload_must_agree() {
+        // An empty chat message between ages, without the routing flag in its header.
         let hex = "6b020110040000f1536590d0030087d612000000000000 28000000 \
                    6403 00 00000000 0000000000000000 48480000 00 00f0 87d61200 00f0 02000000 \
                    00000000 00000000 00";
-        let odd = [
-            "NetAllowInterAge without InterAgeRouting",
-            "a chat text marked as an administrator's",
-        ];
+        let odd = ["NetAllowInterAge without InterAgeRouting", "chat marked as an administrator's"];
         assert_eq!(remarks(hex), odd);
     }
 
-    /// Texts whose first byte is 0x80 or higher: one that ends clients, two that they misread.
+    /// Texts whose first byte is 0x80 or higher: one that crashes clients, two that they misread.
     #[test]
-    fn texts_that_clients_misread_are_named() {
+    fn texts_that_clients_misread_are_reported() {
         let chat = |user: &str| {
             remarks(&format!(
                 "6b020110040000f1536590d0030087d612000000000000 {:02x}000000 \
@@ -379,10 +382,10 @@ mod tests {
             ))
         };
         assert_eq!(chat("03f0 9e9d9c"), [""; 0]);
-        // "é=V" is "<V©" to clients.
-        let read = "stream.payload.user: begins with a byte of 0x80 or higher; clients read";
+        // Clients read "é=V" as "<V©".
+        let read = "stream.payload.user: the first byte is 0x80 or higher; clients read";
         assert_eq!(chat("04f0 3c56c2a9"), [format!("{read} \"<V©\"")]);
-        // "é" alone could be meant as "<V" as well.
+        // "é" alone is ambiguous; it could also mean "<V".
         assert_eq!(chat("02f0 3c56"), [format!("{read} \"<V\"")]);
         let ends = chat("06f0 3c7b8b8d8a8c");
         assert!(ends.len() == 1 && ends[0].contains("text that the client can read"), "{ends:?}");

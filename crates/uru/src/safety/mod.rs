@@ -1,9 +1,9 @@
-//! What a game server must not forward: the check of a net message that a client sent.
+//! What a game server must not forward: the safety check for clients' net messages.
 //!
-//! A client trusts what comes from the network. One player could move another one's avatar, run
-//! commands on another one's console, or end another one's client with a text that it cannot read.
-//! [`check`] goes through a message once, with the messages inside it, and says what is wrong with
-//! it; a good message needs no memory.
+//! Clients trust everything they receive from the network. A player could move another player's
+//! avatar, run console commands on another client, or crash it with unreadable text. [`check`]
+//! walks a message once, including the messages inside it, and returns what is wrong. It allocates
+//! nothing for messages that pass.
 //!
 //! ```
 //! use worldwire_core::Limits;
@@ -35,31 +35,31 @@ use crate::inflate::Inflater;
 use crate::net_message::{GamePayload, NetMessage, Payload, checked_class};
 use crate::plasma_message::{AvatarObject, PlasmaMessage};
 use crate::types::{ClassIndex, CountedString, SafeString, Uoid};
-use crate::walk::{Guard, Walked};
+use crate::walk::{Guard, WalkResult};
 pub use crate::walk::{Reason, Refusal};
 
-/// What may be forwarded. The lists are data: a server that knows of more classes adds them.
+/// What may be forwarded. The lists can be extended by servers that know further classes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'r> {
-    /// Classes that are refused, wherever they stand; see [`REFUSED`].
+    /// Classes that are refused at any depth; see [`REFUSED_CLASSES`].
     pub refused: &'r [u16],
-    /// The console commands that a `plControlEventMsg` may run, with everything behind their name.
-    /// Commands compare without case. Which ones a shard's clients send is for its operator to say:
+    /// The console commands that a `plControlEventMsg` may run; any arguments are allowed. Commands
+    /// are case-insensitive. Operators configure the commands that their shard's clients send:
     /// [`Config::console_commands`](crate::age::Config::console_commands).
     pub console_commands: &'r [String],
-    /// Refuse classes without a known layout, too. Without it they are forwarded unless they are on
-    /// the list; inside other messages they are refused in any case.
+    /// Also refuse net messages whose payload has no known layout. Otherwise these are forwarded
+    /// unless listed in `refused`. Unknown classes inside other messages are always refused.
     pub strict: bool,
-    /// The sender is an administrator, who may send everything that can be read.
+    /// The sender is an administrator, who may send anything that can be decoded.
     pub is_admin: bool,
 }
 
 impl Rules<'_> {
-    /// What players may send: no class of [`REFUSED`], no console commands.
+    /// What players may send: nothing in [`REFUSED_CLASSES`], no console commands.
     pub const PLAYER: Self =
-        Rules { refused: REFUSED, console_commands: &[], strict: false, is_admin: false };
+        Rules { refused: REFUSED_CLASSES, console_commands: &[], strict: false, is_admin: false };
 
-    /// What administrators may send: everything that can be read, and that does not end clients.
+    /// What administrators may send: anything that can be decoded and does not crash clients.
     pub const ADMIN: Self = Rules { is_admin: true, ..Self::PLAYER };
 
     fn refuses(&self, class: u16) -> bool {
@@ -70,13 +70,13 @@ impl Rules<'_> {
 /// The classes that players must not send: warps, the back door, the linking manager, input events,
 /// and references between objects.
 ///
-/// A `plControlEventMsg` is an input event, but has a rule of its own: it may run the console commands
-/// of [`Rules::console_commands`]. Console and audio system messages belong here as well, but their
-/// indices are not known; `strict` refuses them.
+/// A `plControlEventMsg` is an input event but has a rule of its own: it may run the commands in
+/// [`Rules::console_commands`]. Console and audio system messages belong here too, but their
+/// indices are unknown; `strict` refuses them.
 ///
-/// Unverified: 0x0200, 0x0201, 0x0203, 0x0204, 0x0208 and 0x0209 are the indices of the messages that
-/// derive from `plRefMsg`. No capture has one; a client's class list would settle it.
-pub const REFUSED: &[u16] = &[
+/// Unverified: 0x0200, 0x0201, 0x0203, 0x0204, 0x0208 and 0x0209 as the indices of messages derived
+/// from `plRefMsg`. They occur in no capture; a client's class list would settle it.
+pub const REFUSED_CLASSES: &[u16] = &[
     0x0255, // plWarpMsg
     0x0465, // pfBackdoorMsg
     0x034b, // plLinkingMgrMsg
@@ -101,56 +101,52 @@ fn has_layout(class: u16) -> bool {
     known(PlasmaMessage::info(class.into())) || known(AvatarObject::info(class.into()))
 }
 
-/// Goes through a net message, as `PropagateBuffer` holds it, with its payload and what stands inside
-/// that.
+/// Checks a net message, as found in a `PropagateBuffer`, including its payload and everything
+/// nested in it.
 ///
-/// Refused are
+/// Refuses
 /// * classes that the rules refuse, also inside other messages,
-/// * a class without a known layout inside another message, since nobody can find its end,
-/// * a payload in the wrong net message: one that loads a clone belongs into a `plNetMsgLoadClone`,
-///   and no other does,
-/// * commands to the KI other than chat, and console commands that are not on the list,
-/// * a [`SafeString`] on which the client throws an exception that nobody catches: it ends the
-///   client,
-/// * an object of a page that belongs to one client only,
-/// * what cannot be read, or has bytes left.
+/// * classes without a known layout inside other messages, because their end cannot be found,
+/// * payloads in the wrong net message: those that load clones belong in a `plNetMsgLoadClone`, all
+///   others do not,
+/// * KI commands other than chat, and console commands that are not on the list,
+/// * any [`SafeString`] that makes the client throw an exception nothing catches, which crashes it,
+/// * objects on pages that exist on one client only,
+/// * messages that cannot be decoded or have bytes left over.
 ///
-/// SDL is not looked into: whoever reads the state of an object checks the texts in it.
+/// SDL states are not inspected; the code that decodes an object's state checks its texts.
 ///
 /// # Errors
-/// The first reason to refuse it, with the path to it.
+/// The first reason for refusal, with the path to it.
 pub fn check<'d>(
     message: &'d [u8],
     rules: &Rules<'_>,
     inflater: &mut Inflater,
     limits: &'d Limits,
-) -> Walked {
+) -> WalkResult {
     let mut reader = Reader::within(message, limits);
     NetMessage::walk(&mut reader, &mut Check { rules, inflater })?;
     Ok(reader.end()?)
 }
 
-/// Goes through a Plasma message as [`check`] does: the payload of a net message that is no clone.
-///
-/// # Errors
-/// The first reason to refuse it, with the path to it.
+/// Checks a Plasma message like [`check`]: the payload of a net message that does not load a clone.
 pub fn check_payload<'d>(
     payload: &'d [u8],
     rules: &Rules<'_>,
     inflater: &mut Inflater,
     limits: &'d Limits,
-) -> Walked {
+) -> WalkResult {
     let mut reader = Reader::within(payload, limits);
     GamePayload::walk(&mut reader, &mut Check { rules, inflater })?;
     Ok(reader.end()?)
 }
 
-/// Whether a net message is whole: its class can be sent, what is deflated inflates, and its payload
-/// can be read to its end. [`NetMessage`] by itself keeps as bytes what is not. States (SDL) are not
-/// looked into, and a payload in the wrong net message is not read.
+/// Checks that a net message is complete: its class can be sent, compressed data inflates, and the
+/// payload decodes to its end. ([`NetMessage`] by itself keeps undecodable payloads as bytes.) SDL
+/// states are not inspected, and payloads in the wrong net message are not decoded.
 ///
 /// # Errors
-/// Malformed, with the path to what is not whole; limits.
+/// Malformed, with the path to what is incomplete; limits.
 pub fn check_whole<'d>(message: &'d [u8], limits: &'d Limits) -> worldwire_core::Result<()> {
     let class = message.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
     checked_class(ClassIndex(class.into()), message)?;
@@ -165,7 +161,7 @@ pub fn check_whole<'d>(message: &'d [u8], limits: &'d Limits) -> worldwire_core:
     }
 }
 
-/// Objects to nothing.
+/// A guard without objections.
 struct Whole {
     inflater: Inflater,
 }
@@ -209,7 +205,7 @@ impl Guard for Check<'_> {
 
     #[inline]
     fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason> {
-        if text.ends_client() { Err(Reason::Text) } else { Ok(()) }
+        if text.crashes_client() { Err(Reason::Text) } else { Ok(()) }
     }
 
     #[inline]
@@ -245,25 +241,25 @@ impl Guard for Check<'_> {
 mod tests {
     use super::*;
 
-    /// A class is refused with all that derive from it, but for the one with a rule of its own.
+    /// If a class is refused, so are all classes derived from it, except the one with its own rule.
     #[test]
-    fn the_list_is_closed() {
+    fn refused_classes_include_derived_classes() {
         for info in PlasmaMessage::INFO {
             let parent = PlasmaMessage::NAMES.number(info.parent);
             let parent = parent.and_then(|parent| u16::try_from(parent).ok());
-            if parent.is_some_and(|parent| REFUSED.contains(&parent)) {
+            if parent.is_some_and(|parent| REFUSED_CLASSES.contains(&parent)) {
                 let class = u16::try_from(info.class).unwrap();
                 let own_rule = info.name == "plControlEventMsg";
-                assert!(REFUSED.contains(&class) || own_rule, "{}", info.name);
+                assert!(REFUSED_CLASSES.contains(&class) || own_rule, "{}", info.name);
             }
         }
-        for class in REFUSED {
-            // One that has no name would not be told from others.
+        for class in REFUSED_CLASSES {
+            // A class without a name could not be told apart in error messages.
             assert!(PlasmaMessage::info((*class).into()).is_some(), "{class:#06x}");
         }
     }
 
-    /// The reason to refuse a payload, if there is one; spaces in the digits do not count.
+    /// The reason for refusing a payload given in hex, if any; spaces are ignored.
     fn refusal(hex: &str, rules: &Rules<'_>) -> Option<Refusal> {
         let bytes = worldwire_core::value::parse_hex(hex).unwrap();
         check_payload(&bytes, rules, &mut Inflater::new(), &Limits::DEFAULT).err()
@@ -276,8 +272,8 @@ mod tests {
     const HEADER: &str = "00 00000000 0000000000000000 48080000";
 
     #[test]
-    fn what_stands_inside_counts_as_well() {
-        // An animation with a warp as a callback, or with a message nobody knows.
+    fn nested_messages_are_checked() {
+        // An animation message with a warp, or an unknown message, as its callback.
         let animation = |callback: &str| {
             format!(
                 "0602 {HEADER} 01000000 {callback} 00000000 \
@@ -296,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_classes_pass_unless_told_otherwise() {
+    fn unknown_classes_pass_unless_strict() {
         let strict = Rules { strict: true, ..Rules::PLAYER };
         for rules in [&Rules::PLAYER, &Rules::ADMIN] {
             assert_eq!(refused("fe7f 0102", rules), None);
@@ -305,14 +301,14 @@ mod tests {
         assert_eq!(refused("fe7f 0102", &strict), Some((reason, "class".into())));
         let reply = format!("6f02 {HEADER} 01000000");
         assert_eq!(refused(&reply, &strict), None);
-        // A list of one's own.
+        // A custom list.
         let own = Rules { refused: &[0x026f], ..Rules::PLAYER };
         let reason = Reason::Class(0x026f);
         assert_eq!(refused(&reply, &own), Some((reason, "class".into())));
     }
 
     #[test]
-    fn texts_commands_and_objects_are_looked_at() {
+    fn texts_commands_and_objects_are_checked() {
         let chat = |user: &str, command: &str| {
             format!("6403 {HEADER} {command} {user} 05000000 00f0 00000000 00000000 00000000")
         };
@@ -321,12 +317,13 @@ mod tests {
         let refusal = refused(&chat("00f0", "09"), &Rules::PLAYER);
         assert_eq!(refusal, Some((reason, "command".into())));
         assert_eq!(refused(&chat("00f0", "09"), &Rules::ADMIN), None);
-        // An umlaut first, inverted: as it is, it is no UTF-8. This ends clients, whoever sends it.
+        // An umlaut first: its inverted byte is taken as plain text, which is not UTF-8. That
+        // crashes clients, whoever sends it.
         for rules in [&Rules::PLAYER, &Rules::ADMIN] {
             let refusal = refused(&chat("06f0 3c7b8b8d8a8c", "00"), rules);
             assert_eq!(refusal, Some((Reason::Text, "user".into())));
         }
-        // Plain ASCII that nobody inverted is harmless.
+        // Plain ASCII without inversion is harmless.
         assert_eq!(refused(&chat("02f0 6162", "00"), &Rules::PLAYER), None);
         let object = |page: &str| format!("bf03 {HEADER} 01 00 {page} 0000 0100 00000000 00f0");
         assert_eq!(refused(&object("21000000"), &Rules::PLAYER), None);
@@ -336,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn console_commands_have_a_list() {
+    fn console_commands_must_be_listed() {
         let event = format!(
             "1002 {HEADER} ffffffff 23000000 01000000 00000000 \
              00000000 00000000 00000000 0300 466f6f"
         );
         let reason = Reason::ConsoleCommand;
-        let said = refusal(&event, &Rules::PLAYER).unwrap().to_string();
-        assert!(said.ends_with("wanted a console command on the list, found \"Foo\""), "{said}");
+        let text = refusal(&event, &Rules::PLAYER).unwrap().to_string();
+        assert!(text.ends_with("wanted a console command on the list, found \"Foo\""), "{text}");
         assert_eq!(refused(&event, &Rules::PLAYER), Some((reason, "command".into())));
         let listed = Rules { console_commands: &["foo".into()], ..Rules::PLAYER };
         assert_eq!(refused(&event, &listed), None);

@@ -1,21 +1,21 @@
-//! Default values, as one element in a blob.
+//! Default values, encoded as one element of a blob.
 
 use worldwire_core::{Field, Writer};
 
-use super::definition::Word;
+use super::definition::Literal;
 use super::types::Type;
 use crate::types::{Location, LocationFlags, SafeString, SequenceNumber, Uoid};
 
-/// What a default was read as.
+/// The result of parsing a default.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Default {
-    /// One element.
+    /// The encoded element.
     pub(super) element: Vec<u8>,
-    /// What is odd about the text, if it is.
+    /// A description of what is irregular about the text, if anything.
     pub(super) odd: Option<String>,
 }
 
-/// The element of a type whose default nobody stated, or stated as `nil`.
+/// The element of a type whose default is missing or `nil`.
 pub(super) fn zero(simple: Type) -> Vec<u8> {
     match simple {
         Type::Key => {
@@ -27,7 +27,7 @@ pub(super) fn zero(simple: Type) -> Vec<u8> {
             let invalid =
                 Uoid { location, load_mask: None, class_index: 0, object_id: 0, name, clone: None };
             let mut writer = Writer::new();
-            // An empty name fits.
+            // An empty name always fits.
             let _ = invalid.encode(&mut writer);
             writer.into_bytes()
         }
@@ -36,9 +36,9 @@ pub(super) fn zero(simple: Type) -> Vec<u8> {
     }
 }
 
-/// Reads the words of a default. What cannot be read counts as zero and is odd.
-pub(super) fn read(simple: Type, words: &[Word]) -> Default {
-    let nil = |word: &Word| !word.quoted && word.text.eq_ignore_ascii_case("nil");
+/// Parses the literals of a default. Anything unreadable becomes zero and is reported.
+pub(super) fn read(simple: Type, words: &[Literal]) -> Default {
+    let nil = |word: &Literal| !word.quoted && word.text.eq_ignore_ascii_case("nil");
     if let [word] = words
         && nil(word)
     {
@@ -93,11 +93,11 @@ pub(super) fn read(simple: Type, words: &[Word]) -> Default {
     Default { element: element.writer.into_bytes(), odd: element.odd }
 }
 
-/// One element that is put together from words.
+/// An element being built from literals.
 struct Element<'w> {
     writer: Writer,
     odd: Option<String>,
-    words: &'w [Word],
+    words: &'w [Literal],
     next: usize,
 }
 
@@ -106,7 +106,7 @@ impl<'w> Element<'w> {
         self.odd.get_or_insert_with(message);
     }
 
-    fn word(&mut self) -> Option<&'w Word> {
+    fn word(&mut self) -> Option<&'w Literal> {
         let word = self.words.get(self.next);
         self.next += 1;
         word
@@ -115,22 +115,22 @@ impl<'w> Element<'w> {
     fn number(&mut self, parse: impl FnOnce(&str) -> Option<f64>) -> f64 {
         let Some(word) = self.word() else {
             let found = self.words.len();
-            self.say(|| format!("wanted more values, found {found}; the rest are 0"));
+            self.say(|| format!("only {found} of the values are given; the rest are 0"));
             return 0.0;
         };
         parse(&word.text).unwrap_or_else(|| {
-            self.say(|| format!("wanted a number, found {word}; read as 0"));
+            self.say(|| format!("{word} is not a number; read as 0"));
             0.0
         })
     }
 
-    /// A whole number; a float is truncated, what is out of range is clamped.
-    #[expect(clippy::cast_possible_truncation, reason = "a cast saturates, and so do we")]
-    fn whole(&mut self, least: i64, most: i64) -> i64 {
+    /// A whole number: floats are truncated, out-of-range values clamped.
+    #[expect(clippy::cast_possible_truncation, reason = "saturation is intended")]
+    fn whole(&mut self, min: i64, max: i64) -> i64 {
         let number = self.number(|text| text.parse().ok()).trunc() as i64;
-        let clamped = number.clamp(least, most);
+        let clamped = number.clamp(min, max);
         if clamped != number {
-            self.say(|| format!("wanted {least} to {most}, found {number}; read as {clamped}"));
+            self.say(|| format!("{number} is not in {min} to {max}; read as {clamped}"));
         }
         clamped
     }
@@ -144,7 +144,7 @@ impl<'w> Element<'w> {
 
     fn floats(&mut self, count: usize) {
         for _ in 0..count {
-            // By way of its text: a detour over the wider type could round twice.
+            // Parsed as f32 directly; going through f64 could round twice.
             let mut narrow = 0.0_f32;
             self.number(|text| {
                 narrow = text.parse().ok()?;
@@ -156,7 +156,7 @@ impl<'w> Element<'w> {
 
     fn text(&mut self) {
         let word = self.word();
-        let empty = |word: &Word| !word.quoted && word.text.eq_ignore_ascii_case("empty");
+        let empty = |word: &Literal| !word.quoted && word.text.eq_ignore_ascii_case("empty");
         let text = word.filter(|word| !empty(word)).map_or("", |word| &word.text);
         if text.len() > STRING_BYTES {
             self.say(|| format!("wanted at most {STRING_BYTES} bytes, found {}", text.len()));
@@ -167,8 +167,8 @@ impl<'w> Element<'w> {
     }
 }
 
-/// The bytes of a `STRING32`.
-const STRING_BYTES: usize = 32;
+/// The size of a `STRING32` in bytes.
+pub(crate) const STRING_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -176,8 +176,8 @@ mod tests {
 
     fn of(simple: Type, words: &[&str]) -> (Vec<u8>, Option<String>) {
         let word = |text: &&str| match text.strip_prefix('"') {
-            Some(quoted) => Word { text: quoted.into(), quoted: true },
-            None => Word { text: (*text).into(), quoted: false },
+            Some(quoted) => Literal { text: quoted.into(), quoted: true },
+            None => Literal { text: (*text).into(), quoted: false },
         };
         let words: Vec<_> = words.iter().map(word).collect();
         let default = read(simple, &words);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_read_liberally() {
+    fn defaults_are_parsed_leniently() {
         assert_eq!(of(Type::Bool, &["TRUE"]), (vec![1], None));
         assert_eq!(of(Type::Bool, &["7"]), (vec![1], None));
         assert_eq!(of(Type::Byte, &["2.9"]), (vec![2], None));
@@ -197,11 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn odd_defaults_are_named() {
+    fn irregular_defaults_are_reported() {
         let odd = |simple, words: &[&str]| of(simple, words).1.unwrap_or_default();
-        assert_eq!(odd(Type::Byte, &["300"]), "wanted 0 to 255, found 300; read as 255");
-        assert_eq!(odd(Type::Int, &["abc"]), "wanted a number, found abc; read as 0");
-        assert_eq!(odd(Type::Rgb8, &["1", "2"]), "wanted more values, found 2; the rest are 0");
+        assert_eq!(odd(Type::Byte, &["300"]), "300 is not in 0 to 255; read as 255");
+        assert_eq!(odd(Type::Int, &["abc"]), "abc is not a number; read as 0");
+        assert_eq!(odd(Type::Rgb8, &["1", "2"]), "only 2 of the values are given; the rest are 0");
         assert_eq!(odd(Type::Rgb8, &["1", "2", "3", "4"]), "wanted 3 values, found 4");
         assert_eq!(odd(Type::Key, &["x"]), "a default of type PLKEY cannot be given, only nil");
     }

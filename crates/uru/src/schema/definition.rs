@@ -1,12 +1,13 @@
-//! What a descriptor says.
+//! Descriptors as parsed from a text.
 
 use core::fmt;
 
 use super::types::{Type, fold};
 
-/// One `STATEDESC`, as it stands in a text.
+/// One `STATEDESC`, as written in an SDL file.
 ///
-/// Its `Display` is the canonical text: one line a variable, which parses to the same again.
+/// `Display` writes the canonical text: one line per variable. Parsing it gives the same
+/// definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     pub(super) name: Box<str>,
@@ -15,19 +16,19 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// The name in the spelling of the text.
+    /// The name, as spelled in the file.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The version.
+    /// The version number.
     #[must_use]
     pub fn version(&self) -> u16 {
         self.version
     }
 
-    /// All variables, in the order of the text.
+    /// All variables, in file order.
     #[must_use]
     pub fn variables(&self) -> &[Variable] {
         &self.variables
@@ -38,21 +39,21 @@ impl Definition {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
     pub(super) name: Box<str>,
-    /// The name that no other variable of the descriptor has.
+    /// The name that distinguishes it from all other variables of the descriptor.
     pub(super) label: Box<str>,
-    /// The label as it is compared.
+    /// The label in the form used for comparisons.
     pub(super) folded: Box<str>,
-    pub(super) kind: Kind,
+    pub(super) kind: ElementType,
     pub(super) count: Option<u32>,
-    pub(super) default: Option<Box<[Word]>>,
+    pub(super) default: Option<Box<[Literal]>>,
     pub(super) default_options: Vec<Box<str>>,
     pub(super) display_options: Vec<Box<str>>,
-    /// One element of the default, as it stands in a blob.
+    /// One element of the default, as encoded in a blob.
     pub(super) initial: Box<[u8]>,
 }
 
 impl Variable {
-    pub(super) fn new(name: &str, kind: Kind, count: Option<u32>) -> Self {
+    pub(super) fn new(name: &str, kind: ElementType, count: Option<u32>) -> Self {
         Self {
             name: name.into(),
             label: name.into(),
@@ -66,88 +67,88 @@ impl Variable {
         }
     }
 
-    /// The name in the spelling of the text.
+    /// The name, as spelled in the file.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is called in blobs and states: its name. Some real descriptors have a name twice; the
-    /// second one is then called `name#2`.
+    /// The name used in blobs and states. Usually it is the variable's name, but some real
+    /// descriptors use a name twice; the second variable is then labelled `name#2`.
     #[must_use]
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// The label as names are compared: in lower case.
+    /// The label as used for comparisons: in lower case.
     pub(crate) fn folded_label(&self) -> &str {
         &self.folded
     }
 
-    /// Makes the label that of another variable of the same name.
+    /// Sets the label for the given occurrence of a repeated name.
     pub(super) fn number(&mut self, number: usize) {
         self.label = format!("{}#{number}", self.name).into();
         self.folded = fold(&self.label);
     }
 
-    /// The type, or the descriptor whose records it has.
+    /// The type of its elements: simple, or another descriptor.
     #[must_use]
-    pub fn kind(&self) -> &Kind {
+    pub fn element_type(&self) -> &ElementType {
         &self.kind
     }
 
-    /// The type, unless the variable is nested.
+    /// The simple type; `None` if the variable is nested.
     #[must_use]
     pub fn simple_type(&self) -> Option<Type> {
         match self.kind {
-            Kind::Simple(simple) => Some(simple),
-            Kind::Nested(_) => None,
+            ElementType::Simple(simple) => Some(simple),
+            ElementType::Nested(_) => None,
         }
     }
 
-    /// How many elements it has; `None` for a list of any length, `[]` or `[0]`.
+    /// The number of elements; `None` for a list of any length, `[]` or `[0]`.
     #[must_use]
     pub fn count(&self) -> Option<u32> {
         self.count
     }
 
-    /// What stands behind `DEFAULT=`: one value, or those of a list in parentheses.
+    /// The value after `DEFAULT=`: one literal, or a parenthesised list of them.
     #[must_use]
-    pub fn default(&self) -> Option<&[Word]> {
+    pub fn default(&self) -> Option<&[Literal]> {
         self.default.as_deref()
     }
 
-    /// What stands behind each `DEFAULTOPTION=`: `VAULT` in nearly all files.
+    /// The values after each `DEFAULTOPTION=`, which is `VAULT` in nearly all files.
     pub fn default_options(&self) -> impl Iterator<Item = &str> {
         self.default_options.iter().map(|option| &**option)
     }
 
-    /// What stands behind each `DISPLAYOPTION=`: `hidden`, `red`.
+    /// The values after each `DISPLAYOPTION=`, such as `hidden` or `red`.
     pub fn display_options(&self) -> impl Iterator<Item = &str> {
         self.display_options.iter().map(|option| &**option)
     }
 
-    /// One element with the default value, as it stands in a blob. All elements of a new state
-    /// have it. Without a `DEFAULT` it is zero, empty, or an invalid object; empty for a nested
-    /// variable.
+    /// One element with the default value, as encoded in a blob. All elements of a new state start
+    /// with it. Without a `DEFAULT` it is zero, an empty string or an invalid object; for a nested
+    /// variable it is empty.
     ///
-    /// Unverified: that a client begins with zeros for a colour or a rotation without a `DEFAULT`.
+    /// Unverified: that clients start with zeros for a colour or a rotation without a `DEFAULT`.
     #[must_use]
     pub fn default_element(&self) -> &[u8] {
         &self.initial
     }
 }
 
-/// What the elements of a variable are.
+/// The type of a variable's elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Values of a type.
+pub enum ElementType {
+    /// Values of a simple type.
     Simple(Type),
-    /// Records of the newest descriptor of this name: `$name`.
+    /// Records of the newest descriptor with this name: `$name`.
     Nested(Box<str>),
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Simple(simple) => simple.fmt(f),
@@ -156,23 +157,17 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A value in a text.
+/// A value as written in an SDL file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct Literal {
     pub(super) text: Box<str>,
     pub(super) quoted: bool,
 }
 
-impl Word {
+impl Literal {
     /// The text, without quotation marks.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// Whether it stands in quotation marks: `"nil"` is a text, `nil` is no default.
-    #[must_use]
-    pub fn is_quoted(&self) -> bool {
-        self.quoted
     }
 }

@@ -1,32 +1,32 @@
-//! Text to tokens.
+//! Splits text into tokens.
 
 use core::ops::Range;
 
-/// What a text is made of.
+/// A token of the descriptor language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
-    /// A name, a number, a keyword.
+    /// A name, a number or a keyword.
     Word(&'t str),
-    /// What stands between quotation marks.
+    /// The text between quotation marks.
     Quoted(&'t str),
-    /// What stands between a quotation mark and the end of the line.
+    /// The text between a quotation mark and the end of the line, if no closing mark follows.
     Unclosed(&'t str),
     /// One of `{}[]()=,;`.
     Mark(char),
-    /// Nothing more.
+    /// The end of the text.
     End,
 }
 
-/// A token with its place.
+/// A token with its position.
 #[derive(Clone, Debug)]
 pub(super) struct Lexeme<'t> {
     pub(super) token: Token<'t>,
     pub(super) span: Range<usize>,
-    /// Whether a line ended in front of it.
+    /// Whether a line break precedes it.
     pub(super) new_line: bool,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
@@ -38,17 +38,17 @@ impl<'t> Cursor<'t> {
         Self { text, at: 0 }
     }
 
-    /// The byte behind the last token.
+    /// The offset just after the last token.
     pub(super) const fn place(&self) -> usize {
         self.at
     }
 
-    /// The next token, without moving.
+    /// Returns the next token without advancing.
     pub(super) fn peek(mut self) -> Lexeme<'t> {
         self.next()
     }
 
-    /// The next token.
+    /// Returns the next token.
     pub(super) fn next(&mut self) -> Lexeme<'t> {
         let new_line = self.skip();
         let start = self.at;
@@ -79,7 +79,7 @@ impl<'t> Cursor<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Skips white space and comments; says whether a line ended in them.
+    /// Skips white space and comments; returns whether they contain a line break.
     fn skip(&mut self) -> bool {
         let begin = self.at;
         loop {
@@ -95,7 +95,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// White space, and the byte-order mark that some editors put in front of a file.
+/// White space, including the byte-order mark that some editors write at the start of a file.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || c == '\u{feff}'
 }
@@ -104,7 +104,7 @@ fn is_mark(c: char) -> bool {
     matches!(c, '{' | '}' | '[' | ']' | '(' | ')' | '=' | ',' | ';')
 }
 
-/// Whether a text is one word: it reads as itself without quotation marks.
+/// Whether a text is a single word, which needs no quotation marks.
 pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c| is_space(c) || is_mark(c) || matches!(c, '"' | '#'))
 }

@@ -1,5 +1,5 @@
-//! The descriptor language of SDL, the State Description Language: which variables the state of
-//! an object has.
+//! The descriptor language of SDL, the State Description Language: it declares the variables of an
+//! object's state.
 //!
 //! ```text
 //! # a comment, to the end of the line
@@ -13,10 +13,11 @@
 //! }
 //! ```
 //!
-//! A file has any number of descriptors, also several versions of one name. A [`Descriptors`] is
-//! loaded from all files at once and then resolved, so `$other` means the newest version there is.
-//! Names and types compare without case. Every problem becomes a [`Diagnostic`]; a descriptor with
-//! an error is left out, and so is what refers to it, but all others stay.
+//! A file contains any number of descriptors, including several versions of one name.
+//! [`Descriptors`] loads all files together before resolving names, so `$other` refers to the
+//! newest version in any file. Names and types are case-insensitive. Every problem becomes a
+//! [`Diagnostic`]; a descriptor with an error is left out, together with those that refer to it,
+//! but all others are kept.
 //!
 //! ```
 //! use worldwire_uru::schema::Descriptors;
@@ -47,9 +48,10 @@ mod set;
 mod shape;
 mod types;
 
-pub use definition::{Definition, Kind, Variable, Word};
+pub(crate) use default::STRING_BYTES;
+pub use definition::{Definition, ElementType, Literal, Variable};
 pub use parse::{Parsed, Statement, parse};
-pub use set::{Descriptor, Descriptors, Unknown};
-pub(crate) use shape::Place;
+pub use set::{Descriptor, Descriptors, UnknownDescriptor};
 pub use shape::Shape;
+pub(crate) use shape::VariableIndex;
 pub use types::Type;

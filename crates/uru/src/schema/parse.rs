@@ -1,4 +1,4 @@
-//! Text to descriptors.
+//! Parses text into descriptors.
 //!
 //! ```text
 //! text       = { "STATEDESC" name "{" "VERSION" number { variable } "}" }
@@ -8,8 +8,8 @@
 //! value      = word | '"' text '"' | "(" [ value { "," value } ] ")"
 //! ```
 //!
-//! Lines do not matter, but for a value: it stands on the line of its `=`. Keywords are read in any
-//! case. Attributes of another name are left out, with a warning.
+//! Line breaks only matter for values: a value starts on the line of its `=`. Keywords are
+//! case-insensitive. Unknown attributes are ignored, with a warning.
 
 use core::ops::Range;
 use std::collections::HashMap;
@@ -17,38 +17,37 @@ use std::collections::HashMap;
 use worldwire_core::Diagnostic;
 
 use super::default;
-use super::definition::{Definition, Kind, Variable, Word};
+use super::definition::{Definition, ElementType, Literal, Variable};
 use super::lex::{Cursor, Lexeme, Token};
 use super::problems::Problems;
 use super::types::Type;
 
-/// The most elements that a variable may have.
+/// The maximum number of elements of a variable.
 pub(super) const MAX_COUNT: u32 = 9_998;
 
-/// A descriptor with its places in the text.
+/// A descriptor with its positions in the text.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    /// The descriptor. Not all of it was read when it is not [good](Self::good).
+    /// The descriptor. It may be incomplete if it is not [valid](Self::valid).
     pub definition: Definition,
-    /// Where its name stands.
+    /// The position of its name.
     pub name_span: Range<usize>,
-    /// Where the type of each variable stands.
+    /// The positions of the variables' types.
     pub type_spans: Vec<Range<usize>>,
-    /// Whether it was read without an error.
-    pub good: bool,
+    /// Whether it was parsed without errors.
+    pub valid: bool,
 }
 
-/// What a text says.
+/// The contents of a text.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed {
-    /// The descriptors, also those with errors as far as they could be read.
+    /// The descriptors, including those with errors as far as they were parsed.
     pub statements: Vec<Statement>,
-    /// Errors and warnings, in the order of the text; at most 1,001, of which the last says that there
-    /// are more.
+    /// Errors and warnings in text order: at most 1,001, the last of which says that there are more.
     pub problems: Vec<Diagnostic>,
 }
 
-/// Reads a text. `name` is the name that problems give it, mostly a path. Names of other
+/// Parses a text. `name` identifies it in diagnostics and is usually a path. Names of other
 /// descriptors are not looked up here; see [`Descriptors`](super::Descriptors).
 #[must_use]
 pub fn parse(name: &str, text: &str) -> Parsed {
@@ -57,7 +56,7 @@ pub fn parse(name: &str, text: &str) -> Parsed {
     Parsed { statements, problems: problems.into_list() }
 }
 
-/// The same, for problems that others join.
+/// Parses a text, adding problems to a list that others share.
 pub(super) fn parse_into<'t>(text: &'t str, problems: &mut Problems<'t>) -> Vec<Statement> {
     let mut parser = Parser { cursor: Cursor::new(text), problems };
     let mut statements = Vec::new();
@@ -84,18 +83,18 @@ struct Parser<'p, 't> {
     problems: &'p mut Problems<'t>,
 }
 
-/// Something that cannot be read, after that was said.
-struct Refused;
+/// Marks an error that has already been reported.
+struct Reported;
 
-type Read<T> = Result<T, Refused>;
+type Parse<T> = Result<T, Reported>;
 
 impl<'t> Parser<'_, 't> {
-    fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> Refused {
+    fn error(&mut self, span: Range<usize>, message: impl Into<String>) -> Reported {
         self.problems.error(span, message, None);
-        Refused
+        Reported
     }
 
-    fn wanted(&mut self, wanted: &str, found: &Lexeme<'t>) -> Refused {
+    fn wanted(&mut self, wanted: &str, found: &Lexeme<'t>) -> Reported {
         let shown = match found.token {
             Token::End => "the end of the file".to_owned(),
             Token::Word(word) => short(word),
@@ -106,7 +105,7 @@ impl<'t> Parser<'_, 't> {
         self.error(found.span.clone(), format!("wanted {wanted}, found {shown}"))
     }
 
-    /// Goes on to the next token that is one of these, or to the end.
+    /// Advances to the next token that satisfies `stop`, or to the end.
     fn skip(&mut self, stop: impl Fn(Token<'_>) -> bool) {
         loop {
             let next = self.cursor.peek();
@@ -117,7 +116,7 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    fn mark(&mut self, wanted: char) -> Read<()> {
+    fn mark(&mut self, wanted: char) -> Parse<()> {
         let next = self.cursor.peek();
         if next.token != Token::Mark(wanted) {
             return Err(self.wanted(&wanted.to_string(), &next));
@@ -126,7 +125,7 @@ impl<'t> Parser<'_, 't> {
         Ok(())
     }
 
-    fn word(&mut self, wanted: &str) -> Read<(&'t str, Range<usize>)> {
+    fn word(&mut self, wanted: &str) -> Parse<(&'t str, Range<usize>)> {
         let next = self.cursor.peek();
         let Token::Word(word) = next.token else {
             return Err(self.wanted(wanted, &next));
@@ -135,7 +134,7 @@ impl<'t> Parser<'_, 't> {
         Ok((word, next.span))
     }
 
-    /// A descriptor. `None` when not even its name and version can be read.
+    /// Parses a descriptor. `None` if not even its name and version are readable.
     fn statement(&mut self) -> Option<Statement> {
         self.cursor.next();
         let head = self.head();
@@ -144,8 +143,8 @@ impl<'t> Parser<'_, 't> {
             self.skip(next_one);
             return None;
         };
-        let mut body = Body { variables: Vec::new(), spans: Vec::new(), good: true };
-        // Where a name stands first, and how often it stands there.
+        let mut body = Body { variables: Vec::new(), spans: Vec::new(), valid: true };
+        // The first position of each name, and how often it occurs.
         let mut names: HashMap<Box<str>, (usize, usize)> = HashMap::new();
         loop {
             let next = self.cursor.peek();
@@ -169,8 +168,8 @@ impl<'t> Parser<'_, 't> {
                             body.variables.push(variable);
                             body.spans.push(type_at);
                         }
-                        Err(Refused) => {
-                            body.good = false;
+                        Err(Reported) => {
+                            body.valid = false;
                             self.skip(|token| match token {
                                 Token::Word(word) => is(word, "VAR") || is(word, "STATEDESC"),
                                 token => token == Token::Mark('}'),
@@ -183,7 +182,7 @@ impl<'t> Parser<'_, 't> {
                 }
                 other => {
                     self.wanted("VAR or }", &next);
-                    body.good = false;
+                    body.valid = false;
                     if next_one(other) || other == Token::End {
                         break;
                     }
@@ -195,9 +194,9 @@ impl<'t> Parser<'_, 't> {
                 }
             }
         }
-        let Body { variables, spans, good } = body;
+        let Body { variables, spans, valid } = body;
         let definition = Definition { name: name.into(), version, variables: variables.into() };
-        Some(Statement { definition, name_span, type_spans: spans, good })
+        Some(Statement { definition, name_span, type_spans: spans, valid })
     }
 
     fn repeated(&mut self, variable: &Variable, name_at: Range<usize>, first: usize) {
@@ -207,8 +206,8 @@ impl<'t> Parser<'_, 't> {
         self.problems.warning(name_at, message, Some(help));
     }
 
-    /// The name and the version, and what stands between them.
-    fn head(&mut self) -> Read<(&'t str, Range<usize>, u16)> {
+    /// Parses the name, the version, and everything between them.
+    fn head(&mut self) -> Parse<(&'t str, Range<usize>, u16)> {
         let (name, name_span) = self.word("the name of a descriptor")?;
         self.mark('{')?;
         let next = self.cursor.peek();
@@ -226,21 +225,21 @@ impl<'t> Parser<'_, 't> {
         Ok((name, name_span, version))
     }
 
-    /// What stands behind `VAR`, and where the name and the type are.
-    fn variable(&mut self) -> Read<(Variable, Range<usize>, Range<usize>)> {
+    /// Parses the declaration after `VAR`; also returns the positions of the name and the type.
+    fn variable(&mut self) -> Parse<(Variable, Range<usize>, Range<usize>)> {
         let (kind, type_at) = self.word("a type")?;
         let kind = match kind.strip_prefix('$') {
             Some("") => {
-                let message = "wanted the name of a descriptor behind $, found none";
+                let message = "the name of a descriptor after $ is missing";
                 return Err(self.error(type_at, message));
             }
-            Some(name) => Kind::Nested(name.into()),
+            Some(name) => ElementType::Nested(name.into()),
             None => match Type::parse(kind) {
-                Some(simple) => Kind::Simple(simple),
+                Some(simple) => ElementType::Simple(simple),
                 None => {
                     let help = Type::nearest(kind).map(|near| format!("did you mean {near}?"));
                     self.problems.error(type_at, format!("unknown type {}", short(kind)), help);
-                    return Err(Refused);
+                    return Err(Reported);
                 }
             },
         };
@@ -253,7 +252,7 @@ impl<'t> Parser<'_, 't> {
         self.mark(']')?;
         let mut variable = Variable::new(name, kind, count);
         let default_at = self.attributes(&mut variable)?;
-        if let Kind::Simple(simple) = variable.kind {
+        if let ElementType::Simple(simple) = variable.kind {
             variable.initial = match &variable.default {
                 None => default::zero(simple).into(),
                 Some(words) => {
@@ -268,8 +267,8 @@ impl<'t> Parser<'_, 't> {
         Ok((variable, name_at, type_at))
     }
 
-    /// A number of elements; 0 stands for any number.
-    fn count(&mut self) -> Read<Option<u32>> {
+    /// Parses a number of elements; 0 means any number.
+    fn count(&mut self) -> Parse<Option<u32>> {
         let (text, span) = self.word("a number of elements")?;
         match text.parse::<u32>() {
             Ok(0) => Ok(None),
@@ -282,8 +281,8 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    /// Everything behind the brackets; says where the default stands.
-    fn attributes(&mut self, variable: &mut Variable) -> Read<Option<Range<usize>>> {
+    /// Parses everything after the brackets; returns the position of the default.
+    fn attributes(&mut self, variable: &mut Variable) -> Parse<Option<Range<usize>>> {
         let mut default_at = None;
         loop {
             let name = self.cursor.peek();
@@ -306,7 +305,7 @@ impl<'t> Parser<'_, 't> {
             let span = start..self.cursor.place();
             if is(word, "DEFAULT") {
                 if variable.default.is_some() {
-                    let message = "the variable has a default already; this one counts";
+                    let message = "the variable has two defaults; this one applies";
                     self.problems.warning(name.span, message, None);
                 }
                 variable.default = Some(words.into());
@@ -317,7 +316,7 @@ impl<'t> Parser<'_, 't> {
                 word if is(word, "DEFAULTOPTION") => &mut variable.default_options,
                 word if is(word, "DISPLAYOPTION") => &mut variable.display_options,
                 _ => {
-                    let message = format!("unknown attribute {}, left out", short(word));
+                    let message = format!("unknown attribute {}; it is ignored", short(word));
                     self.problems.warning(name.span, message, None);
                     continue;
                 }
@@ -326,11 +325,11 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    fn value(&mut self) -> Read<Vec<Word>> {
+    fn value(&mut self) -> Parse<Vec<Literal>> {
         let next = self.cursor.peek();
         if next.new_line {
             let end = next.span.start..next.span.start;
-            return Err(self.error(end, "wanted a value behind =, found the end of the line"));
+            return Err(self.error(end, "the value after = is missing"));
         }
         if next.token != Token::Mark('(') {
             return self.single().map(|word| vec![word]);
@@ -357,11 +356,11 @@ impl<'t> Parser<'_, 't> {
         }
     }
 
-    fn single(&mut self) -> Read<Word> {
+    fn single(&mut self) -> Parse<Literal> {
         let next = self.cursor.peek();
         let word = match next.token {
-            Token::Word(text) => Word { text: text.into(), quoted: false },
-            Token::Quoted(text) => Word { text: text.into(), quoted: true },
+            Token::Word(text) => Literal { text: text.into(), quoted: false },
+            Token::Quoted(text) => Literal { text: text.into(), quoted: true },
             _ => return Err(self.wanted("a value", &next)),
         };
         self.cursor.next();
@@ -369,11 +368,11 @@ impl<'t> Parser<'_, 't> {
     }
 }
 
-/// What stands between the braces.
+/// The contents of the braces.
 struct Body {
     variables: Vec<Variable>,
     spans: Vec<Range<usize>>,
-    good: bool,
+    valid: bool,
 }
 
 /// The beginning of a text, for messages.
@@ -389,17 +388,17 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> String {
+    fn problems_of(text: &str) -> String {
         let parsed = parse("t.sdl", text);
         let lines: Vec<_> = parsed.problems.iter().map(ToString::to_string).collect();
-        let good = parsed.statements.iter().filter(|statement| statement.good);
+        let valid = parsed.statements.iter().filter(|statement| statement.valid);
         let names: Vec<_> =
-            good.map(|s| format!("{} {}", s.definition.name, s.definition.version)).collect();
-        format!("{}\ngood: {}", lines.join("\n"), names.join(", "))
+            valid.map(|s| format!("{} {}", s.definition.name, s.definition.version)).collect();
+        format!("{}\nvalid: {}", lines.join("\n"), names.join(", "))
     }
 
     #[test]
-    fn every_error_has_its_place_and_the_rest_is_read() {
+    fn every_error_has_a_position_and_parsing_continues() {
         let text = "\
 STATEDESC good { VERSION 1 VAR INT a[1] }
 junk here
@@ -422,23 +421,23 @@ STATEDESC twice { VERSION 1 VAR INT a[] var int A[0] }
 statedesc Lower { version 7 var rgb8 c[1] default = (1, 2, 3); displayoption = hidden }
 STATEDESC open { VERSION 1
 ";
-        insta::assert_snapshot!(said(text), @r"
+        insta::assert_snapshot!(problems_of(text), @r"
         t.sdl:2:1: error: wanted STATEDESC, found junk
         t.sdl:7:5: error: wanted ], found VAR
         t.sdl:7:9: error: unknown type INTT (did you mean INT?)
-        t.sdl:8:9: error: wanted the name of a descriptor behind $, found none
+        t.sdl:8:9: error: the name of a descriptor after $ is missing
         t.sdl:9:15: error: wanted 0 to 9998 elements, found 9999
-        t.sdl:11:5: error: wanted a value behind =, found the end of the line
-        t.sdl:11:31: warning: the variable has a default already; this one counts
+        t.sdl:11:5: error: the value after = is missing
+        t.sdl:11:31: warning: the variable has two defaults; this one applies
         t.sdl:11:39: warning: wanted 1 value, found 2
-        t.sdl:11:45: warning: unknown attribute HUE, left out
+        t.sdl:11:45: warning: unknown attribute HUE; it is ignored
         t.sdl:12:30: error: wanted , or ), found 2
         t.sdl:13:31: error: wanted a value, found a quotation mark that is not closed
         t.sdl:16:18: error: wanted VERSION, found VAR
         t.sdl:17:27: error: wanted a version from 0 to 65535, found 70000
         t.sdl:18:49: warning: the variable A is already on line 18 (this one is shown as A#2)
         t.sdl:21:1: error: wanted VAR or }, found the end of the file
-        good: good 1, twice 1, Lower 7
+        valid: good 1, twice 1, Lower 7
         ");
     }
 

@@ -1,11 +1,11 @@
-//! Descriptors as text.
+//! Formats descriptors as text.
 
 use core::fmt;
 
-use super::definition::{Definition, Variable, Word};
+use super::definition::{Definition, Literal, Variable};
 
-/// The canonical text: aligned types and names, one line a variable. It parses to the same
-/// descriptor; comments are lost.
+/// The canonical text: one line per variable, with types and names aligned. Parsing it gives the
+/// same descriptor; comments are lost.
 impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "STATEDESC {}", self.name)?;
@@ -13,7 +13,7 @@ impl fmt::Display for Definition {
         writeln!(f, "    VERSION {}", self.version)?;
         let width = |text: &dyn Fn(&Variable) -> String| {
             let widths = self.variables.iter().map(|variable| text(variable).chars().count());
-            // One very long name does not move all others to the right.
+            // One very long name must not push all others to the right.
             widths.filter(|width| *width <= MAX_WIDTH).max().unwrap_or(0)
         };
         let kinds = width(&|variable| variable.kind.to_string());
@@ -31,10 +31,10 @@ impl fmt::Display for Definition {
     }
 }
 
-/// The widest column that others are aligned to.
+/// The widest column to which others are aligned.
 const MAX_WIDTH: usize = 40;
 
-/// Name and count: `position[1]`.
+/// The name and count: `position[1]`.
 fn named(variable: &Variable) -> String {
     match variable.count {
         Some(count) => format!("{}[{count}]", variable.name),
@@ -50,7 +50,7 @@ fn options(variable: &Variable) -> String {
             format!("DEFAULT=({})", words.join(","))
         }
     });
-    let word = |text: &str| Word { text: text.into(), quoted: !super::lex::is_word(text) };
+    let word = |text: &str| Literal { text: text.into(), quoted: !super::lex::is_word(text) };
     let defaults = variable.default_options();
     let defaults = defaults.map(|option| format!("DEFAULTOPTION={}", word(option)));
     let displays = variable.display_options();
@@ -58,7 +58,7 @@ fn options(variable: &Variable) -> String {
     default.into_iter().chain(defaults).chain(displays).collect::<Vec<_>>().join(" ")
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for Literal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.quoted { write!(f, "\"{}\"", self.text) } else { f.write_str(&self.text) }
     }

@@ -1,14 +1,14 @@
-//! What is to be said about a text.
+//! Collects diagnostics about a text.
 
 use core::ops::Range;
 
 use worldwire_core::{Diagnostic, Severity, Source};
 
-/// The most problems of a text that are listed. Each takes as long as its line, so there has to be a
-/// last one.
+/// The maximum number of problems listed for a text. Each shows its whole line, so the number must
+/// be limited.
 const MAX_PROBLEMS: usize = 1_000;
 
-/// The errors and warnings of a text.
+/// The errors and warnings about a text.
 #[derive(Debug)]
 pub(super) struct Problems<'t> {
     source: Source<'t>,
@@ -53,7 +53,7 @@ impl<'t> Problems<'t> {
             (0..MAX_PROBLEMS, Severity::Error) => self.source.error(span, message),
             (0..MAX_PROBLEMS, Severity::Warning) => self.source.warning(span, message),
             (MAX_PROBLEMS, _) => {
-                let message = format!("more than {MAX_PROBLEMS} problems; the rest is not listed");
+                let message = format!("more than {MAX_PROBLEMS} problems; the rest are not listed");
                 let end = self.source.text().len();
                 self.list.push(self.source.error(end..end, message));
                 return;
@@ -66,7 +66,7 @@ impl<'t> Problems<'t> {
         });
     }
 
-    /// All of them by line and column; errors of a place come first.
+    /// All problems by line and column; at the same position, errors come first.
     pub(super) fn into_list(self) -> Vec<Diagnostic> {
         let mut list = self.list;
         let is_warning = |one: &Diagnostic| one.severity() == Severity::Warning;
@@ -80,11 +80,11 @@ mod tests {
     use super::super::parse::parse;
 
     #[test]
-    fn there_is_a_last_problem() {
+    fn the_number_of_problems_is_limited() {
         let text = "STATEDESC x { VERSION 1 VAR HUE a[1] VAR INT b[1] HUE=1 }\n".repeat(700);
         let parsed = parse("many", &text);
         assert_eq!((parsed.problems.len(), parsed.statements.len()), (1_001, 700));
         let last = parsed.problems.last().map(ToString::to_string).unwrap_or_default();
-        assert!(last.ends_with("more than 1000 problems; the rest is not listed"), "{last}");
+        assert!(last.ends_with("more than 1000 problems; the rest are not listed"), "{last}");
     }
 }

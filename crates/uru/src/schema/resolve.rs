@@ -1,42 +1,42 @@
-//! What refers to what: descriptors of many texts are put together.
+//! Resolves references between the descriptors of many texts.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
 
 use worldwire_core::{Diagnostic, Source};
 
-use super::definition::Kind;
+use super::definition::ElementType;
 use super::parse::{Statement, parse_into};
 use super::problems::Problems;
-use super::shape::Layout;
+use super::shape::DescriptorLayout;
 use super::types::fold;
 
-/// The versions of a name, ascending, and where each is in the arena.
+/// The versions of a name, ascending, with their indices in the arena.
 pub(super) type Versions = Vec<(u16, usize)>;
 
-/// What is left of texts once all names are resolved.
+/// The result of resolving all names.
 pub(super) struct Resolved {
-    pub(super) layouts: Vec<Layout>,
-    /// Folded names, ascending.
+    pub(super) layouts: Vec<DescriptorLayout>,
+    /// Case-folded names, ascending.
     pub(super) names: Vec<(Box<str>, Versions)>,
     pub(super) problems: Vec<Diagnostic>,
 }
 
-/// Texts that were read and are not resolved yet.
+/// Texts that are parsed but not resolved yet.
 #[derive(Default)]
 pub(super) struct Loading<'t> {
-    /// What is to be said, file by file.
+    /// The problems of each file.
     problems: Vec<Problems<'t>>,
-    /// Everything that was read, with its file.
+    /// All statements, with the index of their file.
     statements: Vec<(usize, Statement)>,
-    /// By folded name and version: the statement that came first.
+    /// The first statement of each folded name and version.
     first: BTreeMap<(Box<str>, u16), usize>,
-    /// Whether a statement stays.
-    good: Vec<bool>,
+    /// Whether each statement is kept.
+    valid: Vec<bool>,
 }
 
 impl<'t> Loading<'t> {
-    /// Reads a text.
+    /// Parses a text.
     pub(super) fn add(&mut self, name: &str, text: &'t str) {
         let file = self.problems.len();
         let mut problems = Problems::new(name, text);
@@ -60,7 +60,7 @@ impl<'t> Loading<'t> {
                 continue;
             }
             self.first.insert(key, self.statements.len());
-            self.good.push(statement.good);
+            self.valid.push(statement.valid);
             self.statements.push((file, statement));
         }
     }
@@ -71,22 +71,22 @@ impl<'t> Loading<'t> {
         }
     }
 
-    /// The statement of the newest version of a name.
+    /// The statement with the newest version of a name.
     fn newest(&self, name: &str) -> Option<usize> {
         let folded = fold(name);
         let range = (folded.clone(), 0)..=(folded, u16::MAX);
         self.first.range(range).next_back().map(|(_, at)| *at)
     }
 
-    /// Resolves everything that was read.
+    /// Resolves all statements.
     pub(super) fn resolve(mut self) -> Resolved {
         let targets = self.targets();
         self.remove_dependents(&targets);
         self.remove_endless(&targets);
         let mut moved = vec![None; self.statements.len()];
         let mut next = 0;
-        for (place, good) in moved.iter_mut().zip(&self.good) {
-            if *good {
+        for (place, valid) in moved.iter_mut().zip(&self.valid) {
+            if *valid {
                 *place = Some(next);
                 next += 1;
             }
@@ -100,7 +100,10 @@ impl<'t> Loading<'t> {
             versions.push((definition.version, *place));
             let target = |target: Option<usize>| moved.get(target?).copied().flatten();
             let targets = targets.get(at).into_iter().flatten();
-            layouts.push(Layout::new(definition, targets.filter_map(|one| target(*one)).collect()));
+            layouts.push(DescriptorLayout::new(
+                definition,
+                targets.filter_map(|one| target(*one)).collect(),
+            ));
         }
         let mut names: Vec<_> = names.into_iter().collect();
         for (_, versions) in &mut names {
@@ -110,7 +113,7 @@ impl<'t> Loading<'t> {
         Resolved { layouts, names, problems }
     }
 
-    /// For every statement the one that each nested variable refers to.
+    /// Finds, for every statement, the statements its nested variables refer to.
     fn targets(&mut self) -> Vec<Vec<Option<usize>>> {
         let mut all = Vec::with_capacity(self.statements.len());
         let mut missing = Vec::new();
@@ -118,7 +121,7 @@ impl<'t> Loading<'t> {
             let variables = statement.definition.variables.iter().zip(&statement.type_spans);
             let mut targets = Vec::new();
             for (variable, span) in variables {
-                let Kind::Nested(name) = &variable.kind else { continue };
+                let ElementType::Nested(name) = &variable.kind else { continue };
                 let target = self.newest(name);
                 if target.is_none() {
                     missing.push((at, *file, span.clone(), name.clone()));
@@ -128,15 +131,15 @@ impl<'t> Loading<'t> {
             all.push(targets);
         }
         for (at, file, span, name) in missing {
-            if let Some(good) = self.good.get_mut(at) {
-                *good = false;
+            if let Some(valid) = self.valid.get_mut(at) {
+                *valid = false;
             }
             self.say(file, span, format!("there is no descriptor {name}"));
         }
         all
     }
 
-    /// Removes what refers to a statement that is not good.
+    /// Removes statements that refer to an invalid one.
     fn remove_dependents(&mut self, targets: &[Vec<Option<usize>>]) {
         let mut dependents: Vec<Vec<usize>> = vec![Vec::new(); targets.len()];
         for (at, targets) in targets.iter().enumerate() {
@@ -146,12 +149,12 @@ impl<'t> Loading<'t> {
                 }
             }
         }
-        let bad = self.good.iter().enumerate().filter(|(_, good)| !**good);
+        let bad = self.valid.iter().enumerate().filter(|(_, valid)| !**valid);
         let mut queue: Vec<usize> = bad.map(|(at, _)| at).collect();
         while let Some(at) = queue.pop() {
             for dependent in dependents.get(at).into_iter().flatten() {
-                let Some(good) = self.good.get_mut(*dependent) else { continue };
-                if !core::mem::take(good) {
+                let Some(valid) = self.valid.get_mut(*dependent) else { continue };
+                if !core::mem::take(valid) {
                     continue;
                 }
                 queue.push(*dependent);
@@ -162,7 +165,8 @@ impl<'t> Loading<'t> {
         }
     }
 
-    /// Removes what would hold itself without end: its records have at least one record of its own.
+    /// Removes descriptors that contain themselves endlessly: each of their records holds at least
+    /// one more record of the same kind.
     fn remove_endless(&mut self, targets: &[Vec<Option<usize>>]) {
         let fixed: Vec<Vec<usize>> = targets
             .iter()
@@ -173,7 +177,7 @@ impl<'t> Loading<'t> {
                 nested.filter(|(one, _)| one.count.is_some()).filter_map(|(_, at)| *at).collect()
             })
             .collect();
-        // Those that nothing waits for end; what is left goes round in circles.
+        // Topological sort: whatever is left is part of a cycle, or depends on one.
         let mut waiting: Vec<usize> = fixed.iter().map(Vec::len).collect();
         let mut holders: Vec<Vec<usize>> = vec![Vec::new(); fixed.len()];
         for (at, held) in fixed.iter().enumerate() {
@@ -197,22 +201,22 @@ impl<'t> Loading<'t> {
         }
         for at in 0..waiting.len() {
             let endless = waiting.get(at).is_some_and(|count| *count > 0);
-            let Some(good) = self.good.get_mut(at).filter(|good| endless && **good) else {
+            let Some(valid) = self.valid.get_mut(at).filter(|valid| endless && **valid) else {
                 continue;
             };
-            *good = false;
+            *valid = false;
             let held = fixed.get(at).into_iter().flatten();
             let mut inner = held.filter(|one| waiting.get(**one).is_some_and(|count| *count > 0));
             if let Some(one) = inner.next().copied() {
-                let message = "records without end: a nested variable of a fixed count leads back";
+                let message = "endless records: nested variables with a fixed count form a cycle";
                 self.blame(at, targets, one, message.to_owned());
             }
         }
-        // What holds one of them in a list has to go as well.
+        // Descriptors with lists of the removed ones have to go as well.
         self.remove_dependents(targets);
     }
 
-    /// Says something about the first variable of a statement that refers to another one.
+    /// Reports an error at the first variable of a statement that refers to another statement.
     fn blame(&mut self, at: usize, targets: &[Vec<Option<usize>>], on: usize, message: String) {
         let Some((file, statement)) = self.statements.get(at) else { return };
         let variables = statement.definition.variables.iter().zip(&statement.type_spans);

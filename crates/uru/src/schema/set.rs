@@ -1,4 +1,4 @@
-//! All descriptors of a shard or an age, resolved.
+//! All resolved descriptors of a shard or an age.
 
 use core::fmt;
 use core::ops::Deref;
@@ -8,14 +8,14 @@ use worldwire_core::{Diagnostic, Error, nearest};
 
 use super::definition::Definition;
 use super::resolve::{Loading, Resolved, Versions};
-use super::shape::{Layout, Shape};
+use super::shape::{DescriptorLayout, Shape};
 use super::types::fold;
 
 /// Descriptors by name and version, loaded from any number of texts.
 #[derive(Clone, Debug)]
 pub struct Descriptors {
-    arena: Arc<[Layout]>,
-    /// Folded names, ascending.
+    arena: Arc<[DescriptorLayout]>,
+    /// Case-folded names, ascending.
     names: Vec<(Box<str>, Versions)>,
     problems: Vec<Diagnostic>,
 }
@@ -27,8 +27,7 @@ impl Default for Descriptors {
 }
 
 impl Descriptors {
-    /// Reads texts, given with the names that people know them by, and resolves all of them
-    /// together.
+    /// Loads texts and resolves all of them together. Each comes with a name for diagnostics.
     #[must_use]
     pub fn load<N: AsRef<str>, T: AsRef<str>>(files: impl IntoIterator<Item = (N, T)>) -> Self {
         let files: Vec<(N, T)> = files.into_iter().collect();
@@ -41,13 +40,13 @@ impl Descriptors {
         Self { arena: layouts.into(), names, problems }
     }
 
-    /// What is wrong or odd, file by file. A descriptor with an error is not in the set.
+    /// Errors and warnings, file by file. A descriptor with an error is not in the set.
     #[must_use]
     pub fn problems(&self) -> &[Diagnostic] {
         &self.problems
     }
 
-    /// The descriptor of a name and version.
+    /// The descriptor with this name and version.
     #[must_use]
     pub fn get(&self, name: &str, version: u16) -> Option<Descriptor> {
         let versions = self.versions_of(fold(name).as_bytes())?;
@@ -55,7 +54,7 @@ impl Descriptors {
         versions.get(at).map(|entry| self.at(entry.1))
     }
 
-    /// The descriptor of the highest version.
+    /// The descriptor with the highest version.
     #[must_use]
     pub fn newest(&self, name: &str) -> Option<Descriptor> {
         self.versions(name).next_back()
@@ -73,34 +72,34 @@ impl Descriptors {
         versions.map(|entry| self.at(entry.1))
     }
 
-    /// How many descriptors there are.
+    /// The number of descriptors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.arena.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.arena.is_empty()
     }
 
-    /// The descriptor that a blob names, by the bytes of the name.
+    /// The descriptor that a blob refers to, by the bytes of its name.
     ///
     /// # Errors
-    /// What is not known: the name or only the version.
-    pub fn find(&self, name: &[u8], version: u16) -> Result<Descriptor, Unknown> {
+    /// [`UnknownDescriptor`] says whether the name or only the version is unknown.
+    pub fn find(&self, name: &[u8], version: u16) -> Result<Descriptor, UnknownDescriptor> {
         let index = self.index_of(&name.to_ascii_lowercase(), version);
         index.map(|index| self.at(index)).ok_or_else(|| self.unknown(name, version))
     }
 
-    /// The shape of what [`Self::find`] finds; it lives as long as the set.
+    /// The shape of the descriptor that [`Self::find`] returns; it borrows from the set.
     pub(crate) fn shape_of(&self, mut name: Vec<u8>, version: u16) -> Option<Shape<'_>> {
         name.make_ascii_lowercase();
         Shape::new(&self.arena, self.index_of(&name, version)?)
     }
 
-    /// The descriptor of a shape of this set.
+    /// The descriptor with this shape.
     pub(crate) fn descriptor_of(&self, shape: Shape<'_>) -> Descriptor {
         self.at(shape.index())
     }
@@ -111,18 +110,18 @@ impl Descriptors {
         versions.get(at).map(|entry| entry.1)
     }
 
-    /// What of a descriptor that is not here is not known.
+    /// Explains why a lookup failed.
     #[cold]
-    pub(crate) fn unknown(&self, name: &[u8], version: u16) -> Unknown {
+    pub(crate) fn unknown(&self, name: &[u8], version: u16) -> UnknownDescriptor {
         let known = self.versions_of(&name.to_ascii_lowercase());
         let name = String::from_utf8_lossy(name).into_owned();
         if let Some(versions) = known {
             let known = versions.iter().map(|entry| entry.0).collect();
-            return Unknown { name, version: Some(version), known, near: None };
+            return UnknownDescriptor { name, version: Some(version), known, near: None };
         }
         let near = nearest(&name, self.names.iter().map(|(name, _)| &**name));
         let near = near.and_then(|near| self.newest(near)).map(|near| near.name().to_owned());
-        Unknown { name, version: None, known: Vec::new(), near }
+        UnknownDescriptor { name, version: None, known: Vec::new(), near }
     }
 
     fn versions_of(&self, folded: &[u8]) -> Option<&[(u16, usize)]> {
@@ -135,21 +134,21 @@ impl Descriptors {
     }
 }
 
-/// A descriptor that is not in a set. Clients do not survive one, so a server must not forward a
-/// state whose descriptor clients may not have.
+/// A lookup of a descriptor that is not in the set. Clients crash on unknown descriptors, so a
+/// server must not forward a state whose descriptor clients may lack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unknown {
-    /// The name that was asked for.
+pub struct UnknownDescriptor {
+    /// The requested name.
     pub name: String,
-    /// The version, when the name is known.
+    /// The requested version, if the name is known.
     pub version: Option<u16>,
-    /// The versions that are known, ascending.
+    /// The known versions, ascending.
     pub known: Vec<u16>,
-    /// A name that looks like it.
+    /// The most similar known name.
     pub near: Option<String>,
 }
 
-impl Unknown {
+impl UnknownDescriptor {
     fn wanted_and_found(&self) -> (String, String) {
         let Some(version) = self.version else {
             return ("a known descriptor".to_owned(), format!("{:?}", self.name));
@@ -161,7 +160,7 @@ impl Unknown {
     }
 }
 
-impl fmt::Display for Unknown {
+impl fmt::Display for UnknownDescriptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (wanted, found) = self.wanted_and_found();
         write!(f, "wanted {wanted}, found {found}")?;
@@ -172,10 +171,10 @@ impl fmt::Display for Unknown {
     }
 }
 
-impl core::error::Error for Unknown {}
+impl core::error::Error for UnknownDescriptor {}
 
-impl From<Unknown> for Error {
-    fn from(unknown: Unknown) -> Self {
+impl From<UnknownDescriptor> for Error {
+    fn from(unknown: UnknownDescriptor) -> Self {
         let (wanted, found) = unknown.wanted_and_found();
         let error = Self::malformed(wanted, found);
         match unknown.near {
@@ -185,21 +184,21 @@ impl From<Unknown> for Error {
     }
 }
 
-/// One descriptor of a set, with everything that it refers to. Cheap to clone; dereferences to its
+/// One descriptor of a set, with everything it refers to. Cheap to clone; dereferences to its
 /// [`Definition`].
 #[derive(Clone)]
 pub struct Descriptor {
-    arena: Arc<[Layout]>,
+    arena: Arc<[DescriptorLayout]>,
     index: usize,
 }
 
 impl Descriptor {
-    /// Whether both are the same one of the same set.
+    /// Whether both are the same entry of the same set.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.index == other.index && Arc::ptr_eq(&self.arena, &other.arena)
     }
 
-    /// What a blob needs to know of it.
+    /// The layout of its variables in blobs.
     #[must_use]
     pub fn shape(&self) -> Shape<'_> {
         Shape::at(&self.arena, self.index)
@@ -215,7 +214,8 @@ impl Deref for Descriptor {
 }
 
 impl PartialEq for Descriptor {
-    /// Whether blobs of both have the same form and the same defaults, nested ones included.
+    /// Whether both encode to the same blobs and have the same defaults, including nested
+    /// descriptors.
     fn eq(&self, other: &Self) -> bool {
         self.index == other.index
             && (Arc::ptr_eq(&self.arena, &other.arena) || self.arena == other.arena)
@@ -233,9 +233,9 @@ impl fmt::Debug for Descriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::Place;
+    use crate::schema::VariableIndex;
 
-    fn said(files: &[(&str, &str)]) -> (Descriptors, String) {
+    fn load(files: &[(&str, &str)]) -> (Descriptors, String) {
         let set = Descriptors::load(files.iter().copied());
         let lines: Vec<_> = set.problems().iter().map(ToString::to_string).collect();
         (set, lines.join("\n"))
@@ -243,25 +243,25 @@ mod tests {
 
     #[test]
     fn names_resolve_to_the_newest_version_of_any_file() {
-        let (set, said) = said(&[
+        let (set, load) = load(&[
             ("a.sdl", "STATEDESC A { VERSION 1 VAR $b one[1] VAR INT n[1] VAR $B two[] }"),
             ("b.sdl", "STATEDESC B { VERSION 2 VAR INT x[1] VAR INT y[1] }"),
             ("c.sdl", "STATEDESC b { VERSION 1 VAR INT x[1] }"),
         ]);
-        assert_eq!(said, "");
+        assert_eq!(load, "");
         let a = set.get("a", 1).unwrap();
         let shape = a.shape();
         assert_eq!((shape.count(), shape.simple_count(), shape.nested_count()), (3, 1, 2));
         let (variable, inner) = shape.nested(1).unwrap();
         assert_eq!((variable.label(), inner.definition().version()), ("two", 2));
-        assert_eq!(shape.place("N"), Some(Place::Simple(0)));
+        assert_eq!(shape.index_of("N"), Some(VariableIndex::Simple(0)));
         assert_eq!(set.versions("B").map(|one| one.version()).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(set.len(), 3);
     }
 
     #[test]
-    fn what_cannot_be_resolved_is_named_with_what_refers_to_it() {
-        let (set, said) = said(&[
+    fn unresolvable_descriptors_are_reported_with_their_dependents() {
+        let (set, load) = load(&[
             ("one.sdl", "STATEDESC a { VERSION 1 }\nSTATEDESC A { VERSION 1 VAR INT x[1] }"),
             ("two.sdl", "\nSTATEDESC a { VERSION 1 }\nSTATEDESC b { VERSION 1 VAR $nix n[1] }"),
             (
@@ -275,14 +275,14 @@ mod tests {
              STATEDESC i { VERSION 1 }\nSTATEDESC i { VERSION 2 VAR WHAT x[1] }\nSTATEDESC j { VERSION 1 VAR $i x[1] }",
             ),
         ]);
-        insta::assert_snapshot!(said, @r"
+        insta::assert_snapshot!(load, @r"
         one.sdl:2:11: error: A version 1 is already defined in one.sdl:1
         two.sdl:2:11: error: a version 1 is already defined in one.sdl:1
         two.sdl:3:29: error: there is no descriptor nix
         three.sdl:1:29: error: refers to b, which has errors
         three.sdl:2:29: error: refers to c, which has errors
-        four.sdl:2:29: error: records without end: a nested variable of a fixed count leads back
-        four.sdl:3:42: error: records without end: a nested variable of a fixed count leads back
+        four.sdl:2:29: error: endless records: nested variables with a fixed count form a cycle
+        four.sdl:3:42: error: endless records: nested variables with a fixed count form a cycle
         four.sdl:4:29: error: refers to f, which has errors
         four.sdl:6:29: error: unknown type WHAT (did you mean QUAT?)
         four.sdl:7:29: error: refers to i, which has errors
@@ -292,8 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_apart() {
-        let (set, _) = said(&[("a", "STATEDESC Lever{VERSION 1} STATEDESC Lever{VERSION 3}")]);
+    fn unknown_names_and_versions_are_distinguished() {
+        let (set, _) = load(&[("a", "STATEDESC Lever{VERSION 1} STATEDESC Lever{VERSION 3}")]);
         let shown =
             |name: &str, version| set.find(name.as_bytes(), version).unwrap_err().to_string();
         assert_eq!(shown("lever", 2), "wanted versions 1, 3 of lever, found 2");

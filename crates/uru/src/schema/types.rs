@@ -1,10 +1,10 @@
-//! The types of variables.
+//! The types of simple variables.
 
 use core::fmt;
 
 use worldwire_core::nearest;
 
-/// The type of a variable that is not nested: how one element stands in a blob.
+/// The type of a simple variable. An element is encoded as follows:
 ///
 /// | name | bytes |
 /// | --- | --- |
@@ -12,8 +12,8 @@ use worldwire_core::nearest;
 /// | `FLOAT` | `f32` |
 /// | `BOOL` | `u8`, 0 is false |
 /// | `STRING32` | 32 bytes; the text ends at the first zero |
-/// | `PLKEY` | [`Uoid`](crate::types::Uoid), without the byte in front that a key has |
-/// | `CREATABLE`, `MESSAGE` | `u16` class index; unless that is 0x8000: `u32` count, bytes |
+/// | `PLKEY` | [`Uoid`](crate::types::Uoid), without the leading byte of a key |
+/// | `CREATABLE`, `MESSAGE` | `u16` class index; unless it is 0x8000: `u32` count, bytes |
 /// | `DOUBLE` | `f64` |
 /// | `TIME` | [`UnifiedTime`](crate::types::UnifiedTime) |
 /// | `BYTE` | `u8` |
@@ -25,41 +25,41 @@ use worldwire_core::nearest;
 /// | `RGBA8` | 4 `u8` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// `INT`: 32 bits, signed.
+    /// `INT`: a signed 32-bit integer.
     Int,
     /// `FLOAT`: single precision.
     Float,
-    /// `BOOL`: a byte that is zero or not.
+    /// `BOOL`: a byte, zero or non-zero.
     Bool,
     /// `STRING32`: text of at most 32 bytes.
     String32,
-    /// `PLKEY`: the name of an object.
+    /// `PLKEY`: a reference to an object.
     Key,
-    /// `CREATABLE`: an object of any class.
+    /// `CREATABLE`: an embedded object of any class.
     Creatable,
     /// `DOUBLE`: double precision.
     Double,
     /// `TIME`: seconds and microseconds.
     Time,
-    /// `BYTE`: 8 bits, unsigned.
+    /// `BYTE`: an unsigned 8-bit integer.
     Byte,
-    /// `SHORT`: 16 bits, signed.
+    /// `SHORT`: a signed 16-bit integer.
     Short,
-    /// `AGETIMEOFDAY`: how far the day of the age has come; never sent.
+    /// `AGETIMEOFDAY`: the time of day in the age; never sent.
     AgeTimeOfDay,
     /// `VECTOR3`: a direction.
     Vector3,
-    /// `POINT3`: a place.
+    /// `POINT3`: a position.
     Point3,
-    /// `RGB`: a colour of floats.
+    /// `RGB`: a colour made of floats.
     Rgb,
-    /// `RGBA`: a colour of floats with its opacity.
+    /// `RGBA`: a colour made of floats, with opacity.
     Rgba,
     /// `QUATERNION`: a rotation.
     Quaternion,
-    /// `RGB8`: a colour of bytes.
+    /// `RGB8`: a colour made of bytes.
     Rgb8,
-    /// `RGBA8`: a colour of bytes with its opacity.
+    /// `RGBA8`: a colour made of bytes, with opacity.
     Rgba8,
 }
 
@@ -87,7 +87,7 @@ static NAMES: [(&str, Type); 20] = [
 ];
 
 impl Type {
-    /// The type of a name in any case.
+    /// Finds a type by its name, in any case.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let known = NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
@@ -101,7 +101,7 @@ impl Type {
         NAMES.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// How many bytes an element takes; `None` when it depends on the element.
+    /// The size of an element in bytes; `None` if it varies.
     #[must_use]
     pub const fn size(self) -> Option<usize> {
         Some(match self {
@@ -118,7 +118,8 @@ impl Type {
         })
     }
 
-    /// Whether it is one number: what converts to other numbers when a state is upgraded.
+    /// Whether the type is a single number, which can be converted to other number types when a
+    /// state is upgraded.
     #[must_use]
     pub const fn is_number(self) -> bool {
         matches!(
@@ -127,7 +128,7 @@ impl Type {
         )
     }
 
-    /// The name that looks most like a misspelled one.
+    /// The type name most similar to a misspelled one.
     pub(super) fn nearest(wrong: &str) -> Option<&'static str> {
         nearest(wrong, NAMES.iter().map(|(name, _)| *name))
     }
@@ -139,7 +140,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// A name as names are compared: without case.
+/// Folds a name for comparison: names are case-insensitive.
 pub(crate) fn fold(name: &str) -> Box<str> {
     name.to_ascii_lowercase().into()
 }
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_in_any_case() {
+    fn type_names_are_case_insensitive() {
         for (name, kind) in NAMES {
             assert_eq!(Type::parse(&name.to_lowercase()), Some(kind));
             assert_eq!(Type::parse(kind.name()), Some(kind));

@@ -6,55 +6,56 @@ use worldwire_core::{
 };
 
 use super::damage;
-use super::record::Record;
+use super::record::StateRecord;
 use crate::schema::{Descriptor, Descriptors};
 use crate::types::{SafeString, Uoid};
 
 wire_flags! {
-    /// The flags of a stream header.
+    /// Flags of a stream header.
     pub struct StreamFlags(u16) {
-        /// The name of the object follows.
+        /// The identity of the object follows.
         HasUoid = 1,
-        /// Lengths are written as this module reads them; always set.
+        /// Lengths are encoded as described in this module; always set.
         AddedVarLengthIO = 0x8000,
     }
 }
 
-/// The stream header of a blob: which descriptor it follows.
+/// The stream header of a blob, which names the descriptor.
 ///
-/// Layout: `u16` [`StreamFlags`], [`SafeString`] name, `u16` version, [`Uoid`] if flag 1. Read by
-/// itself it tells which descriptor is missing where a blob cannot be read.
+/// Layout: `u16` [`StreamFlags`], [`SafeString`] name, `u16` version, [`Uoid`] if flag 1. If a blob
+/// cannot be read, decoding just its header shows which descriptor is missing.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Head<'d> {
+pub struct BlobHeader<'d> {
     /// The flags.
     pub flags: StreamFlags,
-    /// The name of the descriptor, compared without case.
+    /// The name of the descriptor; case-insensitive.
     pub name: SafeString<'d>,
     /// The version of the descriptor.
     pub version: u16,
-    /// The object; there exactly if the flags say so. Mostly the message around the blob names it.
+    /// The object; present exactly if the flags say so. Usually the enclosing message names it
+    /// instead.
     pub object: Option<Uoid<'d>>,
 }
 
-/// The state of an object, or a part of it, as game messages and vault nodes hold it.
+/// The state of an object, or part of it, as sent in game messages and stored in vault nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blob<'d> {
     /// The stream header.
-    pub head: Head<'d>,
-    /// The descriptor that it names.
+    pub head: BlobHeader<'d>,
+    /// The descriptor named by the header.
     pub descriptor: Descriptor,
-    /// The variables that are in it.
-    pub record: Record<'d>,
+    /// The variables present in the blob.
+    pub record: StateRecord<'d>,
 }
 
-/// What every stream header has.
+/// The flag that every stream header must have.
 const MARKER: &str = "the flag AddedVarLengthIO (0x8000)";
 
-impl<'d> Head<'d> {
-    /// The head of a descriptor's blobs, as clients write it: without an object.
+impl<'d> BlobHeader<'d> {
+    /// The header of this descriptor's blobs as clients write it, without an object.
     #[must_use]
-    pub fn of(descriptor: &Descriptor) -> Head<'static> {
-        Head {
+    pub fn of(descriptor: &Descriptor) -> BlobHeader<'static> {
+        BlobHeader {
             flags: StreamFlags::AddedVarLengthIO,
             name: SafeString::from(descriptor.name()),
             version: descriptor.version(),
@@ -62,10 +63,10 @@ impl<'d> Head<'d> {
         }
     }
 
-    /// Reads the header into the present scope: `flags`, `descriptor`, `version`, `object`.
+    /// Reads the header into the current scope: `flags`, `descriptor`, `version`, `object`.
     ///
     /// # Errors
-    /// Incomplete; malformed, when the flag that every header has is missing.
+    /// Malformed if the mandatory flag is missing.
     pub fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position() as u64;
         let flags = StreamFlags::decode(reader, "flags")?;
@@ -104,33 +105,33 @@ impl<'d> Head<'d> {
         object.map_or(Ok(()), |uoid| uoid.encode(writer)).map_err(|error| error.inside("object"))
     }
 
-    fn into_owned(self) -> Head<'static> {
+    fn into_owned(self) -> BlobHeader<'static> {
         let Self { flags, name, version, object } = self;
         let (name, object) = (name.into_owned(), object.map(Field::into_owned));
-        Head { flags, name, version, object }
+        BlobHeader { flags, name, version, object }
     }
 }
 
 impl<'d> Blob<'d> {
-    /// Reads a blob into the present scope: the header, and the record as `recordFlags` (unless 0),
-    /// `variables` and, where indices do not ascend, `simpleOrder` and `nestedOrder`. Every variable is
-    /// a record of `hint` (if there), `flags`, `time` and `value`, or of `length` and `elements`.
+    /// Reads a blob into the current scope: the header, then the record as `recordFlags` (unless
+    /// 0), `variables` and, if indices do not ascend, `simpleOrder` and `nestedOrder`. Every
+    /// variable is a record of `hint` (if present), `flags`, `time` and `value`, or of `length` and
+    /// `elements`.
     ///
     /// # Errors
-    /// Incomplete or malformed. A descriptor that is not in the set is malformed, at its name or
-    /// version; see also [`Descriptors::find`]. A hint tells where records are missing as dirtsand
-    /// leaves them out.
+    /// A descriptor that is not in the set is malformed, at its name or version; see also
+    /// [`Descriptors::find`]. If records are missing because dirtsand omits them, a hint says so.
     pub fn decode<'n, T: Trace<'n>>(
         descriptors: &'n Descriptors,
         reader: &mut Reader<'d, T>,
     ) -> Result<Self> {
         let start = reader.position() as u64;
         let before = reader.rest();
-        let head = Head::decode_fields(reader)?;
+        let head = BlobHeader::decode_fields(reader)?;
         let shape = descriptors.shape_of(head.name.to_bytes(), head.version);
         let shape = shape.ok_or_else(|| {
             let unknown = descriptors.unknown(&head.name.to_bytes(), head.version);
-            // The version stands behind flags and name.
+            // The version follows the flags and the name.
             let used = before.len() - reader.remaining();
             let object = head.object.as_ref().map_or(0, size_of_encoded);
             match unknown.version {
@@ -142,37 +143,34 @@ impl<'d> Blob<'d> {
             }
         })?;
         let body = reader.rest();
-        let record = match Record::decode_fields(shape, reader, 1) {
+        let record = match StateRecord::decode_fields(shape, reader, 1) {
             Ok(record) => record,
             Err(error) => return Err(damage::explain(error, shape, body)),
         };
         Ok(Self { head, descriptor: descriptors.descriptor_of(shape), record })
     }
 
-    /// Writes the blob; the exact inverse of decoding.
+    /// Encodes the blob; the exact inverse of decoding.
     ///
     /// # Errors
-    /// Value, when the parts contradict each other or the descriptor.
+    /// A value error if the parts contradict each other or the descriptor.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         self.head.encode(writer)?;
         let encoded = self.record.encode(self.descriptor.shape(), writer);
         encoded.map_err(|error| error.inside("variables"))
     }
 
-    /// The bytes of the blob.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// The encoded blob.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer)?;
         Ok(writer.into_bytes())
     }
 
-    /// Reads the JSON that a decoded blob is shown as.
+    /// Converts from the JSON form of a decoded blob.
     ///
     /// # Errors
-    /// Value, with the path of the field; also for a descriptor that is not in the set.
+    /// A value error with the path of the field; also if the descriptor is not in the set.
     pub fn from_json<'j>(
         descriptors: &Descriptors,
         json: impl Into<Given<'j>>,
@@ -185,16 +183,13 @@ impl<'d> Blob<'d> {
         let object = fields.given_optional("object").map(Uoid::from_json).transpose();
         let object = object.map_err(|error| error.inside("object"))?;
         let descriptor = descriptors.find(&name.to_bytes(), version)?;
-        let record = Record::from_fields(descriptor.shape(), &mut fields, 1)?;
+        let record = StateRecord::from_fields(descriptor.shape(), &mut fields, 1)?;
         fields.end()?;
-        let head = Head { flags, name, version, object };
+        let head = BlobHeader { flags, name, version, object };
         Ok(Blob { head, descriptor, record })
     }
 
-    /// The JSON that the blob is shown as.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// The JSON form of the blob.
     pub fn to_json(&self, descriptors: &Descriptors) -> Result<Json> {
         let bytes = self.to_bytes()?;
         let mut reader = Reader::traced("sdl", &bytes, Tree::new());
@@ -204,20 +199,20 @@ impl<'d> Blob<'d> {
         serde_json::from_str(&text).map_err(|error| Error::value("JSON", error.to_string()))
     }
 
-    /// Makes up a blob of a descriptor: for tests, fuzzing and benchmarks.
+    /// Generates a blob for a descriptor, for tests, fuzzing and benchmarks.
     #[must_use]
     pub fn sample(descriptor: &Descriptor, sampler: &mut Sampler) -> Blob<'static> {
-        let mut head = Head::of(descriptor);
+        let mut head = BlobHeader::of(descriptor);
         if sampler.below(4) == 0 {
             head.flags = head.flags | StreamFlags::HasUoid;
             let name = SafeString::from("Lever");
             head.object = Some(Uoid { name, ..Uoid::sample(sampler).into_owned() });
         }
-        let record = Record::sample(descriptor.shape(), sampler, 1);
+        let record = StateRecord::sample(descriptor.shape(), sampler, 1);
         Blob { head, descriptor: descriptor.clone(), record }
     }
 
-    /// Copies what is borrowed.
+    /// Copies borrowed parts.
     #[must_use]
     pub fn into_owned(self) -> Blob<'static> {
         let Self { head, descriptor, record } = self;
@@ -227,7 +222,7 @@ impl<'d> Blob<'d> {
 
 fn size_of_encoded(uoid: &Uoid<'_>) -> usize {
     let mut writer = Writer::new();
-    // What was decoded has a form.
+    // A decoded uoid can always be encoded.
     let _ = uoid.encode(&mut writer);
     writer.len()
 }

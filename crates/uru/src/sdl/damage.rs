@@ -1,25 +1,26 @@
 //! Blobs that dirtsand damaged.
 //!
-//! It counts all elements of a nested variable, but leaves out the records of those that nobody has
-//! set, so the records that are there cannot be assigned to elements. Clients fail on such a blob
-//! as well.
+//! It counts all elements of a nested variable but omits the records of unset ones, so the
+//! remaining records cannot be matched to elements. Clients cannot read such a blob either.
 
 use worldwire_core::{Error, Reader, Result};
 
-use super::record::{MAX_DEPTH, Nested, RECORD_VERSION, Simple, Width, record_head};
+use super::record::{
+    MAX_DEPTH, NestedVariable, RECORD_VERSION, SimpleVariable, Width, record_head,
+};
 use crate::schema::{Descriptor, Shape};
 
-/// How many records of nested elements are missing in the record of a blob (all behind its stream
-/// header), if that is all that is wrong with it.
+/// How many records of nested elements are missing from a blob's record (everything after the
+/// stream header), if nothing else is wrong with it.
 ///
-/// Records can be missing where all elements are counted and so have no indices. `None` when
-/// nothing is missing, or something else is wrong as well.
+/// Records can only be missing where all elements are counted, so that they carry no indices.
+/// `None` if nothing is missing, or if something else is wrong as well.
 #[must_use]
 pub fn missing_records(descriptor: &Descriptor, record: &[u8]) -> Option<usize> {
     missing(descriptor.shape(), record)
 }
 
-/// Adds to an error what explains it, if it does.
+/// Adds the explanation to an error if this damage caused it.
 #[cold]
 pub(super) fn explain(error: Error, shape: Shape<'_>, record: &[u8]) -> Error {
     let Some(missing) = missing(shape, record) else { return error };
@@ -50,18 +51,18 @@ fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usi
     for index in indices(reader, width, shape.simple_count())? {
         let index = index.read(reader, width)?;
         let variable = shape.simple(index as usize).ok_or_else(wrong)?;
-        Simple::decode(variable, index, reader)?;
+        SimpleVariable::decode(variable, index, reader)?;
     }
     for index in indices(reader, width, shape.nested_count())? {
         let index = index.read(reader, width)?;
         let (variable, inner) = shape.nested(index as usize).ok_or_else(wrong)?;
-        let (_, _, length) = Nested::decode_head(variable, reader)?;
+        let (_, _, length) = NestedVariable::decode_head(variable, reader)?;
         let width = Width::of_elements(variable);
         for index in indices(reader, width, length as usize)? {
             if let Index::Implied(index) = index
                 && !begins_record(reader)
             {
-                // Nor does one begin here for any element behind it.
+                // If no record begins here, none begins for any later element either.
                 *missing += (length - index) as usize;
                 break;
             }
@@ -72,12 +73,12 @@ fn walk(shape: Shape<'_>, reader: &mut Reader<'_>, depth: u32, missing: &mut usi
     Ok(())
 }
 
-/// Where the index of an entry is.
+/// Where an entry's index comes from.
 #[derive(Clone, Copy)]
 enum Index {
-    /// In front of the entry.
+    /// Written before the entry.
     Written,
-    /// All entries are there, and this is the one.
+    /// All entries are present, so the position is the index.
     Implied(u32),
 }
 
@@ -104,7 +105,7 @@ fn indices(
     Ok((0..count).map(move |number| if all { Index::Implied(number) } else { Index::Written }))
 }
 
-/// Whether a record stands next: flags with no bit that nobody knows, and the version.
+/// Whether a record comes next: flags without unknown bits, then the version.
 fn begins_record(reader: &Reader<'_>) -> bool {
     matches!(reader.rest(), [0 | 1, 0, RECORD_VERSION, ..])
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::blob::Blob;
-use super::state::State;
-use super::update::{Refused, Rule};
+use super::state::ObjectState;
+use super::update::{MergePolicy, UpdateError};
 use crate::types::{LocationFlags, UnifiedTime, Uoid};
 
-/// What an object is known by: page, class, name and clone. Object ids and load masks do not count:
-/// ids change when a page is built anew.
+/// The lookup key of an object: page, class, name and clone. Object ids are not part of it because
+/// they change when a page is rebuilt; load masks never matter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     sequence_number: u32,
@@ -36,103 +36,104 @@ impl ObjectKey {
     }
 }
 
-/// How a state was sent: the flags at the end of the message around it, and who sent it.
+/// How and by whom an update was sent: the trailing flags of its message, and the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// The sender wants it to be kept.
+pub struct UpdateOrigin {
+    /// The sender wants the state to be kept.
     pub persist: bool,
-    /// It is part of an avatar, and goes with it.
+    /// The state belongs to an avatar and is removed with it.
     pub avatar: bool,
-    /// The player.
+    /// The sending player.
     pub player_id: u32,
 }
 
-/// A state of an object.
+/// A state with its object and origin.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stored {
-    /// The object, as it was named last.
+pub struct StoredState {
+    /// The object, as last named.
     pub object: Uoid<'static>,
     /// The state.
-    pub state: State,
-    /// How it was sent last.
-    pub sent: Sent,
+    pub state: ObjectState,
+    /// How it was last sent.
+    pub origin: UpdateOrigin,
 }
 
-impl Stored {
-    /// Whether the state outlives the server: it was sent to be kept, and neither belongs to an
-    /// avatar or a clone nor is volatile.
+impl StoredState {
+    /// Whether the state outlives the server: it was sent to be kept, belongs neither to an avatar
+    /// nor to a clone, and is not volatile.
     #[must_use]
     pub fn is_durable(&self) -> bool {
         let is_clone = self.object.clone.is_some_and(|ids| ids.id != 0);
-        self.sent.persist && !self.sent.avatar && !self.state.is_volatile() && !is_clone
+        self.origin.persist && !self.origin.avatar && !self.state.is_volatile() && !is_clone
     }
 }
 
-/// The states of all objects of an age: one for each object and descriptor.
+/// The states of all objects of an age: one per object and descriptor.
 ///
-/// In the order of pages, classes and names, so that two servers with the same states send them in
-/// the same order.
+/// Sorted by page, class and name, so that two servers with the same states send them in the same
+/// order.
 #[derive(Clone, Debug)]
 pub struct StateDb {
-    objects: BTreeMap<ObjectKey, Vec<Stored>>,
+    objects: BTreeMap<ObjectKey, Vec<StoredState>>,
     len: usize,
     limit: usize,
 }
 
 impl Default for StateDb {
-    /// Without states, and with room for 65,536.
+    /// An empty database with room for 65,536 states.
     fn default() -> Self {
         Self::with_limit(1 << 16)
     }
 }
 
 impl StateDb {
-    /// Without states, and with room for so many: any client can make up objects.
+    /// An empty database with room for `limit` states. The limit is needed because clients can
+    /// invent objects.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
         Self { objects: BTreeMap::new(), len: 0, limit }
     }
 
-    /// Changes the state of an object by an update; the first update makes the state.
+    /// Applies an update to an object's state; the first update creates it.
     ///
     /// # Errors
-    /// As [`State::apply`]; when there is no room for another state.
+    /// As [`ObjectState::apply`]; [`UpdateError::Full`] if there is no room for another state.
     pub fn apply(
         &mut self,
         object: &Uoid<'_>,
         update: &Blob<'_>,
-        sent: Sent,
-        rule: Rule,
+        origin: UpdateOrigin,
+        rule: MergePolicy,
         now: &UnifiedTime,
-    ) -> Result<&mut Stored, Refused> {
+    ) -> Result<&mut StoredState, UpdateError> {
         let key = ObjectKey::of(object);
         let name = update.descriptor.name();
         let place = self.objects.get(&key).and_then(|states| position(states, name));
         if place.is_none() && self.len >= self.limit {
-            return Err(Refused::Full { limit: self.limit });
+            return Err(UpdateError::Full { limit: self.limit });
         }
         let states = self.objects.entry(key).or_default();
         let place = place.unwrap_or(states.len());
         if place == states.len() {
-            let state = State::new(update.descriptor.clone());
-            states.push(Stored { object: owned(object), state, sent });
+            let state = ObjectState::new(update.descriptor.clone());
+            states.push(StoredState { object: owned(object), state, origin });
             self.len += 1;
         }
-        let full = Refused::Full { limit: self.limit };
+        let full = UpdateError::Full { limit: self.limit };
         let stored = states.get_mut(place).ok_or(full)?;
         stored.state.apply(update, rule, now)?;
         if stored.object != *object {
             stored.object = owned(object);
         }
-        stored.sent = sent;
+        stored.origin = origin;
         Ok(stored)
     }
 
-    /// Puts a state back that was stored elsewhere; gives back the one that was there.
+    /// Inserts a state that was stored elsewhere; returns the one it replaces.
     ///
     /// # Errors
-    /// When there is no room for another state.
-    pub fn insert(&mut self, stored: Stored) -> Result<Option<Stored>, Refused> {
+    /// [`UpdateError::Full`] if there is no room for another state.
+    pub fn insert(&mut self, stored: StoredState) -> Result<Option<StoredState>, UpdateError> {
         let key = ObjectKey::of(&stored.object);
         let name = stored.state.descriptor().name();
         let place = self.objects.get(&key).and_then(|states| position(states, name));
@@ -141,45 +142,41 @@ impl StateDb {
             return Ok(old.map(|old| core::mem::replace(old, stored)));
         }
         if self.len >= self.limit {
-            return Err(Refused::Full { limit: self.limit });
+            return Err(UpdateError::Full { limit: self.limit });
         }
         self.objects.entry(key).or_default().push(stored);
         self.len += 1;
         Ok(None)
     }
 
-    /// The state of an object by the name of its descriptor.
+    /// An object's state for the descriptor of this name.
     #[must_use]
-    pub fn get(&self, object: &Uoid<'_>, descriptor: &str) -> Option<&Stored> {
+    pub fn get(&self, object: &Uoid<'_>, descriptor: &str) -> Option<&StoredState> {
         let states = self.of(object);
         states.get(position(states, descriptor)?)
     }
 
     /// All states of an object.
     #[must_use]
-    pub fn of(&self, object: &Uoid<'_>) -> &[Stored] {
+    pub fn of(&self, object: &Uoid<'_>) -> &[StoredState] {
         self.objects.get(&ObjectKey::of(object)).map_or(&[], Vec::as_slice)
     }
 
     /// All states.
-    pub fn iter(&self) -> impl Iterator<Item = &Stored> {
+    pub fn iter(&self) -> impl Iterator<Item = &StoredState> {
         self.objects.values().flatten()
     }
 
-    /// The states that outlive the server.
-    pub fn durable(&self) -> impl Iterator<Item = &Stored> {
-        self.iter().filter(|stored| stored.is_durable())
-    }
-
-    /// Removes all states of an object: it was unloaded.
-    pub fn remove(&mut self, object: &Uoid<'_>) -> Vec<Stored> {
+    /// Removes all states of an object, because it was unloaded.
+    pub fn remove(&mut self, object: &Uoid<'_>) -> Vec<StoredState> {
         let removed = self.objects.remove(&ObjectKey::of(object)).unwrap_or_default();
         self.len -= removed.len();
         removed
     }
 
-    /// Keeps only some states: not those of an avatar that left, say.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Stored) -> bool) {
+    /// Keeps the states for which `keep` returns true; drops those of a departed avatar, for
+    /// example.
+    pub fn retain(&mut self, mut keep: impl FnMut(&StoredState) -> bool) {
         self.objects.retain(|_, states| {
             states.retain(&mut keep);
             !states.is_empty()
@@ -187,20 +184,20 @@ impl StateDb {
         self.len = self.objects.values().map(Vec::len).sum();
     }
 
-    /// How many states there are.
+    /// The number of states.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no states.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 }
 
-fn position(states: &[Stored], descriptor: &str) -> Option<usize> {
+fn position(states: &[StoredState], descriptor: &str) -> Option<usize> {
     let mut names = states.iter().map(|stored| stored.state.descriptor().name());
     names.position(|name| name.eq_ignore_ascii_case(descriptor))
 }

@@ -1,4 +1,4 @@
-//! What is different in two states.
+//! Compares two states.
 
 use core::fmt;
 use std::fmt::Write as _;
@@ -6,44 +6,44 @@ use std::fmt::Write as _;
 use worldwire_core::json;
 
 use super::elements::Elements;
-use super::record::{Nested, Simple};
-use super::state::{State, View, record_of};
-use crate::schema::{Place, Shape, Variable};
+use super::record::{NestedVariable, SimpleVariable};
+use super::state::{ObjectState, StateView, record_of};
+use crate::schema::{Shape, Variable, VariableIndex};
 use crate::types::UnifiedTime;
 
 /// One difference between two states.
 ///
-/// As text it is one line: `+ extra[1].value = 5` where the variable is set only in the newer one,
-/// `- ...` only in the older one, `~ position: 4 became 9` in both.
+/// `Display` writes one line: `+ extra[1].value = 5` if the variable is set only in the newer
+/// state, `- ...` only in the older one, `~ position: 4 became 9` in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// The variable: `cells[2].value`.
+pub struct StateChange {
+    /// The path of the variable: `cells[2].value`.
     pub path: String,
-    /// What of it is different.
-    pub part: Part,
-    /// What it is in the older state, if it is set there.
-    pub before: Option<Shown>,
-    /// What it is in the newer state, if it is set there.
-    pub after: Option<Shown>,
+    /// Which part of it differs.
+    pub part: ChangedPart,
+    /// The value in the older state, if set there.
+    pub before: Option<JsonText>,
+    /// The value in the newer state, if set there.
+    pub after: Option<JsonText>,
 }
 
-/// What of a variable is different.
+/// The part of a variable that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ChangedPart {
     /// The value of a simple variable.
     Value,
-    /// How many elements a nested variable has.
+    /// The length of a nested variable.
     Length,
     /// The hint.
     Hint,
-    /// When it was changed.
+    /// The time of the last change.
     Time,
-    /// Not of a variable: the version of the descriptor. The path is its name.
+    /// The version of the descriptor, not a variable. The path is the descriptor's name.
     Version,
 }
 
-impl Part {
-    /// The name in JSON.
+impl ChangedPart {
+    /// The name used in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,11 +56,11 @@ impl Part {
     }
 }
 
-/// Something that is shown as JSON.
+/// A value formatted as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown(String);
+pub struct JsonText(String);
 
-impl Shown {
+impl JsonText {
     /// The JSON text.
     #[must_use]
     pub fn as_json(&self) -> &str {
@@ -68,17 +68,17 @@ impl Shown {
     }
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for StateChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, part, before, after } = self;
         let part = match part {
-            Part::Value => String::new(),
+            ChangedPart::Value => String::new(),
             other => format!(" {}", other.name()),
         };
         match (before, after) {
@@ -90,62 +90,62 @@ impl fmt::Display for Change {
     }
 }
 
-impl Change {
-    /// Appends the change as a JSON object: `path`, `part`, `before`, `after`; the last two are null
-    /// where the variable is not set.
+impl StateChange {
+    /// Appends the change as a JSON object: `path`, `part`, `before`, `after`. The last two are
+    /// null if the variable is not set.
     pub fn write_json(&self, out: &mut String) {
         out.push_str("{\"path\":");
         json::string(&self.path, out);
         let _ = write!(out, ",\"part\":\"{}\"", self.part.name());
         for (name, shown) in [("before", &self.before), ("after", &self.after)] {
-            let shown = shown.as_ref().map_or("null", Shown::as_json);
+            let shown = shown.as_ref().map_or("null", JsonText::as_json);
             let _ = write!(out, ",\"{name}\":{shown}");
         }
         out.push('}');
     }
 }
 
-impl State {
-    /// What is different in a newer state: the version, if it is; variables in the order of its
-    /// descriptor, then what only the older descriptor has. They are compared by name.
+impl ObjectState {
+    /// The differences to a newer state: first the version, then variables in the order of its
+    /// descriptor, then those that only the older descriptor has. Variables are matched by name.
     ///
-    /// A variable that is not set is different from one that is set to its default.
+    /// An unset variable differs from one that is set to its default.
     #[must_use]
-    pub fn diff(&self, newer: &Self) -> Vec<Change> {
+    pub fn diff(&self, newer: &Self) -> Vec<StateChange> {
         let mut diff = Diff { path: String::new(), changes: Vec::new() };
         let version = |state: &Self| Some(state.descriptor().version().to_string());
-        diff.change(newer.descriptor().name(), Part::Version, version(self), version(newer));
+        diff.change(newer.descriptor().name(), ChangedPart::Version, version(self), version(newer));
         diff.views(Some(self.view()), Some(newer.view()));
         diff.changes
     }
 }
 
 struct Diff {
-    /// The way to the present record, with a dot at its end.
+    /// The path of the current record, ending in a dot.
     path: String,
-    changes: Vec<Change>,
+    changes: Vec<StateChange>,
 }
 
 /// A simple variable in a state.
-type SimpleOf<'s> = Option<(&'s Variable, &'s Simple<'static>)>;
+type SimpleOf<'s> = Option<(&'s Variable, &'s SimpleVariable<'static>)>;
 /// A nested variable in a state.
-type NestedOf<'s> = Option<(&'s Variable, Shape<'s>, &'s Nested<'static>)>;
+type NestedOf<'s> = Option<(&'s Variable, Shape<'s>, &'s NestedVariable<'static>)>;
 
-fn simple_of<'s>(view: Option<View<'s>>, folded: &str) -> SimpleOf<'s> {
+fn simple_of<'s>(view: Option<StateView<'s>>, folded: &str) -> SimpleOf<'s> {
     let view = view?;
-    let Place::Simple(at) = view.shape.place_of_folded(folded)? else { return None };
+    let VariableIndex::Simple(at) = view.shape.index_of_folded(folded)? else { return None };
     Some((view.shape.simple(at)?, view.simple_at(at)?))
 }
 
-fn nested_of<'s>(view: Option<View<'s>>, folded: &str) -> NestedOf<'s> {
+fn nested_of<'s>(view: Option<StateView<'s>>, folded: &str) -> NestedOf<'s> {
     let view = view?;
-    let Place::Nested(at) = view.shape.place_of_folded(folded)? else { return None };
+    let VariableIndex::Nested(at) = view.shape.index_of_folded(folded)? else { return None };
     let (variable, inner) = view.shape.nested(at)?;
     Some((variable, inner, view.nested_at(at)?))
 }
 
-fn element_of(nested: NestedOf<'_>, index: usize) -> Option<View<'_>> {
-    nested.map(|(_, shape, entry)| View { shape, record: record_of(entry, index) })
+fn element_of(nested: NestedOf<'_>, index: usize) -> Option<StateView<'_>> {
+    nested.map(|(_, shape, entry)| StateView { shape, record: record_of(entry, index) })
 }
 
 fn variables(shape: Option<Shape<'_>>) -> &[Variable] {
@@ -153,10 +153,10 @@ fn variables(shape: Option<Shape<'_>>) -> &[Variable] {
 }
 
 impl Diff {
-    fn views(&mut self, old: Option<View<'_>>, new: Option<View<'_>>) {
+    fn views(&mut self, old: Option<StateView<'_>>, new: Option<StateView<'_>>) {
         let (of_old, of_new) = (old.map(|view| view.shape), new.map(|view| view.shape));
         let gone = variables(of_old).iter().filter(|variable| {
-            of_new.is_none_or(|shape| shape.place_of_folded(variable.folded_label()).is_none())
+            of_new.is_none_or(|shape| shape.index_of_folded(variable.folded_label()).is_none())
         });
         for variable in variables(of_new).iter().chain(gone) {
             let folded = variable.folded_label();
@@ -165,17 +165,23 @@ impl Diff {
         }
     }
 
-    fn change(&mut self, name: &str, part: Part, before: Option<String>, after: Option<String>) {
+    fn change(
+        &mut self,
+        name: &str,
+        part: ChangedPart,
+        before: Option<String>,
+        after: Option<String>,
+    ) {
         if before == after {
             return;
         }
         let path = format!("{}{name}", self.path);
-        let (before, after) = (before.map(Shown), after.map(Shown));
-        self.changes.push(Change { path, part, before, after });
+        let (before, after) = (before.map(JsonText), after.map(JsonText));
+        self.changes.push(StateChange { path, part, before, after });
     }
 
     fn simple(&mut self, name: &str, old: SimpleOf<'_>, new: SimpleOf<'_>) {
-        let value = |(variable, entry): (&Variable, &Simple<'static>)| {
+        let value = |(variable, entry): (&Variable, &SimpleVariable<'static>)| {
             let simple = variable.simple_type()?;
             let default = || Elements::default_of(variable);
             let mut shown = String::new();
@@ -185,19 +191,22 @@ impl Diff {
             }
             Some(shown)
         };
-        self.change(name, Part::Value, old.and_then(value), new.and_then(value));
-        let hint = |(_, entry): (&Variable, &Simple<'static>)| hint(&entry.head);
-        self.change(name, Part::Hint, old.and_then(hint), new.and_then(hint));
-        let time = |(_, entry): (&Variable, &Simple<'static>)| entry.time.as_ref().map(time);
-        self.change(name, Part::Time, old.and_then(time), new.and_then(time));
+        self.change(name, ChangedPart::Value, old.and_then(value), new.and_then(value));
+        let hint = |(_, entry): (&Variable, &SimpleVariable<'static>)| hint(&entry.head);
+        self.change(name, ChangedPart::Hint, old.and_then(hint), new.and_then(hint));
+        let time =
+            |(_, entry): (&Variable, &SimpleVariable<'static>)| entry.time.as_ref().map(time);
+        self.change(name, ChangedPart::Time, old.and_then(time), new.and_then(time));
     }
 
     fn nested(&mut self, name: &str, old: NestedOf<'_>, new: NestedOf<'_>) {
-        let length =
-            |(_, _, entry): (&Variable, Shape<'_>, &Nested<'static>)| entry.length.to_string();
-        self.change(name, Part::Length, old.map(length), new.map(length));
-        let hint = |(_, _, entry): (&Variable, Shape<'_>, &Nested<'static>)| hint(&entry.head);
-        self.change(name, Part::Hint, old.and_then(hint), new.and_then(hint));
+        let length = |(_, _, entry): (&Variable, Shape<'_>, &NestedVariable<'static>)| {
+            entry.length.to_string()
+        };
+        self.change(name, ChangedPart::Length, old.map(length), new.map(length));
+        let hint =
+            |(_, _, entry): (&Variable, Shape<'_>, &NestedVariable<'static>)| hint(&entry.head);
+        self.change(name, ChangedPart::Hint, old.and_then(hint), new.and_then(hint));
         let indices = |one: NestedOf<'_>| {
             let entry = one.map(|(_, _, entry)| entry);
             let elements = entry.into_iter().flat_map(|entry| &entry.elements);
@@ -216,14 +225,14 @@ impl Diff {
     }
 }
 
-fn hint(head: &super::ValueHead<'_>) -> Option<String> {
+fn hint(head: &super::ValueHeader<'_>) -> Option<String> {
     let hint = head.hint.as_ref().filter(|_| head.has_hint())?;
     let mut shown = String::new();
     json::string(&hint.to_text(), &mut shown);
     Some(shown)
 }
 
-/// Seconds with their fraction: a number in JSON.
+/// Seconds with a fraction, as a JSON number.
 fn time(time: &UnifiedTime) -> String {
     let micros = time.microseconds;
     format!("{}.{:06}", u64::from(time.seconds) + u64::from(micros / 1_000_000), micros % 1_000_000)

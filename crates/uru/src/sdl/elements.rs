@@ -8,11 +8,10 @@ use worldwire_core::{Error, Reader, Result, Sampler, Trace, Tree, Value, Writer}
 use super::scalar::{self, Scalar};
 use crate::schema::{Type, Variable};
 
-/// The most elements of a list.
+/// The maximum number of elements of a list.
 pub const MAX_ELEMENTS: u32 = 9_998;
 
-/// The elements of a simple variable, as they stand in a blob: nothing is converted until somebody
-/// looks.
+/// The elements of a simple variable as encoded in a blob. They are converted only when accessed.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Elements<'d> {
     count: u32,
@@ -20,10 +19,11 @@ pub struct Elements<'d> {
 }
 
 impl<'d> Elements<'d> {
-    /// Elements of one type.
+    /// Encodes elements of one type.
     ///
     /// # Errors
-    /// Value, for an element of another type or one that has no form; the limit on elements.
+    /// A value error for an element of another type or one that cannot be encoded; the limit on
+    /// elements.
     pub fn new(simple: Type, scalars: &[Scalar<'_>]) -> Result<Self> {
         let count = u32::try_from(scalars.len()).unwrap_or(u32::MAX);
         check(count)?;
@@ -39,7 +39,7 @@ impl<'d> Elements<'d> {
         Ok(Self { count, bytes: Cow::Owned(writer.into_bytes()) })
     }
 
-    /// The default of a variable: a list without elements, or the default for each element.
+    /// The default of a variable: an empty list, or the default value for each element.
     #[must_use]
     pub fn default_of(variable: &Variable) -> Elements<'static> {
         let count = variable.count().unwrap_or(0);
@@ -47,26 +47,25 @@ impl<'d> Elements<'d> {
         Elements { count, bytes: Cow::Owned(bytes) }
     }
 
-    /// How many there are.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The bytes of all, one behind the other, without a count.
+    /// The bytes of all elements, without a count.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The elements, read as what they are. `simple` is the type of the variable that they were
-    /// decoded for.
+    /// Iterates over the decoded elements. `simple` is the type they were encoded with.
     pub fn scalars(&self, simple: Type) -> impl Iterator<Item = Scalar<'_>> {
         let mut reader = Reader::new(&self.bytes);
         let mut left = self.count;
@@ -76,7 +75,7 @@ impl<'d> Elements<'d> {
         })
     }
 
-    /// Elements of bytes that are known to be so many.
+    /// Wraps bytes that are known to hold `count` elements.
     pub(super) fn from_parts(count: u32, bytes: Vec<u8>) -> Self {
         Self { count, bytes: Cow::Owned(bytes) }
     }
@@ -85,8 +84,8 @@ impl<'d> Elements<'d> {
         Elements { count: self.count, bytes: Cow::Owned(self.bytes.into_owned()) }
     }
 
-    /// Reads the elements of a variable: the value alone where the descriptor says one, otherwise a
-    /// list, with its count where it is of any length.
+    /// Reads the elements of a variable: a single value if the descriptor declares one element,
+    /// otherwise a list, preceded by its count if the length is variable.
     pub(super) fn decode<'n, T: Trace<'n>>(
         variable: &'n Variable,
         simple: Type,
@@ -105,7 +104,7 @@ impl<'d> Elements<'d> {
         };
         let before = reader.rest();
         match simple.size() {
-            // What takes no bytes is not worth a node each.
+            // Elements without bytes do not get tree nodes of their own.
             Some(0) => {
                 let shown = match variable.count() {
                     Some(_) => Value::Null,
@@ -113,7 +112,7 @@ impl<'d> Elements<'d> {
                 };
                 reader.leaf_from("value", start, shown);
             }
-            // Where bytes are missing, reading one by one tells which.
+            // If bytes are missing, reading one by one finds the affected element.
             Some(size) if !T::ON && size * count as usize <= reader.remaining() => {
                 reader.take(size * count as usize)?;
             }
@@ -178,7 +177,7 @@ impl<'d> Elements<'d> {
         Ok(Self { count, bytes: Cow::Owned(writer.into_bytes()) })
     }
 
-    /// Appends the elements as the JSON of a blob has them.
+    /// Appends the elements in the JSON form of a blob.
     pub(super) fn write_json(&self, variable: &Variable, simple: Type, out: &mut String) {
         let counted = variable.count().is_none();
         let count = if counted { self.count.to_le_bytes().to_vec() } else { Vec::new() };
@@ -193,8 +192,8 @@ impl<'d> Elements<'d> {
     }
 
     pub(super) fn sample(variable: &Variable, simple: Type, sampler: &mut Sampler) -> Self {
-        let most = u64::from(MAX_ELEMENTS);
-        let any = || u32::try_from(sampler.length(most)).unwrap_or(0);
+        let max = u64::from(MAX_ELEMENTS);
+        let any = || u32::try_from(sampler.length(max)).unwrap_or(0);
         let count = variable.count().unwrap_or_else(any);
         let mut writer = Writer::new();
         for _ in 0..count {

@@ -1,21 +1,21 @@
-//! The state of the age itself: what doors are open, which day it is.
+//! The state of the age itself, such as which doors are open or which day it is.
 //!
-//! Clients keep it under a scene object of a fixed name in a page of its own, and it follows the
-//! descriptor that has the name of the age. A server keeps it in the vault, as the SDL node of the
-//! age. Beside the state of the instance there can be settings for all instances of a shard.
+//! Clients keep it in a scene object with a fixed name on a special page. It follows the descriptor
+//! named after the age. A server stores it in the vault, in the age's SDL node. Besides the state
+//! of an instance, there can be shard settings that apply to all instances.
 
-use super::record::{Record, Simple};
-use super::state::State;
+use super::record::{SimpleVariable, StateRecord};
+use super::state::ObjectState;
 use crate::types::{Location, LocationFlags, SafeString, SequenceNumber, Uoid};
 
-/// The name of the object.
+/// The object's name.
 pub const NAME: &str = "AgeSDLHook";
-/// Its class: a scene object.
+/// The object's class: a scene object.
 pub const CLASS_INDEX: u16 = 1;
-/// The page it is in: -2, the one for what is built in.
+/// The object's page: -2, the page for built-in objects.
 pub const PAGE: u16 = 0xfffe;
 
-/// The object of an age, by the `SequencePrefix` of the age's `.age` file; `None` when there is no
+/// The object for an age, given the `SequencePrefix` of its age file; `None` if the prefix has no
 /// such page.
 #[must_use]
 pub fn object(prefix: i32) -> Option<Uoid<'static>> {
@@ -34,7 +34,7 @@ fn location(prefix: i32) -> Option<Location> {
     Some(Location { sequence_number, flags: LocationFlags::BuiltIn })
 }
 
-/// Whether an object is the one of this age. Others of the same name in other pages, or clones of
+/// Whether an object is the one of this age. Objects of the same name on other pages, and clones of
 /// it, are ordinary objects.
 #[must_use]
 pub fn is_hook(object: &Uoid<'_>, prefix: i32) -> bool {
@@ -44,23 +44,24 @@ pub fn is_hook(object: &Uoid<'_>, prefix: i32) -> bool {
         && object.name.to_bytes() == NAME.as_bytes()
 }
 
-/// What clients of an instance see: the state of the instance over the settings of the shard over
-/// the defaults.
+/// The state as clients of an instance see it: the instance's state, then the shard's settings,
+/// then the defaults, in that order of precedence.
 ///
-/// A simple variable that both have comes from the one that was changed later; without a time it was
-/// changed before all others, and of equal times the instance counts. Nested variables have no
-/// time, so the instance counts for them. The state follows the descriptor of the instance.
+/// If both set a simple variable, the one changed later wins. A variable without a time counts as
+/// older than any other; with equal times, the instance wins. Nested variables have no time, so the
+/// instance wins. The result follows the instance's descriptor.
 #[must_use]
-pub fn merged(instance: &State, shard: &State) -> State {
+pub fn merged(instance: &ObjectState, shard: &ObjectState) -> ObjectState {
     if !instance.descriptor.is(&shard.descriptor) {
         return over(instance, &shard.upgrade(&instance.descriptor));
     }
     over(instance, shard)
 }
 
-fn over(instance: &State, shard: &State) -> State {
-    let time =
-        |entry: &Simple<'_>| entry.time.as_ref().map(|time| (time.seconds, time.microseconds));
+fn over(instance: &ObjectState, shard: &ObjectState) -> ObjectState {
+    let time = |entry: &SimpleVariable<'_>| {
+        entry.time.as_ref().map(|time| (time.seconds, time.microseconds))
+    };
     let (ours, theirs) = (&instance.record, &shard.record);
     let simple = join(
         &ours.simple,
@@ -71,11 +72,11 @@ fn over(instance: &State, shard: &State) -> State {
         },
     );
     let nested = join(&ours.nested, &theirs.nested, |one| one.index, |ours, _| ours);
-    let record = Record { flags: ours.flags, simple, nested };
-    State { descriptor: instance.descriptor.clone(), record }
+    let record = StateRecord { flags: ours.flags, simple, nested };
+    ObjectState { descriptor: instance.descriptor.clone(), record }
 }
 
-/// Joins two lists whose indices ascend; `choose` decides about what both have.
+/// Merges two lists with ascending indices; `choose` resolves entries that are in both.
 fn join<E: Clone>(
     ours: &[E],
     theirs: &[E],

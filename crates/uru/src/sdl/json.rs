@@ -1,17 +1,18 @@
-//! JSON to records.
+//! Converts JSON to records.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Field, Result, list_from_json};
 
 use super::elements::{Elements, MAX_ELEMENTS};
 use super::record::{
-    Element, MAX_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
+    MAX_DEPTH, NestedElement, NestedVariable, RecordFlags, SimpleFlags, SimpleVariable,
+    StateRecord, ValueHeader,
 };
-use crate::schema::{Place, Shape, Variable};
+use crate::schema::{Shape, Variable, VariableIndex};
 use crate::types::{SafeString, UnifiedTime};
 
-impl Record<'static> {
-    /// Takes what [`Record::decode_fields`](Record) shows from the fields of an object.
+impl StateRecord<'static> {
+    /// Takes the fields that [`StateRecord::decode_fields`](StateRecord) traces from a JSON object.
     pub(super) fn from_fields(
         shape: Shape<'_>,
         fields: &mut FieldsOf<'_>,
@@ -42,7 +43,7 @@ impl Record<'static> {
         if !record.simple.is_sorted_by(|one, next| one.index < next.index)
             || !record.nested.is_sorted_by(|one, next| one.index < next.index)
         {
-            let error = Error::value("each variable once", "two spellings of one variable");
+            let error = Error::value("each variable once", "the same variable in two spellings");
             return Err(error.inside("variables"));
         }
         if let Some(order) = fields.given_optional("simpleOrder") {
@@ -58,14 +59,14 @@ impl Record<'static> {
 
     fn add(&mut self, shape: Shape<'_>, name: &str, json: Given<'_>, depth: u32) -> Result<()> {
         let index = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        match shape.place(name) {
-            Some(Place::Simple(at)) => {
+        match shape.index_of(name) {
+            Some(VariableIndex::Simple(at)) => {
                 let variable = shape.simple(at).ok_or_else(|| no_variable(shape, name))?;
-                self.simple.push(Simple::from_json(variable, index(at), json)?);
+                self.simple.push(SimpleVariable::from_json(variable, index(at), json)?);
             }
-            Some(Place::Nested(at)) => {
+            Some(VariableIndex::Nested(at)) => {
                 let nested = shape.nested(at).ok_or_else(|| no_variable(shape, name))?;
-                self.nested.push(Nested::from_json(nested, index(at), json, depth)?);
+                self.nested.push(NestedVariable::from_json(nested, index(at), json, depth)?);
             }
             None => return Err(no_variable(shape, name)),
         }
@@ -82,7 +83,7 @@ fn no_variable(shape: Shape<'_>, name: &str) -> Error {
     }
 }
 
-/// Puts entries, which ascend, into a given order.
+/// Puts entries, which are in ascending order, into the given order.
 fn arrange<E>(list: &mut [E], order: Given<'_>, index: impl Fn(&E) -> u32) -> Result<()> {
     let order = list_from_json::<u32>(order)?;
     let mut places: Vec<(u32, usize)> =
@@ -90,9 +91,12 @@ fn arrange<E>(list: &mut [E], order: Given<'_>, index: impl Fn(&E) -> u32) -> Re
     places.sort_unstable();
     let same = places.iter().map(|(index, _)| *index).eq(list.iter().map(index));
     if !same {
-        return Err(Error::value("the index of each given variable, once", format!("{order:?}")));
+        return Err(Error::value(
+            "the index of each given variable exactly once",
+            format!("{order:?}"),
+        ));
     }
-    // Where each entry goes, in the order of indices; then they are moved round by round.
+    // The target position of each entry, by ascending index; entries are then moved cycle by cycle.
     let mut goals: Vec<usize> = places.into_iter().map(|(_, place)| place).collect();
     for at in 0..list.len() {
         while let Some(goal) = goals.get(at).copied().filter(|goal| *goal != at) {
@@ -103,7 +107,7 @@ fn arrange<E>(list: &mut [E], order: Given<'_>, index: impl Fn(&E) -> u32) -> Re
     Ok(())
 }
 
-fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHead<'static>> {
+fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHeader<'static>> {
     let mut byte = |name: &'static str| match fields.take_optional(name) {
         Some(json) => json::integer::<u8>(json, "a whole number from 0 to 255")
             .map_err(|error| error.inside(name)),
@@ -114,12 +118,12 @@ fn head(fields: &mut FieldsOf<'_>) -> Result<ValueHead<'static>> {
     let hint = hint.map_err(|error| error.inside("hint"))?;
     if hint.is_none() && notification != 0 {
         let found = notification.to_string();
-        return Err(Error::value("0, since there is no hint", found).inside("notification"));
+        return Err(Error::value("0, because there is no hint", found).inside("notification"));
     }
-    Ok(ValueHead { flags, notification, hint })
+    Ok(ValueHeader { flags, notification, hint })
 }
 
-impl Simple<'static> {
+impl SimpleVariable<'static> {
     fn from_json(variable: &Variable, index: u32, json: Given<'_>) -> Result<Self> {
         let Some(simple) = variable.simple_type() else {
             return Err(json::expected("a nested variable", &json));
@@ -143,7 +147,7 @@ impl Simple<'static> {
     }
 }
 
-impl Nested<'static> {
+impl NestedVariable<'static> {
     fn from_json(
         (variable, inner): (&Variable, Shape<'_>),
         index: u32,
@@ -162,8 +166,8 @@ impl Nested<'static> {
             None => fields.value("length")?,
         };
         if length > MAX_ELEMENTS {
-            let (most, asked) = (MAX_ELEMENTS.into(), length.into());
-            return Err(Error::limit("elements of a list", most, asked).inside("length"));
+            let (max, asked) = (MAX_ELEMENTS.into(), length.into());
+            return Err(Error::limit("elements of a list", max, asked).inside("length"));
         }
         let given = fields.given("elements")?;
         let Json::Array(items) = given.json() else {
@@ -184,14 +188,14 @@ fn element(
     place: usize,
     json: Given<'_>,
     depth: u32,
-) -> Result<Element<'static>> {
+) -> Result<NestedElement<'static>> {
     let mut fields = FieldsOf::new(json)?;
     let index = match fields.take_optional("index") {
         Some(json) => json::integer(json, "a whole number from 0 to 4294967295")
             .map_err(|error| error.inside("index"))?,
         None => u32::try_from(place).unwrap_or(u32::MAX),
     };
-    let record = Record::from_fields(inner, &mut fields, depth + 1)?;
+    let record = StateRecord::from_fields(inner, &mut fields, depth + 1)?;
     fields.end()?;
-    Ok(Element { index, record })
+    Ok(NestedElement { index, record })
 }

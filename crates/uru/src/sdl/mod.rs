@@ -1,16 +1,16 @@
-//! States of objects in SDL, the State Description Language: as blobs, as values that live, and the
-//! rules by which they change.
+//! Object states in SDL, the State Description Language: as encoded blobs, as values in memory, and
+//! the rules for updating them.
 //!
 //! ```
 //! use worldwire_core::{Reader, Writer};
 //! use worldwire_uru::schema::Descriptors;
-//! use worldwire_uru::sdl::{Blob, Rule, Scalar, State};
+//! use worldwire_uru::sdl::{Blob, MergePolicy, Scalar, ObjectState};
 //! use worldwire_uru::types::UnifiedTime;
 //!
 //! let text = "STATEDESC Lever { VERSION 1 VAR BOOL up[1] VAR INT place[1] DEFAULT=3 }";
 //! let descriptors = Descriptors::load([("lever.sdl", text)]);
 //!
-//! // What a client sends when it moved the lever to place 9.
+//! A client sends this after moving the lever to position 9.
 //! let bytes = b"\x00\x80\x05\xf0\xb3\x9a\x89\x9a\x8d\x01\x00\
 //!               \x00\x00\x06\x01\x01\x02\x00\x00\xf0\x30\x09\x00\x00\x00\x00";
 //! let update = Blob::decode(&descriptors, &mut Reader::new(bytes))?;
@@ -18,23 +18,23 @@
 //! update.encode(&mut writer)?;
 //! assert_eq!(writer.as_bytes(), bytes);
 //!
-//! // What a server makes of it.
-//! let mut state = State::new(update.descriptor.clone());
+//! A server applies it.
+//! let mut state = ObjectState::new(update.descriptor.clone());
 //! let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
-//! state.apply(&update, Rule::OURS, &now)?;
+//! state.apply(&update, MergePolicy::OURS, &now)?;
 //! assert_eq!(state.scalar("place"), Some(Scalar::Int(9)));
 //! assert_eq!(state.scalar("up"), Some(Scalar::Bool(false)));
 //! assert!(state.is_set("place") && !state.is_set("up"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | type | what it is |
+//! | type | description |
 //! | --- | --- |
-//! | [`Blob`], [`Head`] | a blob with its stream header |
-//! | [`Record`], [`Simple`], [`Nested`], [`Element`] | the variables that are in it |
+//! | [`Blob`], [`BlobHeader`] | a blob with its stream header |
+//! | [`StateRecord`], [`SimpleVariable`], [`NestedVariable`], [`NestedElement`] | the variables in a blob |
 //! | [`Elements`], [`Scalar`] | the values of a variable |
-//! | [`State`], [`Rule`] | the state of an object, and how updates change it |
-//! | [`Change`] | a difference between two states |
+//! | [`ObjectState`], [`MergePolicy`] | the state of an object, and how updates change it |
+//! | [`StateChange`] | a difference between two states |
 //! | [`StateDb`], [`ObjectKey`] | all states of an age |
 //! | [`hook`] | the state of the age itself, under `AgeSDLHook` |
 
@@ -52,12 +52,15 @@ mod state;
 mod update;
 mod upgrade;
 
-pub use blob::{Blob, Head, StreamFlags};
+pub use blob::{Blob, BlobHeader, StreamFlags};
 pub use damage::missing_records;
-pub use db::{ObjectKey, Sent, StateDb, Stored};
-pub use diff::{Change, Part, Shown};
+pub use db::{ObjectKey, StateDb, StoredState, UpdateOrigin};
+pub use diff::{ChangedPart, JsonText, StateChange};
 pub use elements::{Elements, MAX_ELEMENTS};
-pub use record::{Element, MAX_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead};
+pub use record::{
+    MAX_DEPTH, NestedElement, NestedVariable, RecordFlags, SimpleFlags, SimpleVariable,
+    StateRecord, ValueHeader,
+};
 pub use scalar::Scalar;
-pub use state::{State, View};
-pub use update::{Clean, Hints, NestedUpdate, Refused, Rule, Times};
+pub use state::{ObjectState, StateView};
+pub use update::{CleanPolicy, HintPolicy, MergePolicy, NestedPolicy, TimePolicy, UpdateError};

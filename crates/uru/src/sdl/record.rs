@@ -6,106 +6,106 @@ use super::elements::{Elements, MAX_ELEMENTS};
 use crate::schema::{Shape, Variable};
 use crate::types::{SafeString, UnifiedTime};
 
-/// The most records that may lie in each other.
+/// The maximum nesting depth of records.
 pub const MAX_DEPTH: u32 = 16;
-/// The number that every record has behind its flags.
+/// The version number that follows the flags of every record.
 pub(super) const RECORD_VERSION: u8 = 6;
 
 wire_flags! {
-    /// What kind of record it is.
+    /// Flags of a record.
     pub struct RecordFlags(u16) {
-        /// The state is not kept when the server stops.
+        /// The state is discarded when the server stops.
         Volatile = 1,
     }
 }
 
 wire_flags! {
-    /// What a simple variable has beside its value.
+    /// Flags of a simple variable.
     pub struct SimpleFlags(u8) {
         /// A time follows.
         HasTimeStamp = 4,
-        /// No value follows: it is the default of the descriptor.
+        /// No value follows; the variable has the descriptor's default.
         SameAsDefault = 8,
-        /// The sender changed it.
+        /// The sender changed the variable.
         Dirty = 0x10,
-        /// The sender asks for a time.
+        /// The sender asks for a timestamp.
         WantTimeStamp = 0x20,
     }
 }
 
-/// A record of a blob: only the variables that are in it, in the order of the blob.
+/// A record of a blob: the variables present, in the order of the blob.
 ///
-/// Layout: `u16` [`RecordFlags`], `u8` 6, a count of simple variables, each with its index in front
-/// unless all are there, the same for nested variables. Counts and indices take one byte where the
-/// descriptor has fewer than 256 variables in all, two below 65,536, otherwise four; indices count
-/// the simple and the nested variables apart.
+/// Layout: `u16` [`RecordFlags`], `u8` 6, a count of simple variables and the variables, each
+/// preceded by its index unless all are present; then the same for nested variables. Counts and
+/// indices take one byte if the descriptor has fewer than 256 variables in all, two bytes below
+/// 65,536, otherwise four. Simple and nested variables are indexed separately.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Record<'d> {
-    /// What kind of record it is.
+pub struct StateRecord<'d> {
+    /// The flags.
     pub flags: RecordFlags,
-    /// Simple variables.
-    pub simple: Vec<Simple<'d>>,
-    /// Nested variables.
-    pub nested: Vec<Nested<'d>>,
+    /// The simple variables.
+    pub simple: Vec<SimpleVariable<'d>>,
+    /// The nested variables.
+    pub nested: Vec<NestedVariable<'d>>,
 }
 
-/// What every variable begins with. Layout: `u8` flags; if bit 1 is set: `u8` 0 and a
-/// [`SafeString`]. Clients always set bit 1, mostly with an empty string; dirtsand only where there is
-/// something to say.
+/// The beginning of every variable. Layout: `u8` flags; if bit 1 is set: `u8` 0 and a
+/// [`SafeString`]. Clients always set bit 1, usually with an empty string; dirtsand sets it only if
+/// there is a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct ValueHead<'d> {
-    /// The flags but for bit 1, which [`Self::hint`] stands for; always 0.
+pub struct ValueHeader<'d> {
+    /// The flags except bit 1, which [`Self::hint`] represents; always 0.
     pub flags: u8,
-    /// The byte in front of the hint; always 0.
+    /// The byte before the hint; always 0.
     pub notification: u8,
-    /// A word for the listeners of the variable, if the block is there.
+    /// A word for scripts that listen to the variable; present if bit 1 is set.
     pub hint: Option<SafeString<'d>>,
 }
 
-/// A simple variable of a record. Layout behind the head: `u8` [`SimpleFlags`], the time, the value.
+/// A simple variable of a record. Layout after the header: `u8` [`SimpleFlags`], time, value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Simple<'d> {
-    /// Which one it is, among the simple variables of the descriptor.
+pub struct SimpleVariable<'d> {
+    /// The index among the descriptor's simple variables.
     pub index: u32,
-    /// What every variable begins with.
-    pub head: ValueHead<'d>,
-    /// What it has beside its value.
+    /// The header.
+    pub head: ValueHeader<'d>,
+    /// The flags.
     pub flags: SimpleFlags,
-    /// When it was changed; there exactly if the flags say so.
+    /// The time of the last change; present exactly if the flags say so.
     pub time: Option<UnifiedTime>,
-    /// The value; missing exactly if the flags say that it is the default.
+    /// The value; absent exactly if the flags say that it is the default.
     pub value: Option<Elements<'d>>,
 }
 
-/// A nested variable of a record. Layout behind the head: `u8` 0; `u32` length, if the descriptor
-/// says that it is of any length; a count of elements, each with its index in front unless all are
-/// there. Count and indices take one byte in a list of any length, otherwise as the declared length
-/// needs.
+/// A nested variable of a record. Layout after the header: `u8` 0; `u32` length if the descriptor
+/// declares a variable length; a count of elements and the elements, each preceded by its index
+/// unless all are present. Count and index take one byte if the length is variable, otherwise as
+/// many as the declared length requires.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Nested<'d> {
-    /// Which one it is, among the nested variables of the descriptor.
+pub struct NestedVariable<'d> {
+    /// The index among the descriptor's nested variables.
     pub index: u32,
-    /// What every variable begins with.
-    pub head: ValueHead<'d>,
+    /// The header.
+    pub head: ValueHeader<'d>,
     /// Always 0.
     pub flags: u8,
-    /// How many elements it has, whether they are in the record or not; at most
-    /// [`MAX_ELEMENTS`], which clients are known to check for simple lists only.
+    /// The number of elements, whether present in the record or not; at most [`MAX_ELEMENTS`], a
+    /// bound that clients are known to check for simple lists only.
     pub length: u32,
-    /// The elements that are in the record.
-    pub elements: Vec<Element<'d>>,
+    /// The elements present in the record.
+    pub elements: Vec<NestedElement<'d>>,
 }
 
-/// One record of a nested variable.
+/// One element of a nested variable.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Element<'d> {
-    /// Which element it is.
+pub struct NestedElement<'d> {
+    /// The index of the element.
     pub index: u32,
-    /// Its variables.
-    pub record: Record<'d>,
+    /// The element's variables.
+    pub record: StateRecord<'d>,
 }
 
-/// How counts and indices are written.
+/// The size of counts and indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Width {
     One,
@@ -114,15 +114,15 @@ pub(super) enum Width {
 }
 
 impl Width {
-    pub(super) const fn of(most: usize) -> Self {
-        match most {
+    pub(super) const fn of(max: usize) -> Self {
+        match max {
             0..0x100 => Self::One,
             0x100..0x1_0000 => Self::Two,
             _ => Self::Four,
         }
     }
 
-    /// The width for the elements of a nested variable.
+    /// The size for the elements of a nested variable.
     pub(super) fn of_elements(variable: &Variable) -> Self {
         variable.count().map_or(Self::One, |count| Self::of(count as usize))
     }
@@ -136,8 +136,8 @@ impl Width {
     }
 
     fn write(self, number: usize, writer: &mut Writer) -> Result<()> {
-        let wrong = |most: u32| {
-            move |_| Error::limit("elements that an index can name", most.into(), number as u64)
+        let wrong = |max: u32| {
+            move |_| Error::limit("elements that an index can name", max.into(), number as u64)
         };
         match self {
             Self::One => writer.u8(u8::try_from(number).map_err(wrong(0xff))?),
@@ -148,32 +148,32 @@ impl Width {
     }
 }
 
-/// What stands behind a count.
+/// An entry of a counted list.
 trait Entry {
     fn index(&self) -> u32;
 }
 
-impl Entry for Simple<'_> {
+impl Entry for SimpleVariable<'_> {
     fn index(&self) -> u32 {
         self.index
     }
 }
 
-impl Entry for Nested<'_> {
+impl Entry for NestedVariable<'_> {
     fn index(&self) -> u32 {
         self.index
     }
 }
 
-impl Entry for Element<'_> {
+impl Entry for NestedElement<'_> {
     fn index(&self) -> u32 {
         self.index
     }
 }
 
-impl<'d> Record<'d> {
-    /// Reads the record into the present scope: flags other than 0 as `recordFlags`, then
-    /// `variables`, and the order of the indices where it is not ascending.
+impl<'d> StateRecord<'d> {
+    /// Reads the record into the current scope: `recordFlags` unless 0, `variables`, and the order
+    /// of the indices if it is not ascending.
     pub(super) fn decode_fields<'n, T: Trace<'n>>(
         shape: Shape<'n>,
         reader: &mut Reader<'d, T>,
@@ -191,7 +191,7 @@ impl<'d> Record<'d> {
                     let variable = shape.simple(index as usize);
                     let variable = variable.ok_or_else(|| unknown(index, reader))?;
                     reader.scope_from(variable.label(), Value::Record, start, |reader| {
-                        Simple::decode(variable, index, reader)
+                        SimpleVariable::decode(variable, index, reader)
                     })
                 })?;
             let nested =
@@ -199,7 +199,7 @@ impl<'d> Record<'d> {
                     let nested = shape.nested(index as usize);
                     let (variable, inner) = nested.ok_or_else(|| unknown(index, reader))?;
                     reader.scope_from(variable.label(), Value::Record, start, |reader| {
-                        Nested::decode(variable, inner, index, reader, depth)
+                        NestedVariable::decode(variable, inner, index, reader, depth)
                     })
                 })?;
             Ok((simple, nested))
@@ -211,11 +211,11 @@ impl<'d> Record<'d> {
         Ok(Self { flags, simple, nested })
     }
 
-    /// Writes the record of a descriptor.
+    /// Encodes the record with its descriptor's layout.
     ///
     /// # Errors
-    /// Value, for variables that the descriptor does not have, and for parts that contradict each
-    /// other.
+    /// A value error for variables that the descriptor does not have, and for parts that contradict
+    /// each other.
     pub(super) fn encode(&self, shape: Shape<'_>, writer: &mut Writer) -> Result<()> {
         writer.u16(self.flags.0);
         writer.u8(RECORD_VERSION);
@@ -232,18 +232,18 @@ impl<'d> Record<'d> {
         })
     }
 
-    /// Copies what is borrowed.
+    /// Copies borrowed parts.
     #[must_use]
-    pub fn into_owned(self) -> Record<'static> {
-        Record {
+    pub fn into_owned(self) -> StateRecord<'static> {
+        StateRecord {
             flags: self.flags,
-            simple: self.simple.into_iter().map(Simple::into_owned).collect(),
-            nested: self.nested.into_iter().map(Nested::into_owned).collect(),
+            simple: self.simple.into_iter().map(SimpleVariable::into_owned).collect(),
+            nested: self.nested.into_iter().map(NestedVariable::into_owned).collect(),
         }
     }
 }
 
-/// Flags and version of a record.
+/// Reads the flags and version of a record.
 pub(super) fn record_head<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Result<RecordFlags> {
     let start = reader.place_if_on();
     let flags = reader.take_array().map(u16::from_le_bytes).map(RecordFlags);
@@ -262,7 +262,7 @@ pub(super) fn record_head<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>) -> Resul
     Ok(flags)
 }
 
-/// Reads a count, and so many entries of a list that has `total` of them.
+/// Reads a count and that many entries of a list with `total` of them.
 fn entries<'d, 'n, T: Trace<'n>, E: Entry>(
     reader: &mut Reader<'d, T>,
     width: Width,
@@ -297,7 +297,7 @@ fn entries<'d, 'n, T: Trace<'n>, E: Entry>(
     Ok(list)
 }
 
-/// An index that stands more than once.
+/// An index that occurs more than once.
 fn repeated<E: Entry>(list: &[E]) -> Option<u32> {
     let mut indices: Vec<u32> = list.iter().map(Entry::index).collect();
     indices.sort_unstable();
@@ -329,14 +329,14 @@ fn write_entries<E: Entry>(
             width.write(index, writer)?;
         } else if index != number {
             let found = index.to_string();
-            return Err(Error::value(format!("index {number}, as all are there"), found));
+            return Err(Error::value(format!("index {number}, because all are present"), found));
         }
         write(entry, writer)?;
     }
     Ok(())
 }
 
-/// Shows in which order indices stand, unless it is the usual one.
+/// Traces the order of the indices, unless it is ascending.
 fn show_order<'n, T: Trace<'n>, E: Entry>(
     list: &[E],
     name: &'n str,
@@ -365,14 +365,14 @@ fn no_variable(index: u32) -> Error {
 
 const HAS_NOTIFICATION: u8 = 2;
 
-impl<'d> ValueHead<'d> {
-    /// The head that clients write: with an empty hint.
+impl<'d> ValueHeader<'d> {
+    /// The header that clients write: with an empty hint.
     #[must_use]
     pub fn client() -> Self {
         Self { hint: Some(SafeString::from("")), ..Self::default() }
     }
 
-    /// Whether there is a hint that says something.
+    /// Whether there is a non-empty hint.
     #[must_use]
     pub fn has_hint(&self) -> bool {
         self.hint.as_ref().is_some_and(|hint| !hint.to_bytes().is_empty())
@@ -411,20 +411,20 @@ impl<'d> ValueHead<'d> {
         hint.encode(writer).map_err(|error| error.inside("hint"))
     }
 
-    pub(super) fn into_owned(self) -> ValueHead<'static> {
+    pub(super) fn into_owned(self) -> ValueHeader<'static> {
         let Self { flags, notification, hint } = self;
-        ValueHead { flags, notification, hint: hint.map(Field::into_owned) }
+        ValueHeader { flags, notification, hint: hint.map(Field::into_owned) }
     }
 }
 
-impl<'d> Simple<'d> {
+impl<'d> SimpleVariable<'d> {
     pub(super) fn decode<'n, T: Trace<'n>>(
         variable: &'n Variable,
         index: u32,
         reader: &mut Reader<'d, T>,
     ) -> Result<Self> {
         let Some(simple) = variable.simple_type() else { return Err(unknown(index, reader)) };
-        let head = ValueHead::decode(reader)?;
+        let head = ValueHeader::decode(reader)?;
         let flags = SimpleFlags::decode(reader, "flags")?;
         let time = match flags.contains(SimpleFlags::HasTimeStamp) {
             true => Some(UnifiedTime::decode(reader, "time")?),
@@ -458,8 +458,8 @@ impl<'d> Simple<'d> {
         }
     }
 
-    pub(super) fn into_owned(self) -> Simple<'static> {
-        Simple {
+    pub(super) fn into_owned(self) -> SimpleVariable<'static> {
+        SimpleVariable {
             index: self.index,
             head: self.head.into_owned(),
             flags: self.flags,
@@ -469,7 +469,7 @@ impl<'d> Simple<'d> {
     }
 }
 
-impl<'d> Nested<'d> {
+impl<'d> NestedVariable<'d> {
     fn decode<'n, T: Trace<'n>>(
         variable: &'n Variable,
         inner: Shape<'n>,
@@ -486,27 +486,27 @@ impl<'d> Nested<'d> {
             entries(reader, width, total, 4, |reader, index, start| {
                 let record = reader.item(number, |reader| {
                     reader.scope_from("", Value::Record, start, |reader| {
-                        // Without indices the place in the list says which one it is.
+                        // Without indices, the position in the list identifies the element.
                         if reader.place_if_on() != start {
                             let shown = Value::Unsigned(u64::from(index));
                             reader.leaf_from("index", start, shown);
                         }
-                        Record::decode_fields(inner, reader, depth + 1)
+                        StateRecord::decode_fields(inner, reader, depth + 1)
                     })
                 })?;
                 number += 1;
-                Ok(Element { index, record })
+                Ok(NestedElement { index, record })
             })
         })?;
         Ok(Self { index, head, flags, length, elements })
     }
 
-    /// What stands in front of the count of elements.
+    /// Reads everything before the count of elements.
     pub(super) fn decode_head<'n, T: Trace<'n>>(
         variable: &Variable,
         reader: &mut Reader<'d, T>,
-    ) -> Result<(ValueHead<'d>, u8, u32)> {
-        let head = ValueHead::decode(reader)?;
+    ) -> Result<(ValueHeader<'d>, u8, u32)> {
+        let head = ValueHeader::decode(reader)?;
         let start = reader.place_if_on();
         let [flags] = reader.take_array().map_err(|error| error.inside("flags"))?;
         if flags != 0 {
@@ -518,8 +518,8 @@ impl<'d> Nested<'d> {
                 let at = reader.position() as u64;
                 let length = reader.u32("length")?;
                 if length > MAX_ELEMENTS {
-                    let (most, asked) = (MAX_ELEMENTS.into(), length.into());
-                    let error = Error::limit("elements of a list", most, asked);
+                    let (max, asked) = (MAX_ELEMENTS.into(), length.into());
+                    let error = Error::limit("elements of a list", max, asked);
                     return Err(error.at(at).inside("length"));
                 }
                 length
@@ -538,8 +538,8 @@ impl<'d> Nested<'d> {
             }
             Some(_) => {}
             None if self.length > MAX_ELEMENTS => {
-                let (most, asked) = (MAX_ELEMENTS.into(), self.length.into());
-                return Err(Error::limit("elements of a list", most, asked).inside("length"));
+                let (max, asked) = (MAX_ELEMENTS.into(), self.length.into());
+                return Err(Error::limit("elements of a list", max, asked).inside("length"));
             }
             None => writer.u32(self.length),
         }
@@ -554,12 +554,12 @@ impl<'d> Nested<'d> {
         .map_err(|error| error.inside("elements"))
     }
 
-    pub(super) fn into_owned(self) -> Nested<'static> {
-        let own = |element: Element<'d>| Element {
+    pub(super) fn into_owned(self) -> NestedVariable<'static> {
+        let own = |element: NestedElement<'d>| NestedElement {
             index: element.index,
             record: element.record.into_owned(),
         };
-        Nested {
+        NestedVariable {
             index: self.index,
             head: self.head.into_owned(),
             flags: self.flags,

@@ -1,16 +1,17 @@
-//! Made-up records.
+//! Generates random records.
 
 use worldwire_core::{Field, Sampler};
 
 use super::elements::Elements;
 use super::record::{
-    Element, MAX_DEPTH, Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead,
+    MAX_DEPTH, NestedElement, NestedVariable, RecordFlags, SimpleFlags, SimpleVariable,
+    StateRecord, ValueHeader,
 };
 use crate::schema::{Shape, Variable};
 use crate::types::{SafeString, UnifiedTime};
 
-impl Record<'static> {
-    /// Makes up a record: some variables or all.
+impl StateRecord<'static> {
+    /// Generates a record with some or all of the variables.
     pub(super) fn sample(shape: Shape<'_>, sampler: &mut Sampler, depth: u32) -> Self {
         let all = sampler.below(4) == 0;
         let mut chosen = |count: usize| -> Vec<u32> {
@@ -19,7 +20,7 @@ impl Record<'static> {
                 .collect()
         };
         let simple = chosen(shape.simple_count());
-        // Records that lie deep are small, or they would grow without end.
+        // Deeply nested records are kept small; otherwise they would grow exponentially.
         let nested = if depth < MAX_DEPTH.min(4) { chosen(shape.nested_count()) } else { vec![] };
         let flags = match sampler.below(8) {
             0 => RecordFlags::Volatile,
@@ -27,31 +28,31 @@ impl Record<'static> {
         };
         let simple = simple.into_iter().filter_map(|index| {
             let variable = shape.simple(index as usize)?;
-            Simple::sample(variable, index, sampler)
+            SimpleVariable::sample(variable, index, sampler)
         });
         let simple = simple.collect();
         let nested = nested.into_iter().filter_map(|index| {
             let nested = shape.nested(index as usize)?;
-            Some(Nested::sample(nested, index, sampler, depth))
+            Some(NestedVariable::sample(nested, index, sampler, depth))
         });
         let nested = nested.collect();
         Self { flags, simple, nested }
     }
 }
 
-fn head(sampler: &mut Sampler) -> ValueHead<'static> {
+fn head(sampler: &mut Sampler) -> ValueHeader<'static> {
     match sampler.below(4) {
-        0 => ValueHead::default(),
+        0 => ValueHeader::default(),
         1 => {
-            // A text that begins with a letter reads back as itself.
+            // Text that begins with a letter decodes unambiguously.
             let hint = format!("from{}", sampler.text(8));
-            ValueHead { hint: Some(SafeString::from(&*hint)), ..ValueHead::default() }
+            ValueHeader { hint: Some(SafeString::from(&*hint)), ..ValueHeader::default() }
         }
-        _ => ValueHead::client(),
+        _ => ValueHeader::client(),
     }
 }
 
-impl Simple<'static> {
+impl SimpleVariable<'static> {
     fn sample(variable: &Variable, index: u32, sampler: &mut Sampler) -> Option<Self> {
         let simple = variable.simple_type()?;
         let head = head(sampler);
@@ -74,7 +75,7 @@ impl Simple<'static> {
     }
 }
 
-impl Nested<'static> {
+impl NestedVariable<'static> {
     fn sample(
         (variable, inner): (&Variable, Shape<'_>),
         index: u32,
@@ -87,7 +88,8 @@ impl Nested<'static> {
         let all = sampler.below(2) == 0;
         let chosen: Vec<u32> =
             (0..length.min(200)).filter(|_| all || sampler.below(2) == 0).collect();
-        let element = |index| Element { index, record: Record::sample(inner, sampler, depth + 1) };
+        let element =
+            |index| NestedElement { index, record: StateRecord::sample(inner, sampler, depth + 1) };
         let elements = chosen.into_iter().map(element).collect();
         Self { index, head, flags: 0, length, elements }
     }

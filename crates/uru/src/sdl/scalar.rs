@@ -1,28 +1,25 @@
-//! One element of a variable.
+//! Single elements of variables.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
-use crate::schema::Type;
+use crate::schema::{STRING_BYTES, Type};
 use crate::types::{Creatable, UnifiedTime, Uoid};
 
-/// The bytes of a `STRING32`.
-pub(super) const STRING_BYTES: usize = 32;
-
-/// One element, read.
+/// A decoded element.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar<'v> {
     /// `INT`.
     Int(i32),
     /// `FLOAT`.
     Float(f32),
-    /// `BOOL`: whether the byte is not zero.
+    /// `BOOL`: true if the byte is not zero.
     Bool(bool),
-    /// `STRING32`: the bytes in front of the first zero.
+    /// `STRING32`: the bytes before the first zero.
     Text(&'v [u8]),
-    /// `PLKEY`. No object is one whose sequence number is 0xffffffff.
+    /// `PLKEY`. The sequence number 0xffffffff means "no object".
     Key(Uoid<'v>),
-    /// `CREATABLE`: the class and the bytes of the object, or none.
+    /// `CREATABLE`: the class and the bytes of the object, or null.
     Creatable(Option<(u16, &'v [u8])>),
     /// `DOUBLE`.
     Double(f64),
@@ -32,7 +29,7 @@ pub enum Scalar<'v> {
     Byte(u8),
     /// `SHORT`.
     Short(i16),
-    /// `AGETIMEOFDAY`: nothing.
+    /// `AGETIMEOFDAY`: no bytes.
     AgeTimeOfDay,
     /// `VECTOR3`, `POINT3`, `RGB`.
     Triple([f32; 3]),
@@ -45,10 +42,7 @@ pub enum Scalar<'v> {
 }
 
 impl<'d> Scalar<'d> {
-    /// Reads an element of a type.
-    ///
-    /// # Errors
-    /// As [`Reader`] says, with the name as the path.
+    /// Decodes an element of the given type.
     pub(super) fn decode<'n, T: Trace<'n>>(
         simple: Type,
         reader: &mut Reader<'d, T>,
@@ -88,12 +82,12 @@ impl<'d> Scalar<'d> {
         })
     }
 
-    /// Reads an element that stands alone.
+    /// Decodes an element from its exact bytes.
     pub(super) fn read(simple: Type, bytes: &'d [u8]) -> Option<Self> {
         Self::decode(simple, &mut Reader::new(bytes), "").ok()
     }
 
-    /// Whether an element of this type can hold it.
+    /// Whether an element of this type can hold the value.
     #[must_use]
     pub fn is_of(&self, simple: Type) -> bool {
         match self {
@@ -115,11 +109,11 @@ impl<'d> Scalar<'d> {
         }
     }
 
-    /// Writes it.
+    /// Encodes the element.
     ///
     /// # Errors
-    /// Value, for a text of more than 32 bytes or one with a zero, and for an object name that has
-    /// no form.
+    /// A value error for text that is longer than 32 bytes or contains a zero, and for an object
+    /// name that cannot be encoded.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::Int(value) => writer.i32(*value),
@@ -157,7 +151,7 @@ fn several<'d, 'n, T: Trace<'n>, V: Default + Copy, const N: usize>(
     })
 }
 
-/// A text of 32 bytes. What stands behind the first zero is shown only where it is not zero.
+/// Reads a text of 32 bytes. Bytes after the first zero are traced only if they are not all zero.
 fn text<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<&'d [u8]> {
     let start = reader.place_if_on();
     let Some(all) = reader.rest().get(..STRING_BYTES) else {
@@ -218,7 +212,7 @@ fn creatable<'d, 'n, T: Trace<'n>>(
     })
 }
 
-/// The class index that stands for no object.
+/// The class index for "no object".
 const NO_CLASS: u16 = 0x8000;
 
 fn write_creatable(class: u16, bytes: &[u8], writer: &mut Writer) -> Result<()> {
@@ -231,7 +225,7 @@ fn write_creatable(class: u16, bytes: &[u8], writer: &mut Writer) -> Result<()> 
     writer.patch_length(length)
 }
 
-/// Writes an element that is given as JSON.
+/// Encodes an element given as JSON.
 pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) -> Result<()> {
     match simple {
         Type::Int => i32::from_json(json)?.encode(writer),
@@ -269,9 +263,9 @@ pub(super) fn encode_json(simple: Type, json: Given<'_>, writer: &mut Writer) ->
             fields.end()?;
             if bytes.len() != STRING_BYTES {
                 let found = format!("{} bytes", bytes.len());
-                return Err(Error::value("32 bytes of text and dead memory in all", found));
+                return Err(Error::value("32 bytes of text and dead memory in total", found));
             }
-            // Readers take the text to end at the first NUL byte.
+            // Readers end the text at the first NUL byte.
             match bytes.iter().position(|byte| *byte == 0) {
                 Some(end) if end < text => {
                     let error = Error::value("text without NUL bytes", "a NUL byte");
@@ -329,7 +323,7 @@ fn small(count: usize, json: &Json) -> Result<Vec<u8>> {
     items.map(number).collect()
 }
 
-/// Writes a made-up element.
+/// Encodes a generated element.
 pub(super) fn sample(simple: Type, sampler: &mut Sampler, writer: &mut Writer) {
     let fits = match simple {
         Type::String32 => {
@@ -353,5 +347,5 @@ pub(super) fn sample(simple: Type, sampler: &mut Sampler, writer: &mut Writer) {
             Ok(())
         }
     };
-    debug_assert!(fits.is_ok(), "made-up elements are short");
+    debug_assert!(fits.is_ok(), "generated elements are short");
 }

@@ -1,37 +1,39 @@
-//! States that live: what a server keeps of an object.
+//! Object states as a server keeps them.
 
 use std::borrow::Cow;
 
 use worldwire_core::{Error, Result};
 
-use super::blob::{Blob, Head};
+use super::blob::{Blob, BlobHeader};
 use super::elements::{Elements, elements};
-use super::record::{Nested, Record, RecordFlags, Simple, SimpleFlags, ValueHead};
+use super::record::{
+    NestedVariable, RecordFlags, SimpleFlags, SimpleVariable, StateRecord, ValueHeader,
+};
 use super::scalar::Scalar;
-use crate::schema::{Descriptor, Place, Shape, Variable};
+use crate::schema::{Descriptor, Shape, Variable, VariableIndex};
 use crate::types::UnifiedTime;
 
-/// The state of an object: the variables that were set, by a descriptor.
+/// The state of an object: the variables that have been set, and their descriptor.
 ///
-/// A variable that nobody has set has the default of the descriptor; it takes no memory and is not
-/// sent. A variable can also be set *to* its default. [`State::apply`] changes a state by an
-/// update, [`State::upgrade`] moves it to another version of its descriptor, [`State::diff`]
-/// compares two.
+/// Variables that have never been set have the descriptor's default; they take no memory and are
+/// not sent. A variable can also be set *to* its default. [`ObjectState::apply`] applies an update,
+/// [`ObjectState::upgrade`] converts to another version of the descriptor, [`ObjectState::diff`]
+/// compares two states.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct ObjectState {
     pub(super) descriptor: Descriptor,
-    /// Indices ascend, and none is there twice.
-    pub(super) record: Record<'static>,
+    /// Indices ascend, without duplicates.
+    pub(super) record: StateRecord<'static>,
 }
 
-impl State {
-    /// A state in which nothing is set.
+impl ObjectState {
+    /// A state with no variables set.
     #[must_use]
     pub fn new(descriptor: Descriptor) -> Self {
-        Self { descriptor, record: Record::default() }
+        Self { descriptor, record: StateRecord::default() }
     }
 
-    /// What a blob says, with its times, and nothing else: a state that was stored.
+    /// The state that a blob contains, including its times, as when loading a stored state.
     #[must_use]
     pub fn of(blob: &Blob<'_>) -> Self {
         let mut record = blob.record.clone().into_owned();
@@ -45,24 +47,24 @@ impl State {
         &self.descriptor
     }
 
-    /// The variables that are set; their indices ascend.
+    /// The variables that are set, with ascending indices.
     #[must_use]
-    pub fn record(&self) -> &Record<'static> {
+    pub fn record(&self) -> &StateRecord<'static> {
         &self.record
     }
 
-    /// Whether the state is not to be kept when the server stops.
+    /// Whether the state is discarded when the server stops.
     #[must_use]
     pub fn is_volatile(&self) -> bool {
         self.record.flags.contains(RecordFlags::Volatile)
     }
 
-    /// The state as a blob: what a server sends to those who join, and stores. Only what is set is
-    /// in it.
+    /// The state as a blob, to be stored or sent to joining clients. Only variables that are set
+    /// are included.
     #[must_use]
     pub fn to_blob(&self) -> Blob<'static> {
         Blob {
-            head: Head::of(&self.descriptor),
+            head: BlobHeader::of(&self.descriptor),
             descriptor: self.descriptor.clone(),
             record: self.record.clone(),
         }
@@ -70,30 +72,30 @@ impl State {
 
     /// All variables, set or not.
     #[must_use]
-    pub fn view(&self) -> View<'_> {
-        View { shape: self.descriptor.shape(), record: Some(&self.record) }
+    pub fn view(&self) -> StateView<'_> {
+        StateView { shape: self.descriptor.shape(), record: Some(&self.record) }
     }
 
-    /// Whether a variable was set; false when there is none of that name.
+    /// Whether the variable has been set; false if it does not exist.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.view().is_set(name)
     }
 
-    /// The value of a simple variable with one element, or the first one.
+    /// The value of a simple variable; if it has several elements, the first one.
     #[must_use]
     pub fn scalar(&self, name: &str) -> Option<Scalar<'_>> {
         self.view().scalar(name)
     }
 
-    /// Sets a simple variable at a time, as a server does by itself; a hint stays.
+    /// Sets a simple variable on behalf of the server, with the given time; its hint is kept.
     ///
     /// # Errors
-    /// Value, when there is no simple variable of that name, or the elements are not of its type and
-    /// count.
+    /// A value error if there is no simple variable of that name, or if the elements do not match
+    /// its type and count.
     pub fn set(&mut self, name: &str, scalars: &[Scalar<'_>], now: &UnifiedTime) -> Result<()> {
         let shape = self.descriptor.shape();
-        let Some(Place::Simple(at)) = shape.place(name) else {
+        let Some(VariableIndex::Simple(at)) = shape.index_of(name) else {
             let wanted = format!("a simple variable of {}", self.descriptor.name());
             return Err(Error::value(wanted, format!("{name:?}")));
         };
@@ -114,20 +116,20 @@ impl State {
             Ok(at) => {
                 if let Some(entry) = self.record.simple.get_mut(at) {
                     let head = core::mem::take(&mut entry.head);
-                    *entry = Simple { index, head, flags, time, value };
+                    *entry = SimpleVariable { index, head, flags, time, value };
                 }
             }
             Err(at) => {
-                let head = ValueHead::client();
-                self.record.simple.insert(at, Simple { index, head, flags, time, value });
+                let head = ValueHeader::client();
+                self.record.simple.insert(at, SimpleVariable { index, head, flags, time, value });
             }
         }
         Ok(())
     }
 }
 
-/// Brings the indices of a record into order.
-fn sort(record: &mut Record<'_>) {
+/// Sorts the entries of a record by index.
+fn sort(record: &mut StateRecord<'_>) {
     record.simple.sort_unstable_by_key(|entry| entry.index);
     record.nested.sort_unstable_by_key(|entry| entry.index);
     for nested in &mut record.nested {
@@ -138,30 +140,30 @@ fn sort(record: &mut Record<'_>) {
 
 /// The variables of a state or of one of its nested elements, set or not.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'s> {
+pub struct StateView<'s> {
     pub(super) shape: Shape<'s>,
-    /// Missing for an element that nobody has set.
-    pub(super) record: Option<&'s Record<'static>>,
+    /// `None` for an element that has never been set.
+    pub(super) record: Option<&'s StateRecord<'static>>,
 }
 
-impl<'s> View<'s> {
+impl<'s> StateView<'s> {
     /// The descriptor of the variables.
     #[must_use]
     pub fn shape(self) -> Shape<'s> {
         self.shape
     }
 
-    /// Whether a variable was set; false when there is none of that name.
+    /// Whether the variable has been set; false if it does not exist.
     #[must_use]
     pub fn is_set(self, name: &str) -> bool {
-        match self.shape.place(name) {
-            Some(Place::Simple(at)) => self.simple_at(at).is_some(),
-            Some(Place::Nested(at)) => self.nested_at(at).is_some(),
+        match self.shape.index_of(name) {
+            Some(VariableIndex::Simple(at)) => self.simple_at(at).is_some(),
+            Some(VariableIndex::Nested(at)) => self.nested_at(at).is_some(),
             None => false,
         }
     }
 
-    /// The elements of a simple variable: those that were set, or the defaults.
+    /// The elements of a simple variable: its value, or the defaults.
     #[must_use]
     pub fn elements(self, name: &str) -> Option<Cow<'s, Elements<'static>>> {
         let (variable, entry) = self.simple(name)?;
@@ -171,7 +173,7 @@ impl<'s> View<'s> {
         })
     }
 
-    /// The elements of a simple variable, read.
+    /// The decoded elements of a simple variable.
     #[must_use]
     pub fn scalars(self, name: &str) -> Option<Vec<Scalar<'s>>> {
         let (variable, entry) = self.simple(name)?;
@@ -183,7 +185,7 @@ impl<'s> View<'s> {
         Some(vec![default; variable.count().unwrap_or(0) as usize])
     }
 
-    /// The value of a simple variable with one element, or the first one.
+    /// The value of a simple variable; if it has several elements, the first one.
     #[must_use]
     pub fn scalar(self, name: &str) -> Option<Scalar<'s>> {
         let (variable, entry) = self.simple(name)?;
@@ -195,24 +197,24 @@ impl<'s> View<'s> {
         }
     }
 
-    /// The hint of a variable; empty when it has none.
+    /// The hint of a variable; empty if it has none.
     #[must_use]
     pub fn hint(self, name: &str) -> String {
-        let head = match self.shape.place(name) {
-            Some(Place::Simple(at)) => self.simple_at(at).map(|entry| &entry.head),
-            Some(Place::Nested(at)) => self.nested_at(at).map(|entry| &entry.head),
+        let head = match self.shape.index_of(name) {
+            Some(VariableIndex::Simple(at)) => self.simple_at(at).map(|entry| &entry.head),
+            Some(VariableIndex::Nested(at)) => self.nested_at(at).map(|entry| &entry.head),
             None => None,
         };
         head.and_then(|head| head.hint.as_ref()).map_or_else(String::new, |hint| hint.to_text())
     }
 
-    /// When a simple variable was changed, if that is known.
+    /// The time a simple variable was last changed, if known.
     #[must_use]
     pub fn time(self, name: &str) -> Option<UnifiedTime> {
         self.simple(name)?.1?.time.clone()
     }
 
-    /// How many elements a nested variable has.
+    /// The number of elements of a nested variable.
     #[must_use]
     pub fn nested_len(self, name: &str) -> Option<usize> {
         let (variable, _, entry) = self.nested(name)?;
@@ -223,7 +225,7 @@ impl<'s> View<'s> {
         Some(length as usize)
     }
 
-    /// An element of a nested variable; `None` when there is no such variable or element.
+    /// An element of a nested variable; `None` if the variable or the element does not exist.
     #[must_use]
     pub fn element(self, name: &str, index: usize) -> Option<Self> {
         if index >= self.nested_len(name)? {
@@ -233,35 +235,38 @@ impl<'s> View<'s> {
         Some(Self { shape, record: entry.and_then(|entry| record_of(entry, index)) })
     }
 
-    fn simple(self, name: &str) -> Option<(&'s Variable, Option<&'s Simple<'static>>)> {
-        let Some(Place::Simple(at)) = self.shape.place(name) else { return None };
+    fn simple(self, name: &str) -> Option<(&'s Variable, Option<&'s SimpleVariable<'static>>)> {
+        let Some(VariableIndex::Simple(at)) = self.shape.index_of(name) else { return None };
         Some((self.shape.simple(at)?, self.simple_at(at)))
     }
 
-    fn nested(self, name: &str) -> Option<(&'s Variable, Shape<'s>, Option<&'s Nested<'static>>)> {
-        let Some(Place::Nested(at)) = self.shape.place(name) else { return None };
+    fn nested(
+        self,
+        name: &str,
+    ) -> Option<(&'s Variable, Shape<'s>, Option<&'s NestedVariable<'static>>)> {
+        let Some(VariableIndex::Nested(at)) = self.shape.index_of(name) else { return None };
         let (variable, shape) = self.shape.nested(at)?;
         Some((variable, shape, self.nested_at(at)))
     }
 
-    pub(super) fn simple_at(self, index: usize) -> Option<&'s Simple<'static>> {
+    pub(super) fn simple_at(self, index: usize) -> Option<&'s SimpleVariable<'static>> {
         let list = &self.record?.simple;
         let at = list.binary_search_by_key(&index, |entry| entry.index as usize).ok()?;
         list.get(at)
     }
 
-    pub(super) fn nested_at(self, index: usize) -> Option<&'s Nested<'static>> {
+    pub(super) fn nested_at(self, index: usize) -> Option<&'s NestedVariable<'static>> {
         let list = &self.record?.nested;
         let at = list.binary_search_by_key(&index, |entry| entry.index as usize).ok()?;
         list.get(at)
     }
 }
 
-/// The record of an element, if it is set.
+/// The record of an element, if set.
 pub(super) fn record_of<'s>(
-    nested: &'s Nested<'static>,
+    nested: &'s NestedVariable<'static>,
     index: usize,
-) -> Option<&'s Record<'static>> {
+) -> Option<&'s StateRecord<'static>> {
     let list = &nested.elements;
     let at = list.binary_search_by_key(&index, |element| element.index as usize).ok()?;
     list.get(at).map(|element| &element.record)

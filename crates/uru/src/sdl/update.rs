@@ -1,115 +1,117 @@
-//! How updates change states.
+//! Applies updates to states.
 
 use core::fmt;
 
 use super::blob::Blob;
 use super::elements::Elements;
-use super::record::{Element, Nested, Record, Simple, SimpleFlags, ValueHead};
-use super::state::State;
+use super::record::{
+    NestedElement, NestedVariable, SimpleFlags, SimpleVariable, StateRecord, ValueHeader,
+};
+use super::state::ObjectState;
 use crate::schema::Shape;
 use crate::types::UnifiedTime;
 
-/// How a party changes a state by an update. Parties differ in four points.
+/// How an implementation applies updates. Implementations differ in four points.
 ///
 /// | | [ours](Self::OURS) | [client](Self::CLIENT) | [MOSS](Self::MOSS) | [dirtsand](Self::DIRTSAND) |
 /// | --- | --- | --- | --- | --- |
 /// | nested variables | merged | merged | replaced | replaced |
-/// | variables that are not dirty | applied | applied | left out | applied |
+/// | variables that are not dirty | applied | applied | ignored | applied |
 /// | times | now | as given | now | now if dirty and wanted |
-/// | empty hints | keep the old one | keep the old one | replace it | replace it |
+/// | empty hints | keep the old hint | keep the old hint | replace it | replace it |
 ///
-/// What dirtsand does was compared with captures of one. The row of MOSS follows descriptions of it.
+/// The dirtsand column was compared with captures; the MOSS column follows descriptions.
 ///
-/// The same for all: a simple variable is replaced as a whole, or set to its default; a list of
-/// nested elements takes the length of the update, and new elements begin at the defaults; what the
-/// update does not name stays.
+/// In all of them, a simple variable is replaced as a whole or reset to its default; a list of
+/// nested elements takes the update's length, and new elements start with the defaults; variables
+/// not in the update are left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
-    /// What becomes of nested variables.
-    pub nested: NestedUpdate,
-    /// What becomes of variables that are not dirty.
-    pub clean: Clean,
-    /// Which times variables get.
-    pub times: Times,
+pub struct MergePolicy {
+    /// How nested variables are updated.
+    pub nested: NestedPolicy,
+    /// Whether variables without the dirty bit are applied.
+    pub clean: CleanPolicy,
+    /// Which times the variables get.
+    pub times: TimePolicy,
     /// What an empty hint does.
-    pub hints: Hints,
+    pub hints: HintPolicy,
 }
 
-/// What becomes of a nested variable that an update names.
+/// How a nested variable is updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NestedUpdate {
-    /// Elements merge with those that are there; elements that are not in the update stay.
+pub enum NestedPolicy {
+    /// Elements are merged with the existing ones; elements not in the update are kept.
     Merge,
-    /// The update takes the place of everything that was there.
+    /// The update replaces all existing elements.
     Replace,
 }
 
-/// What becomes of simple variables that an update has without their dirty bit.
+/// How simple variables without the dirty bit are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clean {
-    /// They count like all others. Clients send only what is dirty.
+pub enum CleanPolicy {
+    /// They are applied like all others. Clients only send dirty variables.
     Apply,
-    /// They are left out.
+    /// They are ignored.
     Skip,
 }
 
 /// Which times simple variables get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Times {
+pub enum TimePolicy {
     /// The present time.
     Now,
-    /// The present time where the update has both bits, otherwise as it is given.
+    /// The current time if the update has both bits, otherwise the time in the update.
     ///
-    /// Unverified: what dirtsand does where a bit is missing; clients always set both.
+    /// Unverified: what dirtsand does if a bit is missing; clients always set both.
     NowIfDirtyAndWanted,
-    /// The time of the update, mostly none.
+    /// The time in the update, usually none.
     AsGiven,
 }
 
-/// What an empty or missing hint of an update does.
+/// What an empty or missing hint in an update does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hints {
-    /// The old one stays.
+pub enum HintPolicy {
+    /// The old hint is kept.
     KeepOnEmpty,
-    /// The old one goes.
+    /// The old hint is removed.
     Replace,
 }
 
-impl Rule {
-    /// What a server of worldwire does: merges as clients do, so that both ends show the same, and
-    /// stamps with its own clock.
+impl MergePolicy {
+    /// Worldwire's servers: they merge like clients, so that both ends agree, and stamp variables
+    /// with their own clock.
     pub const OURS: Self = Self {
-        nested: NestedUpdate::Merge,
-        clean: Clean::Apply,
-        times: Times::Now,
-        hints: Hints::KeepOnEmpty,
+        nested: NestedPolicy::Merge,
+        clean: CleanPolicy::Apply,
+        times: TimePolicy::Now,
+        hints: HintPolicy::KeepOnEmpty,
     };
-    /// What clients do with a state that arrives.
-    pub const CLIENT: Self = Self { times: Times::AsGiven, ..Self::OURS };
-    /// What MOSS does.
+    /// Clients, when they receive a state.
+    pub const CLIENT: Self = Self { times: TimePolicy::AsGiven, ..Self::OURS };
+    /// MOSS.
     pub const MOSS: Self = Self {
-        nested: NestedUpdate::Replace,
-        clean: Clean::Skip,
-        times: Times::Now,
-        hints: Hints::Replace,
+        nested: NestedPolicy::Replace,
+        clean: CleanPolicy::Skip,
+        times: TimePolicy::Now,
+        hints: HintPolicy::Replace,
     };
-    /// What dirtsand does.
+    /// dirtsand.
     pub const DIRTSAND: Self =
-        Self { clean: Clean::Apply, times: Times::NowIfDirtyAndWanted, ..Self::MOSS };
+        Self { clean: CleanPolicy::Apply, times: TimePolicy::NowIfDirtyAndWanted, ..Self::MOSS };
 }
 
-/// Why an update does not change a state. The state is as it was.
+/// Why an update was not applied. The state is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
-    /// The update is for another descriptor: the caller mixed them up.
+pub enum UpdateError {
+    /// The update is for a different descriptor: the caller mixed them up.
     OtherDescriptor {
         /// The descriptor of the state.
         stored: String,
         /// The descriptor of the update.
         update: String,
     },
-    /// The update follows an older version than the state: its sender has old descriptors.
+    /// The update follows an older version than the state: its sender has outdated descriptors.
     Older {
         /// The descriptor.
         name: String,
@@ -118,52 +120,55 @@ pub enum Refused {
         /// The version of the update.
         update: u16,
     },
-    /// There are as many states as the database may have.
+    /// The database is full.
     Full {
         /// The limit.
         limit: usize,
     },
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for UpdateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherDescriptor { stored, update } => {
-                write!(f, "wanted an update of {stored}, found one of {update}")
+                write!(f, "the update is for {update}, not for {stored}")
             }
             Self::Older { name, stored, update } => {
-                write!(f, "{name}: wanted version {stored} or newer, found {update}")
+                write!(
+                    f,
+                    "{name}: the update follows version {update}, older than version {stored}"
+                )
             }
-            Self::Full { limit } => write!(f, "wanted at most {limit} states, found one more"),
+            Self::Full { limit } => write!(f, "the limit of {limit} states is reached"),
         }
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for UpdateError {}
 
-impl State {
-    /// Changes the state by an update. A state of an older version is upgraded first.
+impl ObjectState {
+    /// Applies an update. A state of an older version is upgraded first.
     ///
-    /// Record flags are those of the update.
+    /// The record takes the flags of the update.
     ///
     /// # Errors
-    /// When the update is for another descriptor, or follows an older version.
+    /// Fails if the update is for another descriptor or follows an older version.
     pub fn apply(
         &mut self,
         update: &Blob<'_>,
-        rule: Rule,
+        rule: MergePolicy,
         now: &UnifiedTime,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), UpdateError> {
         let (stored, newer) = (&self.descriptor, &update.descriptor);
         if !stored.is(newer) {
             if !stored.name().eq_ignore_ascii_case(newer.name()) {
                 let (stored, update) = (stored.name().to_owned(), newer.name().to_owned());
-                return Err(Refused::OtherDescriptor { stored, update });
+                return Err(UpdateError::OtherDescriptor { stored, update });
             }
             if newer.version() < stored.version() {
                 let name = stored.name().to_owned();
                 let (stored, update) = (stored.version(), newer.version());
-                return Err(Refused::Older { name, stored, update });
+                return Err(UpdateError::Older { name, stored, update });
             }
             *self = self.upgrade(newer);
         }
@@ -173,15 +178,15 @@ impl State {
 }
 
 fn merge(
-    record: &mut Record<'static>,
+    record: &mut StateRecord<'static>,
     shape: Shape<'_>,
-    update: &Record<'_>,
-    rule: Rule,
+    update: &StateRecord<'_>,
+    rule: MergePolicy,
     now: &UnifiedTime,
 ) {
     record.flags = update.flags;
     for entry in &update.simple {
-        if rule.clean == Clean::Skip && !entry.flags.contains(SimpleFlags::Dirty) {
+        if rule.clean == CleanPolicy::Skip && !entry.flags.contains(SimpleFlags::Dirty) {
             continue;
         }
         let found = record.simple.binary_search_by_key(&entry.index, |entry| entry.index);
@@ -199,7 +204,7 @@ fn merge(
     for entry in &update.nested {
         let Some((_, inner)) = shape.nested(entry.index as usize) else { continue };
         let found = record.nested.binary_search_by_key(&entry.index, |entry| entry.index);
-        let mut fresh = Nested {
+        let mut fresh = NestedVariable {
             index: entry.index,
             head: entry.head.clone().into_owned(),
             flags: entry.flags,
@@ -211,7 +216,7 @@ fn merge(
             record.nested.insert(at, fresh);
         } else if let Some(old) = record.nested.get_mut(at) {
             keep_hint(&mut old.head, &mut fresh.head, rule);
-            if rule.nested == NestedUpdate::Merge {
+            if rule.nested == NestedPolicy::Merge {
                 fresh.elements = core::mem::take(&mut old.elements);
                 fresh.elements.retain(|element| element.index < fresh.length);
             }
@@ -225,38 +230,43 @@ fn merge(
 }
 
 fn merge_element(
-    nested: &mut Nested<'static>,
+    nested: &mut NestedVariable<'static>,
     inner: Shape<'_>,
-    update: &Element<'_>,
-    rule: Rule,
+    update: &NestedElement<'_>,
+    rule: MergePolicy,
     now: &UnifiedTime,
 ) {
     let index = update.index;
     let found = nested.elements.binary_search_by_key(&index, |element| element.index);
     let at = found.unwrap_or_else(|at| at);
     if found.is_err() {
-        nested.elements.insert(at, Element { index, record: Record::default() });
+        nested.elements.insert(at, NestedElement { index, record: StateRecord::default() });
     }
     if let Some(element) = nested.elements.get_mut(at) {
         merge(&mut element.record, inner, &update.record, rule, now);
     }
 }
 
-/// The variable of an update with the time that it gets.
-fn stamped(entry: &Simple<'_>, shape: Shape<'_>, rule: Rule, now: &UnifiedTime) -> Simple<'static> {
+/// The update's variable with the time it gets.
+fn stamped(
+    entry: &SimpleVariable<'_>,
+    shape: Shape<'_>,
+    rule: MergePolicy,
+    now: &UnifiedTime,
+) -> SimpleVariable<'static> {
     let mut fresh = entry.clone().into_owned();
     let both = SimpleFlags::Dirty | SimpleFlags::WantTimeStamp;
     let stamp = match rule.times {
-        Times::Now => true,
-        Times::NowIfDirtyAndWanted => entry.flags.contains(both),
-        Times::AsGiven => false,
+        TimePolicy::Now => true,
+        TimePolicy::NowIfDirtyAndWanted => entry.flags.contains(both),
+        TimePolicy::AsGiven => false,
     };
     if stamp {
         fresh.time = Some(now.clone());
         fresh.flags = fresh.flags | SimpleFlags::HasTimeStamp;
         fresh.flags = SimpleFlags(fresh.flags.0 & !SimpleFlags::WantTimeStamp.0);
     }
-    // A list has no default but the empty one, which is written as such.
+    // The only default of a list is the empty one, which is encoded explicitly.
     let variable = shape.simple(entry.index as usize);
     if let Some(variable) = variable.filter(|one| one.count().is_none() && fresh.value.is_none()) {
         fresh.value = Some(Elements::default_of(variable));
@@ -265,8 +275,8 @@ fn stamped(entry: &Simple<'_>, shape: Shape<'_>, rule: Rule, now: &UnifiedTime) 
     fresh
 }
 
-fn keep_hint(old: &mut ValueHead<'static>, fresh: &mut ValueHead<'static>, rule: Rule) {
-    if rule.hints == Hints::KeepOnEmpty && old.has_hint() && !fresh.has_hint() {
+fn keep_hint(old: &mut ValueHeader<'static>, fresh: &mut ValueHeader<'static>, rule: MergePolicy) {
+    if rule.hints == HintPolicy::KeepOnEmpty && old.has_hint() && !fresh.has_hint() {
         fresh.hint = old.hint.take();
     }
 }

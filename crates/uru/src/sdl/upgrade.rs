@@ -1,25 +1,24 @@
-//! States under another version of their descriptor.
+//! Converts states between versions of their descriptor.
 
 use worldwire_core::Writer;
 
 use super::elements::{Elements, MAX_ELEMENTS};
-use super::record::{Element, Nested, Record, Simple, SimpleFlags};
+use super::record::{NestedElement, NestedVariable, SimpleFlags, SimpleVariable, StateRecord};
 use super::scalar::Scalar;
-use super::state::State;
-use crate::schema::{Descriptor, Place, Shape, Type, Variable};
+use super::state::ObjectState;
+use crate::schema::{Descriptor, Shape, Type, Variable, VariableIndex};
 
-impl State {
-    /// The state under another version of its descriptor, mostly a newer one.
+impl ObjectState {
+    /// The state under another version of its descriptor, usually a newer one.
     ///
-    /// Variables are found by name. Values of the same type are copied, numbers of different types
-    /// are converted: out of range goes to the nearest value, floats lose their fraction where a
-    /// whole number is due, any number but 0 is true. Of arrays the common beginning is copied; the
-    /// rest takes the new default. A variable that the new version does not have, or has with a type
-    /// that nothing converts to, is dropped. Whatever was not set takes the new default. Times
-    /// and hints stay.
+    /// Variables are matched by name. Values of the same type are copied. Numbers of different
+    /// types are converted: out-of-range values are clamped, floats are truncated to whole numbers,
+    /// and non-zero becomes true. For arrays, the common prefix is copied and the rest takes the
+    /// new default. Variables that the new version lacks, or has with an incompatible type, are
+    /// dropped. Variables that are not set take the new default. Times and hints are kept.
     ///
-    /// Nested variables keep their elements, variable by variable, also when the descriptor of the
-    /// elements has another name.
+    /// Nested variables are converted element by element and variable by variable, even if the
+    /// descriptor of the elements has a new name.
     #[must_use]
     pub fn upgrade(&self, descriptor: &Descriptor) -> Self {
         let record = upgrade(&self.record, self.descriptor.shape(), descriptor.shape());
@@ -27,24 +26,28 @@ impl State {
     }
 }
 
-fn upgrade(old: &Record<'static>, from: Shape<'_>, to: Shape<'_>) -> Record<'static> {
+fn upgrade(old: &StateRecord<'static>, from: Shape<'_>, to: Shape<'_>) -> StateRecord<'static> {
     let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
     let simple = old.simple.iter().filter_map(|entry| {
         let variable = from.simple(entry.index as usize)?;
-        let Place::Simple(at) = to.place_of_folded(variable.folded_label())? else { return None };
+        let VariableIndex::Simple(at) = to.index_of_folded(variable.folded_label())? else {
+            return None;
+        };
         simple(entry, variable, to.simple(at)?, number(at))
     });
     let nested = old.nested.iter().filter_map(|entry| {
         let (variable, inner) = from.nested(entry.index as usize)?;
-        let Place::Nested(at) = to.place_of_folded(variable.folded_label())? else { return None };
+        let VariableIndex::Nested(at) = to.index_of_folded(variable.folded_label())? else {
+            return None;
+        };
         let (target, target_inner) = to.nested(at)?;
         let length = target.count().unwrap_or(entry.length);
         let kept = entry.elements.iter().filter(|element| element.index < length);
-        let elements = kept.map(|element| Element {
+        let elements = kept.map(|element| NestedElement {
             index: element.index,
             record: upgrade(&element.record, inner, target_inner),
         });
-        Some(Nested {
+        Some(NestedVariable {
             index: number(at),
             head: entry.head.clone(),
             flags: entry.flags,
@@ -53,18 +56,18 @@ fn upgrade(old: &Record<'static>, from: Shape<'_>, to: Shape<'_>) -> Record<'sta
         })
     });
     let mut record =
-        Record { flags: old.flags, simple: simple.collect(), nested: nested.collect() };
+        StateRecord { flags: old.flags, simple: simple.collect(), nested: nested.collect() };
     record.simple.sort_unstable_by_key(|entry| entry.index);
     record.nested.sort_unstable_by_key(|entry| entry.index);
     record
 }
 
 fn simple(
-    entry: &Simple<'static>,
+    entry: &SimpleVariable<'static>,
     from: &Variable,
     to: &Variable,
     index: u32,
-) -> Option<Simple<'static>> {
+) -> Option<SimpleVariable<'static>> {
     let same_default = from.simple_type() == to.simple_type()
         && from.count() == to.count()
         && from.default_element() == to.default_element();
@@ -77,23 +80,23 @@ fn simple(
     if value.is_some() {
         flags = SimpleFlags(flags.0 & !SimpleFlags::SameAsDefault.0);
     }
-    Some(Simple { index, head: entry.head.clone(), flags, time: entry.time.clone(), value })
+    Some(SimpleVariable { index, head: entry.head.clone(), flags, time: entry.time.clone(), value })
 }
 
-/// The elements of one variable as those of another one, if that is possible.
+/// The elements of one variable converted for another, if possible.
 fn convert(elements: &Elements<'_>, from: &Variable, to: &Variable) -> Option<Elements<'static>> {
     let (old, new) = (from.simple_type()?, to.simple_type()?);
     if old != new && !(old.is_number() && new.is_number()) {
         return None;
     }
-    let most = to.count().unwrap_or(MAX_ELEMENTS) as usize;
+    let max = to.count().unwrap_or(MAX_ELEMENTS) as usize;
     let mut writer = Writer::new();
     let mut count = 0;
-    if old == new && (old.size() == Some(0) || elements.len() <= most) {
+    if old == new && (old.size() == Some(0) || elements.len() <= max) {
         writer.bytes(elements.as_bytes());
         count = elements.len();
     } else {
-        for scalar in elements.scalars(old).take(most) {
+        for scalar in elements.scalars(old).take(max) {
             let scalar = if old == new { scalar } else { as_number(&scalar, new)? };
             scalar.encode(&mut writer).ok()?;
             count += 1;
@@ -108,8 +111,8 @@ fn convert(elements: &Elements<'_>, from: &Variable, to: &Variable) -> Option<El
     Some(Elements::from_parts(u32::try_from(count).ok()?, writer.into_bytes()))
 }
 
-/// A number as another type has it. Casts of floats saturate, and of a NaN they make 0.
-#[expect(clippy::cast_possible_truncation, reason = "what is wanted of a narrower type")]
+/// A number converted to another type. Casts of floats saturate, and NaN becomes 0.
+#[expect(clippy::cast_possible_truncation, reason = "clamping is intended")]
 fn as_number(scalar: &Scalar<'_>, to: Type) -> Option<Scalar<'static>> {
     let (whole, float) = match *scalar {
         Scalar::Int(value) => (i64::from(value), f64::from(value)),
@@ -125,7 +128,7 @@ fn as_number(scalar: &Scalar<'_>, to: Type) -> Option<Scalar<'static>> {
         Type::Short => Scalar::Short(whole.clamp(i64::from(i16::MIN), i64::from(i16::MAX)) as i16),
         Type::Byte => Scalar::Byte(u8::try_from(whole.clamp(0, 255)).unwrap_or(0)),
         Type::Bool => Scalar::Bool(float != 0.0),
-        // Larger than all singles is not infinite.
+        // Values beyond the range of f32 must not become infinite.
         Type::Float if float.is_finite() => {
             Scalar::Float(float.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32)
         }

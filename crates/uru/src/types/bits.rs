@@ -7,20 +7,20 @@ use worldwire_core::{
     Error, Field, Reader, Result, Sampler, Trace, Value, Writer, count32, list_from_json,
 };
 
-/// A set of bit numbers (`hsBitVector`): `u32` word count, then `u32` words, least significant
-/// first. The word count is kept, so trailing zero words survive; [`BitVector::from_bits`] makes
-/// the fewest words. At most 4096 words.
+/// A set of bit numbers (`hsBitVector`): a `u32` word count, then that many `u32` words, least
+/// significant first. At most 4096 words. The word count is kept, so trailing zero words survive;
+/// [`BitVector::from_bits`] uses as few words as possible.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct BitVector(pub Vec<u32>);
 
-/// The most words a bit vector may have.
+/// The maximum number of words.
 const MAX_WORDS: usize = BitVector::MAX_WORDS;
 
 impl BitVector {
-    /// The most words it may have.
+    /// The maximum number of words.
     pub const MAX_WORDS: usize = 4096;
 
-    /// The set of these bits, in the fewest words. Bits from 131,072 up are left out.
+    /// The set of these bits, in as few words as possible. Bits from 131,072 up are ignored.
     #[must_use]
     pub fn from_bits(bits: &[u32]) -> Self {
         let mut words = Vec::new();
@@ -72,7 +72,7 @@ impl BitVector {
         let mut value = Self::from_bits(&bits);
         if value.0.len() > words || bits.iter().any(|bit| !value.contains(*bit)) {
             let wanted = format!("bits below {}", words * 32);
-            return Err(Error::value(wanted, "a higher one").inside("bits"));
+            return Err(Error::value(wanted, "a higher bit").inside("bits"));
         }
         value.0.resize(words, 0);
         Ok(value)

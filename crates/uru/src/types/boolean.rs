@@ -1,4 +1,4 @@
-//! Truth values as Plasma's streams write them.
+//! Booleans as Plasma's streams write them.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -10,8 +10,8 @@ macro_rules! booleans {
     ($($(#[doc = $doc:literal])* $name:ident: $type:ident, $wanted:literal;)*) => {$(
         $(#[doc = $doc])*
         ///
-        /// Writers send 0 and 1; readers take everything but 0 as true. Another value is kept, and
-        /// shown as its number.
+        /// Writers send 0 or 1; readers treat any non-zero value as true. Other values are kept and
+        /// shown as numbers.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
         pub struct $name($type);
 
@@ -22,7 +22,7 @@ macro_rules! booleans {
                 self.0 != 0
             }
 
-            /// Whether it is 0 or 1, as all writers send it.
+            /// Whether the value is 0 or 1, the only ones that known writers send.
             #[must_use]
             pub const fn is_canonical(self) -> bool {
                 self.0 <= 1
@@ -94,8 +94,8 @@ macro_rules! booleans {
 }
 
 booleans! {
-    /// A truth value in one byte.
+    /// A boolean in one byte.
     Bool8: u8, "true, false or a whole number from 0 to 255";
-    /// A truth value in four bytes, little-endian: input events have them.
+    /// A boolean in four little-endian bytes, as input events use it.
     Bool32: u32, "true, false or a whole number from 0 to 4294967295";
 }

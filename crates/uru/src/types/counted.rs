@@ -1,4 +1,4 @@
-//! Text, bytes and lists behind counts that are not 32 bits wide, or signed.
+//! Text, bytes and lists whose counts are signed or not 32 bits wide.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -8,12 +8,12 @@ use std::borrow::Cow;
 use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer, list_from_json};
 
-/// A counted string: `u16` byte count, then the bytes as they are. UTF-8 today.
+/// A counted string: a `u16` byte count, then the bytes. Current clients send UTF-8.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct CountedString<'d>(Cow<'d, [u8]>);
 
 impl CountedString<'_> {
-    /// The text; what is not UTF-8 becomes U+FFFD.
+    /// The text; bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn to_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
@@ -26,18 +26,14 @@ impl CountedString<'_> {
     }
 }
 
-/// Takes text of any length; one of more than 65,535 bytes is refused when it is encoded.
+/// Accepts text of any length; encoding fails if it exceeds 65,535 bytes.
 impl From<&str> for CountedString<'_> {
     fn from(text: &str) -> Self {
         Self(Cow::Owned(text.as_bytes().to_vec()))
     }
 }
 
-impl fmt::Debug for CountedString<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] CountedString<'_>);
 
 impl<'d> Field<'d> for CountedString<'d> {
     type Owned = CountedString<'static>;
@@ -73,12 +69,12 @@ impl<'d> Field<'d> for CountedString<'d> {
     }
 }
 
-/// Bytes behind a `u16` count.
+/// Bytes with a `u16` count.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Bytes16<'d>(Cow<'d, [u8]>);
 
 impl<'d> Bytes16<'d> {
-    /// Wraps bytes. More than 65,535 of them are refused when they are encoded.
+    /// Wraps bytes; encoding fails if there are more than 65,535.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self(bytes.into())
     }
@@ -132,19 +128,13 @@ impl<'d> Field<'d> for Bytes16<'d> {
     }
 }
 
-/// Takes a `u16` count and so many bytes, without reporting them.
-///
-/// # Errors
-/// Incomplete.
+/// Reads a `u16` count and that many bytes without tracing them.
 pub(crate) fn take_counted<'d, T>(reader: &mut Reader<'d, T>) -> Result<&'d [u8]> {
     let count = u16::from_le_bytes(reader.take_array()?);
     reader.take(usize::from(count))
 }
 
-/// Writes bytes behind their `u16` count.
-///
-/// # Errors
-/// The limit, for more than 65,535 bytes.
+/// Writes a `u16` count and the bytes; more than 65,535 bytes are an error.
 pub(crate) fn encode_counted(bytes: &[u8], writer: &mut Writer) -> Result<()> {
     let count = u16::try_from(bytes.len()).map_err(|_| {
         Error::limit("bytes behind a count of 16 bits", u16::MAX.into(), bytes.len() as u64)
@@ -154,21 +144,21 @@ pub(crate) fn encode_counted(bytes: &[u8], writer: &mut Writer) -> Result<()> {
     Ok(())
 }
 
-/// The number in front of a [`List`].
+/// The count that precedes a [`List`].
 pub trait Count {
-    /// The layout in the words of the documentation.
+    /// The layout as shown in the documentation.
     const LAYOUT: &'static str;
 
-    /// Takes it without reporting it; negative numbers are refused.
+    /// Reads the count without tracing it.
     ///
     /// # Errors
-    /// Incomplete; Malformed, for a negative number.
+    /// Malformed if the count is negative.
     fn take<T>(reader: &mut Reader<'_, T>) -> Result<usize>;
 
-    /// Writes it.
+    /// Writes the count.
     ///
     /// # Errors
-    /// The limit, when it has too few bits.
+    /// A limit error if the count does not fit the type.
     fn write(count: usize, writer: &mut Writer) -> Result<()>;
 }
 
@@ -187,8 +177,8 @@ macro_rules! counts {
 
             fn write(count: usize, writer: &mut Writer) -> Result<()> {
                 let small = $type::try_from(count).map_err(|_| {
-                    let most = u64::try_from($type::MAX).unwrap_or(u64::MAX);
-                    Error::limit("elements of this field", most, count as u64)
+                    let max = u64::try_from($type::MAX).unwrap_or(u64::MAX);
+                    Error::limit("elements of this field", max, count as u64)
                 })?;
                 writer.$type(small);
                 Ok(())
@@ -199,29 +189,29 @@ macro_rules! counts {
 
 counts! { u8 u16 u32 i16 i32 }
 
-/// The most elements of a [`List`]. No real message has more than a few hundred, while an object
-/// that is none takes one byte on the wire and many in memory.
+/// The maximum number of elements in a [`List`]. Real messages have at most a few hundred. The
+/// bound matters because a null object takes one byte on the wire but many in memory.
 const MAX_ELEMENTS: u64 = u16::MAX as u64;
 
-/// Elements behind a count of the type `C`, at least `MIN` of them and at most 65,535.
+/// A count of type `C` and that many elements: at least `MIN`, at most 65,535.
 pub struct List<C, E, const MIN: usize = 0> {
     elements: Vec<E>,
     count: PhantomData<fn() -> C>,
 }
 
 impl<C: Count, E, const MIN: usize> List<C, E, MIN> {
-    /// Takes the count without reporting it, and checks it against what is left: each element takes
-    /// at least `least` bytes.
+    /// Reads the count without tracing it, and checks it against the remaining bytes: each element
+    /// takes at least `least`.
     ///
     /// # Errors
-    /// Incomplete; Malformed, for a negative number, fewer than `MIN`, or more than can be there;
+    /// Malformed if the count is negative, below `MIN`, or more than the remaining bytes can hold;
     /// the limit on elements.
     pub(crate) fn take_count<T>(reader: &mut Reader<'_, T>, least: usize) -> Result<usize> {
         let at = reader.position() as u64;
         let count = C::take(reader)?;
-        let most = reader.limits().elements.min(MAX_ELEMENTS);
-        if count as u64 > most {
-            return Err(Error::limit("elements of this field", most, count as u64).at(at));
+        let max = reader.limits().elements.min(MAX_ELEMENTS);
+        if count as u64 > max {
+            return Err(Error::limit("elements of this field", max, count as u64).at(at));
         }
         if count < MIN {
             let wanted = format!("a count of at least {MIN}");
@@ -244,7 +234,7 @@ impl<C, E, const MIN: usize> Deref for List<C, E, MIN> {
     }
 }
 
-/// Takes elements of any number; too few or too many are refused when they are encoded.
+/// Accepts any number of elements; encoding fails if there are too few or too many.
 impl<C, E, const MIN: usize> From<Vec<E>> for List<C, E, MIN> {
     fn from(elements: Vec<E>) -> Self {
         Self { elements, count: PhantomData }
@@ -331,7 +321,7 @@ impl<'d, C: Count + 'static, E: Field<'d>, const MIN: usize> Field<'d> for List<
     }
 }
 
-/// All bytes to the end of the part: what has no known layout.
+/// All remaining bytes of the enclosing part, for content without a known layout.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Tail<'d>(Cow<'d, [u8]>);
 
@@ -388,39 +378,35 @@ impl<'d> Field<'d> for Tail<'d> {
     }
 }
 
-/// Text in exactly `N` bytes, filled up with zeros.
+/// Text in exactly `N` bytes, padded with zeros.
 ///
-/// Something else than zeros behind the first zero is kept, so that a decoded message encodes to
-/// the same bytes, but it is no part of the text.
+/// Bytes after the first zero are not part of the text. They are kept even if non-zero, so that a
+/// decoded message encodes to the same bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FixedText<'d, const N: usize>(Cow<'d, [u8]>);
 
 impl<const N: usize> FixedText<'_, N> {
-    /// The text; what is not UTF-8 becomes U+FFFD.
+    /// The text; bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn to_text(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(self.split().0)
     }
 
-    /// The text, and what stands behind it.
+    /// The text, and the bytes after it.
     fn split(&self) -> (&[u8], &[u8]) {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         self.0.split_at(end)
     }
 }
 
-/// Takes text of any length; one of more than `N` bytes is refused when it is encoded.
+/// Accepts text of any length; encoding fails if it exceeds `N` bytes.
 impl<const N: usize> From<&str> for FixedText<'_, N> {
     fn from(text: &str) -> Self {
         Self(Cow::Owned(text.as_bytes().to_vec()))
     }
 }
 
-impl<const N: usize> fmt::Debug for FixedText<'_, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const N: usize] FixedText<'_, N>);
 
 impl<'d, const N: usize> Field<'d> for FixedText<'d, N> {
     type Owned = FixedText<'static, N>;
@@ -436,7 +422,7 @@ impl<'d, const N: usize> Field<'d> for FixedText<'d, N> {
         let value = Self(Cow::Borrowed(bytes));
         if T::ON {
             let (text, rest) = value.split();
-            // All of it is text or bytes, but zeros that only fill it up need not be shown.
+            // The whole field is traced as text and bytes, except for plain zero padding.
             let plain = rest.iter().all(|byte| *byte == 0);
             let length = if plain { text.len() } else { N };
             let form = if plain { Form::Utf8 } else { Form::Bytes };

@@ -1,18 +1,18 @@
-//! The results that replies carry.
+//! The result codes that replies carry.
 
 use worldwire_core::wire_enum;
 
 wire_enum! {
-    /// The result of a request (`ENetError`, `i32`): 0 and negative values are no errors.
+    /// The result of a request (`ENetError`, `i32`). Only positive values are errors.
     ///
-    /// Clients take [`VaultNodeNotFound`](Self::VaultNodeNotFound) for success in login and age
-    /// replies, for historical reasons; a server must not send it there.
+    /// For historical reasons, clients treat [`VaultNodeNotFound`](Self::VaultNodeNotFound) as
+    /// success in login and age replies, so a server must not send it there.
     pub enum NetError(i32) {
-        /// Not decided yet; never seen on the wire.
+        /// Not decided yet; never sent.
         Pending = -1,
-        /// All went well.
+        /// Success.
         Success = 0,
-        /// Something is wrong in the server.
+        /// Internal server error.
         InternalError = 1,
         /// No response from server.
         Timeout = 2,
@@ -112,7 +112,7 @@ wire_enum! {
 }
 
 impl NetError {
-    /// Whether the request was refused: only positive values are errors.
+    /// Whether the request failed: only positive values are errors.
     #[must_use]
     pub const fn is_error(self) -> bool {
         self.0 > 0

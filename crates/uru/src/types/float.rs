@@ -1,11 +1,11 @@
-//! Several numbers with a fraction.
+//! Fixed-size groups of floats.
 
 use std::borrow::Cow;
 
 use worldwire_core::json::Given;
 use worldwire_core::{Error, Field, Float, Reader, Result, Sampler, Trace, Writer, list_from_json};
 
-/// Exactly `N` numbers of single precision, without a count: points and vectors (x, y, z), colours
+/// Exactly `N` single-precision floats, without a count: points and vectors (x, y, z), colours
 /// (red, green, blue, alpha), matrices (row by row).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floats<const N: usize>(pub [Float; N]);

@@ -1,4 +1,4 @@
-//! Values of any type.
+//! Dynamically typed values.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use super::{Bool8, Double, Float, SafeString};
 
 macro_rules! generic {
     ($($(#[doc = $doc:literal])* $code:literal $variant:ident $name:literal $(($type:ty))?;)*) => {
-        /// A value of any type (`plGenericType`): `u8` type, then the value.
+        /// A value with its type (`plGenericType`): a `u8` type code, then the value.
         ///
-        /// One of the documents numbers `any`, `uint` and `double` one too low. There is no way to
-        /// skip a value of a type that is not known, so such a one is refused.
+        /// One of the published documents numbers `any`, `uint` and `double` one too low. A value
+        /// of unknown type cannot be skipped, so it is refused.
         #[derive(Clone, Debug, PartialEq)]
         pub enum GenericType<'d> {$(
             $(#[doc = $doc])*
@@ -20,10 +20,10 @@ macro_rules! generic {
         )*}
 
         impl GenericType<'_> {
-            /// The types and their numbers.
+            /// The names of the types, by code.
             pub const NAMES: &'static Names = &Names::fixed(&[$(($code, $name)),*]);
 
-            /// The number of its type.
+            /// The code of the value's type.
             #[must_use]
             pub fn code(&self) -> u8 {
                 match self {
@@ -132,22 +132,22 @@ macro_rules! generic {
 }
 
 generic! {
-    /// A signed number.
+    /// A signed integer.
     0 Int "int" (i32);
-    /// A number of single precision.
+    /// A single-precision float.
     1 Float "float" (Float);
-    /// A truth value.
+    /// A boolean.
     2 Bool "bool" (Bool8);
-    /// A text.
+    /// Text.
     3 String "string" (SafeString<'d>);
     /// A byte.
     4 Char "char" (u8);
-    /// A text that may stand for a value of any type.
+    /// Text that may represent a value of any type.
     5 Any "any" (SafeString<'d>);
-    /// An unsigned number.
+    /// An unsigned integer.
     6 UInt "uint" (u32);
-    /// A number of double precision.
+    /// A double-precision float.
     7 Double "double" (Double);
-    /// Nothing.
+    /// No value.
     255 None "none";
 }

@@ -3,23 +3,34 @@
 //! | type | on the wire | used by |
 //! | --- | --- | --- |
 //! | [`Uuid`] | 16 bytes, first three groups little-endian | everything |
-//! | [`Ipv4`] | `u32`, first dotted octet in the most significant byte | `ServerAddr`, `AgeReply` |
+//! | [`Ipv4`] | `u32`, first octet in the most significant byte | `ServerAddr`, `AgeReply` |
 //! | [`TransId`] | `u32` | requests and replies |
 //! | [`Str`] | `u16` unit count, UTF-16LE units, no terminator | NetMsg strings |
-//! | [`WFix`] | a fixed number of UTF-16LE units, text ends at the first zero | file requests, `NetAgeInfo` |
-//! | [`TermStr`] | `u32` byte count, UTF-16LE units with a terminator that is counted | vault, scores |
+//! | [`WFix`] | fixed number of UTF-16LE units, text ends at the first zero | file requests, `NetAgeInfo` |
+//! | [`TermStr`] | `u32` byte count, UTF-16LE units including a terminator | vault, scores |
 //! | [`ZStr`], [`HiLo`] | UTF-16LE units up to a zero; two units and a zero | manifests, file lists |
 //! | [`NetError`] | `i32` | replies |
-//! | [`Nested`] | `u32` count, content with a format of its own | vault nodes, manifests, scores |
+//! | [`Nested`] | `u32` count, content in another format | vault nodes, manifests, scores |
 //! | [`SafeString`], [`SafeWString`] | counted, inverted | Plasma objects |
 //! | [`BitVector`], [`UnifiedTime`], [`SequenceNumber`], [`Location`], [`Uoid`], [`Key`], ... | | Plasma objects |
-//! | [`CountedString`], [`Bytes16`] | `u16` byte count, bytes as they are | net messages |
-//! | [`List`] | a count of any width, elements | net messages, Plasma messages |
-//! | [`FixedText`] | a fixed number of bytes, filled up with zeros | `plNetMsgGetSharedState` |
-//! | [`Bool8`], [`Bool32`] | 0 and 1 in one or four bytes | Plasma objects |
+//! | [`CountedString`], [`Bytes16`] | `u16` byte count, plain bytes | net messages |
+//! | [`List`] | count of a given integer type, elements | net messages, Plasma messages |
+//! | [`FixedText`] | fixed number of bytes, padded with zeros | `plNetMsgGetSharedState` |
+//! | [`Bool8`], [`Bool32`] | 0 or 1 in one or four bytes | Plasma objects |
 //! | [`Float`], [`Double`], [`Floats`], [`Matrix44`] | IEEE 754, little-endian | Plasma messages |
 //! | [`GenericType`] | `u8` type, value | shared states |
 //! | [`NetGroupId`], [`ClientGuid`] | | net messages |
+
+/// Makes `Debug` show a string type as its text.
+macro_rules! debug_as_text {
+    ([$($generics:tt)*] $type:ty) => {
+        impl<$($generics)*> core::fmt::Debug for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Debug::fmt(&self.to_text(), f)
+            }
+        }
+    };
+}
 
 mod address;
 mod bits;

@@ -1,4 +1,4 @@
-//! Formats inside the counted buffers of messages.
+//! Formats inside counted buffers of messages.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -7,32 +7,33 @@ use std::borrow::Cow;
 use worldwire_core::json::Given;
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer, count32};
 
-/// A format that lies in a counted buffer of a message: a vault node, a manifest.
+/// A format inside a counted buffer of a message, such as a vault node or a manifest.
 pub trait Inner<'d>: Field<'d> {
-    /// What it is, for documentation: `vault node`.
+    /// The name for documentation: `vault node`.
     const NAME: &'static str;
 
-    /// How many bytes one counted unit has: 1 for bytes, 2 for UTF-16 units.
+    /// The size of one counted unit in bytes: 1 for bytes, 2 for UTF-16 units.
     const UNIT: usize;
 
-    /// Whether everything has only one form, so that what was read always writes as the same bytes.
+    /// Whether every value has exactly one encoding, so that decoded content always encodes to the
+    /// same bytes.
     const ONE_FORM: bool;
 
-    /// [`Value::Record`] or [`Value::List`].
+    /// How the content is traced: [`Value::Record`] or [`Value::List`].
     const SHAPE: Value<'static>;
 
-    /// Reads the buffer to its end.
+    /// Decodes the whole buffer.
     ///
     /// # Errors
-    /// Malformed, with the place inside the buffer.
+    /// Malformed, with the offset inside the buffer.
     fn decode_inner<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self>;
 }
 
-/// A counted buffer (`u32` count of units, at most `MAX`) whose content has a format of its own.
+/// A counted buffer (`u32` count of units, at most `MAX`) with content in another format.
 ///
-/// Decoding the message leaves the buffer alone, so that a bad node does not cost the connection;
-/// [`Nested::decode`] reads it. A trace is shown the content, or the plain bytes when they are
-/// not a canonical form of the format.
+/// Decoding the message does not touch the content, so a bad node does not end the connection;
+/// [`Nested::decode`] reads it. A trace shows the decoded content, or the plain bytes if
+/// re-encoding would change them.
 pub struct Nested<'d, I, const MAX: usize> {
     bytes: Cow<'d, [u8]>,
     inner: PhantomData<fn() -> I>,
@@ -44,7 +45,7 @@ impl<'d, I, const MAX: usize> Nested<'d, I, MAX> {
         Self { bytes: bytes.into(), inner: PhantomData }
     }
 
-    /// The content as it stands on the wire.
+    /// The encoded content.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -52,10 +53,10 @@ impl<'d, I, const MAX: usize> Nested<'d, I, MAX> {
 }
 
 impl<I, const MAX: usize> Nested<'_, I, MAX> {
-    /// Encodes content.
+    /// Encodes a value as the content.
     ///
     /// # Errors
-    /// Value, when the format cannot hold it.
+    /// A value error if the format cannot express it.
     pub fn encode_from<'v>(value: &I) -> Result<Self>
     where
         I: Inner<'v>,
@@ -65,10 +66,10 @@ impl<I, const MAX: usize> Nested<'_, I, MAX> {
         Ok(Self::new(writer.into_bytes()))
     }
 
-    /// Reads the content. `W` is the format `I` with the lifetime of this borrow.
+    /// Decodes the content. `W` is the format `I` with the lifetime of this borrow.
     ///
     /// # Errors
-    /// Malformed, with the place inside the buffer.
+    /// Malformed, with the offset inside the buffer.
     pub fn decode<'v, W: Inner<'v>>(&'v self) -> Result<W> {
         W::decode_inner(&mut Reader::new(&self.bytes)).map_err(Error::closed)
     }
@@ -174,13 +175,13 @@ where
     }
 }
 
-/// A format at any lifetime: names the format where no bytes are borrowed yet.
+/// A format independent of its lifetime: names the format where nothing is borrowed yet.
 pub trait InnerFamily: 'static {
-    /// The format borrowing from bytes that live as long as `'d`.
+    /// The format, borrowing from bytes that live for `'d`.
     type At<'d>: Inner<'d>;
 }
 
-/// Makes sure that writing what was read gives the same bytes, if the format can be in doubt.
+/// Verifies that the value encodes to the same bytes, unless the format guarantees it.
 fn canonical<'d, I: Inner<'d>>(value: &I, bytes: &[u8]) -> Result<()> {
     if I::ONE_FORM {
         return Ok(());
@@ -190,5 +191,5 @@ fn canonical<'d, I: Inner<'d>>(value: &I, bytes: &[u8]) -> Result<()> {
     if writer.as_bytes() == bytes {
         return Ok(());
     }
-    Err(Error::malformed("the form that is written", "another one"))
+    Err(Error::malformed("a canonical encoding", "a non-canonical one"))
 }

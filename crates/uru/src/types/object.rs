@@ -1,4 +1,4 @@
-//! Names of objects: locations, uoids and keys.
+//! Object identifiers: locations, uoids and keys.
 
 use std::borrow::Cow;
 
@@ -11,17 +11,17 @@ use worldwire_core::{
 use super::SafeString;
 
 scalar! {
-    /// The number of a page: an age prefix and a page of that age in one `u32`, or something special.
+    /// The number of a page: an age prefix and a page of that age in one `u32`, or a special value.
     ///
     /// | number | meaning |
     /// | --- | --- |
     /// | 0 | fixed keys |
-    /// | 1..=0x20 | local to a client, never to be accepted from the network |
-    /// | 0x21..=0xfeff0020 | `(age << 16) + page + 0x21` for ages from 0 up |
+    /// | 1..=0x20 | local to one client; never accept from the network |
+    /// | 0x21..=0xfeff0020 | `(age << 16) + page + 0x21` for age prefixes from 0 up |
     /// | 0xfeff0021..=0xfeffffff | unusable |
     /// | 0xff000000 | the server; unknown net groups |
     /// | ..=0xff010000 | reserved |
-    /// | 0xff010001..=0xfffffffe | `(-age << 16) + page + 0xff000001` for ages below 0 |
+    /// | 0xff010001..=0xfffffffe | `(-age << 16) + page + 0xff000001` for negative age prefixes |
     /// | 0xffffffff | invalid |
     ///
     /// Pages are unsigned here; some tools print 0xffff as -1.
@@ -29,8 +29,8 @@ scalar! {
 }
 
 impl SequenceNumber {
-    /// The number of a page; `None` when the age has no room (-255..=0xfefe, and the last page of
-    /// the highest ages is cut off).
+    /// The sequence number of a page. `None` if the age prefix is out of range: -255 to 0xfefe are
+    /// valid, without the last page at the upper end.
     #[must_use]
     pub fn from_page(age: i32, page: u16) -> Option<Self> {
         let first: u32 = if age < 0 { 0xff00_0001 } else { 0x21 };
@@ -42,7 +42,7 @@ impl SequenceNumber {
         Some(Self(number)).filter(|number| number.page() == Some((age, page)))
     }
 
-    /// Age prefix and page; `None` for special numbers, which must not be split.
+    /// The age prefix and the page; `None` for special numbers, which cannot be split.
     #[must_use]
     pub fn page(self) -> Option<(i32, u16)> {
         let (rest, sign) = match self.0 {
@@ -55,7 +55,7 @@ impl SequenceNumber {
         Some((age * sign, page))
     }
 
-    /// Whether the number is one of the special ones.
+    /// Whether this is one of the special numbers.
     #[must_use]
     pub fn is_special(self) -> bool {
         self.page().is_none()
@@ -63,45 +63,45 @@ impl SequenceNumber {
 }
 
 wire_enum! {
-    /// The class of a net message: what a `PropagateBuffer` holds.
+    /// The class of a net message, as announced by `PropagateBuffer`.
     pub enum ClassIndex(u32) {
-        /// A room is paged in or out.
+        /// A client pages rooms in or out.
         plNetMsgPagingRoom = 0x0218,
-        /// Groups of objects that the client owns: the first thing a game server sends.
+        /// The object groups that a client owns: the first message a game server sends.
         plNetMsgGroupOwner = 0x0264,
-        /// Asks for the state of rooms.
+        /// Requests the state of rooms.
         plNetMsgGameStateRequest = 0x0265,
-        /// A game message for everybody.
+        /// A game message for everyone in the age.
         plNetMsgGameMessage = 0x026b,
-        /// Voice.
+        /// Voice chat.
         plNetMsgVoice = 0x0279,
-        /// Asks for a lock.
+        /// Requests or releases a lock.
         plNetMsgTestAndSet = 0x027d,
-        /// Asks for a shared state; unused.
+        /// Requests a shared state; unused.
         plNetMsgGetSharedState = 0x027e,
-        /// Asks for the state of an object; unused.
+        /// Requests the state of an object; unused.
         plNetMsgObjStateRequest = 0x0286,
-        /// Which objects' updates are wanted; servers ignore it.
+        /// Selects the objects whose updates a client wants; servers ignore it.
         plNetMsgObjectUpdateFilter = 0x029d,
-        /// Asks who is in the age.
+        /// Requests the list of members.
         plNetMsgMembersListReq = 0x02ad,
-        /// Who is in the age.
+        /// The members of the age.
         plNetMsgMembersList = 0x02ae,
-        /// Somebody came or left.
+        /// A member joined or left.
         plNetMsgMemberUpdate = 0x02b1,
-        /// How many states were sent to a client that joined.
+        /// How many initial states a joining client was sent.
         plNetMsgInitialAgeStateSent = 0x02b8,
-        /// Whom to listen to; unused.
+        /// Selects the players a client listens to; unused.
         plNetMsgListenListUpdate = 0x02c8,
         /// The state of an object.
         plNetMsgSDLState = 0x02cd,
-        /// The state of an object, to be passed on.
+        /// The state of an object, to be broadcast.
         plNetMsgSDLStateBCast = 0x0329,
         /// A game message for certain players.
         plNetMsgGameMessageDirected = 0x032e,
-        /// Which regions a player cares about.
+        /// The regions a player is in and cares about.
         plNetMsgRelevanceRegions = 0x03ac,
-        /// A copy of an object is loaded or unloaded.
+        /// A clone is loaded or unloaded.
         plNetMsgLoadClone = 0x03b3,
         /// A player's avatar is paged in or out.
         plNetMsgPlayerPage = 0x03b4,
@@ -109,34 +109,33 @@ wire_enum! {
 }
 
 wire_flags! {
-    /// What kind of page a [`Location`] names.
+    /// The kind of page that a [`Location`] names.
     pub struct LocationFlags(u16) {
-        /// The page belongs to one client only.
+        /// The page exists on one client only.
         LocalOnly = 1,
-        /// The page is not kept.
+        /// The page's state is not kept.
         Volatile = 2,
-        /// The number is reserved: set exactly when it is 0xff000000 or higher.
+        /// The sequence number is reserved: set exactly if it is 0xff000000 or higher.
         Reserved = 4,
         /// Built into the client: pages 0xffff (Textures) and 0xfffe (BuiltIn).
         BuiltIn = 8,
-        /// The page travels with its player. The one bit that does not count when locations are
-        /// compared.
+        /// The page travels with its player. Comparisons of locations ignore this bit and no other.
         Itinerant = 16,
     }
 }
 
 record! {
-    /// Which page an object lies in (`plLocation`).
+    /// The page that contains an object (`plLocation`).
     pub struct Location {
         /// The page.
         sequence_number "sequenceNumber": SequenceNumber,
-        /// What kind of page it is.
+        /// The kind of page.
         flags "flags": LocationFlags,
     }
 }
 
 impl Location {
-    /// Whether both name the same page: all but the itinerant bit counts.
+    /// Whether both name the same page; the itinerant bit is ignored.
     #[must_use]
     pub fn same_page(&self, other: &Self) -> bool {
         let counted = !LocationFlags::Itinerant.0;
@@ -146,58 +145,58 @@ impl Location {
 }
 
 scalar! {
-    /// For which hardware an object is loaded (`plLoadMask`): one byte with the quality in its high
-    /// nibble and the capability in its low one. 0xff is "always".
+    /// The hardware for which an object is loaded (`plLoadMask`): one byte, quality in the high
+    /// nibble and capability in the low one. 0xff means "always".
     pub struct LoadMask(u8) as Hex;
 }
 
 impl LoadMask {
-    /// Loaded on everything.
+    /// Loaded on all hardware.
     pub const ALWAYS: Self = Self(0xff);
 
-    /// The qualities it is loaded for: the high nibble, filled up with ones.
+    /// The qualities it is loaded for: the high nibble, padded with ones.
     #[must_use]
     pub const fn quality(self) -> u8 {
         self.0 >> 4 | 0xf0
     }
 
-    /// The capabilities it is loaded for: the low nibble, filled up with ones.
+    /// The capabilities it is loaded for: the low nibble, padded with ones.
     #[must_use]
     pub const fn capability(self) -> u8 {
         self.0 | 0xf0
     }
 }
 
-/// The name of an object (`plUoid`).
+/// The identity of an object (`plUoid`).
 ///
-/// Layout: `u8` contents (1 clone ids, 2 load mask; anything else is refused), [`Location`],
-/// `u8` load mask if flag 2, `u16` class index, `u32` object id, [`SafeString`] name, and if
-/// flag 1: `u16` clone id, `u16` 0, `u32` player id of the cloner. Object id 0 means "look up by
-/// name". The load mask does not count when names are compared.
+/// Layout: `u8` contents (1 clone ids, 2 load mask; other bits are refused), [`Location`], `u8`
+/// load mask if flag 2, `u16` class index, `u32` object id, [`SafeString`] name, and if flag 1:
+/// `u16` clone id, `u16` 0, `u32` player id of the cloner. Object id 0 means "look up by name".
+/// Comparisons of uoids ignore the load mask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uoid<'d> {
     /// The page.
     pub location: Location,
-    /// For which hardware it is loaded; `None` when the field is absent, which means always.
+    /// The hardware for which it is loaded; `None` if the field is absent, which means all.
     pub load_mask: Option<LoadMask>,
     /// The class of the object.
     pub class_index: u16,
-    /// The number in its page; 0 is unknown.
+    /// The id within its page; 0 if unknown.
     pub object_id: u32,
-    /// The name in its page.
+    /// The name within its page.
     pub name: SafeString<'d>,
-    /// Which copy it is, when it is one.
+    /// Which clone it is, if it is one.
     pub clone: Option<CloneIds>,
 }
 
-/// Which copy of an object is meant.
+/// Identifies one clone of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloneIds {
-    /// The copy.
+    /// The clone's number.
     pub id: u16,
-    /// Always zero; kept as it came.
+    /// Always zero in practice; kept as received.
     pub filler: u16,
-    /// The player whose client made it.
+    /// The player whose client made the clone.
     pub player_id: u32,
 }
 
@@ -207,7 +206,7 @@ const HAS_CLONE: u8 = 1;
 const HAS_LOAD_MASK: u8 = 2;
 
 impl<'d> Uoid<'d> {
-    /// Reads the fields into the present scope.
+    /// Decodes the fields into the current scope.
     fn decode_fields<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let at = reader.position();
         let [contents] = reader.take_array()?;
@@ -329,7 +328,7 @@ impl<'d> Field<'d> for Uoid<'d> {
     }
 }
 
-/// A reference to an object (`plKey`): `u8`, zero for none, otherwise followed by a [`Uoid`].
+/// A reference to an object (`plKey`): `u8` 0 for none, otherwise 1 and a [`Uoid`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key<'d>(pub Option<Uoid<'d>>);
 

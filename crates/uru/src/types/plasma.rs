@@ -1,6 +1,5 @@
 //! Strings and times as Plasma's own streams write them.
 
-use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
@@ -8,49 +7,51 @@ use worldwire_core::{
     Error, Field, Form, Names, Place, Reader, Result, Sampler, Trace, Value, Writer, record,
 };
 
-/// How a [`SafeString`] stands in the stream.
+/// How a [`SafeString`] is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SafeForm {
-    /// The form that everybody writes: count with its high four bits set, bytes inverted.
+    /// The encoding that all current writers use: the count has its high four bits set, the bytes
+    /// are inverted.
     Inverted,
-    /// Count with its high four bits set, bytes as they are.
+    /// The count has its high four bits set, the bytes are plain.
     Literal,
-    /// The form of 2003: count with none of its high four bits set, two bytes that mean nothing,
-    /// then the bytes, inverted if the first one has bit 7 set.
+    /// The encoding of 2003: the count has none of its high four bits set and is followed by two
+    /// meaningless bytes. The text is inverted if its first byte has bit 7 set.
     Old {
-        /// The two bytes that mean nothing.
+        /// The two meaningless bytes.
         skipped: u16,
         /// Whether the bytes are inverted.
         inverted: bool,
     },
     /// Inverted, but the high four bits of the count are neither all set nor all clear.
     Marked {
-        /// The high four bits, as the highest bits of the count.
+        /// The high four bits of the count.
         high: u16,
         /// Whether the bytes are inverted.
         inverted: bool,
     },
 }
 
-/// A string of bytes with a 12-bit count, inverted against curious eyes.
+/// A byte string with a 12-bit count, obfuscated by inverting its bytes.
 ///
-/// Layout: `u16` (count in the low 12 bits, the high 4 bits set by writers), then the bytes, each
-/// bitwise negated by writers. A reader takes them as negated when the first one has bit 7 set. At
-/// most 4095 bytes; writers send no zeros. The text is UTF-8 today, Latin-1 in old clients.
+/// Layout: `u16` (count in the low 12 bits; writers set the high 4 bits), then the bytes, each
+/// bitwise negated by writers. Readers negate them back if the first one has bit 7 set. At most
+/// 4095 bytes; writers send no zero bytes. Current clients use UTF-8, old ones Latin-1.
 ///
-/// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate all the
-/// same, and readers of the client get the negated bytes back. Here a later byte with bit 7 gives
-/// the text away, since plain text of that form is ASCII; where there is none, nobody can tell, and
-/// [`SafeString::is_ambiguous`] says so. The bytes survive in any case.
+/// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate it
+/// anyway, so the client's reader returns negated bytes. Here, a later byte with bit 7 reveals the
+/// negation, because genuine plain text is ASCII. If there is no such
+/// byte, nobody can tell, and [`SafeString::is_ambiguous`] reports it. The bytes survive in any
+/// case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SafeString<'d> {
     form: SafeForm,
-    /// The bytes as they stand in the stream.
+    /// The bytes as encoded.
     stored: Cow<'d, [u8]>,
 }
 
-/// The most bytes or units a safe string can have.
-const SAFE_MOST: usize = 0xfff;
+/// The maximum number of bytes or units in a safe string.
+const MAX_SAFE_BYTES: usize = 0xfff;
 static FORMS: Names = Names::fixed(&[(0, "inverted"), (1, "literal"), (2, "old"), (3, "marked")]);
 
 impl SafeString<'_> {
@@ -60,7 +61,7 @@ impl SafeString<'_> {
         if self.inverted() { invert(&self.stored) } else { self.stored.to_vec() }
     }
 
-    /// The text: UTF-8, or Latin-1 if it is not that.
+    /// The text: UTF-8, or Latin-1 if the bytes are not valid UTF-8.
     #[must_use]
     pub fn to_text(&self) -> String {
         match String::from_utf8(self.to_bytes()) {
@@ -69,7 +70,7 @@ impl SafeString<'_> {
         }
     }
 
-    /// Text as old clients encode it; `None` when a character is not in Latin-1.
+    /// Text as old clients encode it; `None` if a character is not in Latin-1.
     #[must_use]
     pub fn from_latin1(text: &str) -> Option<Self> {
         let bytes = text.chars().map(|c| u8::try_from(c).map(|byte| !byte));
@@ -77,40 +78,42 @@ impl SafeString<'_> {
         Some(Self { form: SafeForm::Inverted, stored: Cow::Owned(stored) })
     }
 
-    /// How it stands in the stream.
+    /// How the string is encoded.
     #[must_use]
     pub fn form(&self) -> SafeForm {
         self.form
     }
 
-    /// Whether the bytes could have been meant another way: taken as they are, but negated they
-    /// would be UTF-8 as well.
+    /// Whether the bytes have a second plausible reading: they were taken as plain text, but
+    /// negated they would be valid UTF-8 too.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         !self.inverted() && core::str::from_utf8(&invert(&self.stored)).is_ok()
     }
 
-    /// Whether the client would end on it: its reader takes the bytes as they are, since the first
-    /// one has bit 7 clear, finds that they are no UTF-8, and throws an exception that nobody catches.
+    /// Whether the string crashes the client: its reader takes the bytes as plain text because the
+    /// first one has bit 7 clear, finds that they are not UTF-8, and throws an exception that
+    /// nothing catches.
     ///
-    /// Text whose first character is not ASCII comes out like that when it is written. A server
-    /// must not forward such a string.
+    /// Text whose first character is not ASCII is encoded like that. A server must not forward such
+    /// a string.
     #[must_use]
-    pub fn ends_client(&self) -> bool {
+    pub fn crashes_client(&self) -> bool {
         self.stored.first().is_some_and(|first| first & 0x80 == 0)
             && core::str::from_utf8(&self.stored).is_err()
     }
 
-    /// Whether clients read another text than the one that was written: its first byte is 0x80 or
-    /// higher, so it stands in the stream without bit 7, and they take all bytes as they stand there.
-    /// They end on what is no UTF-8 then ([`Self::ends_client`]), and show wrong characters else.
+    /// Whether clients read a text other than the one that was written: its first byte is 0x80 or
+    /// higher, so its encoding starts without bit 7, and they take all bytes as plain text. If
+    /// those are not valid UTF-8, clients crash ([`Self::crashes_client`]); otherwise they show
+    /// wrong characters.
     #[must_use]
     pub fn is_misread(&self) -> bool {
         let taken_as_stored = self.stored.first().is_some_and(|first| first & 0x80 == 0);
         taken_as_stored && (self.inverted() || self.is_ambiguous())
     }
 
-    /// The bytes as they stand in the stream.
+    /// The bytes as encoded.
     #[must_use]
     pub fn stored(&self) -> &[u8] {
         &self.stored
@@ -129,19 +132,15 @@ impl SafeString<'_> {
     }
 }
 
-/// Takes text of any length; one of more than 4095 bytes is refused when it is encoded. Zero bytes
-/// are no part of honest text, but bytes that were decoded have to survive.
+/// Accepts text of any length; encoding fails if it exceeds 4095 bytes. Zero bytes are accepted as
+/// well: they do not occur in real text, but decoded bytes have to survive.
 impl From<&str> for SafeString<'_> {
     fn from(text: &str) -> Self {
         Self { form: SafeForm::Inverted, stored: Cow::Owned(invert(text.as_bytes())) }
     }
 }
 
-impl fmt::Debug for SafeString<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] SafeString<'_>);
 
 impl<'d> Field<'d> for SafeString<'d> {
     type Owned = SafeString<'static>;
@@ -160,7 +159,7 @@ impl<'d> Field<'d> for SafeString<'d> {
                 _ => None,
             };
             let stored = reader.take(usize::from(head & 0xfff))?;
-            // An empty string has nothing that could be inverted, and is written as inverted.
+            // An empty string has nothing to invert; it counts as inverted, as writers send it.
             let inverted = stored.is_empty() || stored.iter().any(|byte| byte & 0x80 != 0);
             let form = match (head & 0xf000, skipped) {
                 (_, Some(skipped)) => SafeForm::Old { skipped, inverted },
@@ -180,7 +179,7 @@ impl<'d> Field<'d> for SafeString<'d> {
     fn encode(&self, writer: &mut Writer) -> Result<()> {
         let Some(count) = u16::try_from(self.stored.len()).ok().filter(|n| *n <= 0xfff) else {
             let found = self.stored.len() as u64;
-            return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
+            return Err(Error::limit("bytes of a safe string", MAX_SAFE_BYTES as u64, found));
         };
         match self.form {
             SafeForm::Inverted | SafeForm::Literal => writer.u16(count | 0xf000),
@@ -197,15 +196,15 @@ impl<'d> Field<'d> for SafeString<'d> {
     fn from_json(json: Given<'_>) -> Result<Self> {
         if json.get("form").is_none() {
             let bytes = json::text(&json, |text| text.as_bytes().to_vec())?;
-            if bytes.len() > SAFE_MOST {
+            if bytes.len() > MAX_SAFE_BYTES {
                 let found = bytes.len() as u64;
-                return Err(Error::limit("bytes of a safe string", SAFE_MOST as u64, found));
+                return Err(Error::limit("bytes of a safe string", MAX_SAFE_BYTES as u64, found));
             }
             let stored = invert(&bytes);
-            // Readers tell the two forms by the top bits, which only ASCII leaves set.
+            // Readers tell the two encodings apart by top bits, which only ASCII leaves set.
             if !stored.is_empty() && stored.iter().all(|byte| byte & 0x80 == 0) {
-                let found = "none, and inverted it would be read as another text";
-                return Err(Error::value("a text with an ASCII character", found));
+                let found = "none; readers would misread its inverted form";
+                return Err(Error::value("text with at least one ASCII character", found));
             }
             return Ok(Self { form: SafeForm::Inverted, stored: Cow::Owned(stored) });
         }
@@ -219,7 +218,7 @@ impl<'d> Field<'d> for SafeString<'d> {
             0 => SafeForm::Inverted,
             1 => SafeForm::Literal,
             2 => SafeForm::Old { skipped: extra, inverted },
-            // No bits or all of them would make another form of it.
+            // With none or all of the bits set, it would be one of the other encodings.
             _ if matches!(extra & 0xf000, 0 | 0xf000) => {
                 let found = format!("0x{extra:04x}");
                 return Err(
@@ -247,8 +246,8 @@ impl<'d> Field<'d> for SafeString<'d> {
 }
 
 impl SafeString<'_> {
-    /// Reports it: plain text for the form that everybody writes, otherwise a record that
-    /// says how it differs.
+    /// Traces the string: as plain text if it has the usual encoding, otherwise as a record that
+    /// shows how it differs.
     fn show<'d, 'n, T: Trace<'n>>(
         &self,
         reader: &mut Reader<'d, T>,
@@ -277,7 +276,7 @@ impl SafeString<'_> {
     }
 }
 
-fn invert(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn invert(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|byte| !byte).collect()
 }
 
@@ -291,8 +290,8 @@ record! {
     }
 }
 
-/// The head of a serialised object: its class index, or nothing (0x8000). What follows depends on
-/// the class and has no length of its own.
+/// The header of a serialised object: its class index, or 0x8000 for null. What follows depends on
+/// the class and has no length field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Creatable(pub Option<u16>);
 

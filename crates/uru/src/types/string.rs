@@ -9,7 +9,7 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer}
 /// A NetMsg string: `u16` unit count, then UTF-16LE units without a terminator.
 ///
 /// The count must be *less* than `N`, which includes a terminator that is not sent. Units are kept
-/// as they came, so unpaired surrogates survive.
+/// as received, so unpaired surrogates survive.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Str<'d, const N: usize>(Cow<'d, [u8]>);
 
@@ -20,20 +20,20 @@ impl<const N: usize> Str<'_, N> {
         wide_text(&self.0)
     }
 
-    /// How many UTF-16 units there are.
+    /// The number of UTF-16 units.
     #[must_use]
     pub fn units(&self) -> usize {
         self.0.len() / 2
     }
 
-    /// The units as they stand on the wire.
+    /// The encoded units.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Takes a text of any length; one of `N` units or more is refused when it is encoded.
+/// Accepts text of any length; encoding fails if it has `N` units or more.
 impl<const N: usize> From<&str> for Str<'_, N> {
     fn from(text: &str) -> Self {
         Self(Cow::Owned(wide(text)))
@@ -53,11 +53,7 @@ impl<const N: usize> PartialEq<&str> for Str<'_, N> {
     }
 }
 
-impl<const N: usize> fmt::Debug for Str<'_, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const N: usize] Str<'_, N>);
 
 impl<const N: usize> fmt::Display for Str<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,7 +122,8 @@ fn too_long(n: usize, count: usize) -> Error {
     Error::limit("units of this string", n as u64 - 1, count as u64)
 }
 
-fn even(units: &[u8]) -> Result<()> {
+/// Refuses half a unit.
+pub(super) fn even(units: &[u8]) -> Result<()> {
     if units.len().is_multiple_of(2) {
         return Ok(());
     }
@@ -135,12 +132,11 @@ fn even(units: &[u8]) -> Result<()> {
 
 /// A fixed-size string of `N` UTF-16LE units whose text ends at the first zero unit.
 ///
-/// Real senders leave old memory behind the zero. It is kept here, so that a decoded message
-/// encodes to the same bytes, but it is no part of the text; a string that is made from text is
-/// filled up with zeros.
+/// Real senders leave stale memory after the zero. It is not part of the text, but it is kept so
+/// that a decoded message encodes to the same bytes. Strings made from text are padded with zeros.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WFix<'d, const N: usize> {
-    /// All `2 * N` bytes, or only the text when it was made here.
+    /// All `2 * N` bytes, or only the text if it was not decoded.
     bytes: Cow<'d, [u8]>,
 }
 
@@ -151,13 +147,13 @@ impl<const N: usize> WFix<'_, N> {
         wide_text(self.split().0)
     }
 
-    /// Whether something else than zeros stands behind the text.
+    /// Whether anything but zeros follows the text.
     #[must_use]
     pub fn has_dead_memory(&self) -> bool {
         self.split().1.iter().any(|byte| *byte != 0)
     }
 
-    /// The units of the text, and what stands behind them.
+    /// The units of the text, and the bytes after them.
     fn split(&self) -> (&[u8], &[u8]) {
         let units = self.bytes.as_chunks::<2>().0;
         let end = units.iter().position(|unit| *unit == [0, 0]).unwrap_or(units.len());
@@ -165,18 +161,14 @@ impl<const N: usize> WFix<'_, N> {
     }
 }
 
-/// Takes a text of any length; one of more than `N` units is refused when it is encoded.
+/// Accepts text of any length; encoding fails if it exceeds `N` units.
 impl<const N: usize> From<&str> for WFix<'_, N> {
     fn from(text: &str) -> Self {
         Self { bytes: Cow::Owned(wide(text)) }
     }
 }
 
-impl<const N: usize> fmt::Debug for WFix<'_, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const N: usize] WFix<'_, N>);
 
 impl<const N: usize> fmt::Display for WFix<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -266,13 +258,13 @@ impl<'d, const N: usize> Field<'d> for WFix<'d, N> {
     }
 }
 
-/// Text to UTF-16LE bytes.
+/// Encodes text as UTF-16LE.
 #[must_use]
 pub fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// UTF-16LE bytes to text; unpaired surrogates become U+FFFD, an odd last byte is left out.
+/// Decodes UTF-16LE; unpaired surrogates become U+FFFD, an odd last byte is ignored.
 #[must_use]
 pub fn wide_text(bytes: &[u8]) -> String {
     let units = bytes.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
@@ -285,7 +277,7 @@ mod tests {
     use worldwire_core::json::json;
 
     #[test]
-    fn a_string_of_n_units_is_one_too_long() {
+    fn a_string_of_n_units_is_too_long() {
         let mut bytes = vec![4, 0];
         bytes.extend(wide("abcd"));
         let error = Str::<4>::decode(&mut Reader::new(&bytes), "os").unwrap_err();
@@ -299,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_memory_survives_json() {
+    fn stale_memory_survives_json() {
         let mut bytes = wide("ab");
         bytes.extend([0, 0, 7, 7]);
         let value = WFix::<4>::decode(&mut Reader::new(&bytes), "group").unwrap();

@@ -1,15 +1,14 @@
-//! Strings that end in a zero unit, and numbers made of units.
+//! Zero-terminated UTF-16 strings, and numbers made of UTF-16 units.
 
-use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
-use super::string::{wide, wide_text};
+use super::string::{even, wide, wide_text};
 
-/// A string of the vault and of score records: `u32` byte count, then UTF-16LE units with a zero
-/// unit at the end that is counted. The count is even and at least 2.
+/// A string of the vault and of score records: a `u32` byte count, then UTF-16LE units. The count
+/// includes the terminating zero unit, so it is even and at least 2.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct TermStr<'d>(Cow<'d, [u8]>);
 
@@ -20,13 +19,13 @@ impl TermStr<'_> {
         wide_text(&self.0)
     }
 
-    /// How many UTF-16 units there are, without the zero.
+    /// The number of UTF-16 units, without the zero.
     #[must_use]
     pub fn units(&self) -> usize {
         self.0.len() / 2
     }
 
-    /// Whether a zero unit stands before the end. Clients take the text to end there.
+    /// Whether a zero unit precedes the terminator. Clients end the text there.
     #[must_use]
     pub fn has_inner_zero(&self) -> bool {
         self.0.as_chunks::<2>().0.contains(&[0, 0])
@@ -39,11 +38,7 @@ impl From<&str> for TermStr<'_> {
     }
 }
 
-impl fmt::Debug for TermStr<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] TermStr<'_>);
 
 impl<'d> Field<'d> for TermStr<'d> {
     type Owned = TermStr<'static>;
@@ -62,9 +57,9 @@ impl<'d> Field<'d> for TermStr<'d> {
                 let error = Error::malformed("an even byte count of at least 2", count.to_string());
                 return Err(error.at(at as u64));
             }
-            let most = reader.limits().string_bytes;
-            if count as u64 > most {
-                return Err(Error::limit("string bytes", most, count as u64).at(at as u64));
+            let max = reader.limits().string_bytes;
+            if count as u64 > max {
+                return Err(Error::limit("string bytes", max, count as u64).at(at as u64));
             }
             let units = reader.take(count - 2)?;
             let span = reader.span_behind(Form::Utf16, units.len());
@@ -91,9 +86,7 @@ impl<'d> Field<'d> for TermStr<'d> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let units = json::text(&json, wide)?;
-        if !units.len().is_multiple_of(2) {
-            return Err(Error::value("an even number of bytes", units.len().to_string()));
-        }
+        even(&units)?;
         Ok(Self(Cow::Owned(units)))
     }
 
@@ -106,7 +99,7 @@ impl<'d> Field<'d> for TermStr<'d> {
     }
 }
 
-/// A string of manifests and file lists: UTF-16LE units up to a zero unit.
+/// A string of manifests and file lists: UTF-16LE units, terminated by a zero unit.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ZStr<'d>(Cow<'d, [u8]>);
 
@@ -117,7 +110,7 @@ impl ZStr<'_> {
         wide_text(&self.0)
     }
 
-    /// Whether there is no unit before the zero.
+    /// Whether the text is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -130,11 +123,7 @@ impl From<&str> for ZStr<'_> {
     }
 }
 
-impl fmt::Debug for ZStr<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([] ZStr<'_>);
 
 impl<'d> Field<'d> for ZStr<'d> {
     type Owned = ZStr<'static>;
@@ -148,7 +137,7 @@ impl<'d> Field<'d> for ZStr<'d> {
         let start = reader.place_if_on();
         let units = reader.rest().as_chunks::<2>().0;
         let Some(end) = units.iter().position(|unit| *unit == [0, 0]) else {
-            // Half of the zero unit may be there.
+            // The input may end within the zero unit.
             let want = units.len() * 2 + 2;
             let error = Error::incomplete(want, reader.remaining());
             return Err(error.at(reader.position() as u64).inside(name));
@@ -162,7 +151,7 @@ impl<'d> Field<'d> for ZStr<'d> {
 
     fn encode(&self, writer: &mut Writer) -> Result<()> {
         if self.0.as_chunks::<2>().0.contains(&[0, 0]) {
-            return Err(Error::value("text without zero units", "one with"));
+            return Err(Error::value("text without zero units", "a zero unit"));
         }
         writer.bytes(&self.0);
         writer.u16(0);
@@ -171,9 +160,7 @@ impl<'d> Field<'d> for ZStr<'d> {
 
     fn from_json(json: Given<'_>) -> Result<Self> {
         let units = json::text(&json, wide)?;
-        if !units.len().is_multiple_of(2) {
-            return Err(Error::value("an even number of bytes", units.len().to_string()));
-        }
+        even(&units)?;
         Ok(Self(Cow::Owned(units)))
     }
 
@@ -186,15 +173,15 @@ impl<'d> Field<'d> for ZStr<'d> {
     }
 }
 
-/// A 32-bit number of manifests and file lists: high `u16`, low `u16`, and a zero `u16`.
+/// A 32-bit number of manifests and file lists: high `u16`, low `u16`, and a `u16` zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct HiLo(pub u32);
 
 impl HiLo {
-    /// Takes the six bytes without reporting them to the trace.
+    /// Reads the six bytes without tracing them.
     ///
     /// # Errors
-    /// Incomplete; Malformed when the third unit is not zero.
+    /// Malformed if the third unit is not zero.
     pub fn take<T>(reader: &mut Reader<'_, T>) -> Result<Self> {
         let [a, b, c, d] = reader.take_array()?;
         let at = reader.position();

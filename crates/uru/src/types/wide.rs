@@ -1,36 +1,37 @@
-//! Wide safe strings.
+//! UTF-16 safe strings.
 
-use core::fmt;
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Value, Writer};
 
+use super::plasma::invert;
 use super::string::{wide, wide_text};
 
-/// A UTF-16 string with a 12-bit count, inverted. **An empty one has no zero unit behind it.**
+/// A UTF-16 string with a 12-bit count, obfuscated by inversion. **An empty one has no
+/// terminator.**
 ///
-/// Layout: `u16` (count of units in the low 12 bits, the high 4 bits set by writers), the negated
-/// UTF-16LE units, and a plain zero unit only if there are any. At most 4095 units.
+/// Layout: `u16` (count of units in the low 12 bits; writers set the high 4 bits), the negated
+/// UTF-16LE units, and a plain zero unit, but only if there are any units. At most 4095 units.
 ///
-/// The documents and three servers expect the zero unit in any case; the client, old and new, never
-/// writes one behind an empty string. Such a one is read when the message would otherwise be two
-/// bytes too long: when exactly a zero unit and `BEHIND` bytes, all that can follow, are left. It is
-/// kept then, but never written anew.
+/// The published documents and three servers always expect the zero unit, but no client, old or
+/// new, writes one after an empty string. A zero unit after an empty string is accepted if the
+/// message would otherwise be two bytes too long: if exactly the zero unit and the `FOLLOWING`
+/// bytes of the remaining fields are left. It is kept in that case, but new strings never get one.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SafeWString<'d, const BEHIND: usize = 0> {
-    /// The high four bits of the count as they came.
+pub struct SafeWString<'d, const FOLLOWING: usize = 0> {
+    /// The high four bits of the count, as received.
     high: u16,
-    /// The units as they stand in the stream.
+    /// The units as encoded.
     stored: Cow<'d, [u8]>,
-    /// The unit behind them, which should be zero, and missing when there are none.
+    /// The unit after the text: normally zero, and missing if the text is empty.
     terminator: Option<u16>,
 }
 
-/// The most units it can have.
+/// The maximum number of units.
 const MAX: usize = 0xfff;
 
-impl<const BEHIND: usize> SafeWString<'_, BEHIND> {
+impl<const FOLLOWING: usize> SafeWString<'_, FOLLOWING> {
     /// The text; unpaired surrogates become U+FFFD.
     #[must_use]
     pub fn to_text(&self) -> String {
@@ -43,7 +44,7 @@ impl<const BEHIND: usize> SafeWString<'_, BEHIND> {
         self.stored.is_empty()
     }
 
-    /// Whether it stands in the stream as the client writes it.
+    /// Whether the encoding is the one that clients write.
     #[must_use]
     pub fn is_canonical(&self) -> bool {
         let terminator = (!self.is_empty()).then_some(0);
@@ -51,22 +52,18 @@ impl<const BEHIND: usize> SafeWString<'_, BEHIND> {
     }
 }
 
-/// Takes text of any length; one of more than 4095 units is refused when it is encoded.
-impl<const BEHIND: usize> From<&str> for SafeWString<'_, BEHIND> {
+/// Accepts text of any length; encoding fails if it exceeds 4095 units.
+impl<const FOLLOWING: usize> From<&str> for SafeWString<'_, FOLLOWING> {
     fn from(text: &str) -> Self {
         let terminator = (!text.is_empty()).then_some(0);
         Self { high: 0xf000, stored: Cow::Owned(invert(&wide(text))), terminator }
     }
 }
 
-impl<const BEHIND: usize> fmt::Debug for SafeWString<'_, BEHIND> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.to_text(), f)
-    }
-}
+debug_as_text!([const FOLLOWING: usize] SafeWString<'_, FOLLOWING>);
 
-impl<'d, const BEHIND: usize> Field<'d> for SafeWString<'d, BEHIND> {
-    type Owned = SafeWString<'static, BEHIND>;
+impl<'d, const FOLLOWING: usize> Field<'d> for SafeWString<'d, FOLLOWING> {
+    type Owned = SafeWString<'static, FOLLOWING>;
     const LEAST: usize = 2;
 
     fn layout() -> Cow<'static, str> {
@@ -80,7 +77,7 @@ impl<'d, const BEHIND: usize> Field<'d> for SafeWString<'d, BEHIND> {
             let stored = reader.take(usize::from(head & 0xfff) * 2)?;
             let span = reader.span_behind(Form::InvertedUtf16, stored.len());
             let zero = reader.rest().starts_with(&[0, 0]);
-            let terminator = if !stored.is_empty() || zero && reader.remaining() == BEHIND + 2 {
+            let terminator = if !stored.is_empty() || zero && reader.remaining() == FOLLOWING + 2 {
                 Some(u16::from_le_bytes(reader.take_array()?))
             } else {
                 None
@@ -135,12 +132,13 @@ impl<'d, const BEHIND: usize> Field<'d> for SafeWString<'d, BEHIND> {
             let found = text.len() as u64 / 2;
             return Err(Error::limit("units of a safe string", MAX as u64, found));
         }
-        // Only a zero can stand behind no units; behind others there is always one.
+        // After an empty text the terminator can only be zero or missing; other texts always have
+        // one.
         if text.is_empty() && terminator.is_some_and(|unit| unit != 0)
             || !text.is_empty() && terminator.is_none()
         {
             let found = terminator.map_or_else(|| "none".to_owned(), |unit| unit.to_string());
-            return Err(Error::value("the unit behind the text", found).inside("terminator"));
+            return Err(Error::value("the unit after the text", found).inside("terminator"));
         }
         Ok(Self { high, stored: Cow::Owned(invert(&text)), terminator })
     }
@@ -158,16 +156,12 @@ impl<'d, const BEHIND: usize> Field<'d> for SafeWString<'d, BEHIND> {
     }
 }
 
-fn invert(bytes: &[u8]) -> Vec<u8> {
-    bytes.iter().map(|byte| !byte).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_zero_of_an_empty_string_is_read_only_where_it_would_be_too_much() {
+    fn an_empty_string_takes_a_zero_unit_only_if_it_would_be_left_over() {
         let read = |bytes: &[u8]| {
             let mut reader = Reader::new(bytes);
             let text = SafeWString::<4>::decode(&mut reader, "text").unwrap();

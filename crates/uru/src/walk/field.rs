@@ -1,28 +1,28 @@
-//! The walk of the field types.
+//! Walking the field types.
 
 use worldwire_core::{Field, Reader, count32};
 
-use super::{Guard, Refusal, Walk, Walked};
+use super::{Guard, Refusal, Walk, WalkResult};
 use crate::types::{
     BitVector, Bool8, Bool32, Bytes16, ClientGuid, Count, CountedString, Double, FixedText, Float,
     Floats, GenericType, Key, List, Location, Matrix44, NetGroupId, SafeString, SafeWString, Tail,
     UnifiedTime, Uoid, Uuid,
 };
 
-/// Fields that hold nothing a guard could object to, and need no memory when they are decoded.
+/// Fields that give a guard no reason to object and that decode without allocating.
 macro_rules! plain {
     ($($type:ty;)*) => {
         $($crate::walk::walk_plain! { @impl [] $type })*
     };
     (@impl [$($generics:tt)*] $type:ty) => {
         impl<'d, $($generics)*> $crate::walk::Walk<'d> for $type {
-            type Seen = Self;
+            type Summary = Self;
 
             #[inline]
             fn walk<G: $crate::walk::Guard>(
                 reader: &mut ::worldwire_core::Reader<'d>,
                 _: &mut G,
-            ) -> $crate::walk::Walked<Self> {
+            ) -> $crate::walk::WalkResult<Self> {
                 Ok(<Self as ::worldwire_core::Field<'d>>::decode(reader, "")?)
             }
         }
@@ -56,21 +56,21 @@ walk_plain! { @impl [const N: usize] FixedText<'d, N> }
 walk_plain! { @impl [const N: usize] SafeWString<'d, N> }
 
 impl<'d> Walk<'d> for SafeString<'d> {
-    type Seen = ();
+    type Summary = ();
 
     #[inline]
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let text = Self::decode(reader, "")?;
-        told(guard, &text, at)
+        check_text(guard, &text, at)
     }
 }
 
 impl<'d> Walk<'d> for Uoid<'d> {
-    type Seen = ();
+    type Summary = ();
 
     #[inline]
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         let uoid = Self::decode(reader, "")?;
         guard.object(&uoid).map_err(|reason| Refusal::at(reason, None, at))
@@ -78,10 +78,10 @@ impl<'d> Walk<'d> for Uoid<'d> {
 }
 
 impl<'d> Walk<'d> for Key<'d> {
-    type Seen = Self;
+    type Summary = Self;
 
     #[inline]
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked<Self> {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult<Self> {
         let at = reader.position();
         let key = Self::decode(reader, "")?;
         if let Some(uoid) = &key.0 {
@@ -92,24 +92,24 @@ impl<'d> Walk<'d> for Key<'d> {
 }
 
 impl<'d> Walk<'d> for GenericType<'d> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let at = reader.position();
         match Self::decode(reader, "")? {
-            Self::String(text) | Self::Any(text) => told(guard, &text, at),
+            Self::String(text) | Self::Any(text) => check_text(guard, &text, at),
             _ => Ok(()),
         }
     }
 }
 
-/// Tells the guard of a text that was read at `at`.
+/// Shows the guard a text read at offset `at`.
 #[inline]
-fn told<G: Guard>(guard: &mut G, text: &SafeString<'_>, at: usize) -> Walked {
+fn check_text<G: Guard>(guard: &mut G, text: &SafeString<'_>, at: usize) -> WalkResult {
     guard.text(text).map_err(|reason| Refusal::at(reason, None, at))
 }
 
-/// The lowest bits of a bit vector: those that conditions ask for.
+/// The lowest bits of a bit vector, which later conditions may test.
 #[derive(Clone, Copy, Debug)]
 pub struct LowBits(u32);
 
@@ -122,9 +122,9 @@ impl LowBits {
 }
 
 impl<'d> Walk<'d> for BitVector {
-    type Seen = LowBits;
+    type Summary = LowBits;
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, _: &mut G) -> Walked<LowBits> {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, _: &mut G) -> WalkResult<LowBits> {
         let count = count32(reader, Self::MAX_WORDS, "words of a bit vector")?;
         let words = reader.take(count * 4)?;
         let first = words.first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
@@ -133,9 +133,9 @@ impl<'d> Walk<'d> for BitVector {
 }
 
 impl<'d, C: Count + 'static, E: Walk<'d>, const MIN: usize> Walk<'d> for List<C, E, MIN> {
-    type Seen = ();
+    type Summary = ();
 
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked {
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult {
         let count = Self::take_count(reader, E::LEAST)?;
         for index in 0..count {
             E::walk(reader, guard).map_err(|refusal| refusal.inside_item(index))?;

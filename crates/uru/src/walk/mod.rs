@@ -1,8 +1,8 @@
-//! Going through a message without keeping it: what the safety check and linting stand on.
+//! Walking a message without keeping it: the basis of the safety check and of linting.
 //!
-//! Every class of net messages and Plasma messages can be walked: the same list of fields that makes
-//! its decoder makes its walk. A walk reads every field, reports to a
-//! [`Guard`] what a server may object to, and builds no values, so it needs no memory.
+//! Every class of net messages and Plasma messages can be walked; the field list that defines its
+//! decoder also defines its walk. A walk reads every field and reports to a [`Guard`] whatever a
+//! server may object to. It builds no values, so it allocates nothing.
 
 mod field;
 mod refusal;
@@ -17,67 +17,47 @@ use crate::inflate::Inflater;
 use crate::types::{CountedString, SafeString, Uoid};
 
 /// The outcome of a walk.
-pub type Walked<S = ()> = Result<S, Refusal>;
+pub type WalkResult<S = ()> = Result<S, Refusal>;
 
-/// What is told of a message while it is walked. Every method may refuse the message.
+/// Inspects a message while it is walked. Every method may refuse the message.
 pub trait Guard {
-    /// An object of this class follows: the payload itself, or one inside it.
-    ///
-    /// # Errors
-    /// The reason to refuse it.
+    /// An object of this class follows: the payload itself, or an object inside it.
     fn class(&mut self, class: u16) -> Result<(), Reason>;
 
     /// A safe string.
-    ///
-    /// # Errors
-    /// The reason to refuse it.
     fn text(&mut self, text: &SafeString<'_>) -> Result<(), Reason>;
 
-    /// The name of an object; its text is not told by itself.
-    ///
-    /// # Errors
-    /// The reason to refuse it.
+    /// A uoid; its name is not reported to [`Self::text`].
     fn object(&mut self, uoid: &Uoid<'_>) -> Result<(), Reason>;
 
     /// The command of a `pfKIMsg`; 0 is chat.
-    ///
-    /// # Errors
-    /// The reason to refuse it.
     fn ki_command(&mut self, command: u8) -> Result<(), Reason>;
 
     /// The console command of a `plControlEventMsg`.
-    ///
-    /// # Errors
-    /// The reason to refuse it.
     fn console_command(&mut self, command: &CountedString<'_>) -> Result<(), Reason>;
 
-    /// What inflates the stream block of a message.
+    /// The inflater for the message's stream blocks.
     fn inflater(&mut self) -> &mut Inflater;
 }
 
 /// A field that can be walked.
 pub trait Walk<'d>: Field<'d> {
-    /// What conditions of later fields may ask of it.
-    type Seen;
+    /// The part of the field's value that conditions of later fields may test.
+    type Summary;
 
     /// Reads the field and reports to the guard.
-    ///
-    /// # Errors
-    /// What the guard objects to, and what cannot be read.
-    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> Walked<Self::Seen>;
+    fn walk<G: Guard>(reader: &mut Reader<'d>, guard: &mut G) -> WalkResult<Self::Summary>;
 }
 
 /// A table of classes whose objects can be walked.
 pub trait WalkClasses<'d>: Classes<'d> {
-    /// Reads an object of this class, without the index. One of a class without a layout takes all
-    /// that is left of the present part.
-    ///
-    /// # Errors
-    /// What the guard objects to, and what cannot be read.
-    fn walk_class<G: Guard>(class: u32, reader: &mut Reader<'d>, guard: &mut G) -> Walked;
+    /// Reads an object of this class, without its index. An object without a known layout extends
+    /// to the end of the enclosing part.
+    fn walk_class<G: Guard>(class: u32, reader: &mut Reader<'d>, guard: &mut G) -> WalkResult;
 }
 
-/// Makes the walk of a record out of its fields, as [`record!`](worldwire_core::record) takes them.
+/// Generates the walk of a record from its fields, as [`record!`](worldwire_core::record) takes
+/// them.
 macro_rules! walk_record {
     ($name:ident [] { $($fields:tt)* }) => {
         $crate::walk::walk_record! { @impl ['d_] [$name] { $($fields)* } }
@@ -93,13 +73,13 @@ macro_rules! walk_record {
         )*
     }) => {
         impl<$d> $crate::walk::Walk<$d> for $self {
-            type Seen = ();
+            type Summary = ();
 
-            #[allow(unused_variables, reason = "only conditions ask for what was seen")]
+            #[allow(unused_variables, reason = "only conditions use earlier fields")]
             fn walk<G: $crate::walk::Guard>(
                 reader: &mut ::worldwire_core::Reader<$d>,
                 guard: &mut G,
-            ) -> $crate::walk::Walked {
+            ) -> $crate::walk::WalkResult {
                 $(<$base_type as $crate::walk::Walk<$d>>::walk(reader, guard)?;)?
                 $(
                     let $field = $crate::walk::walk_record!(
@@ -123,7 +103,7 @@ macro_rules! walk_record {
     };
 }
 
-/// [`record!`](worldwire_core::record), and the walk of it.
+/// [`record!`](worldwire_core::record) with a walk.
 macro_rules! walked_record {
     (
         $(#[doc = $doc:expr])*
@@ -137,7 +117,7 @@ macro_rules! walked_record {
     };
 }
 
-/// [`classes!`](worldwire_core::classes), and the walk of every class.
+/// [`classes!`](worldwire_core::classes) with a walk for every class.
 macro_rules! walked_classes {
     (
         $(#[doc = $doc:expr])*
@@ -165,7 +145,7 @@ macro_rules! walked_classes {
                 class: u32,
                 reader: &mut ::worldwire_core::Reader<$a>,
                 guard: &mut G,
-            ) -> $crate::walk::Walked {
+            ) -> $crate::walk::WalkResult {
                 match class {
                     $($class => {
                         <$name $(<$lt>)? as $crate::walk::Walk<$a>>::walk(reader, guard)

@@ -1,46 +1,46 @@
-//! Why a message is refused.
+//! Reasons for refusing a message.
 
 use core::fmt;
 
 use worldwire_core::Error;
 
-/// What is wrong with a message.
+/// The reason for refusing a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It cannot be read: the sender's fault, or a limit.
+    /// It cannot be read: the sender is at fault, or a limit was hit.
     Malformed,
-    /// It is, or holds, an object of a class that must not be forwarded.
+    /// It is or contains an object of a class that must not be forwarded.
     Class(u16),
-    /// It holds an object of a class without a known layout, so what stands in and behind that
-    /// object cannot be checked.
+    /// It contains an object of a class without a known layout, so that object and everything after
+    /// it cannot be checked.
     UnknownInside(u16),
-    /// It is a payload of a class that belongs into another net message, or none at all (0x8000).
+    /// Its payload class belongs in a different net message, or there is no payload (0x8000).
     Wrapper(u16),
-    /// It holds a text on which the reader of the client throws an exception that nobody catches.
+    /// It contains text that makes the client's reader throw an exception nothing catches.
     Text,
-    /// It names an object in a page that belongs to one client only (sequence numbers 1 to 0x20).
+    /// It names an object in a page that exists on one client only (sequence numbers 1 to 0x20).
     LocalObject,
-    /// It is a command to the KI other than chat.
+    /// It is a KI command other than chat.
     KiCommand(u8),
     /// It runs a console command that is not on the list.
     ConsoleCommand,
 }
 
-/// A message that is refused: why, and where.
+/// A refused message, with the reason and the position.
 ///
-/// The text names the field, the place, what was wanted and what was found:
+/// The text names the field and its offset:
 /// `trigger at byte 60: wanted a class that may be forwarded, found 0x0255`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     error: Error,
 }
 
 impl Refusal {
-    /// A refusal at a place of the payload. What the reason is about may have a name: a class, a
-    /// console command.
+    /// A refusal at an offset of the payload. `name` is the class or the console command that the
+    /// reason is about, if known.
     #[cold]
     pub(crate) fn at(reason: Reason, name: Option<&str>, offset: usize) -> Self {
         let class = |class: u16| match name {
@@ -48,14 +48,16 @@ impl Refusal {
             None => format!("class 0x{class:04x}"),
         };
         let (wanted, found) = match reason {
-            Reason::Malformed => ("a message that can be read", "another one".to_owned()),
+            Reason::Malformed => ("a readable message", "something else".to_owned()),
             Reason::Class(index) => ("a class that may be forwarded", class(index)),
             Reason::UnknownInside(index) => ("a class with a known layout", class(index)),
             Reason::Wrapper(0x8000) => ("a payload", "none".to_owned()),
             Reason::Wrapper(index) => ("a payload that belongs here", class(index)),
-            Reason::Text => ("text that the client can read", "bytes that are no UTF-8".to_owned()),
+            Reason::Text => {
+                ("text that the client can read", "bytes that are not UTF-8".to_owned())
+            }
             Reason::LocalObject => {
-                ("an object that others can know", "one of a page of one client only".to_owned())
+                ("an object that all clients know", "one that exists on a single client".to_owned())
             }
             Reason::KiCommand(command) => ("chat (0)", format!("KI command {command}")),
             Reason::ConsoleCommand => {
@@ -66,32 +68,32 @@ impl Refusal {
         Self { reason, error: Error::malformed(wanted, found).at(offset as u64) }
     }
 
-    /// The refusal came out of the named field.
+    /// Adds the field that the refusal came from to the path.
     #[cold]
     pub(crate) fn inside(self, name: &str) -> Self {
         Self { error: self.error.inside(name), ..self }
     }
 
-    /// The refusal came out of an element of a list.
+    /// Adds the list element that the refusal came from to the path.
     #[cold]
     pub(crate) fn inside_item(self, index: usize) -> Self {
         Self { error: self.error.inside_item(index), ..self }
     }
 
-    /// The place belongs to a layer of its own.
+    /// Marks the offset as belonging to a different layer.
     #[cold]
     pub(crate) fn in_layer(self, layer: &str) -> Self {
         Self { error: self.error.in_layer(layer), ..self }
     }
 
-    /// The path to the field, the place, what was wanted and what was found.
+    /// The error: the path to the field, its offset, and what was expected and found.
     #[must_use]
     pub fn error(&self) -> &Error {
         &self.error
     }
 }
 
-/// A text of a client, for an error: no more of it than people read.
+/// Quotes text from a client for an error, shortened to a readable length.
 fn quoted(text: &str) -> String {
     const MAX: usize = 60;
     let start = text.get(..text.floor_char_boundary(MAX)).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! An age under attack: lists of operations with honest, forged and damaged messages, against a model
-//! that was written from the specification alone.
+//! An age under attack: lists of operations with honest, forged and damaged messages, compared with
+//! a model written only from the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use worldwire_core::{Field, Limits, Reader, Sampler};
 use worldwire_uru::age::{
-    AgeBounds, Capacity, Config, Event, Importance, Instance, JoinRefused, Packet, Player, Queue,
+    AgeBounds, Capacity, Config, Event, Importance, Instance, JoinRefused, Packet, Player,
+    SendQueue,
 };
 use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::inflate::Inflater;
@@ -39,34 +40,34 @@ const CAPACITY: usize = 5;
 const PLAYERS: u32 = 7;
 const SILENCE: Duration = Duration::from_secs(120);
 const LINGER: Duration = Duration::from_secs(9);
-/// Objects that are no clones, and have locks.
+/// Objects with locks that are not clones.
 const LEVERS: [&str; 5] = ["Lever", "Gate", "Lift", "Bell", "Door"];
 
-/// A client as the messages make it: nothing of it is known to the instance.
+/// A client's view, built only from the messages it receives.
 #[derive(Default)]
 struct Client {
-    heard: Duration,
-    /// `None` before the first list.
+    last_active: Duration,
+    /// `None` before the first member list.
     members: Option<BTreeSet<u32>>,
     is_owner: bool,
     /// Initial messages that came since the last count.
     initial: u32,
-    /// Whether a state came since the last count, and whether an avatar did.
+    /// Whether a state and an avatar arrived since the last count.
     had_state: bool,
     had_avatar: bool,
-    queue: Option<Queue>,
+    queue: Option<SendQueue>,
 }
 
 struct Attack {
     world: World,
     instance: Instance,
     now: Duration,
-    /// In the order in which they joined.
+    /// In the order of joining.
     joined: Vec<u32>,
     clients: BTreeMap<u32, Client>,
     owner: Option<u32>,
     locks: BTreeMap<&'static str, u32>,
-    /// Whose message is being handled, and whom it may reach.
+    /// The sender of the message being handled, and its permitted receivers.
     sender: Option<u32>,
     listed: Option<Vec<u32>>,
     empty_since: Option<Duration>,
@@ -119,13 +120,13 @@ impl Attack {
             4 => self.read(player_id, &mut sampler),
             5 => self.lock(player_id, &mut sampler),
             6 => {
-                self.instance.heard(self.now, player_id);
+                self.instance.mark_active(self.now, player_id);
                 if let Some(client) = self.clients.get_mut(&player_id) {
-                    client.heard = self.now;
+                    client.last_active = self.now;
                 }
             }
             _ => {
-                // Sometimes the message says that it is from another player.
+                // Sometimes the message claims to come from another player.
                 let claims =
                     if sampler.below(4) == 0 { player_id % PLAYERS + 1 } else { player_id };
                 let message = self.message(claims, &mut sampler);
@@ -137,7 +138,7 @@ impl Attack {
 
     fn join(&mut self, player_id: u32) {
         let outcome = self.instance.join(self.now, Player::new(player_id, "Somebody"));
-        // Chapter 8: a second join is an error; D-33 as it is configured here.
+        // Chapter 8: joining twice is an error. D-33 as configured here.
         let wanted = if self.is_over {
             Err(JoinRefused::Over)
         } else if self.joined.contains(&player_id) {
@@ -152,8 +153,9 @@ impl Attack {
             return;
         }
         self.joined.push(player_id);
-        let queue = Some(Queue::new(20_000));
-        self.clients.insert(player_id, Client { heard: self.now, queue, ..Client::default() });
+        let queue = Some(SendQueue::new(20_000));
+        self.clients
+            .insert(player_id, Client { last_active: self.now, queue, ..Client::default() });
         self.owner.get_or_insert(player_id);
         self.empty_since = None;
     }
@@ -169,9 +171,9 @@ impl Attack {
         self.locks.retain(|_, holder| *holder != player_id);
         if self.owner == Some(player_id) {
             // D-19.
-            let is_heard = |player: &&u32| self.now - self.clients[*player].heard <= SILENCE;
-            let heard = self.joined.iter().find(is_heard);
-            self.owner = heard.or_else(|| self.joined.first()).copied();
+            let is_active = |player: &&u32| self.now - self.clients[*player].last_active <= SILENCE;
+            let active = self.joined.iter().find(is_active);
+            self.owner = active.or_else(|| self.joined.first()).copied();
         }
         if self.joined.is_empty() {
             self.empty_since = Some(self.now);
@@ -191,7 +193,8 @@ impl Attack {
         assert_eq!(self.instance.is_over(), self.is_over);
     }
 
-    /// Every class, with damage: other bytes, missing bytes, more bytes, huge counts; or none at all.
+    /// Every class, damaged: changed bytes, missing bytes, extra bytes, huge counts, or none of
+    /// these.
     fn damaged(&mut self, player_id: u32, sampler: &mut Sampler) {
         let message = match sampler.below(2) {
             0 => NetMessage::sample(sampler).into_owned(),
@@ -214,7 +217,7 @@ impl Attack {
         self.send(player_id, &bytes);
     }
 
-    /// A slow reader reads some.
+    /// A slow reader reads some messages.
     fn read(&mut self, player_id: u32, sampler: &mut Sampler) {
         let queue = self.clients.get_mut(&player_id).and_then(|client| client.queue.as_mut());
         if let Some(queue) = queue {
@@ -254,7 +257,7 @@ impl Attack {
         let held = self.instance.lock_holders().filter(|holder| *holder == player_id).count();
         match holder {
             Some(holder) => assert_eq!(answers, [i32::from(holder == player_id)]),
-            // Only a member who holds the most is denied a free lock.
+            // A free lock is denied only to a member who holds the maximum.
             None if answers == [0] => assert!(held >= BOUNDS.locks),
             None => {
                 assert_eq!(answers, [1]);
@@ -267,7 +270,7 @@ impl Attack {
         if let Some(client) = self.clients.get_mut(&player_id)
             && !self.closing.contains(&player_id)
         {
-            client.heard = self.now;
+            client.last_active = self.now;
         }
     }
 
@@ -320,7 +323,7 @@ impl Attack {
         self.instance.receive(self.now, player_id, world::outer(message), message);
     }
 
-    /// Takes what came of an operation, and checks every promise.
+    /// Takes the results of an operation and checks every invariant.
     fn settle(&mut self) {
         while let Some(delivery) = self.instance.poll_delivery() {
             assert!(self.joined.contains(&delivery.to), "{} is not here", delivery.to);
@@ -334,7 +337,7 @@ impl Attack {
                 Event::Route { players, .. } => {
                     assert!(players.iter().all(|player| !self.joined.contains(player)));
                 }
-                // D-05: nobody here is an administrator.
+                // D-05: there are no administrators here.
                 Event::RouteToAll { .. } => panic!("a route to all"),
                 Event::StoreState { object, .. } => {
                     // D-26.
@@ -346,13 +349,13 @@ impl Attack {
         self.agrees();
         let slow = |(player, client): (&u32, &Client)| client.queue.is_none().then_some(*player);
         if let Some(player_id) = self.clients.iter().find_map(slow) {
-            // D-34: who reads too slowly is closed.
+            // D-34: clients that read too slowly are disconnected.
             self.leave(player_id);
             self.settle();
         }
     }
 
-    /// The instance and the model agree.
+    /// Checks that instance and model agree.
     fn agrees(&self) {
         let instance = &self.instance;
         let members: Vec<u32> = instance.members().map(|member| member.player().id).collect();
@@ -372,12 +375,12 @@ impl Attack {
         }
         assert!(instance.lock_holders().all(|holder| members.contains(&holder)));
         assert!(instance.clones().all(|(_, owner)| members.contains(&owner)));
-        assert!(instance.clone_count() <= BOUNDS.clones);
+        assert!(instance.clones().count() <= BOUNDS.clones);
         assert!(instance.locks() <= BOUNDS.locks * members.len());
         assert!(instance.states().len() <= BOUNDS.states);
         assert!(instance.state_bytes() <= BOUNDS.state_bytes);
         assert!(instance.members().all(|member| member.pages().count() <= BOUNDS.pages));
-        assert!(!members.is_empty() || instance.clone_count() == 0);
+        assert!(!members.is_empty() || instance.clones().count() == 0);
     }
 
     fn queue(&mut self, to: u32, packet: Packet) {
@@ -392,19 +395,20 @@ impl Attack {
         }
     }
 
-    /// What a client does with a message, as the chapter on clients says.
+    /// Handles a message as the specification's chapter on clients describes.
     fn receive(&mut self, to: u32, packet: &Packet) {
         let limits = &Limits::DEFAULT;
         let mut inflater = Inflater::new();
         assert!(packet.bytes().len() <= 1 << 20);
-        // D-41, and all that cannot be read.
+        // D-41, and anything that cannot be decoded.
         let checked = check(packet.bytes(), &Rules::ADMIN, &mut inflater, limits);
         checked.unwrap_or_else(|refusal| panic!("{refusal}"));
         let message = packet.decode().unwrap();
         let (sender, listed) = (self.sender, self.listed.clone());
         let stamp = self.stamp();
         let is_from_sender = |header: &NetHeader| {
-            // D-02, D-03. Where there is no time, receivers' clocks take none, and it stays so (D-01).
+            // D-02, D-03. A message without a time does not get one (D-01), and receivers then keep
+            // their clocks.
             assert!(header.time_sent.as_ref().is_none_or(|time| *time == stamp));
             assert_eq!(header.player_id, sender);
             assert!(!header.flags.contains(NetFlags::RouteToAllPlayers), "D-05");
@@ -452,7 +456,7 @@ impl Attack {
                     PlasmaMessage::LoadAvatarMsg(avatar) => avatar.clone_msg.originating_player_id,
                     other => panic!("{other:?}"),
                 };
-                // D-42: or the client ignores it.
+                // D-42: otherwise the client ignores it.
                 assert!(members.contains(&originator));
                 let known = client.members.as_ref().unwrap();
                 assert!(originator == to || known.contains(&originator));
@@ -463,7 +467,7 @@ impl Attack {
                     is_from_sender(&load.header);
                     assert!(is_echo(&load.header));
                 }
-                // Who left has an avatar no more.
+                // A player who left no longer has an avatar.
                 None => assert!(load.is_player.is_true() && !load.is_loading.is_true()),
             },
             NetMessage::SdlState(state) => {
@@ -498,7 +502,7 @@ impl Attack {
                 let is_listed = listed.is_some_and(|listed| listed.contains(&to));
                 assert!(is_listed || Some(to) == sender && is_echo(&voice.header));
             }
-            // D-17, D-40: no other class is forwarded.
+            // D-17, D-40: other classes are never forwarded.
             other => panic!("{other:?}"),
         }
     }
@@ -518,16 +522,16 @@ fn pick<T: Copy>(sampler: &mut Sampler, items: &[T]) -> T {
     items[below(sampler, items.len())]
 }
 
-/// Whether an object is no avatar of another member, as these messages name avatars.
+/// Whether an object is not another member's avatar, going by the names these messages use.
 fn is_theirs(object: &Uoid<'_>, members: &[u32], sender: Option<u32>) -> bool {
     object.clone.is_none_or(|ids| {
         ids.id != 1 || Some(ids.player_id) == sender || !members.contains(&ids.player_id)
     })
 }
 
-/// What a list reaches, over all lists.
+/// What the lists reach in total.
 #[test]
-fn an_attack_reaches_all_kinds_of_messages() {
+fn attacks_reach_all_kinds_of_messages() {
     let mut kinds = BTreeSet::new();
     for seed in 0..30 {
         let mut sampler = Sampler::new(seed);
@@ -567,7 +571,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_age_under_attack_keeps_its_promises(
+    fn an_age_under_attack_keeps_its_invariants(
         relevance in any::<bool>(),
         operations in prop::collection::vec((0_u8..12, 1..=PLAYERS, any::<u64>()), 1..160),
     ) {

@@ -1,4 +1,4 @@
-//! Clones: who gets them when, what becomes of them when their owner is gone.
+//! Clones: who receives them and when, and what happens to them after their owner left.
 
 use worldwire_uru::age::{AgeBounds, Config, DropKind};
 use worldwire_uru::net_message::NetMessage;
@@ -11,7 +11,7 @@ use crate::world::{
 };
 
 #[test]
-fn a_repeated_load_takes_the_place_of_the_first() {
+fn a_repeated_load_replaces_the_first() {
     let mut world = World::new();
     world.enter(A);
     let mut again = load_avatar(A, true);
@@ -19,13 +19,13 @@ fn a_repeated_load_takes_the_place_of_the_first() {
     world.join(B);
     world.forget();
     world.send(A, again);
-    // Only the server says what is initial.
+    // Only the server may mark messages as initial.
     assert!(!clone_of(&world.got(B)[0]).3);
-    assert_eq!(world.age().clone_count(), 1);
+    assert_eq!(world.age().clones().count(), 1);
 }
 
 #[test]
-fn an_unloaded_clone_is_gone_with_its_states() {
+fn unloading_a_clone_removes_its_states() {
     let mut world = World::new();
     world.enter(A);
     world.enter(B);
@@ -35,25 +35,26 @@ fn an_unloaded_clone_is_gone_with_its_states() {
     world.send(A, broadcast(A, clone("Hen", 3, A), world.lever(1)));
     world.forget();
     world.send(A, load_clone(A, "Crab", 2, false));
-    assert_eq!(world.heard(B), ["plNetMsgLoadClone"]);
+    assert_eq!(world.received(B), ["plNetMsgLoadClone"]);
     let left: Vec<_> = world.age().states().iter().map(|it| it.object.name.to_text()).collect();
-    assert_eq!((left, world.age().clone_count()), (vec!["Hen".to_owned()], 2));
-    // The avatar, too: and then nobody is told of it any more.
+    assert_eq!((left, world.age().clones().count()), (vec!["Hen".to_owned()], 2));
+    // The same applies to the avatar; afterwards nobody hears of it again.
     world.send(A, load_avatar(A, false));
     assert!(world.age().members().next().unwrap().avatar().is_none());
     world.forget();
     world.leave(A);
-    assert_eq!(world.heard(B), ["plNetMsgMemberUpdate", "plNetMsgGroupOwner"]);
+    assert_eq!(world.received(B), ["plNetMsgMemberUpdate", "plNetMsgGroupOwner"]);
 }
 
 #[test]
-fn nobody_touches_the_clones_of_others() {
+fn players_cannot_change_the_clones_of_others() {
     let mut world = World::new();
     world.enter(A);
     world.enter(B);
     world.send(A, load_clone(A, "Crab", 2, true));
     world.forget();
-    // As A; of A; unloading what A loaded; making something for A; something that is no clone.
+    // In A's name; for A; unloading A's clone; creating a clone for A; an object that is not a
+    // clone.
     let crab = || clone("Crab", 2, A);
     let load = |by: u32, of, loading| {
         let payload = PlasmaMessage::from(crate::world::clone_msg(of, by, loading));
@@ -75,15 +76,15 @@ fn nobody_touches_the_clones_of_others() {
     let (payload, loading) = load(B, gate.clone(), true);
     world.send(B, crate::world::load(B, gate, &payload, false, loading));
     let counts = world.age().counts();
-    assert_eq!(counts.dropped(DropKind::NotTheirs), count);
-    assert_eq!(counts.dropped(DropKind::NoClone), 1);
-    assert_eq!((world.got(A).len(), world.age().clone_count()), (0, 3));
+    assert_eq!(counts.dropped(DropKind::NotOwner), count);
+    assert_eq!(counts.dropped(DropKind::NotAClone), 1);
+    assert_eq!((world.got(A).len(), world.age().clones().count()), (0, 3));
 }
 
-/// The state of an avatar is its player's, before it is loaded, too; a thing that a player made is
-/// anybody's while it is there.
+/// An avatar's state belongs to its player, even before it is loaded. Anyone may set the state of a
+/// player's other clone while it is loaded.
 #[test]
-fn nobody_sets_a_state_of_the_avatar_of_another() {
+fn players_cannot_set_states_of_other_avatars() {
     let mut world = World::new();
     world.enter(A);
     world.join(B);
@@ -95,13 +96,13 @@ fn nobody_sets_a_state_of_the_avatar_of_another() {
         world.send(B, state(B, object.clone(), world.lever(1)));
         assert_eq!(world.age().states().of(&object).len(), 0, "{object:?}");
     }
-    assert_eq!(world.age().counts().dropped(DropKind::NotTheirs), 8);
+    assert_eq!(world.age().counts().dropped(DropKind::NotOwner), 8);
     assert_eq!(world.got(A).len(), 0);
     world.send(B, broadcast(B, clone("Crab", 2, A), world.lever(1)));
     world.send(B, broadcast(B, hat(B), world.lever(1)));
     world.send(A, broadcast(A, hat(A), world.lever(1)));
     assert_eq!((world.got(A).len(), world.got(B).len()), (2, 1));
-    // It stays anybody's after it was handed over.
+    // Anyone may still do so after it was handed over.
     world.leave(A);
     world.forget();
     world.join(C);
@@ -110,20 +111,20 @@ fn nobody_sets_a_state_of_the_avatar_of_another() {
 }
 
 #[test]
-fn who_never_asked_for_members_gets_them_in_front_of_clones() {
+fn members_are_sent_before_clones_even_without_a_request() {
     let mut world = World::new();
     world.enter(A);
     world.join(B);
     world.forget();
     world.send(B, state_request(B, &[]));
-    let heard = world.heard(B);
-    assert_eq!(heard[..2], ["plNetMsgMembersList", "plNetMsgLoadClone"]);
+    let received = world.received(B);
+    assert_eq!(received[..2], ["plNetMsgMembersList", "plNetMsgLoadClone"]);
     world.send(B, state_request(B, &[]));
-    assert_eq!(world.heard(B)[0], "plNetMsgLoadClone");
+    assert_eq!(world.received(B)[0], "plNetMsgLoadClone");
 }
 
 #[test]
-fn d_13_locks_on_a_clone_are_free_when_it_is_unloaded() {
+fn d_13_unloading_a_clone_releases_its_locks() {
     let mut world = World::new();
     world.enter(A);
     world.enter(B);
@@ -151,7 +152,7 @@ fn clones_are_bounded() {
             world.send(A, load_clone(A, "Crab", id, true));
         }
         let limit = world.age().counts().dropped(DropKind::Limit);
-        (world.age().clone_count(), limit, world.heard(B).len())
+        (world.age().clones().count(), limit, world.received(B).len())
     };
     let bounds = AgeBounds { share: 1, ..AgeBounds::default() };
     assert_eq!(run(AgeBounds { clones: 3, ..bounds.clone() }), (3, 4, 3));

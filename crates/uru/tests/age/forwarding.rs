@@ -1,8 +1,8 @@
-//! Messages that go on: what stays, what is changed, who gets them, what is refused.
+//! Forwarding: what is kept, what is changed, who receives it, what is refused.
 
 use std::time::Duration;
 
-use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, Queue};
+use worldwire_uru::age::{AgeBounds, CloseReason, Config, DropKind, Event, Importance, SendQueue};
 use worldwire_uru::net_message::patch::HeaderLayout;
 use worldwire_uru::net_message::{NetFlags, NetMessage, ObjStateRequest, Stream};
 use worldwire_uru::plasma_message::{AvBrainGeneric, AvatarChild, ChatFlags, Child, PlasmaMessage};
@@ -26,9 +26,9 @@ fn dropped(world: &World, kind: DropKind) -> u64 {
     world.age().counts().dropped(kind)
 }
 
-/// All that changes are 8 bytes of time and 4 of the player; all receivers share the bytes.
+/// Only the 8 bytes of the time and the 4 of the player change; all receivers share the bytes.
 #[test]
-fn d_01_the_original_bytes_go_on() {
+fn d_01_the_original_bytes_are_forwarded() {
     let mut world = three();
     world.wait(Duration::from_micros(2_500_000));
     let long = "round the mill ".repeat(40);
@@ -54,7 +54,7 @@ fn d_01_the_original_bytes_go_on() {
 }
 
 #[test]
-fn d_02_the_time_is_that_of_the_server() {
+fn d_02_the_server_sets_the_time() {
     let mut world = three();
     world.wait(Duration::from_micros(2_500_000));
     world.send(A, game(A, &notify(), NetFlags(0)));
@@ -62,7 +62,7 @@ fn d_02_the_time_is_that_of_the_server() {
     let message = got[0].decode().unwrap();
     let time = message.header().unwrap().time_sent.clone().unwrap();
     assert_eq!(time, UnifiedTime { seconds: UNIX + 2, microseconds: 500_000 });
-    // The clock of the server may be set.
+    // The server's clock can be set.
     let now = world.now;
     world.age_mut().set_clock(now, Duration::from_secs(2_000_000_000));
     world.send(A, voice(A, &[B], NetFlags(0)));
@@ -72,7 +72,7 @@ fn d_02_the_time_is_that_of_the_server() {
 }
 
 #[test]
-fn d_06_payloads_of_unknown_classes_stay_where_all_have_to_be_known() {
+fn d_06_strict_rules_refuse_payloads_of_unknown_classes() {
     let mut world = World::with(Config { strict: true, ..Config::default() }, "Fern");
     [A, B].into_iter().for_each(|player| world.join(player));
     world.forget();
@@ -82,7 +82,7 @@ fn d_06_payloads_of_unknown_classes_stay_where_all_have_to_be_known() {
 }
 
 #[test]
-fn d_17_paging_is_noted() {
+fn d_17_paging_is_recorded() {
     let bounds = AgeBounds { pages: 3, ..AgeBounds::default() };
     let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
     [A, B].into_iter().for_each(|player| world.join(player));
@@ -100,16 +100,16 @@ fn d_17_paging_is_noted() {
     assert_eq!(dropped(&world, DropKind::Limit), 1);
     world.send(A, paging(A, 5..6, 2));
     assert_eq!(world.age().members().next().unwrap().pages().count(), 1);
-    // Nobody can name the avatar of another player as its own.
+    // Nobody can claim another player's avatar.
     world.send(B, player_page(A));
-    assert_eq!(dropped(&world, DropKind::NotTheirs), 1);
+    assert_eq!(dropped(&world, DropKind::NotOwner), 1);
 }
 
 #[test]
-fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
+fn d_34_discardable_messages_are_marked_and_discarded_in_order() {
     let mut world = three();
     world.wait(Duration::from_secs(20));
-    let mut queue = Queue::new(6_000);
+    let mut queue = SendQueue::new(6_000);
     let positions = [position(&world, A, 1.0), position(&world, A, 2.0), position(&world, B, 3.0)];
     world.send(A, voice(A, &[C], NetFlags(0)));
     for (player, position) in [A, A, B].into_iter().zip(positions) {
@@ -127,12 +127,12 @@ fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
         })
         .collect();
     assert_eq!(kinds, ["voice", "position", "position", "position", "voice", "kept"]);
-    // As long as there is room, everything stays.
+    // Nothing is discarded while there is room.
     for packet in &got {
         queue.push(packet.clone()).unwrap();
     }
-    assert_eq!((queue.len(), queue.left_out()), (6, 0));
-    // Voice goes first, then the older position of A; the rest is never left out.
+    assert_eq!((queue.len(), queue.discarded()), (6, 0));
+    // Voice is discarded first, then A's older position; everything else is kept.
     let large = {
         let mut text = chat(ChatFlags(0));
         if let PlasmaMessage::KiMsg(chat) = &mut text {
@@ -143,7 +143,7 @@ fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
     };
     let mut counts = Vec::new();
     while queue.push(large.clone()).is_ok() {
-        counts.push(queue.left_out());
+        counts.push(queue.discarded());
     }
     assert!(counts.contains(&1) && counts.contains(&2) && counts.contains(&3), "{counts:?}");
     assert_eq!(counts.iter().max(), Some(&3));
@@ -156,7 +156,7 @@ fn d_34_what_may_be_left_out_is_marked_and_left_out_in_order() {
 }
 
 #[test]
-fn d_35_who_sends_16_malformed_messages_in_a_minute_is_closed() {
+fn d_35_sixteen_malformed_messages_in_a_minute_close_the_connection() {
     let mut world = three();
     let closes = |world: &World| {
         let is_close = |event: &&Event| matches!(event, Event::Close { .. });
@@ -174,13 +174,13 @@ fn d_35_who_sends_16_malformed_messages_in_a_minute_is_closed() {
     }
     let why = CloseReason::Malformed { messages: 16 };
     assert_eq!(closes(&world), [Event::Close { player_id: A, why }]);
-    // From then on nothing counts, until the server says that the player is gone.
+    // From then on the player's messages are ignored until the server reports that the player left.
     world.send(A, game(A, &notify(), NetFlags(0)));
-    assert_eq!((world.got(B).len(), dropped(&world, DropKind::NoMember)), (0, 1));
+    assert_eq!((world.got(B).len(), dropped(&world, DropKind::NotAMember)), (0, 1));
     assert_eq!(closes(&world).len(), 1);
     world.leave(A);
     assert_eq!(world.age().owner(), Some(B));
-    assert_eq!(why.to_string(), "wanted messages that can be read, found 16 others in a minute");
+    assert_eq!(why.to_string(), "16 malformed messages within a minute");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn d_39_messages_for_the_game_manager_are_skipped() {
     assert_eq!((world.got(A).len(), world.got(B).len()), (0, 0));
 }
 
-/// A brain inside a message inside a message is looked at.
+/// A brain in a message in a message is checked too.
 #[test]
 fn d_07_messages_inside_brains_are_checked() {
     use worldwire_uru::plasma_message::{ArmatureBrain, AvPushBrainMsg, AvTaskMsg, AvatarObject};
@@ -234,28 +234,29 @@ fn d_07_messages_inside_brains_are_checked() {
     assert_eq!((world.got(B).len(), dropped(&world, DropKind::Unsafe)), (0, 1));
 }
 
-/// What only servers send is not taken from clients, and the outer class has to be the inner one.
+/// Clients may not send messages reserved for servers, and the outer class must equal the inner
+/// one.
 #[test]
-fn messages_of_servers_are_not_taken_from_clients() {
+fn clients_cannot_send_server_messages() {
     let mut world = three();
     let sent = worldwire_uru::net_message::InitialAgeStateSent {
         header: header(A, NetFlags::IsSystemMessage),
         state_count: 3,
     };
     world.send(A, sent);
-    assert_eq!(dropped(&world, DropKind::FromServer), 1);
+    assert_eq!(dropped(&world, DropKind::ServerOnly), 1);
     let now = world.now;
     let message = bytes(&NetMessage::from(game(A, &notify(), NetFlags(0))));
     world.age_mut().receive(now, A, ClassIndex::plNetMsgVoice, &message);
     world.age_mut().receive(now, A, ClassIndex(0x025e), &[0x5e, 2, 0, 0, 0, 0]);
     assert_eq!(dropped(&world, DropKind::Malformed), 2);
     world.age_mut().receive(now, 9, ClassIndex::plNetMsgGameMessage, &message);
-    assert_eq!(dropped(&world, DropKind::NoMember), 1);
+    assert_eq!(dropped(&world, DropKind::NotAMember), 1);
 }
 
-/// What people read in logs.
+/// The texts that appear in logs.
 #[test]
-fn dropped_messages_say_why() {
+fn dropped_messages_give_a_reason() {
     let mut world = three();
     world.send(A, game(A, &warp(), NetFlags(0)));
     world.send(A, game(A, &ki(0, ChatFlags(0), "\u{c9}owyn"), NetFlags(0)));
@@ -274,11 +275,11 @@ fn dropped_messages_say_why() {
     });
     insta::assert_snapshot!(texts.collect::<Vec<_>>().join("\n"), @"
     unsafe: stream.payload.class at byte 27: wanted a class that may be forwarded, found plWarpMsg (0x0255)
-    text: stream.payload.user at byte 68: wanted text that the client can read, found bytes that are no UTF-8
+    text: stream.payload.user at byte 68: wanted text that the client can read, found bytes that are not UTF-8
     malformed: plNetMsgGameMessage: flags at byte 2: wanted 4 bytes, found 1
     descriptor: wanted versions 1, 2 of lever, found 77
-    contradiction: wanted the same clone in message and payload, found another one
-    not_theirs: wanted a clone of the sender, found one of another
-    unhandled: wanted a message that servers handle, found plNetMsgObjStateRequest (0x0286)
+    contradiction: message and payload contradict each other: clone
+    not_theirs: the clone does not belong to the sender
+    unhandled: servers do not handle plNetMsgObjStateRequest (0x0286)
     ");
 }

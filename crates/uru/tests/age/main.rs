@@ -1,7 +1,7 @@
-//! An age with scripted clients: every scenario of the vectors, every decision of the specification
-//! that concerns a server, races, crashes and slow readers, all in virtual time.
+//! An age with scripted clients: every scenario of the vectors, every decision in the specification
+//! that concerns servers, races, crashes and slow readers, all in virtual time.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod attack;
 mod clones;

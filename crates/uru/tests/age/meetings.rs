@@ -1,10 +1,10 @@
-//! Players who come and go, and want the same at the same time.
+//! Players who come and go, and compete for the same things.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use worldwire_uru::age::{
-    AgeBounds, Capacity, Config, DropKind, Event, JoinRefused, Overflow, Player, Queue,
+    AgeBounds, Capacity, Config, DropKind, Event, JoinRefused, Overflow, Player, SendQueue,
 };
 use worldwire_uru::net_message::{NetFlags, NetMessage};
 use worldwire_uru::types::NetError;
@@ -14,7 +14,7 @@ use crate::world::{
     outer, reply, voice,
 };
 
-/// The answers to requests for locks that a player got.
+/// The replies to a player's lock requests.
 fn answers(world: &mut World, player: u32) -> Vec<i32> {
     world.got(player).iter().filter_map(reply).collect()
 }
@@ -35,17 +35,17 @@ fn locks_are_bounded() {
 }
 
 #[test]
-fn d_19_who_is_silent_does_not_become_owner() {
+fn d_19_silent_members_do_not_become_owner() {
     let mut world = World::new();
     [A, B, C].into_iter().for_each(|player| world.join(player));
     world.wait(Duration::from_secs(100));
     let now = world.now;
-    world.age_mut().heard(now, C);
+    world.age_mut().mark_active(now, C);
     world.wait(Duration::from_secs(50));
-    // B has said nothing for 150 s, C has pinged.
+    // B has been silent for 150 s; C has sent a ping.
     world.leave(A);
     assert_eq!(world.age().owner(), Some(C));
-    // If nobody was heard of, the longest present it is.
+    // If everyone was silent, the longest-standing member becomes the owner.
     let mut world = World::new();
     [A, B, C].into_iter().for_each(|player| world.join(player));
     world.wait(Duration::from_secs(150));
@@ -60,14 +60,14 @@ fn d_32_an_empty_age_lingers() {
     world.send(A, load_clone(A, "Crab", 2, true));
     world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
     world.leave(A);
-    // What is to be kept is reported at once.
+    // States to be kept are reported immediately.
     assert!(world.events.iter().any(|event| matches!(event, Event::StoreState { .. })));
     world.wait(Duration::from_secs(179));
     world.enter(B);
     world.wait(Duration::from_secs(1_000));
     assert!(!world.age().is_over());
-    // Clones went with who had made them; states are still there.
-    assert_eq!((world.age().states().len(), world.age().clone_count()), (1, 1));
+    // Clones disappeared with their owners; states remain.
+    assert_eq!((world.age().states().len(), world.age().clones().count()), (1, 1));
     world.leave(B);
     world.forget();
     world.wait(Duration::from_secs(180));
@@ -94,7 +94,7 @@ fn d_33_a_full_age_refuses_or_warns() {
     assert_eq!(world.try_join(0, P), Err(JoinRefused::Full { capacity: 4 }));
     assert_eq!(world.got(A).len() + world.got(P).len(), 0);
     assert_eq!(JoinRefused::Full { capacity: 4 }.result(), NetError::ServerBusy);
-    // Unless told otherwise, it warns.
+    // By default it only warns.
     let mut world = World::new();
     players.into_iter().for_each(|player| world.join(player));
     assert_eq!(world.events, []);
@@ -103,27 +103,27 @@ fn d_33_a_full_age_refuses_or_warns() {
 }
 
 #[test]
-fn a_player_is_in_an_age_once() {
+fn a_player_can_join_only_once() {
     let mut world = World::new();
     world.join(A);
     assert_eq!(world.try_join(0, A), Err(JoinRefused::AlreadyJoined));
     assert_eq!(world.try_join(0, 0), Err(JoinRefused::NoPlayer));
     world.leave(A);
     world.join(A);
-    // Who is not here can leave without harm.
+    // Removing a player who is not a member is harmless.
     let now = world.now;
     world.age_mut().leave(now, B);
     assert_eq!(world.age().members().count(), 1);
 }
 
-/// A server: an age, and a queue for each client. One client does not read.
+/// A server: an age and a queue per client, with one client that does not read.
 #[test]
-fn a_slow_reader_is_cut_off_and_the_others_do_not_wait() {
+fn a_slow_reader_is_disconnected_without_delaying_others() {
     let mut world = World::new();
     let now = Duration::from_secs(20);
-    let mut queues: BTreeMap<u32, Queue> = BTreeMap::new();
+    let mut queues: BTreeMap<u32, SendQueue> = BTreeMap::new();
     for player in [A, B, C] {
-        queues.insert(player, Queue::new(20_000));
+        queues.insert(player, SendQueue::new(20_000));
         world.age_mut().join(Duration::ZERO, Player::new(player, "x")).unwrap();
     }
     let message = bytes(&NetMessage::from(game(A, &notify(), NetFlags(0))));
@@ -147,19 +147,19 @@ fn a_slow_reader_is_cut_off_and_the_others_do_not_wait() {
             queues.remove(&player);
             world.age_mut().leave(now, player);
         }
-        // A and B read what there is.
+        // A and B read everything queued.
         for player in [A, B] {
             let queue = queues.get_mut(&player).unwrap();
             most = most.max(queue.queued_bytes());
             read += core::iter::from_fn(|| queue.pop()).filter(|_| player == B).count();
-            assert_eq!(queue.left_out(), 0);
+            assert_eq!(queue.discarded(), 0);
         }
     }
     let (player, round) = cut.unwrap();
     assert_eq!(player, C);
     assert!(round < 100, "{round}");
     assert!(most < 2_000, "{most}");
-    // All of A's messages, the group and those who came and left.
+    // All of A's messages, the group, and joins and leaves.
     assert_eq!(read, 6_000 + 3);
     assert_eq!(world.age().members().count(), 2);
 }

@@ -1,4 +1,4 @@
-//! What an instance takes in memory.
+//! The memory used by an instance.
 
 use std::alloc::System;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::world::{A, World, bytes, game, load_avatar, notify, outer};
 #[global_allocator]
 static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 
-/// Others allocate at the same time, so this asks for what many take together, with room to spare.
+/// Other tests allocate at the same time, so this measures many instances together, with a margin.
 #[test]
 fn idle_instances_are_small() {
     const COUNT: usize = 64;

@@ -1,12 +1,12 @@
-//! Decisions about states that clients can see: the same tests run over sockets, in
-//! `worldwire-client`.
+//! Decisions about states that clients can observe; `worldwire-client` runs the same tests over
+//! sockets.
 
 use std::time::Duration;
 
 use worldwire_core::{Field, Reader};
 use worldwire_uru::age::DropKind;
 use worldwire_uru::net_message::{NetMessage, SdlState};
-use worldwire_uru::sdl::{Blob, Scalar, State, hook};
+use worldwire_uru::sdl::{Blob, ObjectState, Scalar, hook};
 use worldwire_uru::types::Uoid;
 
 use crate::world::{A, B, PREFIX, World, broadcast, object, page, state, state_request};
@@ -22,12 +22,12 @@ pub(crate) fn the_hook() -> Uoid<'static> {
     hook::object(PREFIX).unwrap()
 }
 
-/// The states that a player gets when it asks, by object and descriptor.
+/// The states that a player receives on request, by object and descriptor.
 pub(crate) fn asked(
     world: &mut World,
     player: u32,
     pages: &[u16],
-) -> Vec<(SdlState<'static>, State)> {
+) -> Vec<(SdlState<'static>, ObjectState)> {
     world.forget();
     world.send(player, state_request(player, pages));
     let mut states = Vec::new();
@@ -36,17 +36,17 @@ pub(crate) fn asked(
             assert!(state.is_initial_state.is_true());
             let mut reader = Reader::new(state.stream.as_bytes());
             let blob = Blob::decode(&world.descriptors, &mut reader).unwrap();
-            let read = State::of(&blob);
+            let read = ObjectState::of(&blob);
             states.push((state.into_owned(), read));
         }
     }
     states
 }
 
-/// A state as B gets it.
-fn stored(world: &mut World, of: &Uoid<'_>, descriptor: &str) -> State {
+/// A state as B receives it.
+fn stored(world: &mut World, of: &Uoid<'_>, descriptor: &str) -> ObjectState {
     let states = asked(world, B, &[]).into_iter();
-    let is_it = |(sent, state): &(SdlState<'_>, State)| {
+    let is_it = |(sent, state): &(SdlState<'_>, ObjectState)| {
         sent.object == *of && state.descriptor().name() == descriptor
     };
     states.filter(is_it).map(|(_, state)| state).next().unwrap()
@@ -60,7 +60,7 @@ fn d_16_a_list_of_rooms_limits_the_states() {
     world.send(A, broadcast(A, elsewhere.clone(), world.lever(2)));
     assert_eq!(asked(&mut world, B, &[]).len(), 3);
     let states = asked(&mut world, B, &[3, 9]);
-    // The state of the age belongs to no room.
+    // The age's own state does not belong to any room.
     let names: Vec<_> = states.iter().map(|(state, _)| state.object.clone()).collect();
     assert_eq!(names, [the_hook(), elsewhere]);
 }
@@ -72,24 +72,25 @@ fn d_20_nested_variables_merge() {
     let tune = |index: u32, simple: u32, value: i32| {
         use worldwire_uru::schema::Type;
         use worldwire_uru::sdl::{
-            Element, Elements, Nested, Record, Simple, SimpleFlags, ValueHead,
+            Elements, NestedElement, NestedVariable, SimpleFlags, SimpleVariable, StateRecord,
+            ValueHeader,
         };
-        let simple = Simple {
+        let simple = SimpleVariable {
             index: simple,
-            head: ValueHead::client(),
+            head: ValueHeader::client(),
             flags: SimpleFlags::Dirty,
             time: None,
             value: Some(Elements::new(Type::Int, &[Scalar::Int(value)]).unwrap()),
         };
-        let record = Record { simple: vec![simple], ..Record::default() };
-        let nested = Nested {
+        let record = StateRecord { simple: vec![simple], ..StateRecord::default() };
+        let nested = NestedVariable {
             index: 0,
-            head: ValueHead::client(),
+            head: ValueHeader::client(),
             flags: 0,
             length: 2,
-            elements: vec![Element { index, record }],
+            elements: vec![NestedElement { index, record }],
         };
-        let mut blob = State::new(descriptor.clone()).to_blob();
+        let mut blob = ObjectState::new(descriptor.clone()).to_blob();
         blob.record.nested.push(nested);
         blob.to_bytes().unwrap()
     };
@@ -105,7 +106,7 @@ fn d_20_nested_variables_merge() {
 }
 
 #[test]
-fn d_21_variables_that_are_not_dirty_count() {
+fn d_21_variables_that_are_not_dirty_are_applied() {
     let mut world = two();
     let mut blob = world.lever(4);
     let mut reader = Reader::new(&blob);
@@ -118,12 +119,12 @@ fn d_21_variables_that_are_not_dirty_count() {
     assert_eq!(stored.scalar("place"), Some(Scalar::Int(4)));
 }
 
-/// When a variable was changed is what the server says, and whoever comes is told so.
+/// Variables carry the server's time of the change, also for players who join later.
 #[test]
-fn d_22_times_are_those_of_the_server() {
+fn d_22_the_server_sets_the_times() {
     let mut world = two();
     world.wait(Duration::from_secs(7));
-    // The client's stamp says otherwise.
+    // The client's timestamp differs.
     world.send(A, broadcast(A, object(1, "O"), world.lever(4)));
     let changed = stored(&mut world, &object(1, "O"), "lever").view().time("place").unwrap();
     assert!(world.is_now(&changed), "{changed:?}");
@@ -151,7 +152,7 @@ fn d_23_an_empty_hint_keeps_the_old_one() {
 }
 
 #[test]
-fn d_24_states_are_read_in_full_and_go_on_as_they_came() {
+fn d_24_states_are_decoded_completely_and_forwarded_unchanged() {
     let mut world = two();
     let mut message = broadcast(A, object(1, "O"), world.lever(4));
     message.state.is_initial_state = true.into();
@@ -160,14 +161,14 @@ fn d_24_states_are_read_in_full_and_go_on_as_they_came() {
     let got = world.got(B);
     let NetMessage::SdlStateBCast(state) = got[0].decode().unwrap() else { panic!() };
     assert_eq!(state.state.stream.as_bytes(), blob);
-    // Only the server says what is initial.
+    // Only the server may mark states as initial.
     assert!(!state.state.is_initial_state.is_true());
-    // What only goes to the server goes nowhere else.
+    // States meant for the server alone are not forwarded.
     world.send(A, crate::world::state(A, object(1, "O"), world.lever(5)));
     assert_eq!(world.got(B).len(), 0);
     let stored = stored(&mut world, &object(1, "O"), "lever");
     assert_eq!(stored.scalar("place"), Some(Scalar::Int(5)));
-    // A byte too many, a byte too few.
+    // One byte too many, one too few.
     for length in [blob.len() - 1, blob.len() + 1] {
         let mut blob = blob.clone();
         blob.resize(length, 0);
@@ -178,7 +179,7 @@ fn d_24_states_are_read_in_full_and_go_on_as_they_came() {
 }
 
 #[test]
-fn d_25_states_of_unknown_descriptors_go_nowhere() {
+fn d_25_states_with_unknown_descriptors_are_not_forwarded() {
     let mut world = two();
     let mut unknown = world.lever(1);
     unknown[9] = 77;
@@ -187,7 +188,7 @@ fn d_25_states_of_unknown_descriptors_go_nowhere() {
     for blob in [unknown, misnamed] {
         world.send(A, broadcast(A, object(1, "O"), blob));
     }
-    // An older version than that of the state is not known to those who sent the newer one.
+    // Clients that sent the newer version may not know an older one.
     world.send(A, broadcast(A, object(1, "O"), world.blob("lever", 2, &[("place", 1)])));
     assert_eq!(world.got(B).len(), 1);
     world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
@@ -196,9 +197,9 @@ fn d_25_states_of_unknown_descriptors_go_nowhere() {
     world.inside(|age| assert_eq!(age.states().len(), 1));
 }
 
-/// Another object of the same name is an object like others, and belongs to its room.
+/// A different object of the same name is an ordinary object and belongs to its room.
 #[test]
-fn d_28_the_age_is_known_by_name_and_page() {
+fn d_28_the_age_is_identified_by_name_and_page() {
     let mut world = two();
     let (hook, other) = (the_hook(), object(1, "AgeSDLHook"));
     let tide = |value| world.blob("Fern", 2, &[("tide", value)]);
@@ -206,28 +207,28 @@ fn d_28_the_age_is_known_by_name_and_page() {
     for (object, blob) in [hook.clone(), other.clone()].into_iter().zip(blobs) {
         world.send(A, broadcast(A, object, blob));
     }
-    let told = |world: &mut World, pages: &[u16]| {
+    let received_states = |world: &mut World, pages: &[u16]| {
         let states = asked(world, B, pages).into_iter();
-        let tide = |state: State| match state.scalar("tide") {
+        let tide = |state: ObjectState| match state.scalar("tide") {
             Some(Scalar::Int(tide)) => tide,
             other => panic!("{other:?}"),
         };
         states.map(|(sent, state)| (sent.object, tide(state))).collect::<Vec<_>>()
     };
     let (age, of_other) = ((hook, 9), (other, 8));
-    assert_eq!(told(&mut world, &[]), [age.clone(), of_other]);
-    // In none of the pages that this client has.
-    assert_eq!(told(&mut world, &[5]), [age]);
+    assert_eq!(received_states(&mut world, &[]), [age.clone(), of_other]);
+    // On none of the pages this client has loaded.
+    assert_eq!(received_states(&mut world, &[5]), [age]);
 }
 
 #[test]
-fn d_27_an_object_has_a_state_for_each_descriptor() {
+fn d_27_an_object_has_one_state_per_descriptor() {
     let mut world = two();
     world.send(A, state(A, object(1, "O"), world.lever(1)));
     world.send(A, state(A, object(1, "O"), world.blob("tune", 1, &[("volume", 2)])));
     world.send(A, state(A, object(1, "O"), world.lever(3)));
     world.inside(|age| assert_eq!(age.states().of(&object(1, "O")).len(), 2));
-    // The number of an object is another one in another build of its page.
+    // Object ids change when a page is rebuilt.
     let mut other = object(1, "O");
     other.object_id = 9;
     world.send(A, state(A, other, world.lever(4)));

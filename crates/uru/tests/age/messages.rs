@@ -1,4 +1,4 @@
-//! The messages that scripted clients send, and what they send them about.
+//! Messages of scripted clients, and the objects they concern.
 
 use core::ops::Range;
 
@@ -13,7 +13,7 @@ use worldwire_uru::plasma_message::{
     NotifyMsg, PlasmaMessage, WarpMsg,
 };
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Scalar, State};
+use worldwire_uru::sdl::{ObjectState, Scalar};
 use worldwire_uru::types::{
     BitVector, Bytes16, ClassIndex, CloneIds, Double, Key, List, Location, LocationFlags, Matrix44,
     SequenceNumber, UnifiedTime, Uoid,
@@ -21,7 +21,7 @@ use worldwire_uru::types::{
 
 use crate::world::{Got, World};
 
-/// What the clock of a client says, which is wrong.
+/// A client's clock, which is wrong.
 pub(crate) const WRONG: UnifiedTime = UnifiedTime { seconds: 5, microseconds: 6 };
 /// The prefix of the ages.
 pub(crate) const PREFIX: i32 = 120;
@@ -32,7 +32,7 @@ pub(crate) const C: u32 = 20_300;
 pub(crate) const D: u32 = 20_400;
 pub(crate) const P: u32 = 20_500;
 
-/// What clients know of states.
+/// The descriptors that clients have.
 pub(crate) const SDL: &str = "
 STATEDESC Fern { VERSION 1 VAR BOOL open[1] }
 STATEDESC Fern { VERSION 2 VAR BOOL open[1] VAR INT tide[1] DEFAULT=3 }
@@ -50,7 +50,7 @@ pub(crate) fn blob(
     version: u16,
     values: &[(&str, i32)],
 ) -> Vec<u8> {
-    let mut state = State::new(descriptors.get(name, version).unwrap());
+    let mut state = ObjectState::new(descriptors.get(name, version).unwrap());
     for (name, value) in values {
         state.set(name, &[Scalar::Int(*value)], &WRONG).unwrap();
     }
@@ -190,7 +190,7 @@ pub(crate) fn clone_msg(
     }
 }
 
-/// A clone that is no avatar.
+/// A clone that is not an avatar.
 pub(crate) fn load_clone(
     player_id: u32,
     name: &'static str,
@@ -262,9 +262,9 @@ pub(crate) fn broadcast(
     SdlStateBCast { state: state(player_id, object, blob) }
 }
 
-/// Where an avatar is: only for those who care.
+/// The position of an avatar, only for players who care.
 pub(crate) fn position(world: &World, player_id: u32, x: f32) -> SdlStateBCast<'static> {
-    let mut physical = State::new(world.descriptors.newest("avatarPhysical").unwrap());
+    let mut physical = ObjectState::new(world.descriptors.newest("avatarPhysical").unwrap());
     physical.set("position", &[Scalar::Triple([x, 0.0, 0.0])], &WRONG).unwrap();
     let mut message =
         broadcast(player_id, avatar(player_id), physical.to_blob().to_bytes().unwrap());
@@ -299,7 +299,7 @@ pub(crate) fn player_page(player_id: u32) -> PlayerPage<'static> {
     PlayerPage { header, unload: false.into(), object: avatar(player_id) }
 }
 
-/// The pages that a client has loaded (0), or not any more (1).
+/// The pages that a client has loaded (0), or unloaded (1).
 pub(crate) fn paging(player_id: u32, numbers: Range<u16>, flags: u8) -> PagingRoom<'static> {
     let rooms = numbers.map(|number| Room { location: page(number), name: "fbMill".into() });
     PagingRoom {
@@ -309,7 +309,7 @@ pub(crate) fn paging(player_id: u32, numbers: Range<u16>, flags: u8) -> PagingRo
     }
 }
 
-/// A game message of a class that nobody knows.
+/// A game message of an unknown class.
 pub(crate) fn unknown_class(player_id: u32) -> GameMessage<'static> {
     let mut unknown = bytes(&notify());
     unknown[..2].copy_from_slice(&0x0467_u16.to_le_bytes());
@@ -318,7 +318,7 @@ pub(crate) fn unknown_class(player_id: u32) -> GameMessage<'static> {
     message
 }
 
-/// The payload of a game message or a clone.
+/// The payload of a game message or a clone message.
 pub(crate) fn payload(packet: &Got) -> Vec<u8> {
     let mut inflater = worldwire_uru::inflate::Inflater::new();
     let limits = worldwire_core::Limits::DEFAULT;
@@ -333,7 +333,7 @@ pub(crate) fn payload(packet: &Got) -> Vec<u8> {
     }
 }
 
-/// The lock reply that a packet is.
+/// The lock reply in a packet.
 pub(crate) fn reply(packet: &Got) -> Option<i32> {
     use worldwire_core::Reader;
     if packet.class() != ClassIndex::plNetMsgGameMessage {

@@ -1,4 +1,4 @@
-//! The scenarios of `vectors/uru-game/scenarios.json`: what a server must send, and nothing else.
+//! The scenarios of `vectors/uru-game/scenarios.json`: exactly what a server must send.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -80,13 +80,13 @@ fn name(name: &str) -> u32 {
 struct Scene<'s> {
     id: &'s str,
     world: World,
-    /// What was sent last, and by whom.
+    /// The last message sent.
     sent: Vec<u8>,
     sender: u32,
 }
 
 impl Scene<'_> {
-    /// Puts the world into a state; nobody looks at what comes of it.
+    /// Brings the world into a state and discards the resulting messages.
     fn state(&mut self, text: &str) {
         let world = &mut self.world;
         match text {
@@ -100,7 +100,7 @@ impl Scene<'_> {
                 world.send(A, load_clone(A, "N", 2, true));
                 world.send(A, broadcast(A, object(1, "O"), world.lever(1)));
                 world.join(B);
-                // As all clients do before they ask for the state.
+                // As all clients do before requesting the state.
                 world.send(B, members_request(B));
             }
             "A,B,C joined" => [A, B, C].into_iter().for_each(|player| world.join(player)),
@@ -190,7 +190,7 @@ impl Scene<'_> {
             }
             "plNetMsgSDLStateBCast with an unknown descriptor version" => {
                 let mut blob = world.lever(1);
-                // Flags, count and name stand in front of the version.
+                // Flags, count and name precede the version.
                 blob[9] = 77;
                 broadcast(player, object(1, "O"), blob).into()
             }
@@ -202,7 +202,7 @@ impl Scene<'_> {
         self.world.send_bytes(player, &self.sent);
     }
 
-    /// Everybody got what is listed, in order, and nothing else.
+    /// Checks that every player received exactly the listed messages, in order.
     fn expect(&mut self, step: &Json) {
         let wanted: BTreeMap<u32, Vec<&str>> = step
             .as_object()
@@ -211,14 +211,14 @@ impl Scene<'_> {
             .filter_map(|(key, list)| Some((name(key.strip_prefix("S->")?), list)))
             .map(|(player, list)| {
                 let list = list.as_array().unwrap().iter().map(|text| text.as_str().unwrap());
-                // The reply to a join is no net message: what joined was accepted.
+                // The reply to a join is not a net message: a successful join was accepted.
                 (player, list.filter(|text| *text != "JoinAgeReply result=0").collect())
             })
             .collect();
         for player in [A, B, C, D, P] {
             let mut got = self.world.got(player);
             if self.id == "sdl-bcast" && player == C {
-                // The count ends every state request; this scenario is about the state alone.
+                // Every state request ends with a count; this scenario is only about the state.
                 let count = got.pop();
                 let count = count.as_ref().map(|packet| packet.decode().unwrap());
                 if let Some(NetMessage::InitialAgeStateSent(count)) = count {
@@ -240,7 +240,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether a packet is what a text says.
+    /// Whether a packet matches a description.
     fn is(&self, packet: &Got, player: u32, text: &str) -> bool {
         let message = packet.decode().unwrap();
         let is_forwarded = || self.is_forwarded(packet, &self.sent);
@@ -348,7 +348,7 @@ impl Scene<'_> {
         self.world.is_forwarded(packet, sent, self.sender)
     }
 
-    /// Checks what holds after a step.
+    /// Checks the invariants after a step.
     fn holds(&self, text: &str) {
         self.world.inside(|age| match text {
             "A still holds O" => assert_eq!(age.lock_holder(&object(0x2d, "O")), Some(A)),
@@ -364,14 +364,14 @@ impl Scene<'_> {
     }
 }
 
-/// The scenarios say nothing of an avatar that is loaded by a broadcast; others depend on it.
+/// The scenarios do not mention that loading an avatar is broadcast, but others depend on it.
 #[test]
-fn others_see_an_avatar_come() {
+fn others_see_an_avatar_appear() {
     let mut world = World::new();
     world.enter(A);
     world.join(B);
     world.forget();
     world.send(B, load_avatar(B, true));
-    assert_eq!(world.heard(A), ["plNetMsgLoadClone"]);
-    assert_eq!(world.heard(B), [""; 0]);
+    assert_eq!(world.received(A), ["plNetMsgLoadClone"]);
+    assert_eq!(world.received(B), [""; 0]);
 }

@@ -1,5 +1,5 @@
-//! An age besieged: thousands of operations of honest and hostile clients, judged only by what clients
-//! get. No model of the instance says what should happen: each rule is one of the specification.
+//! An age under siege: thousands of operations of honest and hostile clients, judged only by what
+//! clients receive. There is no model of the instance; each rule comes from the specification.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use worldwire_uru::net_message::{NetFlags, NetMessage};
 use worldwire_uru::plasma_message::{ChatFlags, PlasmaMessage};
 use worldwire_uru::safety::{Rules, check};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, ObjectKey, Scalar, State};
+use worldwire_uru::sdl::{Blob, ObjectKey, ObjectState, Scalar};
 use worldwire_uru::types::{UnifiedTime, Uoid};
 
 use crate::world::{
@@ -33,11 +33,11 @@ const BOUNDS: AgeBounds = AgeBounds {
     locks: 4,
     pages: 8,
 };
-/// What one member may take of the clones.
+/// One member's share of the clones.
 const SHARE: usize = BOUNDS.clones / BOUNDS.share;
-/// A player who is always there, honest, and remembers everything.
+/// An honest player who is always present and remembers everything.
 const WITNESS: u32 = 100;
-/// Those who play by the rules; higher numbers do not.
+/// Players who follow the rules; those with higher numbers do not.
 const HONEST: std::ops::RangeInclusive<u32> = 1..=6;
 const ALL: u64 = 12;
 const LEVERS: [&str; 6] = ["Lever", "Gate", "Lift", "Bell", "Door", "Lamp"];
@@ -49,7 +49,7 @@ struct Client {
     is_owner: bool,
     has_avatar: bool,
     initial: u32,
-    /// Avatars, then states came since the last count.
+    /// Whether avatars, then states, arrived since the last count.
     stage: u8,
 }
 
@@ -58,11 +58,11 @@ struct Siege {
     age: Instance,
     now: Duration,
     clients: BTreeMap<u32, Client>,
-    /// Who was told that the lock is theirs, and did not release it or leave.
+    /// Players who were granted a lock and have not released it or left.
     granted: BTreeMap<&'static str, u32>,
-    /// The place of each lever as everybody was told.
+    /// The position of each lever as announced to everyone.
     places: BTreeMap<&'static str, i32>,
-    /// What the instance asked to be stored, by object and descriptor.
+    /// What the instance asked to have stored, by object and descriptor.
     stored: BTreeMap<(ObjectKey, String), (Uoid<'static>, Vec<u8>)>,
     stored_age: Option<Vec<u8>>,
 }
@@ -78,15 +78,15 @@ fn below(sampler: &mut Sampler, bound: usize) -> usize {
     usize::try_from(sampler.below(bound as u64)).unwrap()
 }
 
-/// How a message is to be received.
+/// How a message should be received.
 #[derive(Default)]
 struct Sent<'s> {
     sender: u32,
-    /// Whether the sender may get it, too.
+    /// Whether the sender may receive it too.
     is_echoed: bool,
-    /// Who may get it, if not everybody.
+    /// The permitted receivers, if not everyone.
     listed: Option<&'s [u32]>,
-    /// Whether everybody else has to get it.
+    /// Whether everyone else must receive it.
     is_good: bool,
 }
 
@@ -138,7 +138,7 @@ impl Siege {
         self.send(id, &bytes(&message.into()), Sent { is_good, ..Sent::default() });
     }
 
-    /// What came of an operation, and whether the instance is as it has to be.
+    /// Checks the results of an operation and the instance's invariants.
     fn settle(&mut self, sent: &Sent<'_>) {
         let mut got = BTreeSet::new();
         let mut count = 0_usize;
@@ -174,7 +174,7 @@ impl Siege {
             }
         }
         let age = &self.age;
-        assert!(age.clone_count() <= clones && age.states().len() <= states);
+        assert!(age.clones().count() <= clones && age.states().len() <= states);
         assert!(age.state_bytes() <= BOUNDS.state_bytes);
         assert!(age.locks() <= BOUNDS.locks * self.clients.len());
         let owners: Vec<u32> =
@@ -189,7 +189,7 @@ impl Siege {
         closed.into_iter().for_each(|id| self.leave(id));
     }
 
-    /// What a stock client does with a message, and what it relies on.
+    /// Does what a stock client does with a message, and checks what it relies on.
     fn client_reads(&mut self, to: u32, message: &[u8], sent: &Sent<'_>) {
         let limits = Limits::DEFAULT;
         let (mut inflater, rules) = (Inflater::new(), Rules::PLAYER);
@@ -283,11 +283,11 @@ impl Siege {
         }
     }
 
-    /// The place in a state of a lever, if it is one.
+    /// The position in a lever's state, if it is one.
     fn blob(&self, payload: &[u8]) -> Option<i32> {
         let mut reader = Reader::new(payload);
         let blob = Blob::decode(&self.world.descriptors, &mut reader);
-        let state = State::of(&blob.expect("a descriptor that clients have (D-25)"));
+        let state = ObjectState::of(&blob.expect("a descriptor that clients have (D-25)"));
         assert_eq!(reader.remaining(), 0);
         if state.descriptor().name() != "lever" {
             return None;
@@ -372,8 +372,8 @@ impl Siege {
         }
     }
 
-    /// Messages in the name of others, of what is not theirs, that must not be sent, that promise
-    /// more than there is, and floods of them.
+    /// Messages in the name of others, about objects of others, of forbidden classes, with too
+    /// little data, and floods of them.
     fn hostile(&mut self, id: u32, sampler: &mut Sampler) {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         let other = u32::try_from(sampler.below(ALL)).unwrap() + 1;
@@ -428,7 +428,7 @@ impl Siege {
         let decoded = NetMessage::decode(&mut Reader::new(bytes), "").ok();
         let is_echoed = decoded.as_ref().and_then(NetMessage::header);
         let is_echoed = is_echoed.is_some_and(|it| it.flags.contains(NetFlags::EchoBackToSender));
-        // A sender who is listed, or asks for it, gets its own message.
+        // A sender who is listed, or requests an echo, receives its own message.
         let listed: Option<Vec<u32>> = match &decoded {
             Some(NetMessage::GameMessageDirected(it)) => Some(it.receivers.to_vec()),
             Some(NetMessage::Voice(it)) => Some(it.receivers.to_vec()),
@@ -453,7 +453,7 @@ impl Siege {
             2 => self.leave(id),
             3 => {
                 self.now += Duration::from_millis(700);
-                self.age.heard(self.now, WITNESS);
+                self.age.mark_active(self.now, WITNESS);
                 if self.age.poll_timeout().is_some_and(|at| at <= self.now) {
                     self.age.timeout(self.now);
                 }
@@ -462,16 +462,16 @@ impl Siege {
             4 => self.locks(id, sampler),
             _ if HONEST.contains(&id) && is_here => self.honest(id, sampler),
             _ if !HONEST.contains(&id) => self.hostile(id, sampler),
-            // A message of one who is not here.
+            // A message from a player who is not a member.
             _ => self.attack(id, &bytes(&NetMessage::from(game(id, &notify(), NetFlags(0))))),
         }
     }
 
-    /// Everybody leaves; what was stored comes back in another instance.
+    /// Everyone leaves; the stored states are restored in another instance.
     fn end(mut self) {
         let all: Vec<u32> = self.clients.keys().copied().collect();
         all.into_iter().for_each(|id| self.leave(id));
-        assert_eq!((self.age.clone_count(), self.age.locks()), (0, 0));
+        assert_eq!((self.age.clones().count(), self.age.locks()), (0, 0));
         let durable = self.age.states().iter().filter(|stored| stored.is_durable()).count();
         assert_eq!(self.stored.len(), durable, "D-26");
         let mut again = age(&self.world.descriptors);
@@ -494,7 +494,7 @@ impl Siege {
 }
 
 #[test]
-fn a_siege_breaks_no_promise() {
+fn a_siege_breaks_no_invariant() {
     for seed in 0..6 {
         let mut sampler = Sampler::new(seed);
         let mut siege = Siege::new();
@@ -505,26 +505,26 @@ fn a_siege_breaks_no_promise() {
     }
 }
 
-/// One member with clones without end leaves room for the avatars of others.
+/// A member that creates clones endlessly leaves room for the avatars of others.
 #[test]
-fn one_member_cannot_take_the_room_of_all() {
+fn one_member_cannot_use_up_the_room() {
     let mut siege = Siege::new();
     siege.join(7);
     for id in 1..100 {
         let message = bytes(&NetMessage::from(load_clone(7, "Crab", id, true)));
         siege.send(7, &message, Sent::default());
     }
-    assert_eq!(siege.age.clone_count(), SHARE);
+    assert_eq!(siege.age.clones().count(), SHARE);
     for id in HONEST {
         siege.join(id);
         siege.says(id, load_avatar(id, true));
     }
-    assert_eq!(siege.age.clone_count(), SHARE + 6);
-    // What is handed over does not count: the new owner has avatars of its own to load.
+    assert_eq!(siege.age.clones().count(), SHARE + 6);
+    // Handed-over clones do not count, because the new owner must still be able to load avatars.
     siege.leave(7);
-    assert_eq!(siege.age.clone_count(), SHARE + 6);
+    assert_eq!(siege.age.clones().count(), SHARE + 6);
     siege.leave(1);
     siege.join(1);
     siege.says(1, load_avatar(1, true));
-    assert_eq!(siege.age.clone_count(), SHARE + 6);
+    assert_eq!(siege.age.clones().count(), SHARE + 6);
 }

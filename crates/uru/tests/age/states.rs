@@ -1,10 +1,10 @@
-//! The states of objects, and of the age.
+//! The states of objects and of the age.
 
 use std::time::Duration;
 
 use worldwire_core::Reader;
 use worldwire_uru::age::{AgeBounds, Config, DropKind, Event, Player};
-use worldwire_uru::sdl::{Blob, Scalar, State};
+use worldwire_uru::sdl::{Blob, ObjectState, Scalar};
 use worldwire_uru::types::{UnifiedTime, Uuid};
 
 use crate::merging::{asked, the_hook, two};
@@ -25,7 +25,7 @@ fn stored(events: &[Event]) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn d_26_what_is_to_be_kept_is_stored() {
+fn d_26_persistent_states_are_stored() {
     let mut world = two();
     let mut gone = state(A, object(1, "gone"), world.lever(1));
     gone.persist_on_server = false.into();
@@ -48,7 +48,7 @@ fn d_26_what_is_to_be_kept_is_stored() {
     else {
         panic!("nothing is stored")
     };
-    // Not to be kept any more.
+    // Persistence is revoked.
     world.forget();
     let mut gone = state(A, object(1, "kept"), world.lever(2));
     gone.persist_on_server = false.into();
@@ -56,7 +56,7 @@ fn d_26_what_is_to_be_kept_is_stored() {
     world.wait(Duration::from_secs(1));
     assert_eq!(stored(&world.events), [("kept".to_owned(), false)]);
 
-    // What was stored is there again after a restart, and nothing else.
+    // After a restart, exactly the stored states are back.
     let mut world = World::new();
     world.age_mut().restore(name, &blob.unwrap()).unwrap();
     assert_eq!(descriptor, "lever");
@@ -68,7 +68,7 @@ fn d_26_what_is_to_be_kept_is_stored() {
 }
 
 #[test]
-fn d_28_the_age_is_stored_as_such() {
+fn d_28_the_state_of_the_age_is_stored_separately() {
     let mut world = two();
     let blob = || world.blob("Fern", 2, &[("tide", 9)]);
     let (hook, other) = (blob(), blob());
@@ -77,7 +77,7 @@ fn d_28_the_age_is_stored_as_such() {
     assert_eq!(world.age().age_state().unwrap().scalar("tide"), Some(Scalar::Int(9)));
     world.send(A, broadcast(A, object(1, "AgeSDLHook"), other));
     assert_eq!(world.age().states().len(), 1);
-    // Both went on.
+    // Both were forwarded.
     assert_eq!(world.got(B).len(), 2);
     world.wait(Duration::from_secs(1));
     let ages = world.events.iter().filter(|event| matches!(event, Event::StoreAge { .. }));
@@ -85,11 +85,11 @@ fn d_28_the_age_is_stored_as_such() {
 }
 
 #[test]
-fn d_29_the_later_of_instance_and_shard_counts() {
+fn d_29_the_later_of_instance_and_shard_applies() {
     let mut world = two();
     let stamped = |world: &World, tide: i32, open: Option<bool>, seconds: u32| {
         let time = at(seconds).unwrap();
-        let mut state = State::new(world.descriptors.newest("Fern").unwrap());
+        let mut state = ObjectState::new(world.descriptors.newest("Fern").unwrap());
         state.set("tide", &[Scalar::Int(tide)], &time).unwrap();
         if let Some(open) = open {
             state.set("open", &[Scalar::Bool(open)], &time).unwrap();
@@ -107,31 +107,32 @@ fn d_29_the_later_of_instance_and_shard_counts() {
     world.wait(Duration::ZERO);
     assert_eq!(tide(&world), 2);
     assert_eq!(world.age().age_state().unwrap().scalar("open"), Some(Scalar::Bool(true)));
-    // Members are told, once.
-    assert_eq!(world.heard(A), ["plNetMsgSDLState"]);
+    // Members are notified once.
+    assert_eq!(world.received(A), ["plNetMsgSDLState"]);
     world.age_mut().set_shard_state(now, &shard).unwrap();
     world.wait(Duration::ZERO);
     assert_eq!(world.got(A).len(), 0);
-    // A client writes later: the instance counts, and the shard's own node is not touched.
+    // A later change by a client makes the instance's value apply; the shard's own node is not
+    // touched.
     world.wait(Duration::from_secs(30));
     world.send(A, broadcast(A, the_hook(), world.blob("Fern", 2, &[("tide", 3)])));
     assert_eq!(tide(&world), 3);
     assert_eq!(world.age().age_state().unwrap().scalar("open"), Some(Scalar::Bool(true)));
-    // Of equal times the instance counts.
+    // With equal times, the instance's value applies.
     let equal = stamped(&world, 4, None, 30);
     world.age_mut().set_shard_state(now, &equal).unwrap();
     assert_eq!(tide(&world), 3);
     world.wait(Duration::ZERO);
-    // What joins sees the same.
+    // Joining players see the same.
     let states = asked(&mut world, B, &[]);
     assert_eq!(states[0].1.scalar("tide"), Some(Scalar::Int(3)));
 }
 
 #[test]
-fn the_vault_edits_the_age_where_it_differs() {
+fn edits_in_the_vault_change_the_age() {
     let mut world = two();
     let blob = |world: &World, tide: i32, open: bool| {
-        let mut state = State::new(world.descriptors.newest("Fern").unwrap());
+        let mut state = ObjectState::new(world.descriptors.newest("Fern").unwrap());
         let never = UnifiedTime { seconds: 0, microseconds: 0 };
         state.set("tide", &[Scalar::Int(tide)], &never).unwrap();
         state.set("open", &[Scalar::Bool(open)], &never).unwrap();
@@ -168,7 +169,7 @@ fn an_older_state_of_the_age_is_upgraded() {
 }
 
 #[test]
-fn the_state_of_an_avatar_goes_with_it() {
+fn the_state_of_an_avatar_is_removed_with_it() {
     let mut world = World::new();
     world.enter(A);
     world.enter(B);
@@ -182,7 +183,7 @@ fn the_state_of_an_avatar_goes_with_it() {
     world.leave(A);
     let left: Vec<_> = world.age().states().iter().map(|it| it.object.name.to_text()).collect();
     assert_eq!(left, ["O"]);
-    // Another name may have the same states again, and what they take is counted right.
+    // Another object may have the same states again, and their use is counted correctly.
     assert!(world.age().state_bytes() > 0);
     world.wait(Duration::ZERO);
     world.join(C);
@@ -216,13 +217,13 @@ fn states_are_bounded() {
     assert!(world.age().counts().dropped(DropKind::Limit) > 0);
 }
 
-/// Who comes back as another player of the same account finds no more room.
+/// A player who comes back as another player of the same account gets no additional room.
 #[test]
-fn players_of_an_account_share_their_room() {
+fn players_of_an_account_share_a_quota() {
     let bounds = AgeBounds { states: 8, share: 4, ..AgeBounds::default() };
     let mut world = World::with(Config { bounds, ..Config::default() }, "Fern");
     for (player, account) in [(A, 1), (B, 1), (C, 2)] {
-        let player = Player::new(player, "x").of_account(Uuid([account; 16]));
+        let player = Player { account: Uuid([account; 16]), ..Player::new(player, "x") };
         let now = world.now;
         world.age_mut().join(now, player).unwrap();
     }
@@ -231,13 +232,13 @@ fn players_of_an_account_share_their_room() {
         world.send(B, state(B, object(1, name), world.lever(1)));
     }
     assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (2, 1));
-    // What is theirs they may change, both of them.
+    // Both may change the states they already have.
     world.send(B, state(B, object(1, "a"), world.lever(2)));
     world.send(C, state(C, object(1, "d"), world.lever(1)));
     assert_eq!((world.age().states().len(), world.age().counts().dropped(DropKind::Limit)), (3, 1));
 }
 
-/// Objects that exist on one client only are not taken from the network.
+/// Objects that exist on one client only are not accepted from the network.
 #[test]
 fn local_objects_have_no_state() {
     let mut world = two();
@@ -245,8 +246,8 @@ fn local_objects_have_no_state() {
     local.location.sequence_number.0 = 5;
     world.send(A, broadcast(A, local.clone(), world.lever(1)));
     assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 1);
-    // Nor does a state name one.
-    let mut state = State::new(world.descriptors.get("lever", 1).unwrap());
+    // States cannot refer to them either.
+    let mut state = ObjectState::new(world.descriptors.get("lever", 1).unwrap());
     state.set("puller", &[Scalar::Key(local)], &at(0).unwrap()).unwrap();
     world.send(A, broadcast(A, object(1, "O"), state.to_blob().to_bytes().unwrap()));
     assert_eq!(world.age().counts().dropped(DropKind::LocalObject), 2);

@@ -13,19 +13,19 @@ use worldwire_uru::types::UnifiedTime;
 
 pub(crate) use crate::messages::*;
 
-/// What a player gets.
+/// A message that a player receives.
 pub(crate) type Got = Packet;
 
-/// The moment at which virtual time begins.
+/// The time at which virtual time begins.
 pub(crate) const UNIX: u32 = 1_700_000_000;
 
 pub(crate) struct World {
     pub(crate) now: Duration,
     pub(crate) ages: Vec<Instance>,
     pub(crate) descriptors: Arc<Descriptors>,
-    /// What each player got and nobody looked at.
+    /// The messages that each player received and the test has not read.
     inboxes: BTreeMap<u32, Vec<Packet>>,
-    /// What the ages reported, but for what was routed.
+    /// The events of the ages, except for routed messages.
     pub(crate) events: Vec<Event>,
     pub(crate) admins: Vec<u32>,
 }
@@ -55,15 +55,14 @@ impl World {
         }
     }
 
-    /// Whether a packet is a message as it was sent, with the time of the server and the player who
-    /// really sent it.
+    /// Whether a packet is a message as sent, with the server's time and the actual sender.
     pub(crate) fn is_forwarded(&self, packet: &Got, sent: &[u8], sender: u32) -> bool {
         let mut wanted = sent.to_vec();
         restamp(&mut wanted, self.time(), sender).unwrap();
         packet.bytes() == wanted
     }
 
-    /// Whether a time is the present one.
+    /// Whether a time is the current one.
     pub(crate) fn is_now(&self, time: &UnifiedTime) -> bool {
         *time == self.time()
     }
@@ -73,7 +72,7 @@ impl World {
         UnifiedTime { seconds, microseconds: self.now.subsec_micros() }
     }
 
-    /// What is inside must be so, too. Over sockets nobody can look.
+    /// Internal state is checked too. Over sockets that is not possible.
     pub(crate) fn inside(&self, check: impl FnOnce(&Instance)) {
         check(self.age());
     }
@@ -98,7 +97,7 @@ impl World {
         self.try_join(0, player_id).unwrap();
     }
 
-    /// Joins, and loads the avatar; what came of it is forgotten.
+    /// Joins and loads the avatar; the resulting messages are discarded.
     pub(crate) fn enter(&mut self, player_id: u32) {
         self.join(player_id);
         self.send(player_id, load_avatar(player_id, true));
@@ -159,13 +158,13 @@ impl World {
         }
     }
 
-    /// What a player got since the last look.
+    /// The messages that a player received since the last call.
     pub(crate) fn got(&mut self, player_id: u32) -> Vec<Packet> {
         self.inboxes.remove(&player_id).unwrap_or_default()
     }
 
-    /// The classes of what a player got.
-    pub(crate) fn heard(&mut self, player_id: u32) -> Vec<String> {
+    /// The classes of the messages that a player received.
+    pub(crate) fn received(&mut self, player_id: u32) -> Vec<String> {
         self.got(player_id).iter().map(class_name).collect()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use worldwire_core::Side;
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::Connection;
-use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::Service;
 
 use crate::ends::{Drive as _, KEYS, OTHER_KEYS, conversation, drain, hear};
@@ -124,7 +124,7 @@ fn the_key_of_a_session_opens_it_without_the_servers() {
         let (seed, key) = observer.session().expect("it is encrypted");
         let mut ring = KeyRing::new();
         ring.insert_session(service, *seed, key.clone());
-        let text = ring.format(Spelling::Toml);
+        let text = ring.format(KeyFileFormat::Toml);
         let mut ring = KeyRing::parse(&text).unwrap();
         let whole = watch(Connection::observer(Arc::new(KEYS.clone())), &streams, 0..0);
         let opened = watch(Connection::observer(Arc::new(ring.clone())), &streams, 0..0);
@@ -136,7 +136,7 @@ fn the_key_of_a_session_opens_it_without_the_servers() {
         // Other connections stay closed, and no secret of the server is in it.
         assert!(ring.private(worldwire_uru::crypt::key::ServerKind::Auth).is_none());
         ring.insert_session(service, [0; 7], key.clone());
-        assert!(ring.format(Spelling::TomlPublic).is_empty());
+        assert!(ring.format(KeyFileFormat::TomlPublic).is_empty());
     }
     let wrong = "[[uru.session]]\nservice = \"auht\"\nseed = \"00\"\nkee = \"\"\n\
                  [[uru.session]]\nservice = \"auth\"\n";

@@ -1,11 +1,11 @@
-//! Properties of age files and of the queues of clients.
+//! Properties of age files and send queues.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use worldwire_core::{Field, Writer};
-use worldwire_uru::age::{Config, Importance, Instance, Packet, Player, Queue};
+use worldwire_uru::age::{Config, Importance, Instance, Packet, Player, SendQueue};
 use worldwire_uru::file::age::{AgeFile, AgePage, AgePageFlags};
 use worldwire_uru::net_message::{
     MembersListReq, NetFlags, NetHeader, NetMessage, OpusPacket, Voice, VoiceFlags,
@@ -37,7 +37,7 @@ prop_compose! {
     }
 }
 
-/// A packet of voice, with its number in the payload, or an answer that must arrive.
+/// A voice packet with its number in the payload, or a lock reply that must be delivered.
 fn packets(kinds: &[bool]) -> Vec<Packet> {
     let (now, unix) = (Duration::ZERO, Duration::from_secs(1));
     let (file, config) = (AgeFile::default(), Config::default());
@@ -73,7 +73,7 @@ fn packets(kinds: &[bool]) -> Vec<Packet> {
 
 proptest! {
     #[test]
-    fn age_files_read_as_what_was_written(age in age_file()) {
+    fn age_files_read_back_as_written(age in age_file()) {
         let (again, problems) = AgeFile::parse("age", &age.to_string());
         prop_assert!(problems.is_empty(), "{problems:?}");
         prop_assert_eq!(again, age);
@@ -85,8 +85,7 @@ proptest! {
         prop_assert!(age.day_length > 0.0);
     }
 
-    /// What comes out is what went in, in its order, without some of the voice; never more than
-    /// the bound is there.
+    /// Messages leave the queue in order, with only voice missing, and the bound is never exceeded.
     #[test]
     fn queues_keep_order_and_bound(
         kinds in prop::collection::vec(any::<bool>(), 0..60),
@@ -95,7 +94,7 @@ proptest! {
     ) {
         let packets = packets(&kinds);
         prop_assert_eq!(packets.len(), kinds.len());
-        let mut queue = Queue::new(limit);
+        let mut queue = SendQueue::new(limit);
         let mut read = Vec::new();
         let mut pushed = 0;
         for (packet, count) in packets.iter().zip(&reads) {
@@ -110,10 +109,10 @@ proptest! {
         if pushed == packets.len() {
             read.extend(core::iter::from_fn(|| queue.pop()));
             prop_assert_eq!(queue.queued_bytes(), 0);
-            prop_assert_eq!(packets.len() - read.len(), usize::try_from(queue.left_out()).unwrap());
+            prop_assert_eq!(packets.len() - read.len(), usize::try_from(queue.discarded()).unwrap());
             let mut rest = packets.iter();
             for packet in &read {
-                // Whatever was passed over is voice.
+                // Every discarded message is voice.
                 let skipped = rest.by_ref().take_while(|other| *other != packet);
                 for other in skipped {
                     prop_assert_eq!(other.importance(), &Importance::Voice);

@@ -1,4 +1,4 @@
-//! Properties of ciphers, exchange, logins and key files, on any input.
+//! Properties of ciphers, key exchange, logins and key files, for arbitrary input.
 
 use proptest::prelude::*;
 use worldwire_uru::crypt::exchange::SessionKey;
@@ -6,7 +6,7 @@ use worldwire_uru::crypt::key::{Modulus, PrivateKey, ServerKind};
 use worldwire_uru::crypt::login::{LoginForm, PasswordHashes, is_email_name, login_fields, verify};
 use worldwire_uru::crypt::rc4::Rc4;
 use worldwire_uru::crypt::sha0::{Sha0, sha0};
-use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::file::secure::{Magic, SecureError, SecureFile, SecureKey, open, open_with};
 
 const LIMIT: u64 = 1 << 20;
@@ -27,7 +27,7 @@ fn number() -> impl Strategy<Value = [u8; 64]> {
     })
 }
 
-/// Any odd number of 512 bits; the arithmetic does not ask for primes.
+/// Any odd 512-bit number; the arithmetic does not require primes.
 fn modulus() -> impl Strategy<Value = Modulus> {
     number().prop_map(|mut bytes| {
         bytes[0] |= 0x80;
@@ -36,7 +36,7 @@ fn modulus() -> impl Strategy<Value = Modulus> {
     })
 }
 
-/// Lines that look like the ones of key files, for deeper ways into the readers.
+/// Lines resembling those of key files, to get further into the parsers.
 fn key_file() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "Key",
@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!(&server.server_answer(&padded, seed).unwrap(), &key);
     }
 
-    /// Whatever a client sends: a key or an error, and the same key for a bystander.
+    /// Any client number gives a key or an error, and observers compute the same key.
     #[test]
     fn any_number_from_a_client(
         n in modulus(),
@@ -129,7 +129,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn cutting_a_stream_changes_nothing(
+    fn splitting_a_stream_changes_nothing(
         key in any::<[u8; 7]>(),
         data in prop::collection::vec(any::<u8>(), 0..600),
         sizes in prop::collection::vec(0_usize..50, 0..40),
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn cutting_a_message_changes_no_digest(
+    fn splitting_a_message_does_not_change_the_digest(
         data in prop::collection::vec(any::<u8>(), 0..400),
         cut in 0_usize..400,
     ) {
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn logins_that_fit_are_accepted_and_others_not(
+    fn only_matching_logins_are_accepted(
         name in "[a-zA-Z0-9@.é\u{1f600}]{0,80}",
         password in "[ -~é\u{1f600}]{0,20}",
         other in "[ -~]{0,20}",
@@ -183,7 +183,7 @@ proptest! {
                 Some(if email { LoginForm::ChallengeSha0 } else { LoginForm::Sha1 })
             );
         }
-        // Equal after the cut, or (rarely) equal but for the last unit of P0.
+        // Equal after truncation or, rarely, equal except for the last unit of P0.
         if PasswordHashes::new(&name, &other) != hashes {
             let fields = login_fields(&name, &other, client, server);
             let same = PasswordHashes::new(&name, &other).sha0 == hashes.sha0;
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn sealed_files_open(
+    fn encrypted_files_can_be_decrypted(
         magic in magic(),
         words in any::<[u32; 4]>(),
         plain in prop::collection::vec(any::<u8>(), 0..200),
@@ -209,7 +209,7 @@ proptest! {
         prop_assert_eq!(&key.to_hex().parse::<SecureKey>().unwrap(), &key);
     }
 
-    /// Whatever opens is sealed to the same bytes, whatever the key.
+    /// Whatever can be decrypted encrypts to the same bytes, with any key.
     #[test]
     fn any_file(
         magic in magic(),
@@ -224,7 +224,7 @@ proptest! {
             Err(SecureError::TooLarge { .. }) => prop_assert!(length > 70),
             Err(_) => prop_assert!((length as usize).next_multiple_of(8) > body.len()),
         }
-        // Without a magic there is nothing to open.
+        // Files without a magic cannot be decrypted.
         prop_assert!(open(&body, Some(&key), LIMIT).is_err());
     }
 
@@ -233,8 +233,8 @@ proptest! {
         for text in [&text, &lines] {
             match KeyRing::parse(text) {
                 Ok(ring) => {
-                    let toml = ring.format(Spelling::Toml);
-                    prop_assert_eq!(KeyRing::parse(&toml).unwrap().format(Spelling::Toml), toml);
+                    let toml = ring.format(KeyFileFormat::Toml);
+                    prop_assert_eq!(KeyRing::parse(&toml).unwrap().format(KeyFileFormat::Toml), toml);
                 }
                 Err(errors) => {
                     prop_assert!(!errors.errors().is_empty());

@@ -1,4 +1,4 @@
-//! What holds for every net message and Plasma message, whatever their values.
+//! Properties of all net messages and Plasma messages, for arbitrary values.
 
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_node};
@@ -27,14 +27,14 @@ fn json_of(tree: &Tree<'_>) -> Json {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Everything that must hold for bytes that are exactly one value.
+/// Checks all properties of bytes that encode exactly one value.
 fn holds<'d, F: Field<'d>>(bytes: &'d [u8]) {
     let mut plain = Reader::new(bytes);
     let value = F::decode(&mut plain, "value").unwrap();
     plain.end().unwrap();
     assert_eq!(bytes_of(&value), bytes, "encodes to other bytes");
     let mut traced = Reader::traced("value", bytes, Tree::new());
-    assert_eq!(F::decode(&mut traced, "value").unwrap(), value, "the trace changes the value");
+    assert_eq!(F::decode(&mut traced, "value").unwrap(), value, "tracing changes the value");
     assert_eq!(traced.position(), bytes.len());
     let tree = traced.finish();
     assert_eq!(tree.error(), None);
@@ -44,7 +44,7 @@ fn holds<'d, F: Field<'d>>(bytes: &'d [u8]) {
     assert_eq!(bytes_of(&again), bytes, "JSON encodes to other bytes: {json}");
 }
 
-/// A part of a value is merely incomplete, and does not ask for more than is missing.
+/// A truncated value is incomplete, and the error does not ask for more bytes than are missing.
 fn prefixes_are_incomplete<'d, F: Field<'d>>(bytes: &'d [u8]) {
     let step = 1 + bytes.len() / 200;
     for cut in (0..bytes.len()).step_by(step) {
@@ -57,7 +57,7 @@ fn prefixes_are_incomplete<'d, F: Field<'d>>(bytes: &'d [u8]) {
     }
 }
 
-/// Within a layer, no child shows bytes that its parent does not have.
+/// Within a layer, no child covers bytes outside its parent.
 fn every_child_lies_inside(tree: &Tree<'_>) {
     fn walk(node: NodeRef<'_, '_>) {
         for child in node.children() {
@@ -97,7 +97,7 @@ macro_rules! formats {
     };
 }
 
-// What ends with its part, and an object of a class without a layout, have no incomplete parts.
+// Values that extend to the end, and objects without a layout, are never incomplete.
 formats! {
     bytes: Bytes16<'_>;
     counted_strings: CountedString<'_>;
@@ -126,7 +126,7 @@ formats! {
     net_messages: NetMessage<'_>, whole_only;
 }
 
-/// An object of every class of a table.
+/// An object of every class in a table.
 fn every_class<'d, C: Classes<'d> + Field<'d>>(mut work: impl FnMut(&'static str, &[u8])) {
     let known: Vec<_> = C::INFO.iter().filter(|info| info.fields.is_some()).collect();
     let mut missing: Vec<u32> = known.iter().map(|info| info.class).collect();
@@ -144,12 +144,12 @@ fn every_class<'d, C: Classes<'d> + Field<'d>>(mut work: impl FnMut(&'static str
 }
 
 #[test]
-fn every_class_keeps_its_promises() {
+fn every_class_satisfies_the_properties() {
     every_class::<NetMessage<'_>>(|_, bytes| {
         holds::<NetMessage<'_>>(bytes);
         prefixes_are_incomplete::<NetMessage<'_>>(bytes);
     });
-    // The list of a linking manager ends with its part.
+    // A linking manager's list extends to the end.
     every_class::<PlasmaMessage<'_>>(|name, bytes| {
         holds::<PlasmaMessage<'_>>(bytes);
         if !matches!(name, "plLinkingMgrMsg" | "plNotifyMsg" | "pfKIMsg") {
@@ -163,9 +163,9 @@ fn every_class_keeps_its_promises() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// The writer's rule: what is compressed, what is not, and what comes out again.
+    /// The rules for writers: what is compressed, what is not, and what decodes again.
     #[test]
-    fn streams_give_back_what_they_took(length in 0..2000_usize, noise: bool, seed: u64) {
+    fn streams_return_their_payload(length in 0..2000_usize, noise: bool, seed: u64) {
         let mut sampler = Sampler::new(seed);
         let plain = if noise { sampler.bytes(length) } else { vec![7; length] };
         let stream = Stream::<SdlPayload>::new(plain.clone());
@@ -183,8 +183,8 @@ proptest! {
         prop_assert_eq!(stream.class(), raw);
     }
 
-    /// JSON that was changed inside a deflated payload makes another payload; JSON that was not makes
-    /// the same bytes, whoever deflated them.
+    /// Editing the JSON of a deflated payload changes the payload; unedited JSON gives the same
+    /// bytes, whichever library compressed them.
     #[test]
     fn deflated_payloads_change_with_their_json(fill in 1..250_u8, level in 1..9_u32) {
         let plain = vec![fill; 700];
@@ -210,9 +210,9 @@ proptest! {
         prop_assert_eq!(changed.payload(&mut inflater, &Limits::DEFAULT).unwrap(), [0; 300]);
     }
 
-    /// The check never accepts what cannot be read, and never takes bytes of the next message.
+    /// The check never accepts undecodable messages and never reads beyond the message.
     #[test]
-    fn the_check_reads_to_the_end(seed: u64, cut: prop::sample::Index, more in 1..4_usize) {
+    fn the_check_covers_the_whole_message(seed: u64, cut: prop::sample::Index, more in 1..4_usize) {
         let message = NetMessage::sample(&mut Sampler::new(seed));
         prop_assume!(!matches!(message, NetMessage::Other(_)));
         let bytes = bytes_of(&message);
@@ -228,7 +228,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_do_no_harm(class in 0..20_usize, flags: u32, tail: Vec<u8>) {
+    fn arbitrary_bytes_are_harmless(class in 0..20_usize, flags: u32, tail: Vec<u8>) {
         let class = worldwire_uru::net_message::CLASSES[class].class;
         let bytes = [&class.to_le_bytes()[..], &flags.to_le_bytes(), &tail].concat();
         let limits = Limits::DEFAULT;
@@ -242,13 +242,13 @@ proptest! {
         }
     }
 
-    /// A stamp changes time and player, wherever they stand, and nothing else.
+    /// Stamping changes the time and the player, wherever they are, and nothing else.
     #[test]
     fn stamps_change_nothing_else(seed: u64, flags: u32, seconds: u32, player: u32) {
         use worldwire_uru::net_message::patch::restamp;
         let mut message = NetMessage::sample(&mut Sampler::new(seed));
         prop_assume!(!matches!(message, NetMessage::Other(_)));
-        // Any set of fields in the header.
+        // Any combination of header fields.
         if let NetMessage::MembersListReq(request) = &mut message {
             let has = |flag: NetFlags| NetFlags(flags).contains(flag);
             request.header.flags = NetFlags(flags);
@@ -278,15 +278,15 @@ proptest! {
     }
 }
 
-/// Messages that found a way round a rule once.
+/// Messages that once violated a property.
 #[test]
-fn seeds_that_failed_stay_right() {
-    // A linking manager's message, which ends with its part, inside another one.
+fn past_failures_stay_fixed() {
+    // A linking manager's message, which extends to the end, inside another message.
     let bytes = bytes_of(&PlasmaMessage::sample(&mut Sampler::new(9_500_229_291_803_052_768)));
     holds::<PlasmaMessage<'_>>(&bytes);
 }
 
-/// A stream block of deflated bytes, as the wire has it.
+/// A stream block with deflated bytes, as sent.
 fn deflated(plain: &[u8]) -> Vec<u8> {
     let mut packed = Vec::with_capacity(plain.len() + 64);
     flate2::Compress::new(flate2::Compression::best(), true)
@@ -297,9 +297,9 @@ fn deflated(plain: &[u8]) -> Vec<u8> {
     [&length[..], &[2], &count, &plain[..2], &packed].concat()
 }
 
-/// What a deflated payload shows is bounded by the bytes that it takes in the message.
+/// How much of a deflated payload is shown depends on its size in the message.
 #[test]
-fn deflated_payloads_do_not_grow_without_bound() {
+fn traces_of_deflated_payloads_are_bounded() {
     fn shown<K: Payload>(block: &[u8], limits: &Limits) -> (usize, Vec<String>, Json) {
         let mut reader = Reader::traced_within("value", block, Tree::new(), limits);
         Stream::<K>::decode(&mut reader, "value").unwrap();
@@ -308,7 +308,7 @@ fn deflated_payloads_do_not_grow_without_bound() {
         let remarks = tree.remarks().iter().map(ToString::to_string).collect();
         (tree.len(), remarks, json_of(&tree))
     }
-    // A plEnableMsg with 4096 words of bits, all of them set.
+    // A plEnableMsg with 4096 words of set bits.
     let mut bits = vec![0x54, 2, 0, 0, 0, 0, 0];
     bits.extend([0; 12]);
     bits.extend([0, 0x10, 0, 0]);
@@ -323,7 +323,7 @@ fn deflated_payloads_do_not_grow_without_bound() {
     let wide = Limits { values_per_byte: 1 << 20, ..Limits::DEFAULT };
     let (nodes, remarks, _) = shown::<GamePayload>(&block, &wide);
     assert!(nodes > 131_072 && remarks.is_empty(), "{nodes} {remarks:?}");
-    // A state of nothing but zeros.
+    // A state of zeros only.
     let block = deflated(&vec![0; 1 << 20]);
     let (_, remarks, json) = shown::<SdlPayload>(&block, &Limits::DEFAULT);
     assert!(remarks[0].contains("(inflated bytes that are shown)"), "{remarks:?}");
@@ -332,7 +332,7 @@ fn deflated_payloads_do_not_grow_without_bound() {
     assert_eq!(shown::<SdlPayload>(&block, &wide).1, [""; 0]);
 }
 
-/// The compression that JSON states is the one that is written; what contradicts it is refused.
+/// The compression given in JSON is used; contradictions are refused.
 #[test]
 fn the_compression_of_a_stream_follows_its_json() {
     type Block = Stream<'static, SdlPayload>;
@@ -343,7 +343,7 @@ fn the_compression_of_a_stream_follows_its_json() {
     let made = |json: &Json| Block::from_json(json.into());
     let refused = |json: &Json| made(json).unwrap_err().to_string();
     assert_eq!(bytes_of(&made(&came).unwrap()), block);
-    // Deflated, though it gets longer.
+    // Deflated, although that makes it longer.
     let mut json = came.clone();
     json["sdl"]["$hex"] = "0102030405".into();
     let short = made(&json).unwrap();
@@ -352,7 +352,7 @@ fn the_compression_of_a_stream_follows_its_json() {
     assert_eq!(short.payload(&mut inflater, &Limits::DEFAULT).unwrap(), [1, 2, 3, 4, 5]);
     json["sdl"]["$hex"] = "01".into();
     assert_eq!(refused(&json), "wanted at least 2 bytes to compress, found 1");
-    // Not deflated any more: the deflated data cannot stay.
+    // No longer deflated, so the deflated data cannot be kept.
     for other in [Compression::None, Compression::Failed, Compression::Dont] {
         let mut json = came.clone();
         json["compression"] = other.0.into();
@@ -363,12 +363,12 @@ fn the_compression_of_a_stream_follows_its_json() {
         let plain = made(&json).unwrap();
         assert_eq!(plain.compression(), other);
         assert_eq!((plain.as_bytes(), plain.uncompressed_length()), (&[7; 700][..], 700));
-        // And back.
+        // The other way round.
         json["compression"] = "Zlib".into();
         let again = made(&json).unwrap();
         assert_eq!((again.compression(), again.uncompressed_length()), (Compression::Zlib, 700));
     }
-    // A length that belongs to nothing, and data that do not inflate.
+    // A length that matches nothing, and data that does not inflate.
     let mut json = came.clone();
     json["uncompressedLength"] = 699.into();
     assert_eq!(refused(&json), "uncompressedLength: wanted 700, found 699");
@@ -379,7 +379,7 @@ fn the_compression_of_a_stream_follows_its_json() {
 
 #[test]
 fn nesting_is_bounded() {
-    // A message with a callback with a callback, and so on.
+    // A message with a callback that has a callback, and so on.
     let mut bytes = Vec::new();
     for _ in 0..200 {
         bytes.extend([0x06, 2, 0, 0, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! What people read of net messages: trees as text, JSON, and errors.
+//! The display of net messages: trees as text, JSON, and errors.
 
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
@@ -18,7 +18,7 @@ fn shown(hex: &str) -> String {
     write_tree(&tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut out);
     let mut json = String::new();
     write_children(Value::Record, tree.roots(), Style { safe: true }, &mut json);
-    // A field a line, for whoever has to look at a difference.
+    // One field per line, so that differences are easy to read.
     out + &json.replace(",\"", ",\n\"")
 }
 
@@ -142,7 +142,7 @@ fn a_deflated_chat() {
 }
 
 #[test]
-fn voice_in_every_form() {
+fn voice_in_every_encoding() {
     let all = ["voice-speex", "voice-opus", "voice-pcm-nobody"].map(|id| shown(&vector(id)));
     insta::assert_snapshot!(all.join("\n"), @r#"
     0x0000..0x0029    message:
@@ -224,8 +224,8 @@ fn voice_in_every_form() {
 }
 
 #[test]
-fn a_payload_that_cannot_be_read_stays_bytes() {
-    // A plServerReplyMsg cut off behind its flags.
+fn an_unreadable_payload_is_shown_as_bytes() {
+    // A plServerReplyMsg that ends after its flags.
     let hex = "6b0200000000 00000000 00 13000000 6f02 00 00000000 0000000000000000 00080000 00";
     insta::assert_snapshot!(shown(hex), @r#"
     0x0000..0x0023    message:
@@ -269,7 +269,7 @@ fn errors() {
     insta::assert_snapshot!(out, @r"
     plNetMsgMembersListReq: flags at byte 2: wanted 4 bytes, found 0
     plNetMsgMembersListReq: version at byte 6: wanted version 12.6, found 12.5
-    class at byte 0: wanted class 0x02cd, as in front of the message, found 0x02ad
+    class at byte 0: wanted class 0x02cd, as announced by the PropagateBuffer, found 0x02ad
     class at byte 0: wanted a class that can be sent, found plNetMessage, which is abstract
     class at byte 0: wanted the class of a net message, found class 0x0364
     class at byte 0: wanted the class of a net message, found class 0x7fff
@@ -281,7 +281,7 @@ fn errors() {
     ");
 }
 
-/// The tables of classes, as the documentation has them.
+/// The tables of classes, as in the documentation.
 #[test]
 fn tables() {
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Every case of the conformance vectors of the game side.
+//! Every case of the conformance vectors for game connections.
 
 use worldwire_core::json::{Json, Style, json, write_node};
 use worldwire_core::testing::{Case, agrees, hex, run_vectors};
@@ -28,7 +28,7 @@ fn every_case_of_every_file() {
     });
 }
 
-/// Files that other tests run.
+/// Files that other tests cover.
 const ELSEWHERE: &[&str] = &["sdl-blob", "sdl-parse", "sdl-update", "real-sdl-index", "scenarios"];
 
 type Outcome = Result<(), String>;
@@ -41,8 +41,8 @@ fn shown(error: impl ToString) -> String {
     error.to_string()
 }
 
-/// Decodes the same bytes with and without a trace, compares the tree with what is wanted, encodes
-/// again from the value and from JSON, and compares the bytes.
+/// Decodes the bytes with and without a trace, compares the tree with the expected one, encodes
+/// from the value and from JSON, and compares the bytes.
 fn all_ways<'d, F: Field<'d>>(
     bytes: &'d [u8],
     compare: impl FnOnce(NodeRef<'_, '_>) -> Outcome,
@@ -112,7 +112,7 @@ fn class_of(case: &Json) -> Result<u16, String> {
     index.and_then(|index| u16::from_str_radix(index, 16).ok()).ok_or_else(|| "no class".to_owned())
 }
 
-/// What a server does with the bytes.
+/// Handles the bytes like a server.
 fn negative(case: &Json) -> Outcome {
     let bytes = hex(case, "hex")?;
     let outer = bytes.first_chunk().map_or(0, |class| u16::from_le_bytes(*class));
@@ -126,11 +126,11 @@ fn negative(case: &Json) -> Outcome {
     }
 }
 
-/// Whether a node says what a vector wants. The names are those of the vectors with capitals instead
-/// of underscores; where a vector has a form of its own, it is translated.
+/// Whether a node matches a vector. Names in the vectors use capitals instead of underscores; other
+/// notations of the vectors are converted.
 fn same(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     if let (Value::F32(found), Some(wanted)) = (node.value(), wanted.as_f64()) {
-        // The vectors have the shortest decimal of the narrower number.
+        // The vectors contain the shortest decimal of the f32.
         let near = (f64::from(found) - wanted).abs() <= wanted.abs() * f64::from(f32::EPSILON);
         return ensure(near, &format!("wanted {wanted}, found {found}"));
     }
@@ -146,7 +146,7 @@ fn same(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
 fn field(node: NodeRef<'_, '_>, key: &str, wanted: &Json) -> Outcome {
     let child = |name: &str| node.child(name).ok_or_else(|| format!("no {name}"));
     match (key, wanted) {
-        // Their fields stand beside the others.
+        // Their fields are on the same level as the others.
         ("header" | "message", Json::Object(_)) => same(node, wanted),
         ("stream", _) => stream(child("stream")?, wanted),
         ("payload", _) => {
@@ -203,7 +203,7 @@ fn field(node: NodeRef<'_, '_>, key: &str, wanted: &Json) -> Outcome {
             let class = number(child("class")?);
             ensure(class == wanted.as_u64(), "another type of event")
         }
-        // What is absent has no node.
+        // Absent fields have no node.
         (_, Json::Null) => {
             let found = node.child(&camel(key));
             ensure(found.is_none_or(|node| matches!(node.value(), Value::Null)), "not null")
@@ -218,7 +218,7 @@ fn field(node: NodeRef<'_, '_>, key: &str, wanted: &Json) -> Outcome {
             agrees(bits.child("bits").ok_or("no bits")?, &set.collect::<Vec<_>>().into())
         }
         (_, Json::Array(items)) => each(child(&camel(key))?, items, same),
-        // A stage of a brain, and how far it has come.
+        // A stage of a brain with its progress.
         (_, _) => {
             let name = camel(key);
             let stage = || node.child("stage").and_then(|stage| stage.child(&name));
@@ -277,7 +277,7 @@ fn stream(node: NodeRef<'_, '_>, wanted: &Json) -> Outcome {
     Ok(())
 }
 
-/// `time_sent` to `timeSent`.
+/// Converts `time_sent` to `timeSent`.
 fn camel(key: &str) -> String {
     let mut name = String::new();
     for (index, word) in key.split('_').enumerate() {
@@ -302,14 +302,14 @@ fn primitive(case: &Json) -> Outcome {
             match fields.as_str() {
                 Some(wanted) => {
                     ensure(text.to_text() == wanted, "another text")?;
-                    ensure(!text.ends_client(), "a text that ends the client")
+                    ensure(!text.crashes_client(), "a text that ends the client")
                 }
-                // Written as inverted, though readers of the client cannot tell.
+                // Written as inverted, though the client's reader cannot tell.
                 None => {
                     ensure(fields["wire_bytes_inverted_on_write"] == *text.to_text(), "another")?;
                     let stored = hex(fields, "reference_reader_yields_hex")?;
                     ensure(text.stored() == stored, "other bytes")?;
-                    ensure(text.ends_client(), "a text that the client survives")
+                    ensure(text.crashes_client(), "a text that the client survives")
                 }
             }
         }
@@ -362,8 +362,7 @@ fn propagate_buffer(bytes: &[u8], case: &Json) -> Outcome {
     let checked = checked_class(ClassIndex(class), &payload);
     if case["reencode"] == "reject" {
         let error = checked.err().ok_or("accepted")?.to_string();
-        let wanted =
-            "class at byte 0: wanted class 0x02cd, as in front of the message, found 0x02ad";
+        let wanted = "class at byte 0: wanted class 0x02cd, as announced by the PropagateBuffer, found 0x02ad";
         return ensure(error == wanted, &error);
     }
     ensure(u64::from(class) == case["fields"]["class_index"].as_u64().unwrap_or(0), "class")?;

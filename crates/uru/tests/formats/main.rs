@@ -1,6 +1,6 @@
-//! Every format of the family: properties, vectors, and what is shown.
+//! Tests of all formats: properties, vectors, and display.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod age_properties;
 mod crypt_properties;

@@ -1,5 +1,5 @@
-//! What holds for every message and every format, whatever their values: nothing is lost on the
-//! way to bytes, trees and JSON, and nothing that comes in can do harm.
+//! Properties of all messages and formats, for arbitrary values: converting to bytes, trees and
+//! JSON loses nothing, and no input is harmful.
 
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, json, write_children, write_node};
@@ -17,7 +17,7 @@ use worldwire_uru::types::{
 };
 use worldwire_uru::vault::VaultNode;
 
-/// Something that can be decoded with and without a listener.
+/// A format that can be decoded with and without a trace.
 trait Format {
     fn decode<'d, 'n, T: Trace<'n>>(&self, reader: &mut Reader<'d, T>) -> Result<Vec<u8>>;
     fn encode_json(&self, json: &Json) -> Result<Vec<u8>>;
@@ -45,10 +45,10 @@ impl Format for Spoken {
     }
 }
 
-/// A format by itself.
+/// A stand-alone format.
 struct Alone<F>(core::marker::PhantomData<F>);
 
-/// Names a format at any lifetime.
+/// Names a format independently of its lifetime.
 trait Family {
     type At<'d>: Field<'d>;
 }
@@ -75,14 +75,14 @@ impl<F: Family> Format for Alone<F> {
     }
 }
 
-/// Everything that must hold for bytes that are exactly one value.
+/// Checks all properties of bytes that encode exactly one value.
 fn holds(format: &impl Format, bytes: &[u8]) {
     let mut plain = Reader::new(bytes);
     assert_eq!(format.decode(&mut plain).unwrap(), bytes, "encodes to other bytes");
     plain.end().unwrap();
 
     let mut traced = Reader::traced("value", bytes, Tree::new());
-    assert_eq!(format.decode(&mut traced).unwrap(), bytes, "the listener changes the value");
+    assert_eq!(format.decode(&mut traced).unwrap(), bytes, "tracing changes the value");
     assert_eq!(traced.position(), bytes.len());
     let tree = traced.finish();
     assert_eq!(tree.error(), None);
@@ -105,9 +105,9 @@ fn safe_json(tree: &Tree<'_>) -> String {
     text
 }
 
-/// A part of a value is merely incomplete, and does not ask for more than is missing.
+/// A truncated value is incomplete, and the error does not ask for more bytes than are missing.
 fn prefixes_are_incomplete(format: &impl Format, bytes: &[u8]) {
-    // Long values repeat themselves; a few hundred cuts are enough.
+    // Long values are repetitive; a few hundred cuts are enough.
     let step = 1 + bytes.len() / 400;
     let cuts = (0..bytes.len()).step_by(step).chain(bytes.len().saturating_sub(40)..bytes.len());
     for cut in cuts {
@@ -123,21 +123,21 @@ fn prefixes_are_incomplete(format: &impl Format, bytes: &[u8]) {
     }
 }
 
-/// Every byte belongs to the root, and no container hides bytes from everybody else.
+/// Every byte belongs to the root, and no container hides bytes.
 fn every_byte_is_shown(tree: &Tree<'_>, length: usize) {
     let mut covered = vec![false; length];
     let mut mark = |node: NodeRef<'_, '_>| {
         node.bytes().for_each(|at| covered[at as usize] = true);
     };
     for root in tree.roots() {
-        // The scope of the fields begins behind the head, so its children have to do.
+        // The scope of the fields begins after the header, so its children must too.
         match root.name() {
             "fields" => root.children().for_each(&mut mark),
             _ => mark(root),
         }
     }
     let missing = covered.iter().position(|covered| !covered);
-    assert_eq!(missing, None, "a byte that no node shows");
+    assert_eq!(missing, None, "a byte not covered by any node");
 }
 
 fn every_child_lies_inside(tree: &Tree<'_>) {
@@ -152,14 +152,14 @@ fn every_child_lies_inside(tree: &Tree<'_>) {
     tree.roots().for_each(walk);
 }
 
-/// Whatever the bytes are: the same outcome with and without a listener, and all that was read can
-/// be shown.
-fn cannot_do_harm(format: &impl Format, bytes: &[u8]) {
+/// Arbitrary bytes give the same result with and without a trace, and whatever was decoded can be
+/// displayed.
+fn check_arbitrary(format: &impl Format, bytes: &[u8]) {
     let mut plain = Reader::new(bytes);
     let outcome = format.decode(&mut plain);
     let mut traced = Reader::traced("value", bytes, Tree::new());
-    let heard = format.decode(&mut traced);
-    assert_eq!(heard, outcome, "plain and traced decode differ");
+    let traced_outcome = format.decode(&mut traced);
+    assert_eq!(traced_outcome, outcome, "plain and traced decode differ");
     let used = plain.position();
     if outcome.is_ok() {
         assert_eq!(traced.position(), used);
@@ -186,7 +186,7 @@ fn cannot_do_harm(format: &impl Format, bytes: &[u8]) {
     }
 }
 
-/// A change to bytes: what to do, where, with what.
+/// A mutation: what to do, where, and with which bytes.
 #[derive(Clone, Debug)]
 enum Change {
     Flip(prop::sample::Index, u8),
@@ -251,8 +251,8 @@ fn every_message(mut work: impl FnMut(&Spoken, u32)) {
 }
 
 #[test]
-fn every_message_keeps_its_promises_at_the_edges() {
-    // Small numbers of the sampler lead to zeros, ones and full widths.
+fn every_message_satisfies_the_properties_at_extreme_values() {
+    // Small random numbers make the sampler choose zeros, ones and maximum lengths.
     every_message(|spoken, number| {
         for seed in 0..24 {
             let bytes = sample(spoken.0, spoken.1, number, seed);
@@ -264,7 +264,7 @@ fn every_message_keeps_its_promises_at_the_edges() {
     });
 }
 
-/// A pointer into the list of all messages.
+/// An index into the list of all messages.
 fn any_message() -> impl Strategy<Value = (Service, Side, u32)> {
     let mut all = Vec::new();
     every_message(|spoken, number| all.push((spoken.0, spoken.1, number)));
@@ -275,24 +275,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn any_message_keeps_its_promises(message in any_message(), seed: u64) {
+    fn every_message_satisfies_the_properties(message in any_message(), seed: u64) {
         let (service, side, number) = message;
         holds(&Spoken(service, side), &sample(service, side, number, seed));
     }
 
     #[test]
-    fn no_change_to_a_message_does_harm(
+    fn mutated_messages_are_harmless(
         message in any_message(),
         seed: u64,
         changes in changes(),
     ) {
         let (service, side, number) = message;
         let bytes = changed(sample(service, side, number, seed), &changes);
-        cannot_do_harm(&Spoken(service, side), &bytes);
+        check_arbitrary(&Spoken(service, side), &bytes);
     }
 
     #[test]
-    fn no_bytes_do_harm(service in 0..4_usize, client: bool, number in 0..70_u16, tail: Vec<u8>) {
+    fn arbitrary_bytes_are_harmless(service in 0..4_usize, client: bool, number in 0..70_u16, tail: Vec<u8>) {
         let service = Service::ALL[service];
         let side = if client { Side::Client } else { Side::Server };
         let head = match service {
@@ -302,12 +302,12 @@ proptest! {
             }
             _ => number.to_le_bytes().to_vec(),
         };
-        cannot_do_harm(&Spoken(service, side), &[head, tail].concat());
+        check_arbitrary(&Spoken(service, side), &[head, tail].concat());
     }
 
-    /// What can be read as JSON encodes, and what encodes decodes.
+    /// Valid JSON encodes, and encoded messages decode.
     #[test]
-    fn a_wrong_field_of_json_is_an_error_and_no_more(
+    fn an_invalid_json_field_is_only_an_error(
         message in any_message(),
         seed: u64,
         field: prop::sample::Index,
@@ -334,7 +334,7 @@ proptest! {
     }
 }
 
-/// JSON values that some field may accept and another one must not.
+/// JSON values that are valid for some fields and not for others.
 fn odd_values() -> Vec<Json> {
     let texts = ["", "x", "0x10", "-1", "127.0.0.1", "Success", "shorah \u{1f600}"];
     let long = "x".repeat(70_000);
@@ -350,7 +350,7 @@ fn odd_values() -> Vec<Json> {
     values
 }
 
-/// All promises for a format by itself.
+/// Checks all properties of a stand-alone format.
 fn format_holds<F: Family>(seed: u64, changes: &[Change], whole_only: bool) {
     let format = Alone::<F>(core::marker::PhantomData);
     for seed in [seed, seed % 32] {
@@ -360,18 +360,18 @@ fn format_holds<F: Family>(seed: u64, changes: &[Change], whole_only: bool) {
         if !whole_only {
             prefixes_are_incomplete(&format, &bytes);
         }
-        cannot_do_harm_alone::<F>(&changed(bytes, changes));
+        check_arbitrary_format::<F>(&changed(bytes, changes));
     }
 }
 
-/// As for messages, but a value that is read need not be in the form that is written.
-fn cannot_do_harm_alone<F: Family>(bytes: &[u8]) {
+/// As for messages, except that decoded values need not be in canonical form.
+fn check_arbitrary_format<F: Family>(bytes: &[u8]) {
     let format = Alone::<F>(core::marker::PhantomData);
     let mut plain = Reader::new(bytes);
     let outcome = format.decode(&mut plain);
     let mut traced = Reader::traced("value", bytes, Tree::new());
-    let heard = format.decode(&mut traced);
-    assert_eq!(heard, outcome, "plain and traced decode differ");
+    let traced_outcome = format.decode(&mut traced);
+    assert_eq!(traced_outcome, outcome, "plain and traced decode differ");
     let (tree, outcome) = traced.conclude(outcome);
     let mut text = String::new();
     write_tree(&tree, TextStyle::default(), &mut text);
@@ -406,7 +406,7 @@ macro_rules! formats {
     };
 }
 
-// A manifest or list ends with its buffer, so a part of one can be one, or can be malformed.
+// Manifests and lists extend to the end, so a prefix can be complete or malformed.
 formats! {
     connect_packets ConnectPackets: ConnectPacket;
     setup_packets SetupPackets: SetupPacket<'d>;
@@ -441,9 +441,9 @@ formats! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Any text a safe string can be made of comes back, in every form of the stream.
+    /// Any text a safe string can hold survives, in every encoding.
     #[test]
-    fn safe_strings_keep_their_text(text in "\\PC{0,40}", head in 0..16_u16, skipped: u16) {
+    fn safe_strings_preserve_their_text(text in "\\PC{0,40}", head in 0..16_u16, skipped: u16) {
         let made = SafeString::from(&*text);
         prop_assert_eq!(made.to_text(), &*text);
         let bytes = bytes_of(&made).unwrap();
@@ -452,7 +452,7 @@ proptest! {
             prop_assert_eq!(read.to_text(), &*text);
         }
         prop_assert_eq!(bytes_of(&read).unwrap(), &bytes[..]);
-        // The other heads: marked, and the form of 2003 with two bytes that mean nothing.
+        // The other encodings: marked, and that of 2003 with two meaningless bytes.
         let count = u16::from_le_bytes([bytes[0], bytes[1]]) & 0xfff;
         let mut other = (head << 12 | count).to_le_bytes().to_vec();
         if head == 0 {
@@ -463,7 +463,7 @@ proptest! {
     }
 
     #[test]
-    fn sets_of_bits_know_their_bits(bits in prop::collection::btree_set(0..3000_u32, 0..40)) {
+    fn bit_vectors_contain_their_bits(bits in prop::collection::btree_set(0..3000_u32, 0..40)) {
         let bits: Vec<u32> = bits.into_iter().collect();
         let set = BitVector::from_bits(&bits);
         prop_assert!(set.bits().eq(bits.iter().copied()));
@@ -486,9 +486,9 @@ proptest! {
         }
     }
 
-    /// A manifest as text says what the manifest on the wire says.
+    /// A manifest file has the same content as the binary manifest.
     #[test]
-    fn manifests_are_the_same_as_text(
+    fn manifest_files_match_binary_manifests(
         names in prop::collection::vec("[a-zA-Zä€_.\\\\]{1,40}", 0..8),
         size: u32,
         flags in 0..64_u32,
@@ -510,7 +510,7 @@ proptest! {
     }
 
     #[test]
-    fn no_manifest_text_does_harm(text in "[a-f0-9,#\\\\ \n\r\t.]{0,200}") {
+    fn arbitrary_manifest_files_are_harmless(text in "[a-f0-9,#\\\\ \n\r\t.]{0,200}") {
         match Manifest::parse(&text) {
             Ok(manifest) => {
                 let again = manifest.format().unwrap();
@@ -527,23 +527,23 @@ proptest! {
     }
 }
 
-/// The whole error, as it is shown.
-fn told(service: Service, side: Side, bytes: &[u8]) -> String {
+/// The full error message.
+fn error_text(service: Service, side: Side, bytes: &[u8]) -> String {
     let outcome = Message::decode(service, side, &mut Reader::new(bytes));
     outcome.map(Message::into_owned).map_err(Error::closed).unwrap_err().to_string()
 }
 
 #[test]
-fn what_is_promised_is_not_made_room_for() {
-    // The largest counts there are, and hardly a byte behind them: refused or merely incomplete.
+fn announced_sizes_do_not_allocate() {
+    // The largest possible counts with hardly any bytes after them: refused or merely incomplete.
     let refs = [&[29, 0], &[0; 8][..], &0x0010_0000_u32.to_le_bytes(), &[1; 40]].concat();
-    let shown = told(Service::Auth, Side::Server, &refs);
+    let shown = error_text(Service::Auth, Side::Server, &refs);
     assert_eq!(
         shown,
         "auth.VaultNodeRefsFetched: fields.refs at byte 14: wanted 13631488 bytes, found 40"
     );
     let ages = [&[40, 0], &[0; 8][..], &[1, 2, 0, 0]].concat();
-    let shown = told(Service::Auth, Side::Server, &ages);
+    let shown = error_text(Service::Auth, Side::Server, &ages);
     assert_eq!(
         shown,
         "auth.PublicAgeList: fields.ages at byte 10: \
@@ -552,7 +552,7 @@ fn what_is_promised_is_not_made_room_for() {
 }
 
 #[test]
-fn json_that_would_not_read_back_is_refused() {
+fn json_that_would_decode_differently_is_refused() {
     let safe = |form: &str, extra: u16| {
         let json = json!({"text": "a", "form": form, "extra": extra, "inverted": true});
         SafeString::from_json((&json).into()).and_then(|name| bytes_of(&name))
@@ -567,14 +567,14 @@ fn json_that_would_not_read_back_is_refused() {
     assert_eq!(good, [1, 0x80, !b'a']);
     holds(&Alone::<SafeStrings>(core::marker::PhantomData), &good);
 
-    // A file without a name would be taken for the end of the list.
+    // A file without a name would be read as the end of the list.
     let json = json!([{"name": "a", "size": 1}, {"name": "", "size": 2}]);
     let list = FileList::from_json((&json).into()).unwrap();
     assert_eq!(bytes_of(&list).unwrap_err().to_string(), "[1]: wanted a name, found none");
 }
 
 #[test]
-fn what_the_text_form_of_a_manifest_cannot_hold_is_refused() {
+fn entries_that_manifest_files_cannot_express_are_refused() {
     let entry = "a,b,0123456789abcdef0123456789abcdef,0123456789abcdef0123456789abcdef,1,2,8";
     let good = Manifest::parse(entry).unwrap();
     assert_eq!(good.format().unwrap(), format!("{entry}\n"));

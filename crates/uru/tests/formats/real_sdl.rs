@@ -1,16 +1,16 @@
-//! Descriptors and blobs that are not part of the project: those of real shards.
+//! Descriptors and blobs of real shards, which are not part of the project.
 //!
-//! `WORLDWIRE_URU_SDL` names a directory. Every `.sdl` file beneath it is read; every directory of
-//! such files is a set of its own. Every `.blob` file beneath is a blob that the descriptors next to
-//! it describe, and one whose name ends in `.damaged.blob` is one that dirtsand damaged.
+//! `WORLDWIRE_URU_SDL` names a directory. All `.sdl` files below it are read, and those in the same
+//! directory form a set. All `.blob` files are decoded with the descriptors in their directory;
+//! those named `.damaged.blob` were damaged by dirtsand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use worldwire_core::json::{Json, json};
 
 use worldwire_core::{Reader, Severity};
-use worldwire_uru::schema::{Descriptors, Kind, parse};
-use worldwire_uru::sdl::{Blob, State};
+use worldwire_uru::schema::{Descriptors, ElementType, parse};
+use worldwire_uru::sdl::{Blob, ObjectState};
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> =
@@ -33,7 +33,7 @@ fn has_ending(path: &Path, ending: &str) -> bool {
     path.to_string_lossy().ends_with(ending)
 }
 
-/// The texts of every directory.
+/// The files of every directory.
 fn texts(folder: &Path) -> BTreeMap<PathBuf, Vec<(String, String)>> {
     let mut paths = Vec::new();
     files(folder, &mut paths);
@@ -46,7 +46,7 @@ fn texts(folder: &Path) -> BTreeMap<PathBuf, Vec<(String, String)>> {
     sets
 }
 
-/// What the index of the vectors says of a file, if it names it.
+/// The expectations for a file, if the vectors mention it.
 fn expected(file: &str) -> Option<Vec<Json>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/uru-game/real-sdl-index.json");
     let index: Json = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -55,7 +55,7 @@ fn expected(file: &str) -> Option<Vec<Json>> {
 }
 
 #[test]
-fn descriptors_of_shards_are_read_and_written() {
+fn descriptors_of_shards_round_trip() {
     let Some(folder) = folder() else { return };
     let (mut count, mut known, mut variables, mut warnings) = (0, 0, 0, 0);
     for texts in texts(&folder).into_values() {
@@ -76,7 +76,8 @@ fn descriptors_of_shards_are_read_and_written() {
                 .map(|statement| {
                     let definition = &statement.definition;
                     let of = definition.variables().iter();
-                    let nested = of.clone().filter(|v| matches!(v.kind(), Kind::Nested(_)));
+                    let nested =
+                        of.clone().filter(|v| matches!(v.element_type(), ElementType::Nested(_)));
                     json!({
                         "name": definition.name(),
                         "version": definition.version(),
@@ -103,7 +104,7 @@ fn descriptors_of_shards_are_read_and_written() {
 }
 
 #[test]
-fn blobs_of_shards_go_both_ways() {
+fn blobs_of_shards_round_trip() {
     let Some(folder) = folder() else { return };
     let (mut good, mut damaged) = (0, 0);
     for (place, texts) in texts(&folder) {
@@ -125,7 +126,7 @@ fn blobs_of_shards_go_both_ways() {
             assert_eq!(blob.to_bytes().unwrap(), bytes);
             let json = blob.to_json(&set).unwrap();
             assert_eq!(Blob::from_json(&set, &json).unwrap().to_bytes().unwrap(), bytes);
-            assert_eq!(State::of(&blob).to_blob().record, blob.record);
+            assert_eq!(ObjectState::of(&blob).to_blob().record, blob.record);
             good += 1;
         }
     }

@@ -1,12 +1,12 @@
-//! What holds for every descriptor, blob and state: nothing is lost on the way to text, bytes and
-//! JSON, and updates do what they say whatever they are.
+//! Properties of all descriptors, blobs and states: converting to text, bytes and JSON loses
+//! nothing, and arbitrary updates have the specified effect.
 
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use worldwire_core::{Reader, Sampler, Tree};
 use worldwire_uru::schema::{Descriptor, Descriptors, parse};
-use worldwire_uru::sdl::{Blob, Rule, SimpleFlags, State};
+use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState, SimpleFlags};
 use worldwire_uru::types::UnifiedTime;
 
 static SET: LazyLock<Descriptors> = LazyLock::new(|| {
@@ -24,13 +24,14 @@ fn made_up(descriptor: &Descriptor, seed: u64) -> Blob<'static> {
     Blob::sample(descriptor, &mut Sampler::sized(seed, 6))
 }
 
-const RULES: [Rule; 4] = [Rule::OURS, Rule::CLIENT, Rule::MOSS, Rule::DIRTSAND];
+const RULES: [MergePolicy; 4] =
+    [MergePolicy::OURS, MergePolicy::CLIENT, MergePolicy::MOSS, MergePolicy::DIRTSAND];
 
 fn now() -> UnifiedTime {
     UnifiedTime { seconds: 1_700_000_000, microseconds: 1 }
 }
 
-/// A text of descriptors, good and bad.
+/// An SDL file with valid and invalid descriptors.
 fn text() -> impl Strategy<Value = String> {
     let word = "[a-zA-Z_$0-9.-]{1,6}";
     let value = prop_oneof![
@@ -73,13 +74,13 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn good_descriptors_print_as_what_they_are(text in text()) {
+    fn valid_descriptors_round_trip(text in text()) {
         let parsed = parse("text", &text);
-        for statement in parsed.statements.iter().filter(|statement| statement.good) {
+        for statement in parsed.statements.iter().filter(|statement| statement.valid) {
             let shown = statement.definition.to_string();
             let again = parse("shown", &shown);
             prop_assert!(again.statements.len() == 1, "{shown}");
-            prop_assert!(again.statements[0].good, "{shown}: {:?}", again.problems);
+            prop_assert!(again.statements[0].valid, "{shown}: {:?}", again.problems);
             prop_assert_eq!(&again.statements[0].definition, &statement.definition);
         }
         let set = Descriptors::load([("text", &*text)]);
@@ -90,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn blobs_go_both_ways(descriptor in descriptor(), seed in any::<u64>()) {
+    fn blobs_round_trip(descriptor in descriptor(), seed in any::<u64>()) {
         let blob = made_up(&descriptor, seed);
         let bytes = blob.to_bytes().unwrap();
         let mut reader = Reader::new(&bytes);
@@ -102,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_off_is_an_error_with_a_place(
+    fn truncated_blobs_are_errors_with_an_offset(
         descriptor in descriptor(), seed in any::<u64>(), cut in any::<prop::sample::Index>(),
     ) {
         let bytes = made_up(&descriptor, seed).to_bytes().unwrap();
@@ -114,7 +115,7 @@ proptest! {
     }
 
     #[test]
-    fn an_update_changes_what_it_names_and_nothing_else(
+    fn an_update_changes_only_its_own_variables(
         descriptor in descriptor(), base in any::<u64>(), update in any::<u64>(),
     ) {
         let (base, update) = (made_up(&descriptor, base), made_up(&descriptor, update));
@@ -126,43 +127,43 @@ proptest! {
             simple.chain(nested).map(|one| one.unwrap().label().to_owned()).collect()
         };
         for rule in RULES {
-            let before = State::of(&base);
+            let before = ObjectState::of(&base);
             let mut after = before.clone();
             after.apply(&update, rule, &now()).unwrap();
             for change in before.diff(&after) {
                 let name = change.path.split(['[', '.']).next().unwrap();
                 prop_assert!(named.iter().any(|one| one == name), "{change}");
             }
-            // Once more changes nothing, and the state is one that a blob can hold.
+            // Applying it again changes nothing, and the state fits into a blob.
             let mut again = after.clone();
             again.apply(&update, rule, &now()).unwrap();
             prop_assert_eq!(&again, &after);
             let bytes = after.to_blob().to_bytes().unwrap();
-            prop_assert_eq!(&State::of(&Blob::decode(&SET, &mut Reader::new(&bytes)).unwrap()), &after);
+            prop_assert_eq!(&ObjectState::of(&Blob::decode(&SET, &mut Reader::new(&bytes)).unwrap()), &after);
             prop_assert_eq!(after.diff(&after), []);
         }
     }
 
     #[test]
-    fn upgrades_are_states_of_the_new_version(
+    fn upgraded_states_follow_the_new_version(
         from in 0..3_usize, to in 0..3_usize, seed in any::<u64>(),
     ) {
         let versions: Vec<_> = SET.versions("Fernhollow").collect();
-        let state = State::of(&made_up(&versions[from], seed));
+        let state = ObjectState::of(&made_up(&versions[from], seed));
         let moved = state.upgrade(&versions[to]);
         let bytes = moved.to_blob().to_bytes().unwrap();
         let blob = Blob::decode(&SET, &mut Reader::new(&bytes)).unwrap();
-        prop_assert_eq!(&State::of(&blob), &moved);
+        prop_assert_eq!(&ObjectState::of(&blob), &moved);
         if from == to {
             prop_assert_eq!(&moved, &state);
         }
     }
 
     #[test]
-    fn our_stamps_are_the_servers(descriptor in descriptor(), seed in any::<u64>()) {
+    fn the_server_stamps_variables(descriptor in descriptor(), seed in any::<u64>()) {
         let update = made_up(&descriptor, seed);
-        let mut state = State::new(descriptor);
-        state.apply(&update, Rule::OURS, &now()).unwrap();
+        let mut state = ObjectState::new(descriptor);
+        state.apply(&update, MergePolicy::OURS, &now()).unwrap();
         prop_assert_eq!(state.record().simple.len(), update.record.simple.len());
         for (entry, sent) in state.record().simple.iter().zip(&update.record.simple) {
             prop_assert_eq!(&entry.time, &Some(now()));

@@ -1,11 +1,12 @@
-//! What states do: under updates of every party, upgrades, comparisons, and in a database.
+//! States: updates by all implementations, upgrades, comparisons, and the database.
 
 use worldwire_core::json::{Json, json};
 use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Reader, Tree};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{
-    Blob, ObjectKey, Refused, Rule, Scalar, Sent, State, StateDb, Stored, hook,
+    Blob, MergePolicy, ObjectKey, ObjectState, Scalar, StateDb, StoredState, UpdateError,
+    UpdateOrigin, hook,
 };
 use worldwire_uru::types::{
     CloneIds, LoadMask, Location, LocationFlags, SafeString, SequenceNumber, UnifiedTime, Uoid,
@@ -25,8 +26,7 @@ fn at(seconds: u32) -> UnifiedTime {
     UnifiedTime { seconds, microseconds: 0 }
 }
 
-/// A blob from its variables, as JSON has them; `"position": 9` stands for a value that a client
-/// changed.
+/// A blob from its variables as JSON; `"position": 9` is short for a value that a client changed.
 fn blob(set: &Descriptors, name: &str, version: u16, variables: Json) -> Blob<'static> {
     let json = json!({
         "flags": ["AddedVarLengthIO"], "descriptor": name, "version": version,
@@ -39,13 +39,13 @@ fn changed(value: Json) -> Json {
     json!({"hint": "", "flags": ["Dirty", "WantTimeStamp"], "value": value})
 }
 
-fn diff(old: &State, new: &State) -> String {
+fn diff(old: &ObjectState, new: &ObjectState) -> String {
     let lines: Vec<_> = old.diff(new).iter().map(ToString::to_string).collect();
     lines.join("\n")
 }
 
 #[test]
-fn a_blob_is_shown_with_the_names_of_its_descriptor() {
+fn blobs_are_shown_with_their_descriptors_names() {
     let set = set();
     let blob = blob(
         &set,
@@ -102,14 +102,14 @@ fn a_blob_is_shown_with_the_names_of_its_descriptor() {
 }
 
 #[test]
-fn what_nobody_writes_is_kept() {
+fn unusual_encodings_are_kept() {
     let set = set();
     let head = |name: &str| {
         let bytes = blob(&set, name, 1, json!({})).to_bytes().unwrap();
         bytes[..bytes.len() - 2].to_vec()
     };
-    // Unknown bits in every set of flags, a byte in front of the hint, a truth of 7, a text with old
-    // memory behind it, a NaN with a payload, and indices that do not ascend.
+    // Unknown bits in all flags, a byte before the hint, a boolean of 7, text followed by stale
+    // memory, a NaN with a payload, and indices that do not ascend.
     let mut lever = head("fhLever");
     let flags = lever.len() - 3;
     lever[flags + 1] = 0x40;
@@ -134,7 +134,7 @@ fn what_nobody_writes_is_kept() {
     assert_eq!(json["variables"]["moving"]["value"], 7);
     assert_eq!(json["variables"]["label"]["value"]["text"], "dead");
     assert_eq!(json["variables"]["wear"]["value"], "0x7ff8000000000001");
-    // But a variable stands in a blob only once.
+    // A variable can only occur once in a blob, however.
     let mut twice = head("fhLever");
     twice.extend([2, 0, 0, 8, 0, 0, 8, 0]);
     let error = Blob::decode(&set, &mut Reader::new(&twice)).unwrap_err();
@@ -142,7 +142,7 @@ fn what_nobody_writes_is_kept() {
 }
 
 #[test]
-fn records_lie_in_each_other_up_to_a_limit() {
+fn nesting_of_records_is_limited() {
     let set = set();
     let nested = |depth: usize| {
         let mut bytes = blob(&set, "fhTree", 1, json!({})).to_bytes().unwrap();
@@ -157,11 +157,11 @@ fn records_lie_in_each_other_up_to_a_limit() {
     assert_eq!(all_of(&set, &deepest).to_bytes().unwrap(), deepest);
     let error = Blob::decode(&set, &mut Reader::new(&nested(17))).unwrap_err();
     assert!(error.to_string().ends_with("wanted at most 16 (nested records), found 17"), "{error}");
-    // A list may be as long as it says without taking memory.
+    // A list may be as long as it claims without allocating.
     let mut long = blob(&set, "fhTree", 1, json!({})).to_bytes().unwrap();
     long.truncate(long.len() - 1);
     long.extend([1, 0, 0, 0x0e, 0x27, 0, 0, 0]);
-    let state = State::of(&all_of(&set, &long));
+    let state = ObjectState::of(&all_of(&set, &long));
     assert_eq!(state.view().nested_len("branches"), Some(9_998));
     assert_eq!(
         state.view().element("branches", 9_997).unwrap().scalar("leaves"),
@@ -170,7 +170,7 @@ fn records_lie_in_each_other_up_to_a_limit() {
 }
 
 #[test]
-fn json_that_no_blob_can_hold_is_refused() {
+fn json_that_no_blob_can_express_is_refused() {
     let set = set();
     let refused = |flags: Json, variables: Json| {
         let json = json!({
@@ -195,7 +195,7 @@ fn json_that_no_blob_can_hold_is_refused() {
     );
     assert_eq!(
         refused(marked(), json!({"place": value(json!(1)), "PLACE": value(json!(2))})),
-        "variables: wanted each variable once, found two spellings of one variable"
+        "variables: wanted each variable once, found the same variable in two spellings"
     );
     assert_eq!(
         refused(marked(), json!({"notches": value(json!([1]))})),
@@ -219,8 +219,8 @@ fn json_that_no_blob_can_hold_is_refused() {
     }
 }
 
-/// Each type takes what its bytes can hold, and an error says what that is. A truth value is a byte:
-/// another one than 0 and 1 is kept as it came.
+/// Each type accepts the values its bytes can express, and errors state the range. Booleans are
+/// bytes, and values other than 0 and 1 are kept.
 #[test]
 fn json_of_each_type_has_a_range() {
     let text = "STATEDESC all { VERSION 1 VAR BOOL b[1] VAR BYTE y[1] VAR SHORT s[1] VAR INT i[1] \
@@ -246,7 +246,7 @@ fn json_of_each_type_has_a_range() {
         ("d", json!("1e400"), "wanted a number of double precision, found \"1e400\""),
         ("t", json!("x".repeat(33)), "bytes of this string"),
         ("t", json!("a\0b"), "wanted text without NUL bytes, found a NUL byte"),
-        ("t", dead(9), "wanted 32 bytes of text and dead memory in all, found 11 bytes"),
+        ("t", dead(9), "wanted 32 bytes of text and dead memory in total, found 11 bytes"),
         ("t", dead(30), "deadMemory: wanted a NUL byte first, found another byte"),
         ("c", json!([1, 2, 256]), "value[2]: wanted a whole number from 0 to 255, found 256"),
         ("c", json!([1, 2]), "wanted a list of 3 numbers, found [1,2]"),
@@ -256,9 +256,9 @@ fn json_of_each_type_has_a_range() {
         ("p", json!([1.0, 2.0]), "wanted a list of 3 numbers, found [1.0,2.0]"),
         ("o", json!(1), "wanted null, found 1"),
     ] {
-        let said = made(name, &value).unwrap_err().to_string();
-        assert!(said.contains(wanted), "{said}");
-        assert!(said.starts_with(&format!("variables.{name}")), "{said}");
+        let text = made(name, &value).unwrap_err().to_string();
+        assert!(text.contains(wanted), "{text}");
+        assert!(text.starts_with(&format!("variables.{name}")), "{text}");
     }
     for byte in [0_u8, 1, 7, 255] {
         assert_eq!(made("b", &json!(byte)).unwrap().last(), Some(&0));
@@ -277,23 +277,23 @@ fn all_of<'d>(set: &Descriptors, bytes: &'d [u8]) -> Blob<'d> {
 }
 
 #[test]
-fn what_dirtsand_leaves_out_is_named() {
+fn records_omitted_by_dirtsand_are_reported() {
     let set = set();
     let mut bytes = blob(&set, "fhWardrobe", 1, json!({})).to_bytes().unwrap();
     let head = bytes.len() - 2;
     bytes.truncate(head);
-    // Both records of shoes are counted; neither is there. The one of hat is.
+    // Both records of shoes are counted but absent; that of hat is present.
     bytes.extend([0, 2, 1, 0, 0, 1, 0, 0, 6, 0, 0, 2, 0, 0, 2]);
     let error = Blob::decode(&set, &mut Reader::new(&bytes)).unwrap_err();
     insta::assert_snapshot!(error, @"variables.shoes.elements[0].recordFlags at byte 34: wanted 2 bytes, found 0; 2 records of nested elements are missing, as dirtsand writes it: what is left cannot be assigned");
-    // What is cut off otherwise is only cut off.
+    // Other truncations are reported as truncations.
     let whole = blob(&set, "fhLever", 1, json!({"place": changed(json!(1))})).to_bytes().unwrap();
     let error = Blob::decode(&set, &mut Reader::new(&whole[..whole.len() - 1])).unwrap_err();
     assert!(!error.to_string().contains("dirtsand"), "{error}");
 }
 
 #[test]
-fn parties_differ_in_what_they_make_of_an_update() {
+fn implementations_apply_updates_differently() {
     let set = set();
     let base = blob(
         &set,
@@ -322,12 +322,12 @@ fn parties_differ_in_what_they_make_of_an_update() {
     );
     let mut shown = String::new();
     for (name, rule) in [
-        ("ours", Rule::OURS),
-        ("client", Rule::CLIENT),
-        ("MOSS", Rule::MOSS),
-        ("dirtsand", Rule::DIRTSAND),
+        ("ours", MergePolicy::OURS),
+        ("client", MergePolicy::CLIENT),
+        ("MOSS", MergePolicy::MOSS),
+        ("dirtsand", MergePolicy::DIRTSAND),
     ] {
-        let before = State::of(&base);
+        let before = ObjectState::of(&base);
         let mut after = before.clone();
         after.apply(&update, rule, &at(1_700_000_000)).unwrap();
         shown += &format!("{name}\n{}\n", diff(&before, &after));
@@ -375,9 +375,9 @@ fn updates_of_newer_versions_upgrade_and_older_ones_are_refused() {
         }),
     );
     let newer = blob(&set, "fernhollow", 3, json!({"fhTide": changed(json!([1.0, 2.0, 3.5]))}));
-    let mut state = State::of(&old);
+    let mut state = ObjectState::of(&old);
     let before = state.clone();
-    state.apply(&newer, Rule::OURS, &at(9)).unwrap();
+    state.apply(&newer, MergePolicy::OURS, &at(9)).unwrap();
     assert_eq!(state.descriptor().version(), 3);
     insta::assert_snapshot!(diff(&before, &state), @r"
     ~ Fernhollow version: 1 became 3
@@ -385,19 +385,22 @@ fn updates_of_newer_versions_upgrade_and_older_ones_are_refused() {
     + fhTide = [1.0,2.0,3.5]
     + fhTide time = 9.000000
     ");
-    // What was set to the old default keeps that value under another default.
+    // A variable that was set to the old default keeps that value when the default changes.
     assert_eq!(state.scalar("fhGateOpen"), Some(Scalar::Bool(false)));
     let unchanged = state.clone();
-    let refused = state.apply(&old, Rule::OURS, &at(10)).unwrap_err();
-    assert_eq!(refused.to_string(), "Fernhollow: wanted version 3 or newer, found 1");
+    let refused = state.apply(&old, MergePolicy::OURS, &at(10)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "Fernhollow: the update follows version 1, older than version 3"
+    );
     let other = blob(&set, "fhLever", 1, json!({}));
-    let refused = state.apply(&other, Rule::OURS, &at(10)).unwrap_err();
-    assert_eq!(refused.to_string(), "wanted an update of Fernhollow, found one of fhLever");
+    let refused = state.apply(&other, MergePolicy::OURS, &at(10)).unwrap_err();
+    assert_eq!(refused.to_string(), "the update is for fhLever, not for Fernhollow");
     assert_eq!(state, unchanged);
 }
 
 #[test]
-fn upgrades_convert_what_can_be_converted() {
+fn upgrades_convert_compatible_values() {
     let text = "
         STATEDESC a { VERSION 1
             VAR FLOAT up[1] VAR DOUBLE down[1] VAR INT wide[1] VAR BOOL flag[1] VAR BYTE list[]
@@ -429,7 +432,7 @@ fn upgrades_convert_what_can_be_converted() {
             "none": {"elements": [{"variables": {}}]},
         }),
     );
-    let new = State::of(&old).upgrade(&set.newest("a").unwrap());
+    let new = ObjectState::of(&old).upgrade(&set.newest("a").unwrap());
     let json = new.to_blob().to_json(&set).unwrap();
     let value = |name: &str| json["variables"][name]["value"].clone();
     assert_eq!(value("UP"), 0);
@@ -451,7 +454,7 @@ fn upgrades_convert_what_can_be_converted() {
 fn states_are_compared_by_name_and_depth() {
     let set = set();
     let wardrobe = set.newest("fhWardrobe").unwrap();
-    let old = State::of(&blob(
+    let old = ObjectState::of(&blob(
         &set,
         "fhWardrobe",
         1,
@@ -471,14 +474,14 @@ fn states_are_compared_by_name_and_depth() {
             "list": changed(json!([4])),
         }),
     );
-    new.apply(&update, Rule::CLIENT, &at(1)).unwrap();
+    new.apply(&update, MergePolicy::CLIENT, &at(1)).unwrap();
     insta::assert_snapshot!(diff(&old, &new), @r#"
     ~ worn length: 2 became 1
     + worn hint = "torn"
     ~ worn[0].tint: [1,2,3] became [1,1,1]
     + list = [4]
     "#);
-    insta::assert_snapshot!(diff(&new, &State::new(wardrobe)), @r#"
+    insta::assert_snapshot!(diff(&new, &ObjectState::new(wardrobe)), @r#"
     - worn length = 1
     - worn hint = "torn"
     - worn[0].tint = [1,1,1]
@@ -492,13 +495,13 @@ fn states_are_compared_by_name_and_depth() {
 }
 
 #[test]
-fn a_server_sets_variables_by_itself() {
-    let mut state = State::new(set().newest("fhlever").unwrap());
+fn servers_can_set_variables() {
+    let mut state = ObjectState::new(set().newest("fhlever").unwrap());
     state.set("Place", &[Scalar::Int(4)], &at(3)).unwrap();
     state.set("notches", &[1, 2, 3].map(Scalar::Short), &at(4)).unwrap();
     assert_eq!(state.view().scalars("notches").unwrap().len(), 3);
     assert_eq!(state.view().time("notches"), Some(at(4)));
-    let error = |state: &mut State, name: &str, value: &[Scalar<'_>]| {
+    let error = |state: &mut ObjectState, name: &str, value: &[Scalar<'_>]| {
         state.set(name, value, &at(5)).unwrap_err().to_string()
     };
     assert_eq!(
@@ -529,7 +532,7 @@ fn object(sequence: u32, name: &str, clone: Option<u16>) -> Uoid<'static> {
 }
 
 #[test]
-fn objects_are_known_by_page_class_name_and_clone() {
+fn objects_are_identified_by_page_class_name_and_clone() {
     let plain = object(0x21, "Lever", None);
     let mut same = plain.clone();
     same.object_id = 99;
@@ -553,16 +556,16 @@ fn a_database_keeps_one_state_for_each_object_and_descriptor() {
     let mut db = StateDb::with_limit(3);
     let lever = blob(&set, "fhLever", 1, json!({"place": changed(json!(1))}));
     let body = blob(&set, "fhBody", 1, json!({}));
-    let kept = Sent { persist: true, avatar: false, player_id: 10_190 };
+    let kept = UpdateOrigin { persist: true, avatar: false, player_id: 10_190 };
     let (one, two) = (object(0x21, "Lever", None), object(0x21, "Lever", Some(2)));
     let mut apply = |object: &Uoid<'_>, blob: &Blob<'_>, sent| {
-        db.apply(object, blob, sent, Rule::OURS, &at(1)).map(|stored| stored.is_durable())
+        db.apply(object, blob, sent, MergePolicy::OURS, &at(1)).map(|stored| stored.is_durable())
     };
     assert_eq!(apply(&one, &lever, kept), Ok(true));
-    assert_eq!(apply(&one, &body, Sent { avatar: true, ..kept }), Ok(false));
-    // A clone does not outlive the server.
+    assert_eq!(apply(&one, &body, UpdateOrigin { avatar: true, ..kept }), Ok(false));
+    // States of clones do not outlive the server.
     assert_eq!(apply(&two, &lever, kept), Ok(false));
-    assert_eq!(apply(&one, &lever, Sent { persist: false, ..kept }), Ok(false));
+    assert_eq!(apply(&one, &lever, UpdateOrigin { persist: false, ..kept }), Ok(false));
     let volatile = json!({
         "flags": ["AddedVarLengthIO"], "descriptor": "FHLEVER", "version": 1,
         "recordFlags": ["Volatile"], "variables": {},
@@ -570,13 +573,14 @@ fn a_database_keeps_one_state_for_each_object_and_descriptor() {
     let volatile = Blob::from_json(&set, &volatile).unwrap();
     assert_eq!(apply(&one, &volatile, kept), Ok(false));
     let three = object(0x22, "Lever", None);
-    assert_eq!(apply(&three, &lever, kept), Err(Refused::Full { limit: 3 }));
+    assert_eq!(apply(&three, &lever, kept), Err(UpdateError::Full { limit: 3 }));
     assert_eq!((db.len(), db.of(&one).len()), (3, 2));
     assert_eq!(db.get(&one, "fhlever").unwrap().state.scalar("place"), Some(Scalar::Int(1)));
-    let restored = Stored { object: one.clone(), state: State::of(&lever), sent: kept };
+    let restored =
+        StoredState { object: one.clone(), state: ObjectState::of(&lever), origin: kept };
     assert_eq!(db.insert(restored).unwrap().map(|old| old.state.is_volatile()), Some(true));
-    assert_eq!(db.durable().count(), 1);
-    db.retain(|stored| !stored.sent.avatar);
+    assert_eq!(db.iter().filter(|stored| stored.is_durable()).count(), 1);
+    db.retain(|stored| !stored.origin.avatar);
     assert_eq!(db.len(), 2);
     assert_eq!((db.remove(&two).len(), db.len()), (1, 1));
     assert_eq!(db.iter().count(), 1);
@@ -586,7 +590,7 @@ fn a_database_keeps_one_state_for_each_object_and_descriptor() {
 fn the_state_of_an_age_is_merged_by_time() {
     let set = set();
     let stamped = |value: Json, seconds: u32| json!({"flags": ["HasTimeStamp"], "time": {"seconds": seconds, "microseconds": 0}, "value": value});
-    let instance = State::of(&blob(
+    let instance = ObjectState::of(&blob(
         &set,
         "Fernhollow",
         3,
@@ -595,8 +599,8 @@ fn the_state_of_an_age_is_merged_by_time() {
             "fhMotto": {"flags": [], "value": "mine"}, "fhSky": stamped(json!([1, 1, 1]), 10),
         }),
     ));
-    // The settings are of an older version of the descriptor.
-    let shard = State::of(&blob(
+    // The settings follow an older version of the descriptor.
+    let shard = ObjectState::of(&blob(
         &set,
         "Fernhollow",
         2,
@@ -611,12 +615,12 @@ fn the_state_of_an_age_is_merged_by_time() {
     ~ fhGateOpen time: 10.000000 became 11.000000
     + fhTide = [1.5,2.5,0.5]
     ");
-    let nothing = State::new(set.get("Fernhollow", 3).unwrap());
+    let nothing = ObjectState::new(set.get("Fernhollow", 3).unwrap());
     assert_eq!(hook::merged(&instance, &nothing), instance);
 }
 
 #[test]
-fn the_object_of_an_age_is_told_from_others_of_its_name() {
+fn the_age_hook_is_distinguished_from_objects_of_the_same_name() {
     let hook = hook::object(120).unwrap();
     assert_eq!(hook.location.sequence_number, SequenceNumber(0x0079_001f));
     assert!(hook::is_hook(&hook, 120) && !hook::is_hook(&hook, 121));

@@ -1,16 +1,15 @@
-//! Every case of the conformance vectors about SDL: descriptors, blobs, updates, and what is to be
-//! refused.
+//! Every case of the conformance vectors about SDL: descriptors, blobs, updates, and invalid input.
 
 use worldwire_core::json::{Json, Object, Style, json, write_children};
 use worldwire_core::testing::{Case, hex, run_vectors};
 use worldwire_core::{Error, Reader, Tree, Value};
-use worldwire_uru::schema::{Descriptors, Kind, Shape, Type, Variable, parse};
-use worldwire_uru::sdl::{Blob, Record, Rule, Scalar, State, View};
+use worldwire_uru::schema::{Descriptors, ElementType, Shape, Type, Variable, parse};
+use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState, Scalar, StateRecord, StateView};
 use worldwire_uru::types::UnifiedTime;
 
 #[test]
 fn every_case_of_every_file() {
-    // The messages around the blobs are another test's business.
+    // Other tests cover the messages around the blobs.
     let elsewhere = ["netmsg", "plmessage", "primitives", "scenarios", "real-sdl-index"];
     run_vectors("uru-game", &elsewhere, |Case { file, section, case, whole }| {
         let text = whole.get("descriptor_text").and_then(Json::as_str).unwrap_or_default();
@@ -44,8 +43,7 @@ fn equal(what: &str, wanted: &Json, found: &Json) -> Outcome {
     Err(format!("{what}: wanted {wanted}, found {found}"))
 }
 
-/// Whether two values are the same: a number is one of single precision where that is what was
-/// meant.
+/// Whether two values are equal; numbers are compared as f32 where that is the type.
 #[expect(clippy::cast_possible_truncation, reason = "single precision is what is compared")]
 fn same(wanted: &Json, found: &Json) -> bool {
     match (wanted, found) {
@@ -73,7 +71,7 @@ fn version(case: &Json, key: &str) -> Result<u16, String> {
     number.ok_or_else(|| format!("no {key}"))
 }
 
-/// A scalar as the vectors write it.
+/// A scalar in the notation of the vectors.
 fn scalar(scalar: &Scalar<'_>) -> Json {
     match scalar {
         Scalar::Int(value) => json!(value),
@@ -102,7 +100,7 @@ fn scalar(scalar: &Scalar<'_>) -> Json {
     }
 }
 
-/// The value of a variable as the vectors write it.
+/// The value of a variable in the notation of the vectors.
 fn value(variable: &Variable, scalars: &[Scalar<'_>]) -> Json {
     if variable.simple_type() == Some(Type::AgeTimeOfDay) {
         return Json::Null;
@@ -114,11 +112,11 @@ fn value(variable: &Variable, scalars: &[Scalar<'_>]) -> Json {
 }
 
 fn described(variable: &Variable) -> Json {
-    let words = |words: &[worldwire_uru::schema::Word]| {
+    let words = |words: &[worldwire_uru::schema::Literal]| {
         words.iter().map(|word| json!(word.text())).collect::<Json>()
     };
     json!({
-        "type": variable.kind().to_string(),
+        "type": variable.element_type().to_string(),
         "name": variable.name(),
         "count": variable.count(),
         "default": variable.default().map_or(Json::Null, words),
@@ -142,11 +140,11 @@ fn descriptor(set: &Descriptors, case: &Json) -> Outcome {
     }
     let wanted = wanted["vars"].as_array().ok_or("no vars")?;
     check(wanted.len() == variables.len(), "another number of variables")?;
-    let state = State::new(found.clone());
+    let state = ObjectState::new(found.clone());
     for (wanted, variable) in wanted.iter().zip(variables) {
         let mut found = described(variable);
         found["variable_length"] = json!(variable.count().is_none());
-        // The vectors say the value only where the text says a default.
+        // The vectors only state the value if the text declares a default.
         let stated = variable.default().is_some();
         let first = state.scalar(variable.name()).filter(|_| stated);
         found["default_value"] = first.as_ref().map_or(Json::Null, scalar);
@@ -155,8 +153,8 @@ fn descriptor(set: &Descriptors, case: &Json) -> Outcome {
     Ok(())
 }
 
-/// The variables of a record as the vectors write them.
-fn variables(shape: Shape<'_>, record: &Record<'_>) -> Json {
+/// The variables of a record in the notation of the vectors.
+fn variables(shape: Shape<'_>, record: &StateRecord<'_>) -> Json {
     let mut all = Object::new();
     for entry in &record.simple {
         let variable = shape.simple(entry.index as usize).unwrap();
@@ -190,7 +188,7 @@ fn variables(shape: Shape<'_>, record: &Record<'_>) -> Json {
     Json::Object(all)
 }
 
-/// Decodes with and without a trace, encodes from the value and from JSON.
+/// Decodes with and without a trace, and encodes from the value and from JSON.
 fn all_ways<'d>(set: &Descriptors, bytes: &'d [u8]) -> Result<Blob<'d>, String> {
     let mut plain = Reader::new(bytes);
     let blob = Blob::decode(set, &mut plain).map_err(shown)?;
@@ -228,19 +226,19 @@ fn blob(set: &Descriptors, case: &Json) -> Outcome {
     )
 }
 
-/// All variables of a state as the vectors write them.
-fn state(view: View<'_>) -> Json {
+/// All variables of a state in the notation of the vectors.
+fn state(view: StateView<'_>) -> Json {
     let mut all = Object::new();
     for variable in view.shape().definition().variables() {
         let name = variable.name();
         let set = view.is_set(name);
-        let one = match variable.kind() {
-            Kind::Simple(_) => json!({
+        let one = match variable.element_type() {
+            ElementType::Simple(_) => json!({
                 "value": value(variable, &view.scalars(name).unwrap()),
                 "hint": view.hint(name),
                 "set": set,
             }),
-            Kind::Nested(_) => {
+            ElementType::Nested(_) => {
                 let elements = (0..view.nested_len(name).unwrap())
                     .map(|index| state(view.element(name, index).unwrap()));
                 json!({ "elements": elements.collect::<Vec<_>>(), "set": set })
@@ -258,23 +256,24 @@ fn update(set: &Descriptors, case: &Json) -> Outcome {
     equal("base", &case["base_record"], &variables(shape, &base.record))?;
     equal("update", &case["update_record"], &variables(shape, &update.record))?;
     let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 7 };
-    let mut ours = State::of(&base);
-    ours.apply(&update, Rule::OURS, &now).map_err(|error| error.to_string())?;
+    let mut ours = ObjectState::of(&base);
+    ours.apply(&update, MergePolicy::OURS, &now).map_err(|error| error.to_string())?;
     equal("after", &case["expect_after"], &state(ours.view()))?;
-    // From nothing, and as a client does it, the values are the same.
-    let mut client = State::new(base.descriptor.clone());
+    // Starting from an empty state, a client's rules give the same values.
+    let mut client = ObjectState::new(base.descriptor.clone());
     for blob in [&base, &update] {
-        client.apply(blob, Rule::CLIENT, &now).map_err(|error| error.to_string())?;
+        client.apply(blob, MergePolicy::CLIENT, &now).map_err(|error| error.to_string())?;
     }
     equal("client", &case["expect_after"], &state(client.view()))?;
-    // What the server stamped has its time, and what it sends on reads as the same state.
+    // Variables stamped by the server have its time, and the state it sends on decodes to the same
+    // state.
     let mut stamped = update.record.simple.iter().map(|entry| shape.simple(entry.index as usize));
     check(
         stamped.all(|one| ours.view().time(one.unwrap().name()) == Some(now.clone())),
         "not the server's time",
     )?;
     let sent = ours.to_blob().to_bytes().map_err(shown)?;
-    check(State::of(&all_ways(set, &sent)?) == ours, "sends something else")
+    check(ObjectState::of(&all_ways(set, &sent)?) == ours, "sends something else")
 }
 
 fn upgrade(set: &Descriptors, case: &Json) -> Outcome {
@@ -282,9 +281,9 @@ fn upgrade(set: &Descriptors, case: &Json) -> Outcome {
     let base = all_ways(set, &bytes)?;
     check(base.head.version == version(case, "from")?, "another version")?;
     let newer = set.get(text(case, "descriptor")?, version(case, "to")?);
-    let after = State::of(&base).upgrade(&newer.ok_or("no newer version")?);
+    let after = ObjectState::of(&base).upgrade(&newer.ok_or("no newer version")?);
     let mut found = state(after.view());
-    // The vectors say nothing of hints here.
+    // The vectors do not cover hints here.
     for variable in found.as_object_mut().unwrap().values_mut() {
         variable.as_object_mut().unwrap().remove("hint");
     }

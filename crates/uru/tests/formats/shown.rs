@@ -1,4 +1,4 @@
-//! What people read: trees as text, JSON, and errors.
+//! The display of messages: trees as text, JSON, and errors.
 
 use worldwire_core::json::{Style, json, write_children};
 use worldwire_core::text::{TextStyle, write_tree};
@@ -29,7 +29,7 @@ fn both(tree: &Tree<'_>) -> String {
     write_tree(tree, TextStyle { ranges: true, ..TextStyle::default() }, &mut out);
     let mut json = String::new();
     write_children(Value::Record, tree.roots(), Style { safe: true }, &mut json);
-    // A field a line, for whoever has to look at a difference.
+    // One field per line, so that differences are easy to read.
     out + &json.replace(",\"", ",\n\"")
 }
 
@@ -116,7 +116,7 @@ fn a_vault_node() {
 }
 
 #[test]
-fn a_vault_node_that_cannot_be_read() {
+fn an_unreadable_vault_node() {
     let fetched = auth::server::VaultNodeFetched {
         trans_id: TransId(8),
         result: NetError(77),
@@ -196,7 +196,7 @@ fn a_manifest() {
 }
 
 #[test]
-fn the_packets_of_setup() {
+fn setup_packets() {
     let mut writer = Writer::new();
     ConnectPacket::new(Service::Auth).encode(&mut writer).unwrap();
     SetupPacket::Connect(vec![7; 3].into()).encode(&mut writer).unwrap();
@@ -232,7 +232,7 @@ fn the_packets_of_setup() {
 }
 
 #[test]
-fn a_message_that_is_torn() {
+fn a_truncated_message() {
     let bytes = Message::from(login()).to_bytes().unwrap();
     insta::assert_snapshot!(shown_bytes(Service::Auth, Side::Client, &bytes[..60]), @r#"
     0x0000..0x0002    name: AcctLoginRequest (3)
@@ -249,7 +249,7 @@ fn a_message_that_is_torn() {
 }
 
 #[test]
-fn a_message_with_too_long_a_name() {
+fn a_message_with_an_overlong_name() {
     let mut bytes = Message::from(login()).to_bytes().unwrap();
     bytes[10] = 64;
     insta::assert_snapshot!(shown_bytes(Service::Auth, Side::Client, &bytes), @r#"
@@ -265,7 +265,7 @@ fn a_message_with_too_long_a_name() {
 }
 
 #[test]
-fn a_number_that_nobody_knows() {
+fn an_unknown_number() {
     insta::assert_snapshot!(shown_bytes(Service::Auth, Side::Server, &[0x34, 0x12, 0]), @r#"
     0x0000..0x0002    name: 4660
     0x0002..0x0002    fields:

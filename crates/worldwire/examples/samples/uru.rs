@@ -13,7 +13,7 @@ use worldwire_core::{Field, Rest, Side};
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
 use worldwire_uru::crypt::login::login_fields;
-use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::file::manifest::{FileList, FileListEntry, Manifest};
 use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey};
 use worldwire_uru::frame::{Message, Service};
@@ -33,10 +33,13 @@ use super::{Outcome, Tape, uru_age};
 pub(crate) fn write(folder: &Path) -> Outcome<()> {
     let mut random = ChaCha8Rng::seed_from_u64(14_617);
     let keys = shard_keys(&mut random);
-    std::fs::write(folder.join("uru-keys.toml"), keys.format(Spelling::Toml).as_bytes())?;
+    std::fs::write(folder.join("uru-keys.toml"), keys.format(KeyFileFormat::Toml).as_bytes())?;
     let mut other = ChaCha8Rng::seed_from_u64(1);
     let wrong = shard_keys(&mut other);
-    std::fs::write(folder.join("uru-wrong-keys.toml"), wrong.format(Spelling::Toml).as_bytes())?;
+    std::fs::write(
+        folder.join("uru-wrong-keys.toml"),
+        wrong.format(KeyFileFormat::Toml).as_bytes(),
+    )?;
 
     let tape = Tape::new(&folder.join("uru-login.pcapng"), Duration::from_micros(350))?;
     let mut stage = Stage::new(tape, keys.clone(), random);

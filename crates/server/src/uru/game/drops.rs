@@ -63,16 +63,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn nobody_hides_behind_the_first_one() {
         let mut drops = Drops::default();
-        assert!(drops.is_first("city", 1, DropKind::NotTheirs));
-        assert!(!drops.is_first("city", 1, DropKind::NotTheirs));
+        assert!(drops.is_first("city", 1, DropKind::NotOwner));
+        assert!(!drops.is_first("city", 1, DropKind::NotOwner));
         assert!(drops.is_first("city", 1, DropKind::Unsafe));
-        assert!(drops.is_first("city", 2, DropKind::NotTheirs));
+        assert!(drops.is_first("city", 2, DropKind::NotOwner));
         for _ in 0..500 {
-            assert!(!drops.is_first("city", 2, DropKind::NotTheirs));
+            assert!(!drops.is_first("city", 2, DropKind::NotOwner));
         }
         assert_eq!(drops.followed[&(2, "not_theirs")], 500);
         tokio::time::advance(EVERY).await;
-        assert!(drops.is_first("city", 2, DropKind::NotTheirs));
+        assert!(drops.is_first("city", 2, DropKind::NotOwner));
         assert_eq!(drops.followed.len(), 1);
     }
 

@@ -224,7 +224,7 @@ impl Host {
                 drop(turn);
             }
             Command::GameManager { player } => self.instance.skip_game_manager(now, player),
-            Command::Heard { player } => self.instance.heard(now, player),
+            Command::Heard { player } => self.instance.mark_active(now, player),
             Command::Leave { player, serial } => {
                 if self.members.get(&player).is_some_and(|member| member.serial == serial) {
                     self.leave(player);

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use worldwire_uru::age::{Instance, Packet, Queue};
+use worldwire_uru::age::{Instance, Packet, SendQueue};
 
 /// How many bytes may wait for a client that reads slowly; see [`Queue`].
 /// Whoever joins a full age gets all of it at once.
@@ -40,7 +40,7 @@ pub struct Outbox {
 
 #[derive(Debug)]
 struct Inner {
-    queue: Queue,
+    queue: SendQueue,
     /// Why the connection has to end.
     closed: Option<&'static str>,
 }
@@ -55,7 +55,7 @@ impl Outbox {
     /// One with nothing in it.
     #[must_use]
     pub fn new() -> Self {
-        let inner = Inner { queue: Queue::new(MAX_WAITING), closed: None };
+        let inner = Inner { queue: SendQueue::new(MAX_WAITING), closed: None };
         Self { inner: Mutex::new(inner), news: Notify::new() }
     }
 
@@ -75,7 +75,7 @@ impl Outbox {
         let mut waited = None;
         if !has_room {
             inner.closed = Some("the client reads too slowly");
-            waited = Some(mem::replace(&mut inner.queue, Queue::new(0)));
+            waited = Some(mem::replace(&mut inner.queue, SendQueue::new(0)));
         }
         drop(inner);
         drop(waited);
@@ -150,7 +150,7 @@ mod tests {
     use worldwire_uru::file::age::AgeFile;
     use worldwire_uru::net_message::{GameStateRequest, NetFlags, NetHeader, NetMessage};
     use worldwire_uru::schema::Descriptors;
-    use worldwire_uru::sdl::{Scalar, State};
+    use worldwire_uru::sdl::{ObjectState, Scalar};
     use worldwire_uru::types::{
         ClassIndex, Location, LocationFlags, SequenceNumber, UnifiedTime, Uoid,
     };
@@ -197,7 +197,7 @@ mod tests {
     fn full(numbers: usize) -> (Instance, usize) {
         let sdl = "STATEDESC list { VERSION 1 VAR INT list[] }";
         let descriptors = std::sync::Arc::new(Descriptors::load([("list.sdl", sdl)]));
-        let mut state = State::new(descriptors.newest("list").unwrap());
+        let mut state = ObjectState::new(descriptors.newest("list").unwrap());
         state.set("list", &vec![Scalar::Int(7); numbers], &TIME).unwrap();
         let blob = state.to_blob().to_bytes().unwrap();
         let (file, config) = (AgeFile::default(), Config::default());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use worldwire_core::{Field as _, Reader};
 use worldwire_uru::schema::Descriptors;
-use worldwire_uru::sdl::{Blob, Head};
+use worldwire_uru::sdl::{Blob, BlobHeader};
 use worldwire_uru::types::{Uoid, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
@@ -107,7 +107,8 @@ fn is_object(bytes: &[u8]) -> std::result::Result<(), String> {
 /// Whether a state can be read; of one whose descriptor is not there, as much as can be known.
 fn check(descriptors: &Descriptors, state: &[u8]) -> std::result::Result<(), String> {
     let mut reader = Reader::new(state);
-    let head = Head::decode_fields(&mut reader).map_err(|error| error.closed().to_string())?;
+    let head =
+        BlobHeader::decode_fields(&mut reader).map_err(|error| error.closed().to_string())?;
     if descriptors.find(&head.name.to_bytes(), head.version).is_err() {
         return Ok(());
     }

@@ -1,25 +1,25 @@
-//! The C arrays in which OpenUru's source holds a client's keys, least significant byte first.
+//! C arrays in which the OpenUru source holds a client's keys, least significant byte first.
 //!
-//! Unverified: the names with a server in them (`kAuthDhNData`); the bare ones (`kDhNData`) are
-//! known. Compare with a key header of a shard that ships an OpenUru client.
+//! Unverified: the names that contain a server (`kAuthDhNData`); only the plain ones (`kDhNData`)
+//! are confirmed. Compare with a key header of a shard that ships an OpenUru client.
 
 use zeroize::Zeroizing;
 
 use crate::crypt::key::{KEY_BYTES, ServerKind};
 
-use super::collect::{Collector, Part, Place};
-use super::error::Fault;
+use super::collect::{Collector, KeyPart, Location};
+use super::error::KeyFault;
 use super::server_kind;
 
-/// Whether the text looks like such source.
+/// Whether the text looks like such source code.
 pub(super) fn is_source(text: &str) -> bool {
     text.contains('{') && Tokens::new(text).any(|token| Name::find(token.text).is_some())
 }
 
-/// Collects the keys of all arrays. Everything else in the source is passed over.
+/// Collects the keys of all arrays. All other source code is skipped.
 pub(super) fn collect(text: &str, collector: &mut Collector) {
     let mut tokens = Tokens::new(text).peekable();
-    // The server that a scope or a base stands for, for names that do not tell it.
+    // The server named by the last scope or base, for array names that do not include it.
     let mut scope = None;
     while let Some(token) = tokens.next() {
         if token.text == "namespace" {
@@ -35,62 +35,62 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
         };
         let opening = tokens.by_ref().find(|t| t.text == "{" || t.text == ";");
         let Some(opening) = opening.filter(|t| t.text == "{") else {
-            // A mention, not a definition.
+            // A use of the name, not a definition.
             continue;
         };
         let number = elements(tokens.by_ref().take_while(|t| t.text != "}"));
-        let place =
-            Place { line: opening.line, column: opening.column, key: token.text.to_owned() };
+        let location =
+            Location { line: opening.line, column: opening.column, key: token.text.to_owned() };
         match name.kind.or(scope) {
-            Some(kind) => collector.number(kind, part, place, number),
-            None => collector.fault(place, Fault::NoServer),
+            Some(kind) => collector.number(kind, part, location, number),
+            None => collector.fault(location, KeyFault::NoServer),
         }
     }
 }
 
-/// The number that the elements of an array make, most significant byte first.
+/// The number formed by an array's elements, most significant byte first.
 fn elements<'a>(
     tokens: impl Iterator<Item = Token<'a>>,
-) -> Result<Zeroizing<[u8; KEY_BYTES]>, Fault> {
+) -> Result<Zeroizing<[u8; KEY_BYTES]>, KeyFault> {
     let mut bytes = Zeroizing::new([0; KEY_BYTES]);
     let mut found = 0;
     for token in tokens.filter(|t| t.text != ",") {
         let byte = token.number().and_then(|n| u8::try_from(n).ok());
-        let byte = byte.ok_or(Fault::Element { at: found + 1 })?;
-        if let Some(place) = bytes.get_mut(found) {
-            *place = byte;
+        let byte = byte.ok_or(KeyFault::Element { at: found + 1 })?;
+        if let Some(location) = bytes.get_mut(found) {
+            *location = byte;
         }
         found += 1;
     }
     if found != KEY_BYTES {
-        return Err(Fault::Length { found });
+        return Err(KeyFault::Length { found });
     }
     bytes.reverse();
     Ok(bytes)
 }
 
-/// What the name of a constant says.
+/// The meaning of a constant's name.
 struct Name {
-    /// Its server, if it tells.
+    /// The server, if the name includes it.
     kind: Option<ServerKind>,
-    /// Its number; `None` for the base.
-    part: Option<Part>,
+    /// Which number it is; `None` for the base.
+    part: Option<KeyPart>,
 }
 
 impl Name {
-    /// Understands `kAuthDhNData`, `kDhNData` and `kAuthDhGValue`.
+    /// Interprets names such as `kAuthDhNData`, `kDhNData` and `kAuthDhGValue`.
     fn find(identifier: &str) -> Option<Self> {
         let (server, rest) = identifier.strip_prefix('k')?.split_once("Dh")?;
         let kind = if server.is_empty() { None } else { Some(server_kind(server)?) };
         if rest == "GValue" {
             return Some(Self { kind, part: None });
         }
-        let part = Part::from_letter(rest.strip_suffix("Data")?)?;
+        let part = KeyPart::from_letter(rest.strip_suffix("Data")?)?;
         Some(Self { kind, part: Some(part) })
     }
 }
 
-/// A word, a number or a sign, and where it is.
+/// An identifier, a number or a punctuation character, with its position.
 #[derive(Clone, Copy)]
 struct Token<'a> {
     text: &'a str,
@@ -107,7 +107,8 @@ impl Token<'_> {
     }
 }
 
-/// Cuts source into tokens and drops comments. Strings are not understood; no key header has any.
+/// Splits source code into tokens and drops comments. Strings are not handled; no key header has
+/// any.
 struct Tokens<'a> {
     rest: &'a str,
     line: usize,
@@ -119,7 +120,7 @@ impl<'a> Tokens<'a> {
         Self { rest: text, line: 1, column: 1 }
     }
 
-    /// Takes bytes off the front, which must end at a character.
+    /// Consumes bytes from the front, up to a character boundary.
     fn advance(&mut self, bytes: usize) -> &'a str {
         let (taken, rest) = self.rest.split_at(bytes);
         for c in taken.chars() {

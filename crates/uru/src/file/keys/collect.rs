@@ -1,4 +1,4 @@
-//! Gathers the numbers of a key file, and makes keys of them at the end.
+//! Collects the numbers of a key file, then builds keys from them.
 
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, Engine as _};
@@ -11,12 +11,12 @@ use crate::crypt::key::{KEY_BYTES, KeyError, Modulus, PrivateKey, PublicKey, Ser
 use crate::file::secure::SecureKey;
 use crate::frame::Service;
 
-use super::error::{Fault, KeyFileError, KeyFileErrors};
+use super::error::{KeyFault, KeyFileError, KeyFileErrors};
 use super::{KeyRing, Seed, slot};
 
-/// What a number is for.
+/// Which number of a key it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum KeyPart {
     /// The modulus.
     N,
     /// The server's secret.
@@ -25,8 +25,8 @@ pub(super) enum Part {
     X,
 }
 
-impl Part {
-    /// The part that a letter means, in any spelling and case.
+impl KeyPart {
+    /// The part that a letter stands for, in any format and case.
     pub(super) fn from_letter(letter: &str) -> Option<Self> {
         Some(match letter {
             "n" | "N" => Self::N,
@@ -37,15 +37,15 @@ impl Part {
     }
 }
 
-/// Where in the file something is.
+/// A position in the file.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) key: String,
 }
 
-/// The numbers of a file so far, and what is wrong with it.
+/// The numbers and errors of a file so far.
 #[derive(Default)]
 pub(super) struct Collector {
     servers: [Numbers; ServerKind::ALL.len()],
@@ -56,7 +56,7 @@ pub(super) struct Collector {
 
 type Bytes = Zeroizing<[u8; KEY_BYTES]>;
 
-/// The three numbers of one kind of server.
+/// The three numbers of one server.
 #[derive(Default)]
 struct Numbers {
     n: Number<Bytes>,
@@ -64,77 +64,83 @@ struct Numbers {
     x: Number<Bytes>,
 }
 
-/// One number. A broken one is remembered, lest it be reported as missing too.
+/// One number. A malformed one is recorded so that it is not reported as missing as well.
 #[derive(Default)]
 enum Number<T> {
     #[default]
     Absent,
-    Broken(Place),
-    Present(Place, T),
+    Broken(Location),
+    Present(Location, T),
 }
 
 impl<T> Number<T> {
-    fn place(&self) -> Option<&Place> {
+    fn location(&self) -> Option<&Location> {
         match self {
             Self::Absent => None,
-            Self::Broken(place) | Self::Present(place, _) => Some(place),
+            Self::Broken(location) | Self::Present(location, _) => Some(location),
         }
     }
 }
 
 impl Collector {
-    /// Takes a number in base64.
-    pub(super) fn base64(&mut self, kind: ServerKind, part: Part, place: Place, text: &str) {
+    /// Adds a number in base64.
+    pub(super) fn base64(
+        &mut self,
+        kind: ServerKind,
+        part: KeyPart,
+        location: Location,
+        text: &str,
+    ) {
         let number = decode_base64(text);
-        self.number(kind, part, place, number);
+        self.number(kind, part, location, number);
     }
 
-    /// Takes a number, most significant byte first, or why it cannot be read.
+    /// Adds a number, most significant byte first, or the reason why it cannot be read.
     pub(super) fn number(
         &mut self,
         kind: ServerKind,
-        part: Part,
-        place: Place,
-        number: Result<Bytes, Fault>,
+        part: KeyPart,
+        location: Location,
+        number: Result<Bytes, KeyFault>,
     ) {
         let numbers = &mut self.servers[slot(kind)];
         let number_slot = match part {
-            Part::N => &mut numbers.n,
-            Part::A => &mut numbers.a,
-            Part::X => &mut numbers.x,
+            KeyPart::N => &mut numbers.n,
+            KeyPart::A => &mut numbers.a,
+            KeyPart::X => &mut numbers.x,
         };
         let same = |a: &Bytes, b: &Bytes| a.as_slice().ct_eq(b.as_slice()).into();
-        take(number_slot, place, number, same, &mut self.errors);
+        take(number_slot, location, number, same, &mut self.errors);
     }
 
-    /// Takes the droid key in hex.
-    pub(super) fn droid(&mut self, place: Place, text: &str) {
-        let key = text.parse().map_err(Fault::Droid);
-        take(&mut self.droid, place, key, |a, b| a == b, &mut self.errors);
+    /// Adds the droid key in hex.
+    pub(super) fn droid(&mut self, location: Location, text: &str) {
+        let key = text.parse().map_err(KeyFault::Droid);
+        take(&mut self.droid, location, key, |a, b| a == b, &mut self.errors);
     }
 
-    /// Takes the key of a single connection.
+    /// Adds the key of a single connection.
     pub(super) fn session(&mut self, service: Service, seed: Seed, key: SessionKey) {
         self.sessions.push((service, seed, key));
     }
 
-    /// Notes that something is wrong.
-    pub(super) fn fault(&mut self, place: Place, fault: Fault) {
-        report(&mut self.errors, &place, fault);
+    /// Records an error.
+    pub(super) fn fault(&mut self, location: Location, fault: KeyFault) {
+        report(&mut self.errors, &location, fault);
     }
 
-    /// Whether there are so many faults that more of them are not worth looking for.
+    /// Whether so many errors were found that the search should stop.
     pub(super) fn is_full(&self) -> bool {
         self.errors.len() > MAX_FAULTS
     }
 
-    /// Makes keys of the numbers.
+    /// Builds the keys from the numbers.
     pub(super) fn finish(self) -> Result<KeyRing, KeyFileErrors> {
         let Self { servers, droid, sessions, mut errors } = self;
         let mut ring = KeyRing::new();
         for (kind, numbers) in ServerKind::ALL.into_iter().zip(&servers) {
-            if let Err((place, fault)) = numbers.finish(kind, &mut ring) {
-                report(&mut errors, place, fault);
+            if let Err((location, fault)) = numbers.finish(kind, &mut ring) {
+                report(&mut errors, location, fault);
             }
         }
         if let Number::Present(_, key) = droid {
@@ -148,111 +154,111 @@ impl Collector {
         }
         errors.sort_by_key(|error| (error.line, error.column));
         if let Some(first_omitted) = errors.get_mut(MAX_FAULTS) {
-            first_omitted.fault = Fault::TooMany;
+            first_omitted.fault = KeyFault::TooMany;
             errors.truncate(MAX_FAULTS + 1);
         }
-        Err(KeyFileErrors::new(errors, ring))
+        Err(KeyFileErrors::new(errors))
     }
 }
 
 impl Numbers {
-    /// Puts the key that the numbers make into the ring, if they make one.
-    fn finish(&self, kind: ServerKind, ring: &mut KeyRing) -> Result<(), (&Place, Fault)> {
-        let other = self.a.place().or_else(|| self.x.place());
+    /// Adds the key built from the numbers to the ring, if there is one.
+    fn finish(&self, kind: ServerKind, ring: &mut KeyRing) -> Result<(), (&Location, KeyFault)> {
+        let other = self.a.location().or_else(|| self.x.location());
         let (n_place, n) = match &self.n {
             Number::Absent => {
-                return other.map_or(Ok(()), |place| Err((place, Fault::MissingModulus)));
+                return other.map_or(Ok(()), |location| Err((location, KeyFault::MissingModulus)));
             }
             Number::Broken(_) => return Ok(()),
-            Number::Present(place, n) => (place, n),
+            Number::Present(location, n) => (location, n),
         };
-        let n = Modulus::from_be_bytes(n).map_err(|error| (n_place, Fault::Key(error)))?;
+        let n = Modulus::from_be_bytes(n).map_err(|error| (n_place, KeyFault::Key(error)))?;
         if other.is_none() {
-            return Err((n_place, Fault::MissingOther));
+            return Err((n_place, KeyFault::MissingOther));
         }
         match (&self.a, &self.x) {
-            (Number::Present(place, a), x) => {
-                let key = PrivateKey::new(kind, n, a).map_err(|e| (place, Fault::Key(e)))?;
-                if let Number::Present(place, x) = x
+            (Number::Present(location, a), x) => {
+                let key = PrivateKey::new(kind, n, a).map_err(|e| (location, KeyFault::Key(e)))?;
+                if let Number::Present(location, x) = x
                     && **x != key.x()
                 {
-                    return Err((place, Fault::Key(KeyError::Mismatch)));
+                    return Err((location, KeyFault::Key(KeyError::Mismatch)));
                 }
                 ring.insert_private(key);
             }
-            (Number::Absent, Number::Present(place, x)) => {
-                let key = PublicKey::new(kind, n, x).map_err(|e| (place, Fault::Key(e)))?;
+            (Number::Absent, Number::Present(location, x)) => {
+                let key = PublicKey::new(kind, n, x).map_err(|e| (location, KeyFault::Key(e)))?;
                 ring.insert_public(key);
             }
-            // What is broken is reported already.
+            // A malformed number has been reported already.
             _ => {}
         }
         Ok(())
     }
 }
 
-/// Puts a value into its place, which should be empty or hold the same value.
+/// Stores a value; a second one must equal the first.
 fn take<T>(
     number: &mut Number<T>,
-    place: Place,
-    value: Result<T, Fault>,
+    location: Location,
+    value: Result<T, KeyFault>,
     same: impl Fn(&T, &T) -> bool,
     errors: &mut Vec<KeyFileError>,
 ) {
     match value {
         Err(fault) => {
-            report(errors, &place, fault);
+            report(errors, &location, fault);
             if matches!(number, Number::Absent) {
-                *number = Number::Broken(place);
+                *number = Number::Broken(location);
             }
         }
         Ok(value) => match number {
             Number::Present(first, known) if !same(known, &value) => {
-                report(errors, &place, Fault::Conflict { line: first.line });
+                report(errors, &location, KeyFault::Conflict { line: first.line });
             }
             Number::Present(..) => {}
-            Number::Absent | Number::Broken(_) => *number = Number::Present(place, value),
+            Number::Absent | Number::Broken(_) => *number = Number::Present(location, value),
         },
     }
 }
 
-fn report(errors: &mut Vec<KeyFileError>, place: &Place, fault: Fault) {
-    // One more than is listed tells that there are more.
+fn report(errors: &mut Vec<KeyFileError>, location: &Location, fault: KeyFault) {
+    // The one error beyond the limit shows that there are more.
     if errors.len() > MAX_FAULTS {
         return;
     }
-    let Place { line, column, key } = place.clone();
+    let Location { line, column, key } = location.clone();
     errors.push(KeyFileError { line, column, key, fault });
 }
 
-/// Whether a text is a number of the right length in base64, whatever it is called.
+/// Whether a text is base64 for a number of the right length, whatever its name.
 pub(super) fn is_number(text: &str) -> bool {
     decode_base64(text).is_ok()
 }
 
-fn decode_base64(text: &str) -> Result<Bytes, Fault> {
+fn decode_base64(text: &str) -> Result<Bytes, KeyFault> {
     let decoded = BASE64.decode(text).map(Zeroizing::new).map_err(|error| match error {
         DecodeError::InvalidByte(at, _) => {
-            // A character that is not ASCII is reported whole; what is before it is ASCII.
+            // A non-ASCII character is reported as a whole; everything before it is ASCII.
             match text.get(at..).and_then(|rest| rest.chars().next()) {
-                Some(found) => Fault::Base64Character { at: at + 1, found },
-                None => Fault::Base64End { found: text.chars().count() },
+                Some(found) => KeyFault::Base64Character { at: at + 1, found },
+                None => KeyFault::Base64End { found: text.chars().count() },
             }
         }
-        _ => Fault::Base64End { found: text.chars().count() },
+        _ => KeyFault::Base64End { found: text.chars().count() },
     })?;
     if decoded.len() != KEY_BYTES {
-        return Err(Fault::Length { found: decoded.len() });
+        return Err(KeyFault::Length { found: decoded.len() });
     }
     let mut bytes = Zeroizing::new([0; KEY_BYTES]);
     bytes.copy_from_slice(&decoded);
     Ok(bytes)
 }
 
-/// Faults that are listed. Enough for any file somebody wrote, and a bound for the others.
+/// The maximum number of errors reported: enough for any real file, and a bound for hostile ones.
 pub(super) const MAX_FAULTS: usize = 100;
 
-/// The usual alphabet; key tools pad, but nothing is lost without.
+/// The standard alphabet. Key tools write padding, but it can be missing without loss.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

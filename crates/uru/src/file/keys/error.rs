@@ -1,36 +1,27 @@
-//! What can be wrong with a key file.
+//! Errors in key files.
 
 use std::fmt;
 
 use crate::crypt::key::KeyError;
 use crate::file::secure::SecureKeyError;
 
-use super::KeyRing;
-
-/// All that is wrong with a key file, in the order of the file. The file is at fault.
+/// All errors in a key file, in file order.
 ///
-/// `Display` writes a line per fault.
+/// `Display` writes one line per error.
 #[derive(Debug)]
 pub struct KeyFileErrors {
     errors: Vec<KeyFileError>,
-    good: Box<KeyRing>,
 }
 
 impl KeyFileErrors {
-    pub(super) fn new(errors: Vec<KeyFileError>, good: KeyRing) -> Self {
-        Self { errors, good: Box::new(good) }
+    pub(super) fn new(errors: Vec<KeyFileError>) -> Self {
+        Self { errors }
     }
 
-    /// The faults, at least one.
+    /// The errors; there is at least one.
     #[must_use]
     pub fn errors(&self) -> &[KeyFileError] {
         &self.errors
-    }
-
-    /// The keys that nothing is wrong with, for whoever prefers some to none.
-    #[must_use]
-    pub fn into_good(self) -> KeyRing {
-        *self.good
     }
 }
 
@@ -48,18 +39,18 @@ impl fmt::Display for KeyFileErrors {
 
 impl std::error::Error for KeyFileErrors {}
 
-/// One fault of a key file, and where it is.
+/// One error in a key file, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyFileError {
-    /// Line, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Character of the line where the value (or, if it has none, the key) begins, from 1.
+    /// The character of the line where the value (or else the key) begins, from 1.
     pub column: usize,
-    /// The key as the file spells it; empty if there is none.
+    /// The key as spelled in the file; empty if there is none.
     pub key: String,
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: KeyFault,
 }
 
 impl fmt::Display for KeyFileError {
@@ -78,92 +69,90 @@ impl std::error::Error for KeyFileError {
     }
 }
 
-/// What is wrong at one place of a key file. None of them shows a key.
+/// The problem at one position of a key file. No variant reveals a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
-    /// The file is not TOML although it has our table.
+pub enum KeyFault {
+    /// The file is not TOML, although it contains worldwire's table.
     #[error("{message}")]
     Syntax {
-        /// What the TOML reader says.
+        /// The message of the TOML parser.
         message: String,
     },
     /// The value has another type.
     #[error("wanted {wanted}, found {found}")]
     Type {
-        /// The type there must be.
+        /// The expected type.
         wanted: &'static str,
-        /// The type there is.
+        /// The actual type.
         found: &'static str,
     },
-    /// A name under `uru` that means nothing; probably misspelled.
+    /// An unknown name under `uru`, probably misspelled.
     #[error("unknown key; wanted one of {wanted}")]
     UnknownKey {
-        /// What there may be.
+        /// The valid names.
         wanted: &'static str,
     },
-    /// A part of a session that is missing or is something else.
+    /// A part of a session is missing or malformed.
     #[error("wanted {wanted}")]
     Session {
-        /// What there must be.
+        /// What is expected.
         wanted: &'static str,
     },
-    /// The key does not tell which server it belongs to.
-    #[error("wanted a key that names its server: auth, game or gatekeeper")]
+    /// The key does not name the server it belongs to.
+    #[error("the key does not name its server: auth, game or gatekeeper")]
     NoServer,
-    /// A quote without an end.
+    /// A quote is not closed.
     #[error("the quoted value has no closing quote")]
     Unterminated,
-    /// There is no value.
-    #[error("wanted a value, found the end of the line")]
+    /// The value is missing.
+    #[error("the value is missing")]
     NoValue,
-    /// A character that base64 does not have.
-    #[error("wanted base64, found {found:?} as character {at}")]
+    /// A character that base64 does not use.
+    #[error("invalid base64: {found:?} at character {at}")]
     Base64Character {
-        /// Which character of the value, from 1.
+        /// The position of the character in the value, from 1.
         at: usize,
         /// The character.
         found: char,
     },
-    /// The base64 stops in the middle, or has too much or too little padding.
-    #[error("wanted base64, found {found} characters that do not end properly")]
+    /// The base64 is truncated, or its padding is wrong.
+    #[error("invalid base64: truncated or wrongly padded after {found} characters")]
     Base64End {
-        /// Characters of the value.
+        /// The number of characters in the value.
         found: usize,
     },
-    /// The number is too short or too long.
+    /// The number has the wrong length.
     #[error("wanted 64 bytes, found {found}")]
     Length {
-        /// Bytes there are.
+        /// The actual number of bytes.
         found: usize,
     },
-    /// Something in a C array that is not a number from 0 to 255.
-    #[error("wanted a number from 0 to 255 as element {at}")]
+    /// An element of a C array is not a number from 0 to 255.
+    #[error("array element {at} is not a number from 0 to 255")]
     Element {
-        /// Which element, from 1.
+        /// The position of the element, from 1.
         at: usize,
     },
-    /// The droid key is not 32 hex digits.
+    /// The droid key does not consist of 32 hex digits.
     #[error("the droid key: {0}")]
     Droid(SecureKeyError),
-    /// The number cannot be part of a key.
+    /// The number is not valid in a key.
     #[error("{0}")]
     Key(KeyError),
-    /// The modulus is not there, but a number that needs it is.
-    #[error("the modulus n that belongs to it is missing")]
+    /// The modulus is missing, but another number needs it.
+    #[error("its modulus n is missing")]
     MissingModulus,
-    /// The modulus is alone.
-    #[error(
-        "a modulus alone is not a key: the server's secret (a or k) or the public value x is missing"
-    )]
+    /// Only the modulus is given.
+    #[error("a modulus alone is not a key; add the server's secret (a or k) or the public value x")]
     MissingOther,
-    /// More is wrong here and after, but a hundred faults are listed already.
-    #[error("too many problems; the rest is not listed")]
+    /// Further errors follow, but the maximum number has been listed.
+    #[error("too many errors; the rest are not listed")]
     TooMany,
-    /// The same number was given before, and is not the same.
-    #[error("differs from the value in line {line}")]
+    /// An earlier line gives a different value for the same number.
+    #[error("differs from the value on line {line}")]
     Conflict {
-        /// Line of the first value.
+        /// The line of the first value.
         line: usize,
     },
 }

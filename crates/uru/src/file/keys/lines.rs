@@ -1,15 +1,16 @@
-//! Configuration files of servers and clients: a key and a value per line, perhaps sections.
+//! Line-based configuration files of servers and clients: one key and value per line, possibly in
+//! sections.
 //!
-//! One reader for all of them, because they differ in little but names, and shard owners keep
-//! lines of several in one file. It does not try to be a reader of INI or TOML in general.
+//! One parser reads all of them, since they differ mostly in names and operators keep lines of
+//! several formats in one file. It is not a general INI or TOML parser.
 
 use crate::crypt::key::ServerKind;
 
-use super::collect::{Collector, Part, Place, is_number};
-use super::error::Fault;
+use super::collect::{Collector, KeyPart, Location, is_number};
+use super::error::KeyFault;
 use super::server_kind;
 
-/// Collects the keys among the lines of a configuration file.
+/// Collects the keys in the lines of a configuration file.
 pub(super) fn collect(text: &str, collector: &mut Collector) {
     let mut section = "";
     for (index, line) in text.lines().enumerate() {
@@ -31,34 +32,36 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
             Value::Text(text) | Value::Unterminated(text) => text,
             Value::None => key,
         };
-        let place =
-            Place { line: index + 1, column: column(line, value_text), key: key.to_owned() };
+        let location =
+            Location { line: index + 1, column: column(line, value_text), key: key.to_owned() };
         match (target, value) {
-            (Target::Nothing, _) => collector.fault(place, Fault::NoServer),
+            (Target::Nothing, _) => collector.fault(location, KeyFault::NoServer),
             (Target::Number { kind, part, .. }, Value::Text(text)) => {
-                collector.base64(kind, part, place, text);
+                collector.base64(kind, part, location, text);
             }
             (Target::Number { kind, part, .. }, Value::None) => {
-                collector.number(kind, part, place, Err(Fault::NoValue));
+                collector.number(kind, part, location, Err(KeyFault::NoValue));
             }
             (Target::Number { kind, part, .. }, Value::Unterminated(_)) => {
-                collector.number(kind, part, place, Err(Fault::Unterminated));
+                collector.number(kind, part, location, Err(KeyFault::Unterminated));
             }
-            (Target::Droid, Value::Text(text)) => collector.droid(place, text),
-            (Target::Droid, Value::None) => collector.fault(place, Fault::NoValue),
-            (Target::Droid, Value::Unterminated(_)) => collector.fault(place, Fault::Unterminated),
+            (Target::Droid, Value::Text(text)) => collector.droid(location, text),
+            (Target::Droid, Value::None) => collector.fault(location, KeyFault::NoValue),
+            (Target::Droid, Value::Unterminated(_)) => {
+                collector.fault(location, KeyFault::Unterminated)
+            }
         }
     }
 }
 
-/// The character of the line at which a part of it begins, from 1.
+/// The character of the line at which a slice of it begins, from 1.
 fn column(line: &str, part: &str) -> usize {
-    // Both are slices of the same line; their distance is an offset in it.
+    // Both are slices of the same line, so their distance is an offset in it.
     let offset = (part.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
     line.get(..offset).unwrap_or("").chars().count() + 1
 }
 
-/// A line, cut into key and value.
+/// A line, split into key and value.
 struct Entry<'a> {
     key: &'a str,
     value: Value<'a>,
@@ -72,7 +75,7 @@ enum Value<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Cuts `key = value`, `key: value` and `key value`, the value in quotes or not.
+    /// Splits `key = value`, `key: value` and `key value`, with or without quotes.
     fn split(content: &'a str) -> Self {
         let end = content.find(|c: char| c.is_whitespace() || c == '=' || c == ':');
         let (key, rest) = content.split_at(end.unwrap_or(content.len()));
@@ -84,27 +87,27 @@ impl<'a> Entry<'a> {
                 Some((text, _)) => Value::Text(text),
                 None => Value::Unterminated(&rest[1..]),
             },
-            // Neither base64 nor hex has blanks, so a blank ends the value; what follows may be a
-            // comment.
+            // Neither base64 nor hex contains blanks, so a blank ends the value; a comment may
+            // follow.
             Some(_) => Value::Text(rest.split(char::is_whitespace).next().unwrap_or(rest)),
         };
         Self { key: key.trim_matches(['"', '\'']), value }
     }
 }
 
-/// What a line is about.
+/// What a line defines.
 #[derive(Clone, Copy)]
 enum Target {
-    /// A number of a server. `guess` if there are words around it that no known spelling has.
-    Number { kind: ServerKind, part: Part, guess: bool },
+    /// A number of a server. `guess` is set if the key contains words that no known format uses.
+    Number { kind: ServerKind, part: KeyPart, guess: bool },
     /// The droid key.
     Droid,
-    /// A number, but of which server?
+    /// A number whose server is unknown.
     Nothing,
 }
 
 impl Target {
-    /// Understands section and key together as a list of words, whatever is between them.
+    /// Interprets section and key together as a list of words, whatever separates them.
     fn find(section: &str, key: &str) -> Option<Self> {
         let mut words: Vec<String> = section
             .split(SEPARATORS)
@@ -118,29 +121,29 @@ impl Target {
             words.remove(at);
             return known(&words).then_some(Self::Droid);
         }
-        let part = Part::from_letter(&words.pop()?)?;
+        let part = KeyPart::from_letter(&words.pop()?)?;
         match words.iter().rposition(|word| server_kind(word).is_some()) {
             Some(at) => {
                 let kind = server_kind(&words.remove(at))?;
                 Some(Self::Number { kind, part, guess: !known(&words) })
             }
-            // A bare `n` may be anything, `key_n` is ours.
+            // A bare `n` could mean anything; `key_n` is unambiguous.
             None => {
                 (words.last().is_some_and(|w| w == "key") && known(&words)).then_some(Self::Nothing)
             }
         }
     }
 
-    /// Whether only the value can tell if the line is about a key.
+    /// Whether only the value can show that the line defines a key.
     fn is_guess(self) -> bool {
         matches!(self, Self::Number { guess: true, .. })
     }
 }
 
 const SEPARATORS: [char; 5] = ['.', '_', '-', '"', '\''];
-/// Words that surround the names of servers in the configuration files in use. Other words make a
-/// line count only if its value is a number of the right length, since a shard's configuration may
-/// have an `x` of its own somewhere.
+/// Words that accompany server names in known configuration files. A line with other words is used
+/// only if its value is a number of the right length, because a shard's configuration may contain
+/// an unrelated `x`.
 const FRAME_WORDS: [&str; 14] = [
     "key",
     "keys",

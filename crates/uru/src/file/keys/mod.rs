@@ -1,6 +1,6 @@
-//! Key files of a shard: every format in use is read, and most are written.
+//! A shard's key files: all known formats are read, most are written.
 //!
-//! [`KeyRing::parse`] recognises the format by content, not by file name:
+//! [`KeyRing::parse`] detects the format from the content, not the file name:
 //!
 //! | from | format | byte order |
 //! |---|---|---|
@@ -11,12 +11,12 @@
 //! | H'uru `server.ini` | `Server.Auth.N "..."`, `Server.Auth.X "..."` | big |
 //! | OpenUru source | C arrays `kAuthDhNData`, `kAuthDhXData`, or `kDhNData` in a scope | little |
 //!
-//! Numbers are 64 bytes in base64, in C arrays 64 numbers; the droid key is 32 hex digits. The
-//! servers are `auth`, `game`, `gatekeeper` (or `gate`) and `csr`; case does not matter outside
+//! Numbers are 64 bytes: base64 in text formats, 64 elements in C arrays. The droid key is 32 hex
+//! digits. The servers are `auth`, `game`, `gatekeeper` (or `gate`) and `csr`; case matters only in
 //! TOML. `n` is the modulus, `a` or `k` the server's secret, `x` the public value. A file may hold
-//! the keys of any servers, and mix the line-based formats; TOML and C cannot be mixed with others.
-//! Other lines and tables are ignored, so that a server's whole configuration can be read, and
-//! other families can keep their keys in the same TOML file.
+//! the keys of any servers and mix the line-based formats; TOML and C cannot be mixed with others.
+//! Other lines and tables are ignored, so a server's whole configuration can be read, and other
+//! families can keep their keys in the same TOML file.
 //!
 //! ```
 //! use worldwire_uru::crypt::key::ServerKind;
@@ -29,14 +29,14 @@
 //! assert_eq!(
 //!     errors.to_string(),
 //!     "line 1, column 14: Key.Auth.N: wanted 64 bytes, found 3\n\
-//!      line 2, column 14: Key.Game.K: wanted base64, found '?' as character 1\n\
-//!      line 2, column 14: Key.Game.K: the modulus n that belongs to it is missing"
+//!      line 2, column 14: Key.Game.K: invalid base64: '?' at character 1\n\
+//!      line 2, column 14: Key.Game.K: its modulus n is missing"
 //! );
 //! # Ok::<(), worldwire_uru::file::keys::KeyFileErrors>(())
 //! ```
 //!
-//! A session is one captured connection, known by the seed that its server sent. Its key opens that
-//! connection alone, so it can be given away where a server's secret cannot:
+//! A session is one captured connection, identified by the seed that its server sent. Its key
+//! decrypts only that connection, so it can be shared when a server's secret cannot:
 //!
 //! ```toml
 //! [[uru.session]]
@@ -45,7 +45,7 @@
 //! key = "08090a0b0c0d0e"
 //! ```
 //!
-//! Errors never show what a key was, only what is wrong with it.
+//! Error messages never contain keys, only what is wrong with them.
 
 mod array;
 mod collect;
@@ -54,8 +54,8 @@ mod lines;
 mod table;
 mod write;
 
-pub use error::{Fault, KeyFileError, KeyFileErrors};
-pub use write::Spelling;
+pub use error::{KeyFault, KeyFileError, KeyFileErrors};
+pub use write::KeyFileFormat;
 
 use std::collections::BTreeMap;
 
@@ -66,23 +66,23 @@ use crate::frame::Service;
 
 use collect::Collector;
 
-/// The keys of one shard, or as many of them as are known.
+/// The known keys of one shard.
 ///
-/// A server needs its private keys, a client the public ones, a capture decoder the private ones.
-/// A private key answers for the public one too.
+/// A server needs its private keys, a client the public ones, a capture decoder the private ones. A
+/// private key includes the public one.
 #[derive(Clone, Debug, Default)]
 pub struct KeyRing {
     /// In the order of [`ServerKind::ALL`].
     servers: [Option<Box<Entry>>; ServerKind::ALL.len()],
     droid: Option<SecureKey>,
-    /// Captured connections, by the seed.
+    /// Captured connections, by seed.
     sessions: BTreeMap<Seed, (Service, SessionKey)>,
 }
 
-/// What a server sent in its setup packet.
+/// The seed that a server sends in its setup packet.
 type Seed = [u8; SESSION_KEY_BYTES];
 
-/// What is known about one kind of server.
+/// What is known about one server.
 #[derive(Clone, Debug)]
 enum Entry {
     Private(PrivateKey),
@@ -90,19 +90,19 @@ enum Entry {
 }
 
 impl KeyRing {
-    /// A ring without keys.
+    /// An empty ring.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads keys in any of the spellings in the [module's table](self).
+    /// Reads keys in any of the formats of the [module's table](self).
     ///
-    /// A text without keys makes an empty ring. The caller bounds the length of the text; time and
-    /// memory follow it.
+    /// A text without keys makes an empty ring. The caller limits the length of the text, which
+    /// bounds time and memory.
     ///
     /// # Errors
-    /// All faults of the file at once (a hundred at most), and with them the keys that are good.
+    /// All errors in the file, up to a hundred.
     pub fn parse(text: &str) -> Result<Self, KeyFileErrors> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut collector = Collector::default();
@@ -116,14 +116,14 @@ impl KeyRing {
         collector.finish()
     }
 
-    /// Adds a server's pair, in place of whatever is known about that kind of server.
+    /// Adds a server's key pair, replacing whatever is known for that server.
     pub fn insert_private(&mut self, key: PrivateKey) {
         let at = slot(key.kind());
         self.servers[at] = Some(Box::new(Entry::Private(key)));
     }
 
-    /// Adds a client's half, in place of whatever is known about that kind of server. A private
-    /// key that this half belongs to stays.
+    /// Adds the public key of a server, replacing whatever is known for that server. A private key
+    /// that it belongs to is kept.
     pub fn insert_public(&mut self, key: PublicKey) {
         let known = self.private(key.kind()).is_some_and(|private| *private.public() == key);
         if !known {
@@ -137,7 +137,7 @@ impl KeyRing {
         self.droid = Some(key);
     }
 
-    /// Adds all keys of another ring; where both know something, the other one counts.
+    /// Adds all keys of another ring. Where both have a key, the other ring's is used.
     pub fn merge(&mut self, other: Self) {
         for entry in other.servers.into_iter().flatten() {
             match *entry {
@@ -151,9 +151,9 @@ impl KeyRing {
         self.sessions.extend(other.sessions);
     }
 
-    /// What this ring and another one know differently, as two values in one file would be a
-    /// [conflict](Fault::Conflict): the key of a server, or the droid key. Sessions are told apart
-    /// by their seeds.
+    /// The first difference between two rings that would be a [conflict](KeyFault::Conflict) within
+    /// one file: a server's key or the droid key. Sessions cannot conflict because they are keyed
+    /// by seed.
     #[must_use]
     pub fn conflict(&self, other: &Self) -> Option<String> {
         let differs = |kind: &ServerKind| {
@@ -167,24 +167,18 @@ impl KeyRing {
         both.filter(|(one, another)| one != another).map(|_| "the droid key".to_owned())
     }
 
-    /// Adds the key of one captured connection, told by the seed that its server sent.
+    /// Adds the key of one captured connection, identified by its server's seed.
     pub fn insert_session(&mut self, service: Service, seed: Seed, key: SessionKey) {
         self.sessions.insert(seed, (service, key));
     }
 
-    /// What is known of the connection whose server sent this seed.
+    /// The service and key of the connection whose server sent this seed.
     #[must_use]
     pub fn session(&self, seed: Seed) -> Option<(Service, &SessionKey)> {
         self.sessions.get(&seed).map(|(service, key)| (*service, key))
     }
 
-    /// Whether there are keys of single connections.
-    #[must_use]
-    pub fn has_sessions(&self) -> bool {
-        !self.sessions.is_empty()
-    }
-
-    /// The pair of a server, if its secret is known.
+    /// A server's key pair, if its secret is known.
     #[must_use]
     pub fn private(&self, kind: ServerKind) -> Option<&PrivateKey> {
         match self.servers[slot(kind)].as_deref()? {
@@ -193,7 +187,7 @@ impl KeyRing {
         }
     }
 
-    /// The client's half for a server.
+    /// A server's public key.
     #[must_use]
     pub fn public(&self, kind: ServerKind) -> Option<&PublicKey> {
         Some(match self.servers[slot(kind)].as_deref()? {
@@ -208,7 +202,7 @@ impl KeyRing {
         self.droid.as_ref()
     }
 
-    /// Whether there is no key at all.
+    /// Whether the ring has no keys at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let has_servers = self.servers.iter().any(Option::is_some);
@@ -216,7 +210,7 @@ impl KeyRing {
     }
 }
 
-/// Where a kind of server has its place in [`KeyRing::servers`].
+/// The index of a server in [`KeyRing::servers`].
 fn slot(kind: ServerKind) -> usize {
     match kind {
         ServerKind::Gatekeeper => 0,
@@ -226,7 +220,7 @@ fn slot(kind: ServerKind) -> usize {
     }
 }
 
-/// The kind of server that a word means, in any spelling and case.
+/// The server that a word refers to, in any format and case.
 fn server_kind(word: &str) -> Option<ServerKind> {
     Some(match word.to_ascii_lowercase().as_str() {
         "gatekeeper" | "gate" => ServerKind::Gatekeeper,

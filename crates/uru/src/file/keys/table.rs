@@ -1,4 +1,4 @@
-//! This project's own form: the table `uru` of a TOML file.
+//! Worldwire's own format: the table `uru` of a TOML file.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::crypt::exchange::SessionKey;
 use crate::crypt::key::ServerKind;
 use crate::frame::Service;
 
-use super::collect::{Collector, MAX_FAULTS, Part, Place};
-use super::error::Fault;
+use super::collect::{Collector, KeyPart, Location, MAX_FAULTS};
+use super::error::KeyFault;
 use super::server_kind;
 
-/// Whether the text has our table, so that it must be TOML.
+/// Whether the text contains worldwire's table and must therefore be TOML.
 pub(super) fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim_start();
@@ -25,15 +25,15 @@ pub(super) fn is_ours(text: &str) -> bool {
     })
 }
 
-/// Collects the keys of our table. Other tables are left to others.
+/// Collects the keys of the table `uru`. Other tables are ignored.
 pub(super) fn collect(text: &str, collector: &mut Collector) {
     let source = Source::new(text);
     let (root, errors) = DeTable::parse_recoverable(text);
-    // What the reader makes of the rest of a broken file is a guess; faults of guesses mislead.
+    // After a syntax error the parser only guesses the rest, so errors in it would mislead.
     let sound = errors.is_empty();
     for error in errors.iter().take(MAX_FAULTS + 1) {
-        let place = source.place(error.span().unwrap_or(0..0), String::new());
-        collector.fault(place, Fault::Syntax { message: error.message().to_owned() });
+        let location = source.location(error.span().unwrap_or(0..0), String::new());
+        collector.fault(location, KeyFault::Syntax { message: error.message().to_owned() });
     }
     for (key, value) in root.get_ref() {
         if sound && key.get_ref() == TABLE {
@@ -42,10 +42,10 @@ pub(super) fn collect(text: &str, collector: &mut Collector) {
     }
 }
 
-/// The text of the file, for finding lines and columns.
+/// The text of the file, for computing lines and columns.
 struct Source<'a> {
     text: &'a str,
-    /// Where each line begins.
+    /// The offset of each line.
     lines: Vec<usize>,
 }
 
@@ -56,40 +56,45 @@ impl<'a> Source<'a> {
         Self { text, lines }
     }
 
-    /// Everything under `uru`.
+    /// Reads everything under `uru`.
     fn shard(&self, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
         let Some(table) = value.get_ref().as_table() else {
-            let place = self.place(value.span(), TABLE.to_owned());
-            return collector.fault(place, wrong_type("a table", value));
+            let location = self.location(value.span(), TABLE.to_owned());
+            return collector.fault(location, wrong_type("a table", value));
         };
         for (key, value) in table {
             if collector.is_full() {
                 return;
             }
             let path = format!("{TABLE}.{}", key.get_ref());
-            let place = self.place(value.span(), path.clone());
+            let location = self.location(value.span(), path.clone());
             if key.get_ref() == "droid" {
                 match value.get_ref().as_str() {
-                    Some(text) => collector.droid(place, text),
-                    None => collector.fault(place, wrong_type("a string of hex digits", value)),
+                    Some(text) => collector.droid(location, text),
+                    None => collector.fault(location, wrong_type("a string of hex digits", value)),
                 }
             } else if key.get_ref() == "session" {
-                self.sessions(place, value, collector);
+                self.sessions(location, value, collector);
             } else if let Some(kind) = server_kind(key.get_ref()) {
                 self.server(kind, &path, value, collector);
             } else {
-                let place = self.place(key.span(), path);
+                let location = self.location(key.span(), path);
                 let wanted = "gatekeeper, auth, game, csr, droid, session";
-                collector.fault(place, Fault::UnknownKey { wanted });
+                collector.fault(location, KeyFault::UnknownKey { wanted });
             }
         }
     }
 
-    /// The tables of single connections.
-    fn sessions(&self, place: Place, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
+    /// Reads the tables of single connections.
+    fn sessions(
+        &self,
+        location: Location,
+        value: &Spanned<DeValue<'_>>,
+        collector: &mut Collector,
+    ) {
         let Some(sessions) = value.get_ref().as_array() else {
             let wanted = "tables with two brackets, [[uru.session]]";
-            return collector.fault(place, wrong_type(wanted, value));
+            return collector.fault(location, wrong_type(wanted, value));
         };
         for session in sessions {
             if collector.is_full() {
@@ -99,12 +104,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The service, seed and key of a connection.
+    /// Reads the service, seed and key of a connection.
     fn session(&self, value: &Spanned<DeValue<'_>>, collector: &mut Collector) {
         const PATH: &str = "uru.session";
-        let place = self.place(value.span(), PATH.to_owned());
+        let location = self.location(value.span(), PATH.to_owned());
         let Some(table) = value.get_ref().as_table() else {
-            return collector.fault(place, wrong_type("a table", value));
+            return collector.fault(location, wrong_type("a table", value));
         };
         let (mut service, mut seed, mut session_key, mut is_good) = (None, None, None, true);
         for (key, value) in table {
@@ -126,15 +131,15 @@ impl<'a> Source<'a> {
                 }
                 _ => {
                     let wanted = "service, seed, key";
-                    let place = self.place(key.span(), path.clone());
-                    collector.fault(place, Fault::UnknownKey { wanted });
+                    let location = self.location(key.span(), path.clone());
+                    collector.fault(location, KeyFault::UnknownKey { wanted });
                     is_good = false;
                     None
                 }
             };
             if let Some(wanted) = wanted {
-                let place = self.place(value.span(), path);
-                collector.fault(place, Fault::Session { wanted });
+                let location = self.location(value.span(), path);
+                collector.fault(location, KeyFault::Session { wanted });
                 is_good = false;
             }
         }
@@ -143,13 +148,13 @@ impl<'a> Source<'a> {
                 collector.session(service, seed, SessionKey::new(key));
             }
             _ if is_good => {
-                collector.fault(place, Fault::Session { wanted: "service, seed and key" });
+                collector.fault(location, KeyFault::Session { wanted: "service, seed and key" });
             }
             _ => {}
         }
     }
 
-    /// The table of one server.
+    /// Reads the table of one server.
     fn server(
         &self,
         kind: ServerKind,
@@ -158,41 +163,41 @@ impl<'a> Source<'a> {
         collector: &mut Collector,
     ) {
         let Some(table) = value.get_ref().as_table() else {
-            let place = self.place(value.span(), path.to_owned());
-            return collector.fault(place, wrong_type("a table", value));
+            let location = self.location(value.span(), path.to_owned());
+            return collector.fault(location, wrong_type("a table", value));
         };
         for (key, value) in table {
             if collector.is_full() {
                 return;
             }
             let path = format!("{path}.{}", key.get_ref());
-            let Some(part) = Part::from_letter(key.get_ref()) else {
-                let place = self.place(key.span(), path);
-                collector.fault(place, Fault::UnknownKey { wanted: "n, a, x" });
+            let Some(part) = KeyPart::from_letter(key.get_ref()) else {
+                let location = self.location(key.span(), path);
+                collector.fault(location, KeyFault::UnknownKey { wanted: "n, a, x" });
                 continue;
             };
-            let place = self.place(value.span(), path);
+            let location = self.location(value.span(), path);
             match value.get_ref().as_str() {
-                Some(text) => collector.base64(kind, part, place, text),
+                Some(text) => collector.base64(kind, part, location, text),
                 None => {
                     let fault = wrong_type("a string in base64", value);
-                    collector.number(kind, part, place, Err(fault));
+                    collector.number(kind, part, location, Err(fault));
                 }
             }
         }
     }
 
-    fn place(&self, span: Range<usize>, key: String) -> Place {
+    fn location(&self, span: Range<usize>, key: String) -> Location {
         let line = self.lines.partition_point(|begin| *begin <= span.start);
         let begin = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        // Spans come from the reader and lie in the text; `get` keeps a slip of it harmless.
+        // Spans come from the parser and lie within the text; `get` makes a bug there harmless.
         let before = self.text.get(begin..span.start).unwrap_or("");
-        Place { line, column: before.chars().count() + 1, key }
+        Location { line, column: before.chars().count() + 1, key }
     }
 }
 
-fn wrong_type(wanted: &'static str, value: &Spanned<DeValue<'_>>) -> Fault {
-    Fault::Type { wanted, found: value.get_ref().type_str() }
+fn wrong_type(wanted: &'static str, value: &Spanned<DeValue<'_>>) -> KeyFault {
+    KeyFault::Type { wanted, found: value.get_ref().type_str() }
 }
 
 const TABLE: &str = "uru";

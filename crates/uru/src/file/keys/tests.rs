@@ -1,10 +1,10 @@
-//! Tests of all spellings together.
+//! Tests that cover all formats together.
 
 use super::*;
 use crate::crypt::key::{KEY_BYTES, KeyError, Modulus};
 use crate::file::secure::SecureKeyError;
 
-/// Auth server of the key exchange vectors.
+/// The auth server of the key exchange vectors.
 const N: &str =
     "2ex/F+FhkABZbwXBWZ5BUC0XEWUfkPOUU243+uzCQV65CVbu/OLZ5C9ySBUhDE0dzQZoI+y4OHGGfm2ArRgLDQ==";
 const A: &str =
@@ -13,8 +13,8 @@ const X: &str =
     "Aey6/90p143sjSG7eH6j9aOWEI7LLYVT78W+LCPIcnW2bCpG1bjDYbDviNVA1J6RBj6I2nO2fCUDaaJg4aZg6g==";
 const DROID: &str = "31415926535897932384626433832795";
 
-/// A ring with three pairs, a public half and a droid key. The numbers are the vector's, since any
-/// secret goes with any modulus.
+/// A ring with three key pairs, a public key and a droid key. All use the vector's numbers, since
+/// any secret is valid with any modulus.
 fn ring() -> KeyRing {
     let mut ring = KeyRing::new();
     for (kind, secret) in
@@ -32,7 +32,7 @@ fn modulus() -> Modulus {
     KeyRing::parse(&text).unwrap().public(ServerKind::Auth).unwrap().n().clone()
 }
 
-fn faults(text: &str) -> Vec<(usize, usize, Fault)> {
+fn faults(text: &str) -> Vec<(usize, usize, KeyFault)> {
     let errors = KeyRing::parse(text).unwrap_err();
     errors.errors().iter().map(|e| (e.line, e.column, e.fault.clone())).collect()
 }
@@ -42,7 +42,7 @@ fn lines(text: &str) -> String {
 }
 
 #[test]
-fn every_spelling_of_a_pair() {
+fn a_pair_in_every_format() {
     let texts = [
         format!("# dirtsand\nKey.Auth.N = {N}\nKey.Auth.K = {A}\nDb.User = dirtsand\n"),
         format!("auth.n = \"{N}\"\nauth.k = \"{A}\" # moulars\n"),
@@ -54,7 +54,7 @@ fn every_spelling_of_a_pair() {
         format!("[uru.auth]\nn = \"{N}\"\na = \"{A}\"\nx = \"{X}\"\n[tera]\nn = 5\n"),
         format!("uru.auth = {{ n = \"{N}\", k = \"{A}\" }}\n"),
         format!("\u{feff}Key.Auth.N {N}\n; other\n// other\n key.AUTH.k   {A}"),
-        // What a key tool prints for server and client at once.
+        // Output of a key tool that prints the server's and the client's part together.
         format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nServer.Auth.N \"{N}\"\nServer.Auth.X \"{X}\""),
     ];
     for text in texts {
@@ -69,7 +69,7 @@ fn every_spelling_of_a_pair() {
 }
 
 #[test]
-fn halves_for_clients() {
+fn public_keys_for_clients() {
     let ini = format!(
         "Server.DispName \"x\"\nServer.Gate.N \"{N}\"\nServer.Gate.X \"{X}\"\n\
          Server.Status \"http://example.org\"\n"
@@ -77,14 +77,14 @@ fn halves_for_clients() {
     let ring = KeyRing::parse(&ini).unwrap();
     assert!(ring.private(ServerKind::Gatekeeper).is_none());
     assert_eq!(ring.public(ServerKind::Gatekeeper).unwrap().x()[..2], [0x01, 0xec]);
-    // Without keys the file is as good as any other.
+    // A file without keys is valid.
     assert!(KeyRing::parse("Server.DispName \"x\"\n").unwrap().is_empty());
     assert!(KeyRing::parse("").unwrap().is_empty());
 }
 
 #[test]
-fn sources_of_openuru() {
-    let text = ring().format(Spelling::OpenUru);
+fn openuru_source_code() {
+    let text = ring().format(KeyFileFormat::OpenUru);
     assert!(text.contains("static const unsigned kGateKeeperDhGValue = 4;\n"));
     // Little-endian: the modulus ends in 0x0d.
     assert!(text.contains("kAuthDhNData[] = {\n    0x0d, 0x0b, 0x18,"));
@@ -94,7 +94,7 @@ fn sources_of_openuru() {
         assert_eq!(key, self::ring().public(ServerKind::Auth).unwrap());
     };
     same(&text);
-    // Names without a server get it from the base or from a namespace before them.
+    // Names without a server take it from the preceding base or namespace.
     let auth = text.split("\n\n").find(|part| part.contains("kAuth")).unwrap();
     let bare = auth.replace("kAuth", "k");
     same(&format!("/* {{ */ extern const unsigned char kDhNData[64];\n{bare}"));
@@ -102,122 +102,133 @@ fn sources_of_openuru() {
     same(&format!("namespace Auth {{ // it\n{arrays}}}"));
     assert_eq!(
         faults(arrays).into_iter().map(|(.., fault)| fault).collect::<Vec<_>>(),
-        [Fault::NoServer, Fault::NoServer]
+        [KeyFault::NoServer, KeyFault::NoServer]
     );
     assert_eq!(
         lines("int x;\nbyte kGameDhXData[] = { 1, 0x02, 256 };\nbyte kGameDhNData[] = { 1, 2 };"),
-        "line 2, column 23: kGameDhXData: wanted a number from 0 to 255 as element 3\n\
+        "line 2, column 23: kGameDhXData: array element 3 is not a number from 0 to 255\n\
          line 3, column 23: kGameDhNData: wanted 64 bytes, found 2"
     );
 }
 
 #[test]
-fn rings_contradict_each_other_where_one_file_would() {
+fn rings_conflict_where_one_file_would() {
     let droid = |last: char| {
         let text = format!("Key.Droid = 3141592653589793238462643383279{last}\n");
         KeyRing::parse(&text).unwrap()
     };
     assert_eq!(droid('5').conflict(&droid('5')), None);
     assert_eq!(droid('5').conflict(&droid('6')).as_deref(), Some("the droid key"));
-    // The client's half of a pair is no other key, and other servers have others.
-    let public = KeyRing::parse(&ring().format(Spelling::ServerIni)).unwrap();
+    // The public key of a pair does not conflict with it, nor do keys of other servers.
+    let public = KeyRing::parse(&ring().format(KeyFileFormat::ServerIni)).unwrap();
     assert_eq!((ring().conflict(&public), public.conflict(&ring())), (None, None));
 }
 
 #[test]
-fn what_is_written_reads_the_same() {
+fn written_keys_read_back_the_same() {
     let ring = ring();
-    for spelling in Spelling::ALL {
-        let text = ring.format(spelling);
-        let again = KeyRing::parse(&text).unwrap_or_else(|e| panic!("{spelling:?}\n{e}"));
-        assert_eq!(again.format(spelling), text, "{spelling:?}");
+    for format in KeyFileFormat::ALL {
+        let text = ring.format(format);
+        let again = KeyRing::parse(&text).unwrap_or_else(|e| panic!("{format:?}\n{e}"));
+        assert_eq!(again.format(format), text, "{format:?}");
+        let is_public = matches!(
+            format,
+            KeyFileFormat::TomlPublic | KeyFileFormat::ServerIni | KeyFileFormat::OpenUru
+        );
+        let has_secrets = !is_public;
         for kind in [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game] {
-            assert_eq!(again.public(kind), ring.public(kind), "{spelling:?}");
+            assert_eq!(again.public(kind), ring.public(kind), "{format:?}");
             let (pair, known) = (again.private(kind), ring.private(kind).unwrap());
-            assert_eq!(pair.is_some(), spelling.is_secret(), "{spelling:?}");
-            assert!(pair.is_none_or(|pair| pair.a() == known.a()), "{spelling:?}");
+            assert_eq!(pair.is_some(), has_secrets, "{format:?}");
+            assert!(pair.is_none_or(|pair| pair.a() == known.a()), "{format:?}");
         }
-        let has_droid = matches!(spelling, Spelling::Toml | Spelling::Dirtsand);
-        assert_eq!(again.droid().is_some(), has_droid, "{spelling:?}");
-        assert!(KeyRing::new().format(spelling).is_empty());
-        assert!(text.capacity() == 16 << 10, "grown while written");
+        let has_droid = matches!(format, KeyFileFormat::Toml | KeyFileFormat::Dirtsand);
+        assert_eq!(again.droid().is_some(), has_droid, "{format:?}");
+        assert!(KeyRing::new().format(format).is_empty());
+        assert!(text.capacity() == 16 << 10, "the buffer was reallocated");
     }
 }
 
 #[test]
-fn spellings() {
+fn written_formats() {
     let mut ring = KeyRing::parse(&format!("Key.Gate.N = {N}\nKey.Gate.K = {A}\n")).unwrap();
     let key = ring.private(ServerKind::Gatekeeper).unwrap().clone();
     let x = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, key.x());
     ring.set_droid(DROID.parse().unwrap());
-    let text = |spelling| ring.format(spelling).to_string();
+    let text = |format| ring.format(format).to_string();
     assert_eq!(
-        text(Spelling::Toml),
+        text(KeyFileFormat::Toml),
         format!(
             "[uru]\ndroid = \"{DROID}\"\n\n\
              [uru.gatekeeper]\nn = \"{N}\"\na = \"{A}\"\nx = \"{x}\"\n"
         )
     );
-    assert_eq!(text(Spelling::TomlPublic), format!("[uru.gatekeeper]\nn = \"{N}\"\nx = \"{x}\"\n"));
     assert_eq!(
-        text(Spelling::Dirtsand),
+        text(KeyFileFormat::TomlPublic),
+        format!("[uru.gatekeeper]\nn = \"{N}\"\nx = \"{x}\"\n")
+    );
+    assert_eq!(
+        text(KeyFileFormat::Dirtsand),
         format!("Key.Gate.N = {N}\nKey.Gate.K = {A}\nKey.Droid = {DROID}\n")
     );
-    assert_eq!(text(Spelling::Moulars), format!("gate.n = \"{N}\"\ngate.k = \"{A}\"\n"));
-    assert_eq!(text(Spelling::Nagus), format!("[gatekeeper]\nkey_n = \"{N}\"\nkey_a = \"{A}\"\n"));
+    assert_eq!(text(KeyFileFormat::Moulars), format!("gate.n = \"{N}\"\ngate.k = \"{A}\"\n"));
     assert_eq!(
-        text(Spelling::ServerIni),
+        text(KeyFileFormat::Nagus),
+        format!("[gatekeeper]\nkey_n = \"{N}\"\nkey_a = \"{A}\"\n")
+    );
+    assert_eq!(
+        text(KeyFileFormat::ServerIni),
         format!("Server.Gate.N \"{N}\"\nServer.Gate.X \"{x}\"\n")
     );
 }
 
 #[test]
-fn faults_of_lines() {
+fn errors_in_lines() {
     let even = N.replace("gLDQ==", "gLDA==");
     let small = N.replacen("2ex", "Eex", 1);
     let cases = [
-        (format!("Key.Auth.K = {A}"), vec![(1, 14, Fault::MissingModulus)]),
-        (format!("\nServer.Auth.X \"{X}\""), vec![(2, 16, Fault::MissingModulus)]),
-        (format!("auth.n = \"{N}\""), vec![(1, 11, Fault::MissingOther)]),
-        (format!("key_n = {N}"), vec![(1, 9, Fault::NoServer)]),
+        (format!("Key.Auth.K = {A}"), vec![(1, 14, KeyFault::MissingModulus)]),
+        (format!("\nServer.Auth.X \"{X}\""), vec![(2, 16, KeyFault::MissingModulus)]),
+        (format!("auth.n = \"{N}\""), vec![(1, 11, KeyFault::MissingOther)]),
+        (format!("key_n = {N}"), vec![(1, 9, KeyFault::NoServer)]),
         (
             format!("Key.Auth.N = {even}\nKey.Auth.K = {A}"),
-            vec![(1, 14, Fault::Key(KeyError::ModulusEven))],
+            vec![(1, 14, KeyFault::Key(KeyError::ModulusEven))],
         ),
         (
             format!("Key.Auth.N = {small}\nKey.Auth.K = {A}"),
-            vec![(1, 14, Fault::Key(KeyError::ModulusBits { found: 509 }))],
+            vec![(1, 14, KeyFault::Key(KeyError::ModulusBits { found: 509 }))],
         ),
         (
             format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Auth.X = {A}"),
-            vec![(3, 14, Fault::Key(KeyError::Mismatch))],
+            vec![(3, 14, KeyFault::Key(KeyError::Mismatch))],
         ),
         (
             format!("Key.Auth.N = {N}\nKey.Auth.X = {N}"),
-            vec![(2, 14, Fault::Key(KeyError::PublicRange))],
+            vec![(2, 14, KeyFault::Key(KeyError::PublicRange))],
         ),
         (
             format!("Key.Auth.N = {N}\nKey.Auth.K = {}==", "A".repeat(86)),
-            vec![(2, 14, Fault::Key(KeyError::SecretZero))],
+            vec![(2, 14, KeyFault::Key(KeyError::SecretZero))],
         ),
         (
             format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Auth.N = {X}"),
-            vec![(3, 14, Fault::Conflict { line: 1 })],
+            vec![(3, 14, KeyFault::Conflict { line: 1 })],
         ),
         (
             "Key.Auth.N\nKey.Auth.K = \"open\n Key.Droid: 31x".to_owned(),
             vec![
-                (1, 1, Fault::NoValue),
-                (2, 15, Fault::Unterminated),
-                (3, 13, Fault::Droid(SecureKeyError::Digit { at: 2, found: 'x' })),
+                (1, 1, KeyFault::NoValue),
+                (2, 15, KeyFault::Unterminated),
+                (3, 13, KeyFault::Droid(SecureKeyError::Digit { at: 2, found: 'x' })),
             ],
         ),
         (
             "Key.Auth.N = AAA*AAAA\nKey.Auth.K = A\nKey.Auth.X = \u{e4}".to_owned(),
             vec![
-                (1, 14, Fault::Base64Character { at: 4, found: '*' }),
-                (2, 14, Fault::Base64End { found: 1 }),
-                (3, 14, Fault::Base64Character { at: 1, found: '\u{e4}' }),
+                (1, 14, KeyFault::Base64Character { at: 4, found: '*' }),
+                (2, 14, KeyFault::Base64End { found: 1 }),
+                (3, 14, KeyFault::Base64Character { at: 1, found: '\u{e4}' }),
             ],
         ),
     ];
@@ -227,7 +238,7 @@ fn faults_of_lines() {
 }
 
 #[test]
-fn faults_of_tables() {
+fn errors_in_tables() {
     assert_eq!(
         lines(
             "[tera]\nkey = 1\n[uru]\ndroid = 5\ngatekeper = 1\n[uru.auth]\nn = [1]\n\
@@ -249,9 +260,9 @@ fn faults_of_tables() {
     );
 }
 
-/// Files that nobody wrote: the list ends, and so does the work.
+/// Generated files with very many errors: the list and the work are bounded.
 #[test]
-fn faults_are_bounded() {
+fn errors_are_bounded() {
     let texts = [
         "Key.Auth.N = ?\n".repeat(1000),
         "[uru.auth]\n".to_owned() + &"x == 1\n".repeat(1000),
@@ -263,23 +274,15 @@ fn faults_are_bounded() {
         let errors = KeyRing::parse(&text).unwrap_err();
         let last = errors.errors().last().unwrap();
         assert!(errors.errors().len() <= 101);
-        assert_eq!(last.fault == Fault::TooMany, errors.errors().len() == 101, "{last}");
+        assert_eq!(last.fault == KeyFault::TooMany, errors.errors().len() == 101, "{last}");
         assert!(last.line > 50 || last.column > 500, "{last}");
     }
 }
 
 #[test]
-fn good_keys_survive_bad_ones() {
-    let text = format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Game.N = {N}\n");
-    let good = KeyRing::parse(&text).unwrap_err().into_good();
-    assert!(good.private(ServerKind::Auth).is_some());
-    assert!(good.public(ServerKind::Game).is_none());
-}
-
-#[test]
 fn merging() {
     let mut ring = KeyRing::parse(&format!("Key.Auth.N = {N}\nKey.Auth.K = {A}")).unwrap();
-    // The half that belongs to a known pair does not push it out.
+    // The public key of a known pair does not replace the pair.
     ring.merge(KeyRing::parse(&format!("Server.Auth.N \"{N}\"\nServer.Auth.X \"{X}\"")).unwrap());
     assert!(ring.private(ServerKind::Auth).is_some());
     ring.merge(self::ring());
@@ -288,7 +291,7 @@ fn merging() {
 }
 
 #[test]
-fn nothing_secret_is_shown() {
+fn no_secret_is_shown() {
     let ring = KeyRing::parse(&format!("Key.Auth.N = {N}\nKey.Auth.K = {A}\nKey.Droid {DROID}"));
     let text = format!("{:?}", ring.unwrap()).to_lowercase();
     assert!(text.contains("d9ec7f17") && !text.contains("6064a385") && !text.contains("31415926"));

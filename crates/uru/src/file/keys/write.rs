@@ -11,29 +11,29 @@ use crate::crypt::key::{KEY_BYTES, PrivateKey, PublicKey, ServerKind};
 
 use super::KeyRing;
 
-/// The spellings in which keys can be written, each for the program that reads it.
+/// The formats in which keys can be written, each for the program that reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Spelling {
-    /// This project's TOML with all that is known. Secret.
+pub enum KeyFileFormat {
+    /// Worldwire's TOML, with everything known. Secret.
     Toml,
-    /// This project's TOML for clients: no secrets.
+    /// Worldwire's TOML for clients, without secrets.
     TomlPublic,
-    /// Lines for the configuration of dirtsand, with the droid key. Secret.
+    /// Lines for dirtsand's configuration, with the droid key. Secret.
     Dirtsand,
-    /// Lines for the configuration of moulars. Secret.
+    /// Lines for moulars' configuration. Secret.
     Moulars,
-    /// Sections for the configuration of NAGUS. Secret.
+    /// Sections for NAGUS's configuration. Secret.
     ///
-    /// Unverified: the names of the sections, which are this project's names of the servers.
+    /// Unverified: the section names, which are worldwire's names of the servers.
     Nagus,
     /// Lines for the `server.ini` of the H'uru client.
     ServerIni,
-    /// C arrays for the source of the OpenUru client, with the base of each server.
+    /// C arrays for the OpenUru client's source, with each server's base.
     OpenUru,
 }
 
-impl Spelling {
-    /// All spellings.
+impl KeyFileFormat {
+    /// All formats.
     pub const ALL: [Self; 7] = [
         Self::Toml,
         Self::TomlPublic,
@@ -43,33 +43,25 @@ impl Spelling {
         Self::ServerIni,
         Self::OpenUru,
     ];
-
-    /// Whether a text in this spelling contains server secrets or the droid key.
-    #[must_use]
-    pub fn is_secret(self) -> bool {
-        match self {
-            Self::Toml | Self::Dirtsand | Self::Moulars | Self::Nagus => true,
-            Self::TomlPublic | Self::ServerIni | Self::OpenUru => false,
-        }
-    }
 }
 
 impl KeyRing {
-    /// Writes the keys that the spelling has words for; the same ring gives the same text.
+    /// Writes the keys that the format can express. Equal rings give equal texts.
     ///
-    /// The servers' configurations get pairs and pass over servers whose secret is not known; the
-    /// clients' get public halves. Keys of the dead CSR server are written to TOML and C only, the
-    /// droid key to [`Spelling::Toml`] and [`Spelling::Dirtsand`] only. The text is cleared on
+    /// Server formats get key pairs and omit servers whose secret is unknown; client formats get
+    /// public keys. Keys of the defunct CSR server are written only to TOML and C, the droid key
+    /// only to [`KeyFileFormat::Toml`] and [`KeyFileFormat::Dirtsand`]. The text is cleared on
     /// drop; it is empty if there is nothing to write.
     #[must_use]
-    pub fn format(&self, spelling: Spelling) -> Zeroizing<String> {
-        // Enough for all keys in any spelling, so that no piece of them is left behind by growth.
+    pub fn format(&self, format: KeyFileFormat) -> Zeroizing<String> {
+        // Large enough for all keys in any format: growing would leave copies of secrets in freed
+        // memory.
         let mut text =
             Zeroizing::new(String::with_capacity((16 << 10) + 100 * self.sessions.len()));
-        match spelling {
-            Spelling::Toml => self.toml(&mut text, true),
-            Spelling::TomlPublic => self.toml(&mut text, false),
-            Spelling::Dirtsand => {
+        match format {
+            KeyFileFormat::Toml => self.toml(&mut text, true),
+            KeyFileFormat::TomlPublic => self.toml(&mut text, false),
+            KeyFileFormat::Dirtsand => {
                 for key in self.live_pairs() {
                     let server = title(key.kind());
                     line(&mut text, format_args!("Key.{server}.N = "), &n(key.public()), "\n");
@@ -79,28 +71,28 @@ impl KeyRing {
                     put(&mut text, format_args!("Key.Droid = {}\n", *droid.to_hex()));
                 }
             }
-            Spelling::Moulars => {
+            KeyFileFormat::Moulars => {
                 for key in self.live_pairs() {
                     let server = title(key.kind()).to_ascii_lowercase();
                     line(&mut text, format_args!("{server}.n = \""), &n(key.public()), "\"\n");
                     line(&mut text, format_args!("{server}.k = \""), &key.a(), "\"\n");
                 }
             }
-            Spelling::Nagus => {
+            KeyFileFormat::Nagus => {
                 for key in self.live_pairs() {
                     section(&mut text, format_args!("[{}]\n", key.kind()));
                     line(&mut text, format_args!("key_n = \""), &n(key.public()), "\"\n");
                     line(&mut text, format_args!("key_a = \""), &key.a(), "\"\n");
                 }
             }
-            Spelling::ServerIni => {
+            KeyFileFormat::ServerIni => {
                 for key in LIVE.into_iter().filter_map(|kind| self.public(kind)) {
                     let server = title(key.kind());
                     line(&mut text, format_args!("Server.{server}.N \""), &n(key), "\"\n");
                     line(&mut text, format_args!("Server.{server}.X \""), &key.x(), "\"\n");
                 }
             }
-            Spelling::OpenUru => {
+            KeyFileFormat::OpenUru => {
                 for key in ServerKind::ALL.into_iter().filter_map(|kind| self.public(kind)) {
                     let server = source_name(key.kind());
                     let base = key.kind().base();
@@ -137,7 +129,7 @@ impl KeyRing {
         }
     }
 
-    /// The pairs of the servers that still exist.
+    /// The key pairs of the servers still in use.
     fn live_pairs(&self) -> impl Iterator<Item = &PrivateKey> {
         LIVE.into_iter().filter_map(|kind| self.private(kind))
     }
@@ -147,14 +139,14 @@ fn n(key: &PublicKey) -> [u8; KEY_BYTES] {
     key.n().to_be_bytes()
 }
 
-/// A number in base64 with something before and after it.
+/// Writes a number in base64, with text before and after it.
 fn line(text: &mut String, head: std::fmt::Arguments<'_>, number: &[u8; KEY_BYTES], tail: &str) {
     put(text, head);
     STANDARD.encode_string(number, text);
     text.push_str(tail);
 }
 
-/// The head of a section, with an empty line between it and what is before.
+/// Writes a section header, after an empty line unless it comes first.
 fn section(text: &mut String, head: std::fmt::Arguments<'_>) {
     if !text.is_empty() {
         text.push('\n');
@@ -162,7 +154,7 @@ fn section(text: &mut String, head: std::fmt::Arguments<'_>) {
     put(text, head);
 }
 
-/// A C array of a number, which comes with its most significant byte first and goes the other way.
+/// Writes a C array. The number is given most significant byte first and written in reverse.
 fn array(text: &mut String, name: std::fmt::Arguments<'_>, mut number: [u8; KEY_BYTES]) {
     number.reverse();
     put(text, format_args!("static const unsigned char {name}[] = {{\n"));
@@ -188,7 +180,7 @@ fn title(kind: ServerKind) -> &'static str {
     }
 }
 
-/// The name of a server in OpenUru's source.
+/// The name of a server in OpenUru's source code.
 fn source_name(kind: ServerKind) -> &'static str {
     match kind {
         ServerKind::Gatekeeper => "GateKeeper",
@@ -196,7 +188,7 @@ fn source_name(kind: ServerKind) -> &'static str {
     }
 }
 
-/// The servers that still exist, in the order of [`ServerKind::ALL`].
+/// The servers still in use, in the order of [`ServerKind::ALL`].
 const LIVE: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game];
 /// Bytes per line of an array.
 const ROW: usize = 12;

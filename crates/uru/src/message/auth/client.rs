@@ -1,4 +1,4 @@
-//! What a client says on an auth connection.
+//! Messages from the client on an auth connection.
 
 use worldwire_core::{Bytes32, messages};
 
@@ -7,7 +7,7 @@ use crate::types::{ClassIndex, Nested, Str, TransId, Uuid};
 use crate::vault::VaultNode;
 
 messages! {
-    /// What a client says on an auth connection.
+    /// Messages from the client on an auth connection.
     pub enum ClientMessage<'a>: "auth", Client;
     reserved {
         4 "AcctSetEulaVersion"
@@ -20,25 +20,26 @@ messages! {
         28 "VaultNodeDelete"
     }
 
-    /// Keep-alive: sent right after setup and every 30 seconds. The server answers at once with all
-    /// fields unchanged.
+    /// Keep-alive, sent right after setup and then every 30 seconds. The server answers immediately
+    /// with all fields unchanged.
     0 PingRequest<'a> {
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
         trans_id "transId": TransId,
-        /// Anything; comes back unchanged.
+        /// Arbitrary data, returned unchanged.
         payload "payload": Bytes32<'a, 65_536>,
     }
 
-    /// The first message of a client: which build it is. A wrong build is answered by closing.
+    /// The client's first message: its build number. The server closes the connection if the build
+    /// is wrong.
     1 ClientRegisterRequest {
-        /// The build; 918 for practically everything today, 0 for "the newest".
+        /// The build number; 918 for practically all current clients, 0 for "the newest".
         build_id "buildId": u32,
     }
 
-    /// Never sent by today's clients; ignored.
+    /// Never sent by current clients; ignored.
     2 ClientSetCCRLevel {
-        /// Means nothing today.
+        /// No longer used.
         ccr_level "ccrLevel": u32,
     }
 
@@ -46,9 +47,9 @@ messages! {
     /// `AcctLoginReply`.
     3 AcctLoginRequest<'a> {
         trans_id "transId": TransId,
-        /// Random for e-mail names, 0 for plain ones.
+        /// Random if the account name is an e-mail address, otherwise 0.
         client_challenge "clientChallenge": u32,
-        /// The account; compared without case.
+        /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
         /// See [`crypt::login`](crate::crypt::login).
         challenge_hash "challengeHash": [u8; 20],
@@ -58,81 +59,81 @@ messages! {
         os "os": Str<'a, 8>,
     }
 
-    /// Chooses the player to play, or none.
+    /// Selects the player to play, or none.
     6 AcctSetPlayerRequest {
         trans_id "transId": TransId,
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
     }
 
-    /// Makes an account; never sent by today's clients.
+    /// Creates an account; never sent by current clients.
     7 AcctCreateRequest<'a> {
         trans_id "transId": TransId,
-        /// The account; compared without case.
+        /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
         /// See [`crypt::login`](crate::crypt::login).
         password_hash "passwordHash": [u8; 20],
-        /// What the account may do.
+        /// The account's privileges.
         account_flags "accountFlags": AccountFlags,
-        /// 1 is paid, bit 1 is GameTap.
+        /// 1 if paid; bit 1 is GameTap.
         billing_type "billingType": u32,
     }
 
     /// Changes the password of an account (`/changepassword`).
     8 AcctChangePasswordRequest<'a> {
         trans_id "transId": TransId,
-        /// The account; compared without case.
+        /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
         /// See [`crypt::login`](crate::crypt::login).
         password_hash "passwordHash": [u8; 20],
     }
 
-    /// Changes what an account may do; never sent by today's clients.
+    /// Changes an account's privileges; never sent by current clients.
     9 AcctSetRolesRequest<'a> {
         trans_id "transId": TransId,
-        /// The account; compared without case.
+        /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
-        /// What the account may do.
+        /// The account's privileges.
         account_flags "accountFlags": AccountFlags,
     }
 
-    /// Changes how an account is paid for; never sent by today's clients.
+    /// Changes an account's billing type; never sent by current clients.
     10 AcctSetBillingTypeRequest<'a> {
         trans_id "transId": TransId,
-        /// The account; compared without case.
+        /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
-        /// 1 is paid, bit 1 is GameTap.
+        /// 1 if paid; bit 1 is GameTap.
         billing_type "billingType": u32,
     }
 
-    /// Activates an account; never sent by today's clients.
+    /// Activates an account; never sent by current clients.
     11 AcctActivateRequest {
         trans_id "transId": TransId,
-        /// The key.
+        /// The activation key.
         activation_key "activationKey": Uuid,
     }
 
-    /// Makes an account from a key; never sent by today's clients.
+    /// Creates an account from a key; never sent by current clients.
     12 AcctCreateFromKeyRequest<'a> {
         trans_id "transId": TransId,
-        /// The account; compared without case.
+        /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
         /// See [`crypt::login`](crate::crypt::login).
         password_hash "passwordHash": [u8; 20],
-        /// The key.
+        /// The activation key.
         key "key": Uuid,
-        /// 1 is paid, bit 1 is GameTap.
+        /// 1 if paid; bit 1 is GameTap.
         billing_type "billingType": u32,
     }
 
     /// Deletes a player of the account.
     13 PlayerDeleteRequest {
         trans_id "transId": TransId,
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
     }
 
-    /// Makes a player.
+    /// Creates a player.
     17 PlayerCreateRequest<'a> {
         trans_id "transId": TransId,
         /// The player's name.
@@ -143,122 +144,122 @@ messages! {
         friend_invite "friendInvite": Str<'a, 260>,
     }
 
-    /// Makes a visitor an explorer; never sent by today's clients.
+    /// Upgrades a visitor to an explorer; never sent by current clients.
     20 UpgradeVisitorRequest {
         trans_id "transId": TransId,
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
     }
 
-    /// Bans a player; never sent by today's clients.
+    /// Bans a player; never sent by current clients.
     21 SetPlayerBanStatusRequest {
         trans_id "transId": TransId,
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
-        /// 1 to ban.
+        /// 1 to ban, 0 to lift the ban.
         banned "banned": u32,
     }
 
-    /// Throws a player out; never sent by today's clients, and never answered.
+    /// Kicks a player; never sent by current clients, and never answered.
     22 KickPlayer {
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
     }
 
-    /// Renames a player; never sent by today's clients.
+    /// Renames a player; never sent by current clients.
     23 ChangePlayerNameRequest<'a> {
         trans_id "transId": TransId,
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
         /// The new name.
         new_name "newName": Str<'a, 40>,
     }
 
-    /// Invites a friend by mail.
+    /// Invites a friend by e-mail.
     24 SendFriendInviteRequest<'a> {
         trans_id "transId": TransId,
         /// The invitation.
         invite_uuid "inviteUuid": Uuid,
-        /// Whom to invite.
+        /// The address to invite.
         email_address "emailAddress": Str<'a, 64>,
         /// The friend's name.
         to_player "toPlayer": Str<'a, 40>,
     }
 
-    /// Makes a vault node. The server gives it its number, times and creator.
+    /// Creates a vault node. The server assigns number, times and creator.
     25 VaultNodeCreate<'a> {
         trans_id "transId": TransId,
         /// The node's fields; see [`VaultNode`].
         node "node": Nested<'a, VaultNode<'static>, 1_048_576>,
     }
 
-    /// Asks for a vault node.
+    /// Requests a vault node.
     26 VaultNodeFetch {
         trans_id "transId": TransId,
         /// The node.
         node_id "nodeId": u32,
     }
 
-    /// Changes fields of a vault node: those that are sent replace, others stay.
+    /// Changes fields of a vault node: the given fields are replaced, all others are kept.
     27 VaultNodeSave<'a> {
         trans_id "transId": TransId,
         /// The node.
         node_id "nodeId": u32,
-        /// Names this change.
+        /// Identifies this change.
         revision_id "revisionId": Uuid,
         /// The node's fields; see [`VaultNode`].
         node "node": Nested<'a, VaultNode<'static>, 1_048_576>,
     }
 
-    /// Puts a node below another one.
+    /// Adds a node as a child of another.
     29 VaultNodeAdd {
         trans_id "transId": TransId,
-        /// The node above.
+        /// The parent node.
         parent_id "parentId": u32,
-        /// The node below.
+        /// The child node.
         child_id "childId": u32,
-        /// Whose reference it is.
+        /// The owner of the reference.
         owner_id "ownerId": u32,
     }
 
-    /// Takes a node away from below another one.
+    /// Removes a child node from its parent.
     30 VaultNodeRemove {
         trans_id "transId": TransId,
-        /// The node above.
+        /// The parent node.
         parent_id "parentId": u32,
-        /// The node below.
+        /// The child node.
         child_id "childId": u32,
     }
 
-    /// Asks for every reference that can be reached from a node.
+    /// Requests all references reachable from a node.
     31 VaultFetchNodeRefs {
         trans_id "transId": TransId,
         /// The node.
         node_id "nodeId": u32,
     }
 
-    /// Asks for an age instance in the vault, which is made if there is none.
+    /// Requests the vault nodes of an age instance, which are created if missing.
     32 VaultInitAgeRequest<'a> {
         trans_id "transId": TransId,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
-        /// The instance the age belongs to, or zero.
+        /// The instance to which the age belongs, or zero.
         parent_age_instance_id "parentAgeInstanceId": Uuid,
-        /// The age's name in files.
+        /// The age's file name.
         age_filename "ageFilename": Str<'a, 260>,
         /// The instance's name.
         age_instance_name "ageInstanceName": Str<'a, 260>,
-        /// The name its owner gave it.
+        /// The name given by its owner.
         age_user_name "ageUserName": Str<'a, 260>,
-        /// Its description.
+        /// The description.
         age_description "ageDescription": Str<'a, 1_024>,
-        /// Its number among its like; negative for "the next".
+        /// The number that distinguishes instances of the same name; negative for "next".
         age_sequence_number "ageSequenceNumber": i32,
-        /// Its language; -1 is none.
+        /// The language; -1 for none.
         age_language "ageLanguage": i32,
     }
 
-    /// Asks for all nodes whose fields equal those of a template.
+    /// Requests all nodes whose fields equal those of a template.
     33 VaultNodeFind<'a> {
         trans_id "transId": TransId,
         /// The node's fields; see [`VaultNode`].
@@ -267,11 +268,11 @@ messages! {
 
     /// Marks a reference as seen; ignored, and never answered.
     34 VaultSetSeen {
-        /// The node above.
+        /// The parent node.
         parent_id "parentId": u32,
-        /// The node below.
+        /// The child node.
         child_id "childId": u32,
-        /// Whether it was seen.
+        /// Whether the reference has been seen.
         seen "seen": u8,
     }
 
@@ -279,20 +280,20 @@ messages! {
     35 VaultSendNode {
         /// The node.
         node_id "nodeId": u32,
-        /// The player who gets it.
+        /// The receiving player.
         receiver_id "receiverId": u32,
     }
 
-    /// Asks for a game server that hosts an age instance.
+    /// Requests a game server for an age instance.
     36 AgeRequest<'a> {
         trans_id "transId": TransId,
-        /// The age's name in files.
+        /// The age's file name.
         age_name "ageName": Str<'a, 64>,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
     }
 
-    /// Asks which secure files there are: only `Python`/`pak` and `SDL`/`sdl` are.
+    /// Requests the list of secure files; only `Python`/`pak` and `SDL`/`sdl` exist.
     37 FileListRequest<'a> {
         trans_id "transId": TransId,
         /// `Python` or `SDL`.
@@ -301,10 +302,10 @@ messages! {
         extension "extension": Str<'a, 256>,
     }
 
-    /// Asks for a secure file. It comes in chunks, each of which is acknowledged.
+    /// Requests a secure file. It is sent in chunks, and the client acknowledges each.
     38 FileDownloadRequest<'a> {
         trans_id "transId": TransId,
-        /// The name with its directory, with a backslash between.
+        /// The directory and name, separated by a backslash.
         filename "filename": Str<'a, 260>,
     }
 
@@ -321,10 +322,10 @@ messages! {
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 
-    /// Asks for the public instances of an age.
+    /// Requests the public instances of an age.
     41 GetPublicAgeList<'a> {
         trans_id "transId": TransId,
-        /// The age's name in files.
+        /// The age's file name.
         age_filename "ageFilename": Str<'a, 64>,
     }
 
@@ -348,13 +349,13 @@ messages! {
         text "text": Str<'a, 1_024>,
     }
 
-    /// Reports that a debugger is at work; never answered.
+    /// Reports that a debugger is attached; never answered.
     45 LogClientDebuggerConnect {
-        /// Means nothing, but is sent.
+        /// Sent but meaningless.
         nothing "nothing": u32,
     }
 
-    /// Makes a score.
+    /// Creates a score.
     46 ScoreCreate<'a> {
         trans_id "transId": TransId,
         /// The owner's node.
@@ -363,18 +364,18 @@ messages! {
         game_name "gameName": Str<'a, 64>,
         /// 0 fixed, 1 accumulative, 2 accumulative with negatives.
         game_type "gameType": u32,
-        /// The first points.
+        /// The initial points.
         value "value": i32,
     }
 
-    /// Deletes a score; never sent by today's clients.
+    /// Deletes a score; never sent by current clients.
     47 ScoreDelete {
         trans_id "transId": TransId,
-        /// The score.
+        /// The score's id.
         score_id "scoreId": u32,
     }
 
-    /// Asks for the score of an owner.
+    /// Requests an owner's scores.
     48 ScoreGetScores<'a> {
         trans_id "transId": TransId,
         /// The owner's node.
@@ -386,76 +387,76 @@ messages! {
     /// Adds points to a score.
     49 ScoreAddPoints {
         trans_id "transId": TransId,
-        /// The score.
+        /// The score's id.
         score_id "scoreId": u32,
-        /// How many points.
+        /// The points.
         points "points": i32,
     }
 
     /// Moves points from one score to another.
     50 ScoreTransferPoints {
         trans_id "transId": TransId,
-        /// Where the points come from.
+        /// The score to take points from.
         src_score_id "srcScoreId": u32,
-        /// Where the points go.
+        /// The score to add points to.
         dest_score_id "destScoreId": u32,
-        /// How many points.
+        /// The points.
         points "points": i32,
     }
 
     /// Sets the points of a score.
     51 ScoreSetPoints {
         trans_id "transId": TransId,
-        /// The score.
+        /// The score's id.
         score_id "scoreId": u32,
-        /// How many points.
+        /// The points.
         points "points": i32,
     }
 
-    /// Asks for a ranking; never sent by today's clients.
+    /// Requests a ranking; never sent by current clients.
     52 ScoreGetRanks<'a> {
         trans_id "transId": TransId,
         /// The owner's node.
         owner_id "ownerId": u32,
-        /// Unverified: what it groups by.
+        /// Unverified: the group to rank.
         score_group "scoreGroup": u32,
-        /// Unverified: a folder to look below.
+        /// Unverified: a folder that limits the ranking.
         parent_folder_id "parentFolderId": u32,
         /// The score's name.
         game_name "gameName": Str<'a, 64>,
-        /// Unverified: the period to look at.
+        /// Unverified: the time period.
         time_period "timePeriod": u32,
-        /// How many to a page.
+        /// The number of results per page.
         num_results "numResults": u32,
-        /// Which page.
+        /// The page number.
         page_number "pageNumber": u32,
         /// 1 for the highest first.
         sort_descending "sortDescending": u32,
     }
 
-    /// Asks whether an account exists; never sent by today's clients.
+    /// Requests whether an account exists; never sent by current clients.
     53 AccountExistsRequest<'a> {
         trans_id "transId": TransId,
-        /// The account; compared without case.
+        /// The account name; case-insensitive.
         account_name "accountName": Str<'a, 64>,
     }
 
-    /// Asks for a game server, to be told by name. The number is H'uru's, the layout that of two
-    /// servers; no known client sends it.
+    /// Requests a game server's address as a host name. The number is H'uru's, the layout that of
+    /// two servers; no known client sends it.
     0x1000 AgeRequestEx<'a> {
         trans_id "transId": TransId,
-        /// The age's name in files.
+        /// The age's file name.
         age_name "ageName": Str<'a, 64>,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
     }
 
-    /// Asks for the best scores (H'uru).
+    /// Requests the highest scores (H'uru).
     0x1001 ScoreGetHighScores<'a> {
         trans_id "transId": TransId,
         /// The owner's node.
         owner_id "ownerId": u32,
-        /// How many at most.
+        /// The maximum number of scores.
         max_scores "maxScores": u32,
         /// The score's name.
         game_name "gameName": Str<'a, 64>,

@@ -1,4 +1,4 @@
-//! What a server says on an auth connection.
+//! Messages from the server on an auth connection.
 
 use worldwire_core::{Bytes32, List32, messages};
 
@@ -8,59 +8,59 @@ use crate::types::{ClassIndex, Ipv4, Nested, NetError, Str, TransId, Uuid};
 use crate::vault::VaultNode;
 
 messages! {
-    /// What a server says on an auth connection.
+    /// Messages from the server on an auth connection.
     pub enum ServerMessage<'a>: "auth", Server;
     reserved { 5 "AcctData" 14 "PlayerList" 15 "PlayerChat" 22 "FriendNotify" }
 
-    /// The answer to a ping, with all fields of the request.
+    /// The reply to a ping, repeating all its fields.
     0 PingReply<'a> {
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
         trans_id "transId": TransId,
-        /// Anything; comes back unchanged.
+        /// Arbitrary data, returned unchanged.
         payload "payload": Bytes32<'a, 65_536>,
     }
 
-    /// Where to come back to after a lost connection, and with which token. Optional.
+    /// The address and token for reconnecting after a lost connection. Optional.
     1 ServerAddr {
-        /// The server to come back to.
+        /// The server to reconnect to.
         server_address "serverAddress": Ipv4,
-        /// Repeated in the connect packet.
+        /// The token to send in the connect packet.
         token "token": Uuid,
     }
 
-    /// A new build is there. Optional.
+    /// A new build is available. Optional.
     2 NotifyNewBuild {
-        /// Means nothing.
+        /// Meaningless.
         foo "foo": u32,
     }
 
-    /// The server's challenge for the login, fresh for every request.
+    /// The server's challenge for the login, new for every request.
     3 ClientRegisterReply {
-        /// Goes into the hash of the login.
+        /// Part of the input of the login hash.
         server_challenge "serverChallenge": u32,
     }
 
-    /// The outcome of a login.
+    /// The result of a login.
     4 AcctLoginReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The account; zero on failure.
         account_id "accountId": Uuid,
-        /// What the account may do.
+        /// The account's privileges.
         account_flags "accountFlags": AccountFlags,
-        /// 1 is paid, bit 1 is GameTap.
+        /// 1 if paid; bit 1 is GameTap.
         billing_type "billingType": u32,
-        /// The key of secure files.
+        /// The key for secure files.
         encryption_key "encryptionKey": [u32; 4],
     }
 
-    /// A player of the account that is logging in. Never more than five may be sent: the client has
+    /// One of the account's players, sent during login. At most five may be sent: the client has
     /// room for six and does not check.
     6 AcctPlayerInfo<'a> {
         trans_id "transId": TransId,
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
         /// The player's name.
         player_name "playerName": Str<'a, 40>,
@@ -70,67 +70,67 @@ messages! {
         explorer "explorer": u32,
     }
 
-    /// The outcome of choosing a player.
+    /// The result of selecting a player.
     7 AcctSetPlayerReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `AcctCreateRequest`; never sent today.
+    /// The result of `AcctCreateRequest`; no longer sent.
     8 AcctCreateReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The account; zero on failure.
         account_id "accountId": Uuid,
     }
 
-    /// The outcome of `AcctChangePasswordRequest`; never sent today.
+    /// The result of `AcctChangePasswordRequest`; no longer sent.
     9 AcctChangePasswordReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `AcctSetRolesRequest`; never sent today.
+    /// The result of `AcctSetRolesRequest`; no longer sent.
     10 AcctSetRolesReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `AcctSetBillingTypeRequest`; never sent today.
+    /// The result of `AcctSetBillingTypeRequest`; no longer sent.
     11 AcctSetBillingTypeReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `AcctActivateRequest`; never sent today.
+    /// The result of `AcctActivateRequest`; no longer sent.
     12 AcctActivateReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `AcctCreateFromKeyRequest`; never sent today.
+    /// The result of `AcctCreateFromKeyRequest`; no longer sent.
     13 AcctCreateFromKeyReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The account; zero on failure.
         account_id "accountId": Uuid,
-        /// The key.
+        /// The activation key.
         activation_key "activationKey": Uuid,
     }
 
-    /// The outcome of making a player.
+    /// The result of creating a player.
     16 PlayerCreateReply<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// The player's number (KI number).
+        /// The player's KI number.
         player_id "playerId": u32,
         /// 1 for explorers, 0 for visitors.
         explorer "explorer": u32,
@@ -140,45 +140,45 @@ messages! {
         avatar_shape "avatarShape": Str<'a, 64>,
     }
 
-    /// The outcome of `PlayerDeleteRequest`; never sent today.
+    /// The result of `PlayerDeleteRequest`; no longer sent.
     17 PlayerDeleteReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `UpgradeVisitorRequest`; never sent today.
+    /// The result of `UpgradeVisitorRequest`; no longer sent.
     18 UpgradeVisitorReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `SetPlayerBanStatusRequest`; never sent today.
+    /// The result of `SetPlayerBanStatusRequest`; no longer sent.
     19 SetPlayerBanStatusReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `ChangePlayerNameRequest`; never sent today.
+    /// The result of `ChangePlayerNameRequest`; no longer sent.
     20 ChangePlayerNameReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `SendFriendInviteRequest`; never sent today.
+    /// The result of `SendFriendInviteRequest`; no longer sent.
     21 SendFriendInviteReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of making a node.
+    /// The result of creating a node.
     23 VaultNodeCreated {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The node.
         node_id "nodeId": u32,
@@ -187,48 +187,48 @@ messages! {
     /// A node, or the error and no bytes.
     24 VaultNodeFetched<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The node's fields; see [`VaultNode`].
         node "node": Nested<'a, VaultNode<'static>, 1_048_576>,
     }
 
-    /// A node was saved, by whomever.
+    /// A node was changed, by any client.
     25 VaultNodeChanged {
         /// The node.
         node_id "nodeId": u32,
-        /// Names this change.
+        /// Identifies this change.
         revision_id "revisionId": Uuid,
     }
 
-    /// A node is gone; no known server sends it.
+    /// A node was deleted; no known server sends it.
     26 VaultNodeDeleted {
         /// The node.
         node_id "nodeId": u32,
     }
 
-    /// A node was put below another one.
+    /// A node was added as a child of another.
     27 VaultNodeAdded {
-        /// The node above.
+        /// The parent node.
         parent_id "parentId": u32,
-        /// The node below.
+        /// The child node.
         child_id "childId": u32,
-        /// Whose reference it is.
+        /// The owner of the reference.
         owner_id "ownerId": u32,
     }
 
-    /// A node was taken away from below another one.
+    /// A child node was removed from its parent.
     28 VaultNodeRemoved {
-        /// The node above.
+        /// The parent node.
         parent_id "parentId": u32,
-        /// The node below.
+        /// The child node.
         child_id "childId": u32,
     }
 
-    /// Every reference that can be reached from the node, each once, breadth first.
+    /// All references reachable from the node, each once, breadth first.
     29 VaultNodeRefsFetched {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The references.
         refs "refs": List32<NodeRef, 1_048_576>,
@@ -237,7 +237,7 @@ messages! {
     /// The nodes of the age instance.
     30 VaultInitAgeReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The Age node; 0 for an age without a vault.
         age_node_id "ageNodeId": u32,
@@ -245,68 +245,68 @@ messages! {
         age_info_node_id "ageInfoNodeId": u32,
     }
 
-    /// The nodes that were found.
+    /// The matching nodes.
     31 VaultNodeFindReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The nodes.
         node_ids "nodeIds": List32<u32, 512>,
     }
 
-    /// The outcome of saving a node.
+    /// The result of saving a node.
     32 VaultSaveNodeReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of adding a reference. One server answers removals with it, too.
+    /// The result of adding a reference. One server also answers removals with it.
     33 VaultAddNodeReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of removing a reference.
+    /// The result of removing a reference.
     34 VaultRemoveNodeReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The game server that hosts the age.
+    /// The game server for the age instance.
     35 AgeReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// The host of the age on the game server.
+        /// The id of the age's host on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
         /// The Age node; 0 for an age without a vault.
         age_node_id "ageNodeId": u32,
-        /// The game server; the port is the one of the client's configuration.
+        /// The game server's address; clients use the port they are configured with.
         game_server_address "gameServerAddress": Ipv4,
     }
 
     /// The secure files.
     36 FileListReply<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The files; see [`FileList`].
         files "files": Nested<'a, FileList<'static>, 1_048_576>,
     }
 
-    /// A chunk of a secure file, in order from offset 0.
+    /// A chunk of a secure file; chunks are sent in order.
     37 FileDownloadChunk<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// Bytes of the whole file.
+        /// The size of the whole file in bytes.
         total_file_size "totalFileSize": u32,
-        /// Where the chunk belongs.
+        /// The offset of the chunk in the file.
         chunk_offset "chunkOffset": u32,
         /// The bytes. The declared size is 1460; real servers send up to 64 KiB.
         chunk "chunk": Bytes32<'a, 1_048_576>,
@@ -320,120 +320,120 @@ messages! {
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 
-    /// Throws the client out.
+    /// Kicks the client.
     39 KickedOff {
-        /// Why.
+        /// The reason.
         reason "reason": NetError,
     }
 
     /// The public instances of an age.
     40 PublicAgeList<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
         /// The instances.
         ages "ages": List32<NetAgeInfo<'a>, 512>,
     }
 
-    /// The outcome of making a score.
+    /// The result of creating a score.
     41 ScoreCreateReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// The score.
+        /// The score's id.
         score_id "scoreId": u32,
-        /// When, Unix seconds.
+        /// The time of creation in Unix seconds.
         created_time "createdTime": u32,
     }
 
-    /// The outcome of `ScoreDelete`.
+    /// The result of `ScoreDelete`.
     42 ScoreDeleteReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
     /// The scores of an owner.
     43 ScoreGetScoresReply<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// How many scores there are.
+        /// The number of scores.
         score_count "scoreCount": u32,
         /// The scores; see [`Scores`].
         scores "scores": Nested<'a, Scores<'static>, 1_048_576>,
     }
 
-    /// The outcome of `ScoreAddPoints`.
+    /// The result of `ScoreAddPoints`.
     44 ScoreAddPointsReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `ScoreTransferPoints`.
+    /// The result of `ScoreTransferPoints`.
     45 ScoreTransferPointsReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// The outcome of `ScoreSetPoints`.
+    /// The result of `ScoreSetPoints`.
     46 ScoreSetPointsReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
     /// A ranking.
     47 ScoreGetRanksReply<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// How many ranks there are.
+        /// The number of ranks.
         rank_count "rankCount": u32,
         /// The ranks; see [`Ranks`].
         ranks "ranks": Nested<'a, Ranks<'static>, 1_048_576>,
     }
 
-    /// Whether the account exists.
+    /// Tells whether an account exists.
     48 AccountExistsReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// 1 if it does.
+        /// 1 if the account exists.
         exists "exists": u8,
     }
 
-    /// The game server that hosts the age, by name. The number is H'uru's, the layout that of two
-    /// servers.
+    /// The game server for the age instance, as a host name. The number is H'uru's, the layout that
+    /// of two servers.
     0x1000 AgeReplyEx<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// The host of the age on the game server.
+        /// The id of the age's host on the game server.
         age_mcp_id "ageMcpId": u32,
         /// The instance of the age.
         age_instance_id "ageInstanceId": Uuid,
         /// The Age node; 0 for an age without a vault.
         age_node_id "ageNodeId": u32,
-        /// The game server; the port is the one of the client's configuration.
+        /// The game server's address; clients use the port they are configured with.
         game_server_address "gameServerAddress": Str<'a, 65_536>,
     }
 
-    /// The best scores (H'uru).
+    /// The highest scores (H'uru).
     0x1001 ScoreGetHighScoresReply<'a> {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
-        /// How many scores there are.
+        /// The number of scores.
         score_count "scoreCount": u32,
         /// The scores; see [`Scores`].
         scores "scores": Nested<'a, Scores<'static>, 1_048_576>,
     }
 
-    /// What the server can do (H'uru): bits of score leaderboards 0, game manager Blue Spiral 1,
-    /// climbing wall 2, Heek 3, marker games 4, tic-tac-toe 5, VarSync 6.
+    /// The server's capabilities (H'uru), by bit: 0 score leaderboards; games of the game manager: 1
+    /// Blue Spiral, 2 climbing wall, 3 Heek, 4 marker games, 5 tic-tac-toe, 6 VarSync.
     0x1002 ServerCaps<'a> {
         /// The bits; see [`Caps`].
         caps "caps": Nested<'a, Caps, 1_048_576>,

@@ -1,28 +1,28 @@
-//! What a server says on a game connection.
+//! Messages from the server on a game connection.
 
 use worldwire_core::{Bytes32, messages};
 
 use crate::types::{ClassIndex, NetError, TransId};
 
 messages! {
-    /// What a server says on a game connection.
+    /// Messages from the server on a game connection.
     pub enum ServerMessage<'a>: "game", Server;
     reserved {}
 
-    /// The answer to a ping, with all fields of the request.
+    /// The reply to a ping, repeating all its fields.
     0 PingReply {
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
     }
 
-    /// Whether the client is let in.
+    /// Whether the client may join.
     1 JoinAgeReply {
         trans_id "transId": TransId,
-        /// The outcome.
+        /// The result.
         result "result": NetError,
     }
 
-    /// A net message for the age: the heart of the game.
+    /// A net message, which carries all activity in the age.
     2 PropagateBuffer<'a> {
         /// The class index of the net message; the first two bytes of the buffer repeat it.
         type_ "type": ClassIndex,
@@ -30,7 +30,7 @@ messages! {
         buffer "buffer": Bytes32<'a, 1_048_576>,
     }
 
-    /// For the game manager, which today's servers do not have.
+    /// A message for the game manager, which current servers lack.
     3 GameMgrMsg<'a> {
         /// The net message.
         buffer "buffer": Bytes32<'a, 1_048_576>,

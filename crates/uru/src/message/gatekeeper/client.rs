@@ -1,34 +1,34 @@
-//! What a client says on a gatekeeper connection.
+//! Messages from the client on a gatekeeper connection.
 
 use crate::types::TransId;
 use worldwire_core::{Bytes32, messages};
 
 messages! {
-    /// What a client says on a gatekeeper connection.
+    /// Messages from the client on a gatekeeper connection.
     pub enum ClientMessage<'a>: "gatekeeper", Client;
     reserved {}
 
-    /// Keep-alive: sent right after setup and every 30 seconds. The server answers at once with all
-    /// fields unchanged.
+    /// Keep-alive, sent right after setup and then every 30 seconds. The server answers immediately
+    /// with all fields unchanged.
     ///
-    /// The declared order of the two numbers is this one, but the H'uru client writes its clock first
-    /// and then the transaction. Since both come back in place, nobody notices.
+    /// This is the declared order of the two numbers. The H'uru client writes its clock before the
+    /// transaction number, which goes unnoticed because both are returned in place.
     0 PingRequest<'a> {
         trans_id "transId": TransId,
         /// The sender's clock in milliseconds.
         ping_time_ms "pingTimeMs": u32,
-        /// Anything; comes back unchanged.
+        /// Arbitrary data, returned unchanged.
         payload "payload": Bytes32<'a, 65_536>,
     }
 
-    /// Asks where the file server is. The launcher always does.
+    /// Requests the address of the file server. Launchers always do.
     1 FileSrvIpAddressRequest {
         trans_id "transId": TransId,
         /// 1 from the launcher; servers ignore it.
         is_patcher "isPatcher": u8,
     }
 
-    /// Asks where the auth server is.
+    /// Requests the address of the auth server.
     2 AuthSrvIpAddressRequest {
         trans_id "transId": TransId,
     }

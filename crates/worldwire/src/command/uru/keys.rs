@@ -5,7 +5,7 @@ use core::slice;
 
 use rand_core::{TryCryptoRng, TryRng};
 use worldwire_uru::crypt::key::{PrimeKind, PrivateKey, ServerKind};
-use worldwire_uru::file::keys::{KeyRing, Spelling};
+use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::file::secure::SecureKey;
 
 use crate::cli::{KeyFormat, UruKeys};
@@ -43,15 +43,15 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
     }
 }
 
-fn spelling(format: KeyFormat) -> Spelling {
+fn spelling(format: KeyFormat) -> KeyFileFormat {
     match format {
-        KeyFormat::Toml => Spelling::Toml,
-        KeyFormat::TomlPublic => Spelling::TomlPublic,
-        KeyFormat::Dirtsand => Spelling::Dirtsand,
-        KeyFormat::Moulars => Spelling::Moulars,
-        KeyFormat::Nagus => Spelling::Nagus,
-        KeyFormat::ServerIni => Spelling::ServerIni,
-        KeyFormat::OpenUru => Spelling::OpenUru,
+        KeyFormat::Toml => KeyFileFormat::Toml,
+        KeyFormat::TomlPublic => KeyFileFormat::TomlPublic,
+        KeyFormat::Dirtsand => KeyFileFormat::Dirtsand,
+        KeyFormat::Moulars => KeyFileFormat::Moulars,
+        KeyFormat::Nagus => KeyFileFormat::Nagus,
+        KeyFormat::ServerIni => KeyFileFormat::ServerIni,
+        KeyFormat::OpenUru => KeyFileFormat::OpenUru,
     }
 }
 

@@ -12,8 +12,8 @@ use worldwire_core::{Reader, Severity, nearest};
 use worldwire_dissect::UruDefinitions;
 use worldwire_server::uru::admin::Request;
 use worldwire_uru::file::secure::Magic;
-use worldwire_uru::schema::{Definition, Descriptor, Descriptors, Variable, Word};
-use worldwire_uru::sdl::{Blob, Rule, State};
+use worldwire_uru::schema::{Definition, Descriptor, Descriptors, Literal, Variable};
+use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState};
 use worldwire_uru::types::UnifiedTime;
 
 use super::account::ask;
@@ -106,10 +106,10 @@ fn set(
     let request = Request::AgeSettings { age: newest.name().to_owned() };
     let stored = ask(shard, request, Vec::new())?;
     let stored = stored.first().and_then(serde_json::Value::as_str).and_then(parse_hex);
-    let mut state = State::new(newest.clone());
+    let mut state = ObjectState::new(newest.clone());
     if let Some(bytes) = &stored {
         let blob = Blob::decode(&set, &mut Reader::new(bytes)).map_err(failed)?;
-        state = State::of(&blob);
+        state = ObjectState::of(&blob);
         if state.descriptor().version() < newest.version() {
             state = state.upgrade(&newest);
         }
@@ -117,7 +117,7 @@ fn set(
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = u32::try_from(since.as_secs()).unwrap_or(u32::MAX);
     let now = UnifiedTime { seconds, microseconds: since.subsec_micros() };
-    let applied = state.apply(&update, Rule::OURS, &now);
+    let applied = state.apply(&update, MergePolicy::OURS, &now);
     applied.map_err(|refused| Failure::Run(refused.to_string()))?;
     let mut hex = String::new();
     push_hex(&mut hex, &state.to_blob().to_bytes().map_err(failed)?);
@@ -217,10 +217,10 @@ fn named(set: &Descriptors, word: &str) -> Result<Vec<Descriptor>, Failure> {
 
 fn described(definition: &Definition) -> serde_json::Value {
     let variable = |variable: &Variable| {
-        let words = |words: &[Word]| words.iter().map(|w| json!(w.text())).collect::<Vec<_>>();
+        let words = |words: &[Literal]| words.iter().map(|w| json!(w.text())).collect::<Vec<_>>();
         json!({
             "name": variable.name(),
-            "type": variable.kind().to_string(),
+            "type": variable.element_type().to_string(),
             "count": variable.count(),
             "default": variable.default().map(words),
             "defaultOptions": variable.default_options().collect::<Vec<_>>(),
@@ -265,7 +265,7 @@ fn diff(
 }
 
 /// Reads a state: a blob, or its JSON.
-fn state(path: &Path, set: &Descriptors) -> Result<State, Failure> {
+fn state(path: &Path, set: &Descriptors) -> Result<ObjectState, Failure> {
     let bytes = input::read(path)?;
     // A blob begins with flags, whose lowest byte is 0 or 1.
     let text = bytes.trim_ascii_start().starts_with(b"{").then(|| String::from_utf8_lossy(&bytes));
@@ -282,7 +282,7 @@ fn state(path: &Path, set: &Descriptors) -> Result<State, Failure> {
         }
     };
     match read {
-        Ok(blob) => Ok(State::of(&blob)),
+        Ok(blob) => Ok(ObjectState::of(&blob)),
         Err(error) => {
             complain(&input::title(path), &error);
             Err(Failure::Input)

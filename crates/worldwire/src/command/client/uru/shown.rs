@@ -7,7 +7,7 @@ use worldwire_client::uru::{Notification, SceneEvent};
 use worldwire_core::json::{Style, write_children};
 use worldwire_core::{Classes as _, Field as _, Reader, Record as _, Tree, Value, Writer};
 use worldwire_uru::net_message::NetMessage;
-use worldwire_uru::sdl::Part;
+use worldwire_uru::sdl::ChangedPart;
 use worldwire_uru::types::{ClassIndex, Uoid};
 use worldwire_uru::vault::VaultNode;
 
@@ -155,7 +155,7 @@ pub(super) fn seen(seen: &SceneEvent) -> Json {
             }
             for change in changes.iter().flatten() {
                 let after = change.after.as_ref().and_then(|after| from_str(after.as_json()).ok());
-                if change.part == Part::Value {
+                if change.part == ChangedPart::Value {
                     shown[&change.path] = after.unwrap_or_default();
                 }
             }
