@@ -4,6 +4,7 @@
 //!   Matrix Online;
 //! * [`store`]: databases; [`operators`]: the local socket of a server that runs.
 
+pub mod admin;
 mod config;
 mod folder;
 pub mod ki;
@@ -15,4 +16,4 @@ pub mod store;
 mod unseen;
 pub mod uru;
 
-pub use config::ConfigError;
+pub use config::{ConfigError, SettingError};

@@ -8,7 +8,7 @@ use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{Entry, Facts, decode, folder};
-use super::exchange::node_json;
+use super::dump::node_json;
 use super::graph::Graph;
 use super::operations::without_fixed;
 use super::state::{Outcome, State};

@@ -4,7 +4,7 @@ use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::NodeType;
 
 use super::content::{Facts, decode};
-use super::exchange::uuid_of;
+use super::dump::uuid_of;
 use super::inspect::AT_ONCE;
 use super::state::{Outcome, State};
 use crate::uru::players::folded_player;

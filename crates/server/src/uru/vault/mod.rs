@@ -63,6 +63,7 @@ mod access;
 mod config;
 mod content;
 mod contents;
+mod dump;
 mod exchange;
 mod graph;
 mod handle;
@@ -77,7 +78,7 @@ mod task;
 mod trees;
 
 pub use config::{AgeNames, OnDuplicate, StaticAge, VaultConfig};
-pub use exchange::{Dump, DumpError};
+pub use dump::{Dump, DumpError, LineError, VaultProblem};
 pub use handle::{Connection, Environment, Notice, Notices, Randomness, Vault, VaultError};
 pub use inspect::{Finding, TreeLine};
 pub use lookup::Named;
@@ -85,7 +86,7 @@ pub use operations::MAX_FOUND;
 pub use trees::AgeNodes;
 
 pub(crate) use content::{Facts, decode, encode as encode_node};
-pub(crate) use exchange::{digest, fields_of, node_json, uuid_of};
+pub(crate) use dump::{digest, fields_of, node_json, uuid_of};
 pub(crate) use handle::ConnectionId;
 pub(crate) use state::{Outcome, Session, State, Stop};
 pub(crate) use trees::{NewAge, text};
