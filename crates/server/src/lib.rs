@@ -6,14 +6,18 @@
 
 pub mod admin;
 mod config;
+mod ending;
 mod folder;
 pub mod ki;
 mod metrics;
 pub mod mxo;
 pub mod operators;
 mod page;
+mod start;
 pub mod store;
 mod unseen;
 pub mod uru;
 
 pub use config::{ConfigError, SettingError};
+pub use ending::ServeError;
+pub use start::StartError;

@@ -18,14 +18,15 @@ use worldwire_server::ki::realm::{Privileges, Realm};
 use worldwire_server::ki::reception::{Door, Reception};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, Key, Ledger, Pending, SettingRow, StoreError,
+    AccountRow, Change, Changes, CharacterRow, Key, Ledger, Pending, Position, SettingRow,
+    StoreError,
 };
 
 /// A database in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     rows: Mutex<BTreeMap<Key, Change>>,
-    batch: Mutex<u64>,
+    position: Mutex<Option<Position>>,
     /// Whether commits are refused.
     pub(crate) is_failing: AtomicBool,
     /// Whether a commit counts whose answer is lost.
@@ -47,14 +48,19 @@ macro_rules! reads {
 }
 
 impl Ledger for Memory {
-    fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
+    fn claim(&self) -> Pending<'_, Position> {
+        Box::pin(async move {
+            Ok(*self.position.lock().unwrap().insert(Position { epoch: 1, batch: 0 }))
+        })
+    }
+
+    fn commit(&self, after: Position, changes: Arc<Changes>) -> Pending<'_, ()> {
         Box::pin(async move {
             let failure = || Err(StoreError::Damaged("on purpose".to_owned()));
             if self.is_failing.load(Ordering::Relaxed) {
                 return failure();
             }
-            assert_eq!(number, *self.batch.lock().unwrap() + 1);
-            *self.batch.lock().unwrap() = number;
+            assert_eq!(self.position.lock().unwrap().replace(after.next()), Some(after));
             let mut rows = self.rows.lock().unwrap();
             for (key, change) in &*changes {
                 match change {
@@ -66,8 +72,8 @@ impl Ledger for Memory {
         })
     }
 
-    fn batch(&self) -> Pending<'_, u64> {
-        Box::pin(async move { Ok(*self.batch.lock().unwrap()) })
+    fn position(&self) -> Pending<'_, (Position, String)> {
+        Box::pin(async move { Ok((self.position.lock().unwrap().unwrap(), String::new())) })
     }
 
     reads! {

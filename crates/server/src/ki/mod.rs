@@ -61,6 +61,7 @@ use reception::{Door, Reception};
 use secrets::Secrets;
 
 use crate::config::{ConfigError, database};
+use crate::ending::{ServeError, also_on};
 use crate::folder::write_secret;
 use crate::operators;
 use crate::page::{self, Serving};
@@ -257,12 +258,14 @@ impl LoginServer {
     }
 
     /// Serves clients until the signal comes, then says goodbye to them, and closes the database.
+    /// Ends by itself if another process takes over the database.
     ///
     /// # Errors
-    /// Those of the system, from the status page.
-    pub async fn serve(self, signal: Signal) -> io::Result<()> {
+    /// As [`ServeError`] says.
+    pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, reception, listener, patch, status, operators, lock, .. } = self;
         let realm = reception.realm().clone();
+        let (signal, _forwarder) = also_on(signal, realm.until_overtaken());
         let operators = tokio::spawn(operators.run());
         let figures: Arc<Figures> = Arc::clone(&reception.figures);
         let shown =
@@ -278,7 +281,10 @@ impl LoginServer {
         operators.abort();
         realm.close().await;
         drop(lock);
-        page.ended().await
+        if let Some(error) = realm.overtaken() {
+            return Err(error.into());
+        }
+        Ok(page.ended().await?)
     }
 }
 

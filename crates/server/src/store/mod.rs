@@ -1,13 +1,22 @@
 //! Where servers keep what must last: accounts, characters, the nodes of a vault, scores.
 //!
-//! [`Ledger`] is the one narrow door to the database, and [`Store`] that of a world with a vault.
-//! Whoever stands on it keeps an index of its own in memory and is the only writer: it stages
-//! [`Change`]s and hands them over in *batches*, one transaction each. A batch that was committed
-//! survives whatever happens next, and a batch that was not has left nothing behind.
+//! All access to the database goes through [`Ledger`], or through [`Store`] for a world with a vault.
+//! The caller keeps its own index in memory and is the only writer. It stages [`Change`]s and commits
+//! them in *batches*, one transaction each: a committed batch survives any later failure, and a failed
+//! one leaves nothing behind.
 //!
-//! Batches are numbered. The database holds the number of the last one, and takes none but the
-//! next: so a writer whose commit broke off can ask whether it counted ([`Ledger::batch`]), and a
-//! second writer on the same database is refused instead of destroying the vault.
+//! # One writer at a time
+//!
+//! A writer first [claims](Ledger::claim) the database. Each claim gets a new *epoch*, and every batch
+//! has a number. The database stores both and accepts only the next batch of the latest epoch.
+//! So a writer whose commit broke off can ask whether it took effect ([`Ledger::position`]), and a
+//! writer that lost the database to another process learns it from its next commit, before it
+//! acknowledges anything: [`StoreError::Overtaken`] is final. The number of the batch alone would not
+//! do, because another process may have committed exactly one.
+//!
+//! On PostgreSQL, a claim also takes an advisory lock. It protects nothing, but it refuses a second
+//! process when it starts, and names the first one ([`StoreError::InUse`]). On SQLite, the
+//! [lock](lock) on the folder does this.
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -24,6 +33,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
+mod advisory;
 pub mod lock;
 pub mod seal;
 mod sql;
@@ -35,22 +45,27 @@ pub type Pending<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + S
 
 /// A database, as far as every server needs it: settings, accounts and characters.
 pub trait Ledger: Send + Sync + 'static {
-    /// Commits a batch: all of its changes, durably, or none. `number` is the one that follows the
-    /// last batch.
+    /// Makes the caller the only writer, in a new epoch. Commits of earlier epochs fail from now on.
     ///
-    /// After an error, or when the future was dropped, the batch may count or not: ask
-    /// [`Ledger::batch`].
+    /// Claim before reading: what is read afterwards cannot be changed by anybody else.
     ///
     /// # Errors
-    /// [`StoreError::Overtaken`] when another writer was here, and those of the database.
-    fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()>;
+    /// [`StoreError::InUse`] while another process holds the database, if the database can tell.
+    fn claim(&self) -> Pending<'_, Position>;
 
-    /// The number of the last batch that was committed. Waits for a commit that is under way, so
-    /// the answer is final.
+    /// Commits the batch that follows `after`: all of its changes, durably, or none.
+    ///
+    /// After any error except [`StoreError::Overtaken`], and after the future was dropped, the batch
+    /// may have taken effect: ask [`Ledger::position`].
     ///
     /// # Errors
-    /// Those of the database.
-    fn batch(&self) -> Pending<'_, u64>;
+    /// [`StoreError::Overtaken`] when the database is no longer at `after`. Nothing was committed
+    /// then, and nothing of this epoch ever will be.
+    fn commit(&self, after: Position, changes: Arc<Changes>) -> Pending<'_, ()>;
+
+    /// The epoch and the last committed batch, and the process that claimed this epoch. Waits for a
+    /// commit in progress, so the answer is final.
+    fn position(&self) -> Pending<'_, (Position, String)>;
 
     /// All settings.
     ///
@@ -104,6 +119,29 @@ pub trait Store: Ledger {
     fn scores(&self) -> Pending<'_, Vec<ScoreRow>>;
 }
 
+/// A point in the history of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The latest claim, counted from 1. 0 if nobody has claimed the database yet.
+    pub epoch: u64,
+    /// The last committed batch, counted from 1 over all epochs.
+    pub batch: u64,
+}
+
+impl Position {
+    /// The position after one more batch of the same epoch.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self { epoch: self.epoch, batch: self.batch + 1 }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "epoch {}, batch {}", self.epoch, self.batch)
+    }
+}
+
 /// The file of a SQLite database in a shard's folder.
 pub const SQLITE_FILE: &str = "shard.sqlite";
 
@@ -122,14 +160,22 @@ pub async fn open(folder: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, St
 /// # Errors
 /// As [`open`] says.
 pub async fn open_file(file: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
+    let writer = writer_name(file.parent().unwrap_or(file));
     match url {
-        None => Ok(Arc::new(SqliteStore::open(file).await?)),
+        None => Ok(Arc::new(SqliteStore::open(file, writer).await?)),
         Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            Ok(Arc::new(PostgresStore::open(url).await?))
+            Ok(Arc::new(PostgresStore::open(url, writer).await?))
         }
         // The URL may hold a password.
         Some(_) => Err(StoreError::Url),
     }
+}
+
+/// What other processes call this one: `process 4242 on host, folder /srv/shard`.
+fn writer_name(folder: &Path) -> String {
+    let host = whoami::hostname().unwrap_or_else(|_| "an unnamed host".to_owned());
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    format!("process {} on {host}, folder {}", std::process::id(), folder.display())
 }
 
 /// Why a store did not do what it was asked for.
@@ -138,13 +184,24 @@ pub enum StoreError {
     /// The database did not answer in time.
     #[error("the database did not answer in time")]
     Timeout,
-    /// Another writer has committed a batch since.
-    #[error("another process writes to this database: wanted batch {wanted}, found {found}")]
+    /// Another process holds the database.
+    #[error("the database is in use by {holder}; stop that process first")]
+    InUse {
+        /// Which process, as the database knows it.
+        holder: String,
+    },
+    /// Another writer has claimed the database since. Final: this writer can never commit again.
+    #[error(
+        "the database was taken over by {writer} (this process was at {expected}, the database is at \
+        {found}); this process can no longer save anything and must end"
+    )]
     Overtaken {
-        /// The batch that should have been the last one.
-        wanted: u64,
-        /// The batch that is.
-        found: u64,
+        /// Where this writer believed the database to be.
+        expected: Position,
+        /// Where it is.
+        found: Position,
+        /// The process that claimed it last.
+        writer: String,
     },
     /// What is stored makes no sense.
     #[error("the database is damaged: {0}")]

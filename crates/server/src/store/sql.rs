@@ -15,9 +15,10 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Database, Pool, SqlSafeStr as _, SqlStr,
 };
 
+use super::advisory::AdvisoryLock;
 use super::{
-    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
-    SettingRow, Store, StoreError,
+    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, Position, RefRow,
+    ScoreRow, SettingRow, Store, StoreError,
 };
 
 /// How long to wait for a connection or for another process' transaction.
@@ -31,14 +32,16 @@ const NODES_AT_ONCE: [usize; 3] = [1, 8, 64];
 #[derive(Debug)]
 pub struct SqliteStore {
     pool: Pool<Sqlite>,
+    /// The name of this process in the database.
+    writer: String,
 }
 
 impl SqliteStore {
-    /// Opens the file, which is made if there is none.
+    /// Opens the file, and creates it if it is missing. `writer` names this process to others.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn open(file: &Path) -> Result<Self, StoreError> {
+    pub async fn open(file: &Path, writer: String) -> Result<Self, StoreError> {
         make_private(file)?;
         let options = SqliteConnectOptions::new()
             .filename(file)
@@ -56,8 +59,15 @@ impl SqliteStore {
             .connect_with(options)
             .await?;
         migrations(&SQLITE).run(&pool).await?;
-        Ok(Self { pool })
+        Ok(Self { pool, writer })
     }
+
+    async fn take_lock(&self) -> Result<(), StoreError> {
+        // The lock on the folder keeps other processes away.
+        Ok(())
+    }
+
+    async fn release_lock(&self) {}
 }
 
 /// Makes the file, if there is none, for its owner alone. SQLite gives its other files the same mode.
@@ -73,23 +83,34 @@ fn make_private(file: &Path) -> Result<(), StoreError> {
 #[derive(Debug)]
 pub struct PostgresStore {
     pool: Pool<Postgres>,
+    options: PgConnectOptions,
+    writer: String,
+    lock: AdvisoryLock,
 }
 
 impl PostgresStore {
-    /// Connects to the database of a `postgres://` URL.
+    /// Connects to the database of a `postgres://` URL. `writer` names this process to others.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
+    pub async fn open(url: &str, writer: String) -> Result<Self, StoreError> {
         let options: PgConnectOptions = url.parse()?;
         let options = options.disable_statement_logging();
         let pool = PgPoolOptions::new()
             .max_connections(4)
             .acquire_timeout(PATIENCE)
-            .connect_with(options)
+            .connect_with(options.clone())
             .await?;
         migrations(&POSTGRES).run(&pool).await?;
-        Ok(Self { pool })
+        Ok(Self { pool, options, writer, lock: AdvisoryLock::default() })
+    }
+
+    async fn take_lock(&self) -> Result<(), StoreError> {
+        self.lock.take(&self.options, &self.writer).await
+    }
+
+    async fn release_lock(&self) {
+        self.lock.release().await;
     }
 }
 
@@ -113,8 +134,10 @@ impl<D: Database> Drop for Lent<D> {
 
 /// What makes and changes the tables: version, name, and statements with the words of a dialect left
 /// open. What is released here never changes; what is new is one more.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(1, "shard", include_str!("migrations/0001_shard.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (1, "shard", include_str!("migrations/0001_shard.sql")),
+    (2, "writer epoch", include_str!("migrations/0002_writer_epoch.sql")),
+];
 
 /// The words of a dialect. SQLite has one kind of integers, and `INTEGER` alone makes the number of
 /// a row its key.
@@ -235,14 +258,45 @@ const PUT_SCORE: &str = "INSERT INTO scores (id, owner, name, kind, value, creat
     name = excluded.name, kind = excluded.kind, value = excluded.value, \
     created = excluded.created";
 
+const CLAIM: &str = "UPDATE shard SET epoch = epoch + 1, writer = $1 RETURNING epoch, batch";
+const NEXT_BATCH: &str = "UPDATE shard SET batch = batch + 1 WHERE epoch = $1 AND batch = $2";
+
+fn position(epoch: i64, batch: i64) -> Position {
+    Position { epoch: epoch.cast_unsigned(), batch: batch.cast_unsigned() }
+}
+
 /// What the two stores share, word for word; their types of statements share nothing.
 macro_rules! sql_store {
-    ($store:ident, $database:ty, begin $begin:literal, read the batch with $batch:literal) => {
+    ($store:ident, $database:ty, begin $begin:literal, read the position with $position:literal) => {
         impl $store {
-            async fn commit_batch(&self, number: u64, changes: &Changes) -> Result<(), StoreError> {
+            async fn claim_epoch(&self) -> Result<Position, StoreError> {
+                self.take_lock().await?;
+                let claimed = self.raise_epoch().await;
+                if claimed.is_err() {
+                    self.release_lock().await;
+                }
+                claimed
+            }
+
+            async fn raise_epoch(&self) -> Result<Position, StoreError> {
                 let mut lent = Lent(Some(self.pool.acquire().await?));
                 let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
-                self.write(connection, number, changes).await?;
+                let mut transaction = connection.begin_with($begin).await?;
+                let claim = sqlx::query_as(CLAIM).bind(&self.writer);
+                let (epoch, batch) = claim.fetch_one(&mut *transaction).await?;
+                transaction.commit().await?;
+                lent.give_back();
+                Ok(position(epoch, batch))
+            }
+
+            async fn commit_batch(
+                &self,
+                after: Position,
+                changes: &Changes,
+            ) -> Result<(), StoreError> {
+                let mut lent = Lent(Some(self.pool.acquire().await?));
+                let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
+                self.write(connection, after, changes).await?;
                 lent.give_back();
                 Ok(())
             }
@@ -250,7 +304,7 @@ macro_rules! sql_store {
             async fn write(
                 &self,
                 connection: &mut PoolConnection<$database>,
-                number: u64,
+                after: Position,
                 changes: &Changes,
             ) -> Result<(), StoreError> {
                 let mut transaction = connection.begin_with($begin).await?;
@@ -266,15 +320,16 @@ macro_rules! sql_store {
                             | Change::DeleteScore(_)
                     )
                 });
-                let last = number.saturating_sub(1);
-                let found = sqlx::query("UPDATE shard SET batch = $1 WHERE batch = $2")
-                    .bind(number.cast_signed())
-                    .bind(last.cast_signed())
+                // The fence: another writer's claim changed the epoch in this very row.
+                let fence = sqlx::query(NEXT_BATCH)
+                    .bind(after.epoch.cast_signed())
+                    .bind(after.batch.cast_signed())
                     .execute(&mut *connection)
                     .await?;
-                if found.rows_affected() != 1 {
+                if fence.rows_affected() != 1 {
                     drop(transaction);
-                    return Err(StoreError::Overtaken { wanted: last, found: self.batch().await? });
+                    let (found, writer) = self.read_position().await?;
+                    return Err(StoreError::Overtaken { expected: after, found, writer });
                 }
                 for change in gone.into_iter().chain(new) {
                     let query = match change {
@@ -333,14 +388,15 @@ macro_rules! sql_store {
                 Ok(())
             }
 
-            async fn last_batch(&self) -> Result<u64, StoreError> {
+            async fn read_position(&self) -> Result<(Position, String), StoreError> {
                 let mut lent = Lent(Some(self.pool.acquire().await?));
                 let Some(connection) = lent.0.as_mut() else { return Err(StoreError::Timeout) };
                 let mut transaction = connection.begin_with($begin).await?;
-                let batch: i64 = sqlx::query_scalar($batch).fetch_one(&mut *transaction).await?;
+                let (epoch, batch, writer) =
+                    sqlx::query_as($position).fetch_one(&mut *transaction).await?;
                 transaction.commit().await?;
                 lent.give_back();
-                Ok(batch.cast_unsigned())
+                Ok((position(epoch, batch), writer))
             }
 
             async fn some_nodes(&self, ids: &[u32]) -> Result<Vec<NodeRow>, StoreError> {
@@ -365,12 +421,16 @@ macro_rules! sql_store {
         }
 
         impl Ledger for $store {
-            fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
-                Box::pin(async move { self.commit_batch(number, &changes).await })
+            fn claim(&self) -> Pending<'_, Position> {
+                Box::pin(self.claim_epoch())
             }
 
-            fn batch(&self) -> Pending<'_, u64> {
-                Box::pin(self.last_batch())
+            fn commit(&self, after: Position, changes: Arc<Changes>) -> Pending<'_, ()> {
+                Box::pin(async move { self.commit_batch(after, &changes).await })
+            }
+
+            fn position(&self) -> Pending<'_, (Position, String)> {
+                Box::pin(self.read_position())
             }
 
             fn settings(&self) -> Pending<'_, Vec<SettingRow>> {
@@ -402,6 +462,7 @@ macro_rules! sql_store {
             fn close(&self) -> Pending<'_, ()> {
                 Box::pin(async move {
                     self.pool.close().await;
+                    self.release_lock().await;
                     Ok(())
                 })
             }
@@ -443,9 +504,9 @@ macro_rules! sql_store {
 
 // An immediate transaction waits for the one that writes; a deferred one would read beside it.
 sql_store!(SqliteStore, Sqlite, begin "BEGIN IMMEDIATE",
-    read the batch with "SELECT batch FROM shard");
+    read the position with "SELECT epoch, batch, writer FROM shard");
 sql_store!(PostgresStore, Postgres, begin "BEGIN",
-    read the batch with "SELECT batch FROM shard FOR UPDATE");
+    read the position with "SELECT epoch, batch, writer FROM shard FOR UPDATE");
 
 #[cfg(test)]
 mod tests {
@@ -460,8 +521,8 @@ mod tests {
     #[test]
     fn migrations_stay_as_they_are() {
         for (dialect, sums) in [
-            (SQLITE, ["45aacaa6f99a7287d465913b9d5adc30"]),
-            (POSTGRES, ["e352b8f6b77e3b71e56620cfdea3e062"]),
+            (SQLITE, ["45aacaa6f99a7287d465913b9d5adc30", "afa03693b195a29be3cf454d65ec9b74"]),
+            (POSTGRES, ["e352b8f6b77e3b71e56620cfdea3e062", "fd1811188c01946f77e0ebdce4bd35af"]),
         ] {
             let found = migrations(&dialect);
             let found = found.iter().map(|one| {
@@ -471,11 +532,11 @@ mod tests {
         }
     }
 
-    /// The last batch, asked for as the vault does: until there is an answer.
-    async fn last(store: &SqliteStore) -> u64 {
+    /// The position, asked for as the vault does: until there is an answer.
+    async fn last(store: &SqliteStore) -> Position {
         loop {
-            match store.batch().await {
-                Ok(batch) => return batch,
+            match store.position().await {
+                Ok((position, _)) => return position,
                 Err(error) => assert!(error.to_string().contains("full"), "{error}"),
             }
         }
@@ -484,8 +545,10 @@ mod tests {
     #[tokio::test]
     async fn a_full_disk_is_over_when_it_is_over() {
         let folder = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(&folder.path().join("shard.sqlite")).await.unwrap();
-        store.commit(1, nodes(1..10)).await.unwrap();
+        let file = folder.path().join("shard.sqlite");
+        let store = SqliteStore::open(&file, String::new()).await.unwrap();
+        let mut at = store.claim().await.unwrap();
+        store.commit(at, nodes(1..10)).await.unwrap();
         // No room for more, as far as the connections that are open now know.
         let mut first = store.pool.acquire().await.unwrap();
         let mut second = store.pool.acquire().await.unwrap();
@@ -495,14 +558,15 @@ mod tests {
         drop((first, second));
         // Each of them fails once, whenever its turn comes.
         let mut failures = 0;
-        for (number, ids) in [(2, 10..400), (3, 400..800)] {
-            while let Err(error) = store.commit(number, nodes(ids.clone())).await {
+        for ids in [10..400, 400..800] {
+            at = at.next();
+            while let Err(error) = store.commit(at, nodes(ids.clone())).await {
                 failures += 1;
                 assert!(error.to_string().contains("full"), "{error}");
                 assert!(failures < 3, "a connection was used again after its transaction failed");
-                assert_eq!(last(&store).await, number - 1);
+                assert_eq!(last(&store).await, at);
             }
-            assert_eq!(last(&store).await, number);
+            assert_eq!(last(&store).await, at.next());
         }
         assert_ne!(failures, 0);
     }

@@ -71,6 +71,7 @@ use keys::KeysError;
 use vault::{Vault, VaultError};
 
 use crate::config::{ConfigError, database};
+use crate::ending::{ServeError, also_on};
 use crate::folder::write_secret;
 use crate::operators;
 use crate::page::{self, Serving};
@@ -296,12 +297,14 @@ impl Shard {
     }
 
     /// Serves clients until the signal comes, then lets their connections end, and closes the vault.
+    /// Ends by itself if another process takes over the database.
     ///
     /// # Errors
-    /// Those of the system, from the status page.
-    pub async fn serve(self, signal: Signal) -> io::Result<()> {
+    /// As [`ServeError`] says.
+    pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { shared, listener, status, operators, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
+        let (signal, _forwarder) = also_on(signal, vault.until_overtaken());
         let reconnections = Arc::clone(&shared.reconnections);
         let operators = tokio::spawn(operators.run());
         let shown = status::Page {
@@ -318,10 +321,13 @@ impl Shard {
         let lost = games.close().await;
         vault.close().await;
         drop(lock);
+        if let Some(error) = vault.overtaken() {
+            return Err(error.into());
+        }
         page.ended().await?;
         match lost {
             0 => Ok(()),
-            _ => Err(io::Error::other(format!("the last changes of {lost} ages were not written"))),
+            _ => Err(ServeError::Unsaved(lost)),
         }
     }
 }

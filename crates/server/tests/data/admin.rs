@@ -220,9 +220,9 @@ async fn nodes_are_called_by_name() {
     let players = store.characters().await.unwrap();
     let row = players.into_iter().find(|player| player.id == bob).unwrap();
     let change = Change::PutCharacter(CharacterRow { name: "ANN".to_owned(), ..row });
-    let batch = store.batch().await.unwrap();
+    let position = store.claim().await.unwrap();
     let changes = [(change.key(), change)].into_iter().collect();
-    store.commit(batch + 1, Arc::new(changes)).await.unwrap();
+    store.commit(position, Arc::new(changes)).await.unwrap();
     drop(store);
     let admin = Admin::open(database.folder.path()).await.unwrap();
     let found = ask(&admin, json!({"request": "check"}), &[]).await.unwrap();

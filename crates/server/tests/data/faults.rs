@@ -1,174 +1,16 @@
 //! The vault keeps its promises when the database does not, in virtual time.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
-use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, Ledger, NodeRow, Pending, RefRow, ScoreRow,
-    SettingRow, Store, StoreError,
-};
+use worldwire_server::store::{Change, Changes, NodeRow, StoreError};
 use worldwire_server::uru::ClearError;
 use worldwire_server::uru::vault::{Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
-use crate::support::{encoded, key, login, play};
-
-/// What becomes of a commit.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Fault {
-    /// It takes a second, and counts.
-    Slow,
-    /// It is refused.
-    Refused,
-    /// It counts, but its answer is lost.
-    Lost,
-    /// It never ends, and does not count.
-    Hangs,
-    /// Somebody else has written.
-    Overtaken,
-}
-
-/// A database in memory, with faults.
-#[derive(Default)]
-struct Memory {
-    rows: Mutex<Changes>,
-    batch: Mutex<u64>,
-    faults: Mutex<VecDeque<Fault>>,
-    /// How often the number of the last batch is refused.
-    unreachable: Mutex<u32>,
-    commits: Mutex<u32>,
-    /// Whether nodes can be read.
-    unreadable: Mutex<bool>,
-}
-
-impl Memory {
-    fn next(&self, fault: Fault) {
-        self.faults.lock().unwrap().push_back(fault);
-    }
-
-    fn apply(&self, changes: &Changes) {
-        *self.batch.lock().unwrap() += 1;
-        let mut rows = self.rows.lock().unwrap();
-        for (key, change) in changes {
-            let gone = matches!(
-                change,
-                Change::DeleteAccount(_)
-                    | Change::DeleteCharacter(_)
-                    | Change::DeleteNode(_)
-                    | Change::DeleteRef { .. }
-                    | Change::DeleteScore(_)
-            );
-            if gone {
-                rows.remove(key)
-            } else {
-                rows.insert(key.clone(), change.clone())
-            };
-        }
-    }
-
-    fn rows<T>(&self, pick: impl Fn(&Change) -> Option<T>) -> Vec<T> {
-        self.rows.lock().unwrap().values().filter_map(pick).collect()
-    }
-}
-
-fn failure<T>() -> Result<T, StoreError> {
-    Err(StoreError::Damaged("on purpose".to_owned()))
-}
-
-macro_rules! reads {
-    ($($name:ident: $row:ty = $change:ident;)*) => {$(
-        fn $name(&self) -> Pending<'_, Vec<$row>> {
-            Box::pin(async move {
-                Ok(self.rows(|change| match change {
-                    Change::$change(row) => Some(row.clone()),
-                    _ => None,
-                }))
-            })
-        }
-    )*};
-}
-
-impl Ledger for Memory {
-    fn commit(&self, number: u64, changes: Arc<Changes>) -> Pending<'_, ()> {
-        Box::pin(async move {
-            *self.commits.lock().unwrap() += 1;
-            assert_eq!(number, *self.batch.lock().unwrap() + 1);
-            let fault = self.faults.lock().unwrap().pop_front();
-            match fault {
-                None => self.apply(&changes),
-                Some(Fault::Slow) => {
-                    sleep(Duration::from_secs(1)).await;
-                    self.apply(&changes);
-                }
-                Some(Fault::Refused) => return failure(),
-                Some(Fault::Lost) => {
-                    self.apply(&changes);
-                    return failure();
-                }
-                Some(Fault::Hangs) => std::future::pending().await,
-                Some(Fault::Overtaken) => {
-                    *self.batch.lock().unwrap() += 7;
-                    return Err(StoreError::Overtaken { wanted: number - 1, found: number + 6 });
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn batch(&self) -> Pending<'_, u64> {
-        Box::pin(async move {
-            let mut unreachable = self.unreachable.lock().unwrap();
-            if *unreachable > 0 {
-                *unreachable -= 1;
-                return failure();
-            }
-            Ok(*self.batch.lock().unwrap())
-        })
-    }
-
-    reads! {
-        settings: SettingRow = PutSetting;
-        accounts: AccountRow = PutAccount;
-        characters: CharacterRow = PutCharacter;
-    }
-
-    fn close(&self) -> Pending<'_, ()> {
-        Box::pin(async { Ok(()) })
-    }
-}
-
-impl Store for Memory {
-    reads! {
-        refs: RefRow = PutRef;
-        scores: ScoreRow = PutScore;
-    }
-
-    fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>> {
-        Box::pin(async move {
-            let mut nodes = self.rows(|change| match change {
-                Change::PutNode(row) if row.id > id => Some(row.clone()),
-                _ => None,
-            });
-            nodes.truncate(most as usize);
-            Ok(nodes)
-        })
-    }
-
-    fn nodes<'s>(&'s self, ids: &'s [u32]) -> Pending<'s, Vec<NodeRow>> {
-        Box::pin(async move {
-            if *self.unreadable.lock().unwrap() {
-                return failure();
-            }
-            Ok(self.rows(|change| match change {
-                Change::PutNode(row) if ids.contains(&row.id) => Some(row.clone()),
-                _ => None,
-            }))
-        })
-    }
-}
+use crate::support::{Fault, Memory, encoded, key, login, play};
 
 async fn vault(config: VaultConfig) -> (Arc<Memory>, Vault) {
     let memory = Arc::new(Memory::default());
@@ -323,14 +165,22 @@ async fn whoever_goes_while_the_database_is_gone_is_offline_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_shard_on_the_database_ends_this_one() {
-    let (memory, vault) = vault(VaultConfig::default()).await;
-    let (ann, mut notices, _) = play(&vault, "Ann").await;
-    all(&mut notices).await;
-    memory.next(Fault::Overtaken);
-    assert_eq!(ann.create(note("x")).await, Err(NetError::InternalError));
-    assert_eq!(notices.recv().await, None);
-    assert_eq!(ann.create(note("x")).await, Err(NetError::RemoteShutdown));
+async fn another_writer_ends_this_vault_however_many_batches_it_committed() {
+    for batches in 0..=3 {
+        let (memory, vault) = vault(VaultConfig::default()).await;
+        let (ann, mut notices, _) = play(&vault, "Ann").await;
+        all(&mut notices).await;
+        let before = memory.position();
+        memory.other_writer(batches);
+        assert!(vault.overtaken().is_none());
+        assert_eq!(ann.create(note("x")).await, Err(NetError::InternalError));
+        assert_eq!(notices.recv().await, None);
+        assert_eq!(ann.create(note("x")).await, Err(NetError::RemoteShutdown));
+        let error = vault.overtaken().unwrap();
+        let StoreError::Overtaken { expected, found, writer } = &*error else { panic!("{error}") };
+        assert_eq!((*expected, *found), (before, memory.position()));
+        assert_eq!(writer, "writer 2");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -385,7 +235,7 @@ async fn the_states_of_an_age_are_cleared_in_one_commit() {
             let row = NodeRow { id, kind: KIND.0, data: encoded(&node).into() };
             states.insert(Change::PutNode(row.clone()).key(), Change::PutNode(row));
         }
-        memory.apply(&states);
+        memory.put(&states);
     }
     before.close().await;
     let vault = Vault::open(Arc::<Memory>::clone(&memory), key(), config()).await.unwrap();

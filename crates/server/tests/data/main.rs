@@ -10,4 +10,5 @@ mod moving;
 mod rights;
 mod store;
 mod support;
+mod two_writers;
 mod vault;

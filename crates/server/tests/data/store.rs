@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use worldwire_server::store::{
-    AccountRow, Change, Changes, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow, StoreError,
+    AccountRow, Change, Changes, CharacterRow, NodeRow, Position, RefRow, ScoreRow, SettingRow,
+    StoreError,
 };
 
 use crate::support::Database;
@@ -31,6 +32,7 @@ fn account(number: u8, name: &str) -> AccountRow {
 async fn rows_come_back_as_they_went() {
     for database in Database::all() {
         let store = database.store().await;
+        let start = store.claim().await.unwrap();
         let setting = SettingRow { name: "test.a".to_owned(), value: vec![0, 255] };
         let accounts = [account(1, "Ann"), account(2, "Bob")];
         let character = CharacterRow {
@@ -61,11 +63,13 @@ async fn rows_come_back_as_they_went() {
         changes.extend(accounts.iter().cloned().map(Change::PutAccount));
         changes.extend(nodes.iter().cloned().map(Change::PutNode));
         changes.extend(refs.map(Change::PutRef));
-        store.commit(1, batch(changes)).await.unwrap();
-        drop(store);
+        store.commit(start, batch(changes)).await.unwrap();
+        store.close().await.unwrap();
 
         let store = database.store().await;
-        assert_eq!(store.batch().await.unwrap(), 1);
+        let (position, writer) = store.position().await.unwrap();
+        assert_eq!(position, start.next());
+        assert!(writer.starts_with(&format!("process {} on ", std::process::id())), "{writer}");
         assert_eq!(store.settings().await.unwrap(), [setting]);
         assert_eq!(store.accounts().await.unwrap(), accounts);
         assert_eq!(store.characters().await.unwrap(), [character]);
@@ -88,40 +92,63 @@ async fn rows_come_back_as_they_went() {
 async fn a_batch_counts_whole_or_not_at_all() {
     for database in Database::all() {
         let store = database.store().await;
+        let mut at = store.claim().await.unwrap();
         let rows = [Change::PutNode(node(1, 1)), Change::PutAccount(account(1, "Ann"))];
-        store.commit(1, batch(rows)).await.unwrap();
+        store.commit(at, batch(rows)).await.unwrap();
+        at = at.next();
 
         // A reference to nowhere, an account of the same name.
         let nowhere = Change::PutRef(RefRow { parent: 1, child: 2, owner: 0 });
         let twin = Change::PutAccount(account(2, "ANN"));
         for bad in [nowhere.clone(), twin.clone()] {
             let changes = [Change::PutNode(node(1, 2)), Change::PutNode(node(3, 3)), bad];
-            let error = store.commit(2, batch(changes)).await.unwrap_err();
+            let error = store.commit(at, batch(changes)).await.unwrap_err();
             assert!(matches!(error, StoreError::Database(_)), "{error}");
-            assert_eq!(store.batch().await.unwrap(), 1);
+            assert_eq!(store.position().await.unwrap().0, at);
             assert_eq!(store.nodes_behind(0, 9).await.unwrap(), [node(1, 1)]);
         }
 
         // What comes and goes in one batch may lean on each other in any order.
         let changes = [nowhere, Change::PutNode(node(2, 2)), Change::DeleteAccount([1; 16]), twin];
-        store.commit(2, batch(changes)).await.unwrap();
+        store.commit(at, batch(changes)).await.unwrap();
         let gone = [Change::DeleteNode(2), Change::DeleteRef { parent: 1, child: 2 }];
-        store.commit(3, batch(gone)).await.unwrap();
+        store.commit(at.next(), batch(gone)).await.unwrap();
         assert_eq!(store.refs().await.unwrap(), []);
         assert_eq!(store.accounts().await.unwrap(), [account(2, "ANN")]);
     }
 }
 
 #[tokio::test]
-async fn a_second_writer_is_refused() {
+async fn a_claim_shuts_out_earlier_writers() {
     for database in Database::all() {
         let (one, two) = (database.store().await, database.store().await);
-        one.commit(1, batch([])).await.unwrap();
-        two.commit(2, batch([])).await.unwrap();
-        let change = Change::PutNode(node(1, 1));
-        let error = one.commit(2, batch([change])).await.unwrap_err();
-        assert!(matches!(error, StoreError::Overtaken { wanted: 1, found: 2 }), "{error}");
-        assert_eq!(one.nodes_behind(0, 9).await.unwrap(), []);
+        let first = one.claim().await.unwrap();
+        assert_eq!((first.epoch, first.batch), (1, 0));
+        one.commit(first, batch([])).await.unwrap();
+        if let Some(url) = &database.url {
+            let error = two.claim().await.unwrap_err();
+            assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+            crate::two_writers::lose_lock(url).await;
+        }
+        let second = two.claim().await.unwrap();
+        assert_eq!((second.epoch, second.batch), (2, 1));
+        let row = |byte| batch([Change::PutNode(node(1, byte))]);
+        // However many batches the other one has committed: none, one, two.
+        for committed in 0..3 {
+            let found = Position { batch: second.batch + committed, ..second };
+            for expected in [first, first.next(), first.next().next()] {
+                let error = one.commit(expected, row(1)).await.unwrap_err();
+                let StoreError::Overtaken { expected: said, found: at, .. } = error else {
+                    panic!("{error}")
+                };
+                assert_eq!((said, at), (expected, found));
+            }
+            assert_eq!(one.position().await.unwrap().0, found);
+            two.commit(found, row(2)).await.unwrap();
+        }
+        assert_eq!(one.nodes_behind(0, 9).await.unwrap(), [node(1, 2)]);
+        // Nor does a batch count twice.
+        assert!(two.commit(second, row(3)).await.is_err());
     }
 }
 

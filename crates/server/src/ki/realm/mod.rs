@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
@@ -105,6 +105,7 @@ struct Shared {
     clock: Clock,
     config: KiConfig,
     is_failing: AtomicBool,
+    overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
 /// What is in memory.
@@ -176,11 +177,11 @@ impl Realm {
             zone_keys: HashMap::new(),
             playing: HashMap::new(),
         };
+        let writer = Writer::open(Arc::clone(&ledger)).await?;
         state.load(&*ledger).await?;
         if !state.fits(&key) {
             return Err(RealmError::WrongKey);
         }
-        let writer = Writer::open(ledger).await?;
         Ok(Self(Arc::new(Shared {
             state: Mutex::new(state),
             writer: tokio::sync::Mutex::new(writer),
@@ -188,6 +189,7 @@ impl Realm {
             clock,
             config,
             is_failing: AtomicBool::new(false),
+            overtaken: watch::Sender::new(None),
         })))
     }
 
@@ -195,6 +197,18 @@ impl Realm {
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.0.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Why no change is possible any more, if another process took over the database: a
+    /// [`StoreError::Overtaken`].
+    #[must_use]
+    pub fn overtaken(&self) -> Option<Arc<StoreError>> {
+        self.0.overtaken.borrow().clone()
+    }
+
+    /// Waits until another process takes over the database; forever, if none does.
+    pub(super) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
+        crate::ending::until_overtaken(self.0.overtaken.subscribe())
     }
 
     /// Figures.

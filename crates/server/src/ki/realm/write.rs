@@ -1,4 +1,4 @@
-//! How changes get into the database: one batch after the other, each durable before it counts.
+//! How changes get into the database: one batch after another, each durable before it is visible.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{Realm, State};
 use crate::ki::refusal::Refusal;
-use crate::store::{Change, Changes, Ledger, StoreError};
+use crate::store::{Change, Changes, Ledger, Position, StoreError};
 
 /// How long a commit may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,9 +20,9 @@ const BETWEEN: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Writer {
     ledger: LedgerRef,
-    /// The number of the last batch that counts.
-    batch: u64,
-    /// A batch of which nobody knows whether it counts.
+    /// The last batch that took effect.
+    position: Position,
+    /// A batch that may or may not have taken effect.
     uncertain: Option<Arc<Changes>>,
 }
 
@@ -36,24 +36,25 @@ impl core::fmt::Debug for LedgerRef {
 }
 
 impl Writer {
+    /// Claims the database. What is read afterwards cannot be changed by anybody else.
     pub(super) async fn open(ledger: Arc<dyn Ledger>) -> Result<Self, StoreError> {
-        let batch = ledger.batch().await?;
-        Ok(Self { ledger: LedgerRef(ledger), batch, uncertain: None })
+        let position = ledger.claim().await?;
+        Ok(Self { ledger: LedgerRef(ledger), position, uncertain: None })
     }
 
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         self.ledger.0.close().await
     }
 
-    /// Commits changes. `Ok` says that they count, `Err` that they do not.
+    /// Commits changes. After `Ok` they took effect; after `Err` they did not, or it is not known yet.
     async fn commit(&mut self, changes: Arc<Changes>) -> Result<(), StoreError> {
-        let number = self.batch + 1;
-        let commit = self.ledger.0.commit(number, Arc::clone(&changes));
+        let commit = self.ledger.0.commit(self.position, Arc::clone(&changes));
         let error = match timeout(PATIENCE, commit).await {
             Ok(Ok(())) => {
-                self.batch = number;
+                self.position = self.position.next();
                 return Ok(());
             }
+            Ok(Err(error @ StoreError::Overtaken { .. })) => return Err(error),
             Ok(Err(error)) => error,
             Err(_) => StoreError::Timeout,
         };
@@ -64,12 +65,14 @@ impl Writer {
         }
     }
 
-    /// Finds out whether the last batch counts: then these are its changes.
+    /// Finds out whether an uncertain batch took effect, and returns its changes if it did.
+    ///
+    /// In another epoch, a higher batch number says nothing about this batch.
     async fn find_out(&mut self) -> Result<Option<Arc<Changes>>, StoreError> {
         let Some(changes) = self.uncertain.clone() else { return Ok(None) };
         let mut tries = 1;
-        let found = loop {
-            match timeout(PATIENCE, self.ledger.0.batch()).await {
+        let (found, writer) = loop {
+            match timeout(PATIENCE, self.ledger.0.position()).await {
                 Ok(Ok(found)) => break found,
                 Ok(Err(error)) if tries == TRIES => return Err(error),
                 Err(_) if tries == TRIES => return Err(StoreError::Timeout),
@@ -79,12 +82,14 @@ impl Writer {
             sleep(BETWEEN).await;
         };
         let counts = match found {
-            found if found == self.batch => None,
-            found if found == self.batch + 1 => {
-                self.batch = found;
+            found if found == self.position => None,
+            found if found == self.position.next() => {
+                self.position = found;
                 Some(changes)
             }
-            found => return Err(StoreError::Overtaken { wanted: self.batch, found }),
+            found => {
+                return Err(StoreError::Overtaken { expected: self.position, found, writer });
+            }
         };
         self.uncertain = None;
         Ok(counts)
@@ -92,9 +97,10 @@ impl Writer {
 }
 
 impl Realm {
-    /// Makes a change: `plan` says what it is, by the state of things when its turn comes; then it
-    /// is committed, and then it is made in memory. A change that has begun goes on when nobody
-    /// waits for it any more.
+    /// Makes a change. `plan` decides what it is when its turn comes; it is committed, and then
+    /// applied in memory. A change that has begun is finished even if the caller stops waiting.
+    ///
+    /// After another process has taken over the database, every change is refused.
     pub(super) async fn change<T: Send + 'static>(
         &self,
         plan: impl FnOnce(&State) -> Result<(Vec<Change>, T), Refusal> + Send + 'static,
@@ -102,15 +108,20 @@ impl Realm {
         let realm = self.clone();
         let work = tokio::spawn(async move {
             let mut writer = realm.0.writer.lock().await;
-            let outcome = realm.write(&mut writer, plan).await;
-            if let Err(WriteError::Store(error)) = &outcome
-                && !realm.0.is_failing.swap(true, Ordering::Relaxed)
-            {
-                tracing::error!(%error, "the database takes no changes");
+            if realm.overtaken().is_some() {
+                return Err(Refusal::FailedUpload);
             }
-            outcome.map_err(|error| match error {
+            realm.write(&mut writer, plan).await.map_err(|error| match error {
                 WriteError::Refused(refusal) => refusal,
-                WriteError::Store(_) => Refusal::FailedUpload,
+                WriteError::Store(error) => {
+                    if !realm.0.is_failing.swap(true, Ordering::Relaxed) {
+                        tracing::error!(%error, "the database accepts no changes");
+                    }
+                    if let StoreError::Overtaken { .. } = error {
+                        realm.0.overtaken.send_replace(Some(Arc::new(error)));
+                    }
+                    Refusal::FailedUpload
+                }
             })
         });
         work.await.unwrap_or(Err(Refusal::FailedUpload))
@@ -129,7 +140,7 @@ impl Realm {
         let changes: Arc<Changes> = Arc::new(changes);
         writer.commit(Arc::clone(&changes)).await?;
         if self.0.is_failing.swap(false, Ordering::Relaxed) {
-            tracing::info!("the database takes changes again");
+            tracing::info!("the database accepts changes again");
         }
         self.state().apply(&changes);
         Ok(value)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value as Json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use worldwire_uru::message::{AccountFlags, NodeRef};
 use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
@@ -127,6 +127,7 @@ pub struct Vault {
     next: Arc<AtomicU64>,
     max_notices: usize,
     failing: Arc<AtomicBool>,
+    overtaken: watch::Receiver<Option<Arc<StoreError>>>,
 }
 
 impl fmt::Debug for Vault {
@@ -168,15 +169,28 @@ impl Vault {
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         let failing = Arc::<AtomicBool>::default();
-        let task = Task::open(store, state, clock, Arc::clone(&failing)).await?;
+        let (overtaking, overtaken) = watch::channel(None);
+        let task = Task::open(store, state, clock, Arc::clone(&failing), overtaking).await?;
         tokio::spawn(task.run(inbox, ended));
-        Ok(Self { messages, ends, next: Arc::default(), max_notices, failing })
+        Ok(Self { messages, ends, next: Arc::default(), max_notices, failing, overtaken })
     }
 
     /// Whether the database did not take the last batch of changes.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
+    }
+
+    /// Why the vault has ended, if another process took over its database: a
+    /// [`StoreError::Overtaken`].
+    #[must_use]
+    pub fn overtaken(&self) -> Option<Arc<StoreError>> {
+        self.overtaken.borrow().clone()
+    }
+
+    /// Waits until another process takes over the database; forever, if none does.
+    pub(crate) fn until_overtaken(&self) -> impl Future<Output = ()> + Send + use<> {
+        crate::ending::until_overtaken(self.overtaken.clone())
     }
 
     /// Registers a connection of a client, whether the database is there or not.

@@ -1,9 +1,11 @@
 //! The task that owns the vault: it groups requests, commits them, and answers.
 //!
-//! Nobody is answered before the commit. If one fails, everybody in the batch is told so, and the
-//! batch is in doubt until the database says whether it counted; until then all requests are
-//! refused at once, and whoever connects is let in. If it did not count, its changes are undone in
-//! memory; if it did, they stand, although nobody was told.
+//! No request is answered before its commit. If a commit fails, all requests of the batch are refused,
+//! and the batch is in doubt until the database says whether it took effect. Until then all requests
+//! are refused immediately, and new connections are accepted. If the batch had no effect, its changes
+//! are undone in memory; otherwise they stay, although their requests were refused.
+//!
+//! If another process has taken over the database, nothing is in doubt: this vault ends.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 use worldwire_uru::types::NetError;
@@ -20,7 +22,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::handle::{ConnectionId, Notice, VaultError};
 use super::state::{Outcome, State, Stop};
-use crate::store::{Changes, Store, StoreError};
+use crate::store::{Changes, Position, Store, StoreError};
 use crate::uru::accounts::Account;
 use crate::uru::players::Player;
 use crate::uru::scores::Score;
@@ -104,18 +106,20 @@ pub(crate) struct Task {
     store: Arc<dyn Store>,
     state: State,
     clock: Box<dyn Fn() -> u32 + Send>,
-    /// The number of the last batch that was committed.
-    batch: u64,
+    /// The last batch that was committed.
+    position: Position,
     outlets: HashMap<ConnectionId, Outlet>,
     /// Connections that are gone, and whose players are not offline yet.
     gone: Vec<ConnectionId>,
     /// Whether the last batch was not committed.
     failing: Arc<AtomicBool>,
+    /// Learns that another process has taken over the database.
+    overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
 impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Task").field("batch", &self.batch).finish_non_exhaustive()
+        f.debug_struct("Task").field("position", &self.position).finish_non_exhaustive()
     }
 }
 
@@ -135,11 +139,13 @@ impl Task {
         mut state: State,
         clock: Box<dyn Fn() -> u32 + Send>,
         failing: Arc<AtomicBool>,
+        overtaken: watch::Sender<Option<Arc<StoreError>>>,
     ) -> Result<Self, VaultError> {
-        let batch = store.batch().await?;
+        // Before anything is read: from here on nobody else can change it.
+        let position = store.claim().await?;
         load(&*store, &mut state).await?;
         let (outlets, gone) = (HashMap::new(), Vec::new());
-        let mut task = Self { store, state, clock, batch, outlets, gone, failing };
+        let mut task = Self { store, state, clock, position, outlets, gone, failing, overtaken };
         task.state.set_now((task.clock)());
         let found = |state: &mut State| {
             state.found()?;
@@ -156,8 +162,8 @@ impl Task {
         }
         if !task.state.staged().is_empty() {
             let changes = Arc::new(task.state.staged().clone());
-            task.store.commit(task.batch + 1, changes).await?;
-            task.batch += 1;
+            task.store.commit(task.position, changes).await?;
+            task.position = task.position.next();
         }
         task.state.settle();
         Ok(task)
@@ -171,7 +177,7 @@ impl Task {
     ) {
         let mut messages = Vec::new();
         let mut closing = Vec::new();
-        let mut overtaken = false;
+        let mut overtaken = None;
         while closing.is_empty() {
             let open = tokio::select! {
                 end = ended.recv() => {
@@ -204,17 +210,20 @@ impl Task {
                     Message::Close(reply) => closing.push(reply),
                 }
             }
-            let outcome = self.batch(requests, &mut inbox).await;
-            overtaken = outcome == Err(NetError::Disconnected);
-            if overtaken {
+            if let Err(error) = self.batch(requests, &mut inbox).await {
+                overtaken = Some(error);
                 break;
             }
         }
         inbox.close();
-        if !overtaken {
+        if overtaken.is_none() {
             self.gone.extend(self.state.connections());
-            // Whatever comes of it, the shard has ended.
-            let _ = self.batch(Vec::new(), &mut inbox).await;
+            overtaken = self.batch(Vec::new(), &mut inbox).await.err();
+        }
+        if let Some(error) = overtaken {
+            self.failing.store(true, Ordering::Relaxed);
+            error!(%error, "the vault has ended");
+            self.overtaken.send_replace(Some(Arc::new(error)));
         }
         self.outlets.clear();
         let _ = self.store.close().await;
@@ -228,13 +237,16 @@ impl Task {
         self.state.connect(id);
     }
 
-    /// Runs requests, commits what they did, and answers. The error is what the requests were
-    /// refused with; [`NetError::Disconnected`] if there is no going on.
+    /// Runs requests, commits their changes, and answers.
+    ///
+    /// # Errors
+    /// [`StoreError::Overtaken`], after which the vault must end. All other failures of the database
+    /// are handled here.
     async fn batch(
         &mut self,
         mut requests: Vec<Box<dyn Request>>,
         inbox: &mut mpsc::Receiver<Message>,
-    ) -> Result<(), NetError> {
+    ) -> Result<(), StoreError> {
         self.state.set_now((self.clock)());
         let needs = requests.iter().filter_map(|request| request.needs());
         let lacking: Vec<_> = needs.filter(|id| self.state.lacks(*id)).collect();
@@ -267,11 +279,11 @@ impl Task {
         let changes: Arc<Changes> = Arc::new(self.state.staged().clone());
         // An import is a batch of its own size.
         let patience = patience(changes.len());
-        let commit = timeout(patience, self.store.commit(self.batch + 1, changes)).await;
+        let commit = timeout(patience, self.store.commit(self.position, changes)).await;
         let failure = match commit {
             Ok(Ok(())) => {
                 self.failing.store(false, Ordering::Relaxed);
-                self.batch += 1;
+                self.position = self.position.next();
                 self.finish(requests, &ends);
                 return Ok(());
             }
@@ -279,24 +291,30 @@ impl Task {
             Err(_) => StoreError::Timeout,
         };
         self.failing.store(true, Ordering::Relaxed);
-        error!(error = %failure, requests = requests.len(), "a batch was not committed");
+        let is_final = matches!(failure, StoreError::Overtaken { .. });
+        if !is_final {
+            error!(error = %failure, requests = requests.len(), "a batch was not committed");
+        }
         let error = refusal(&failure);
         for mut request in requests {
             request.refuse(error);
             request.answer(0);
         }
+        if is_final {
+            return Err(failure);
+        }
         let mut arrivals = Arrivals::default();
-        let counts = resolve(&self.store, self.batch, error, inbox, &mut arrivals).await?;
-        if counts {
+        let took_effect = resolve(&self.store, self.position, error, inbox, &mut arrivals).await?;
+        if took_effect {
             self.failing.store(false, Ordering::Relaxed);
-            self.batch += 1;
+            self.position = self.position.next();
             self.finish(Vec::new(), &[]);
         } else {
             self.state.undo();
             self.gone = gone;
         }
         arrivals.0.into_iter().for_each(|arrival| self.connect(arrival));
-        Err(error)
+        Ok(())
     }
 
     /// Runs a request until it needs no more contents.
@@ -361,22 +379,25 @@ impl Task {
     }
 }
 
-/// Finds out whether the batch behind `last`, which failed, counts. Refuses everybody meanwhile.
+/// Finds out whether the batch after `last`, whose commit failed, took effect. Refuses all requests
+/// meanwhile.
+///
+/// # Errors
+/// [`StoreError::Overtaken`]: in another epoch, a higher batch number says nothing about this batch.
 async fn resolve(
     store: &Arc<dyn Store>,
-    last: u64,
+    last: Position,
     refused: NetError,
     inbox: &mut mpsc::Receiver<Message>,
     arrivals: &mut Arrivals,
-) -> Result<bool, NetError> {
+) -> Result<bool, StoreError> {
     let [mut delay, most] = BACK_OFF;
     loop {
-        match refusing(inbox, refused, arrivals, timeout(PATIENCE, store.batch())).await {
-            Ok(Ok(number)) if number == last => return Ok(false),
-            Ok(Ok(number)) if number == last + 1 => return Ok(true),
-            Ok(Ok(found)) => {
-                error!(found, wanted = last, "another process writes to this database");
-                return Err(NetError::Disconnected);
+        match refusing(inbox, refused, arrivals, timeout(PATIENCE, store.position())).await {
+            Ok(Ok((found, _))) if found == last => return Ok(false),
+            Ok(Ok((found, _))) if found == last.next() => return Ok(true),
+            Ok(Ok((found, writer))) => {
+                return Err(StoreError::Overtaken { expected: last, found, writer });
             }
             Ok(Err(error)) => warn!(%error, "the database is not back yet"),
             Err(_) => warn!("the database is not back yet"),

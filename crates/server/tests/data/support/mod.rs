@@ -1,10 +1,12 @@
 //! What the tests of databases share.
 
 mod database;
+mod memory;
 
 use std::sync::Arc;
 
 pub(crate) use database::Database;
+pub(crate) use memory::{Fault, Memory, Moment};
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{self, Store};

@@ -1,0 +1,151 @@
+//! The advisory lock on a PostgreSQL database: which process uses it.
+//!
+//! The lock lives as long as one connection. It only lets a second process fail early, with the name
+//! of the first; what protects the data is the epoch in every commit.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+use tracing::{error, warn};
+
+use super::StoreError;
+
+/// How long to wait for the lock: PostgreSQL may take a moment to notice that a killed process is gone.
+const PATIENCE: Duration = Duration::from_secs(3);
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+/// How often the connection is checked, and reopened if it broke.
+const CHECK_EVERY: Duration = Duration::from_secs(15);
+
+/// The key of the lock: `wwdb` in the upper half, the number of this schema's `shard` table in the lower.
+/// Shards in different schemas of one database do not get in each other's way.
+const TRY_LOCK: &str =
+    "SELECT pg_try_advisory_lock((2004313186::bigint << 32) | 'shard'::regclass::oid::bigint)";
+const HOLDER: &str = "SELECT a.pid, a.application_name, host(a.client_addr) \
+    FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid \
+    WHERE l.locktype = 'advisory' AND l.granted AND l.classid = 2004313186::oid \
+    AND l.objid = 'shard'::regclass::oid AND l.objsubid = 1 \
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+/// PostgreSQL ends this session soon after its client's machine is lost, and never for being idle.
+const KEEP_SESSION: &str = "SET tcp_keepalives_idle = 15; SET tcp_keepalives_interval = 5; \
+    SET tcp_keepalives_count = 3; SET idle_session_timeout = 0";
+
+/// The lock, while it is held.
+#[derive(Debug, Default)]
+pub(super) struct AdvisoryLock(Arc<Mutex<Option<PgConnection>>>);
+
+impl AdvisoryLock {
+    /// Takes the lock and keeps it until [`release`](Self::release).
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] if another process holds it.
+    pub(super) async fn take(
+        &self,
+        options: &PgConnectOptions,
+        writer: &str,
+    ) -> Result<(), StoreError> {
+        let mut held = self.0.lock().await;
+        if held.is_none() {
+            let options = options.clone().application_name(&application_name(writer));
+            *held = Some(locked(&options).await?);
+            tokio::spawn(keep(Arc::downgrade(&self.0), options));
+        }
+        Ok(())
+    }
+
+    /// Gives the lock back. Another process can have it when this returns.
+    pub(super) async fn release(&self) {
+        if let Some(connection) = self.0.lock().await.take() {
+            // A connection that broke has released it already.
+            let _ = connection.close().await;
+        }
+    }
+}
+
+/// A connection that holds the lock.
+async fn locked(options: &PgConnectOptions) -> Result<PgConnection, StoreError> {
+    let mut connection = options.connect().await?;
+    // Older servers lack the last of the settings; the lock works without all of them.
+    let _ = sqlx::raw_sql(KEEP_SESSION).execute(&mut connection).await;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if sqlx::query_scalar(TRY_LOCK).fetch_one(&mut connection).await? {
+            return Ok(connection);
+        }
+        if Instant::now() >= deadline {
+            let holder = sqlx::query_as(HOLDER).fetch_optional(&mut connection).await?;
+            let _ = connection.close().await;
+            return Err(StoreError::InUse { holder: named(holder) });
+        }
+        sleep(BETWEEN_TRIES).await;
+    }
+}
+
+type Holder = (Option<i32>, Option<String>, Option<String>);
+
+/// The holder for people: its name, address and session.
+fn named(holder: Option<Holder>) -> String {
+    let Some((session, name, address)) = holder else { return "another process".to_owned() };
+    let name = name.filter(|name| !name.is_empty());
+    let mut text = name.unwrap_or_else(|| "a process of another database user".to_owned());
+    if let Some(address) = address {
+        text.push_str(&format!(", from {address}"));
+    }
+    if let Some(session) = session {
+        text.push_str(&format!(" (session {session} of PostgreSQL)"));
+    }
+    text
+}
+
+/// What fits into PostgreSQL's `application_name`: 63 bytes of ASCII.
+fn application_name(writer: &str) -> String {
+    let ascii =
+        |letter: char| if letter.is_ascii_graphic() || letter == ' ' { letter } else { '?' };
+    format!("worldwire, {writer}").chars().map(ascii).take(63).collect()
+}
+
+/// Takes the lock again whenever its connection breaks, until the lock is released.
+async fn keep(lock: Weak<Mutex<Option<PgConnection>>>, options: PgConnectOptions) {
+    loop {
+        sleep(CHECK_EVERY).await;
+        let Some(lock) = lock.upgrade() else { return };
+        let mut held = lock.lock().await;
+        let Some(connection) = held.as_mut() else { return };
+        if connection.ping().await.is_ok() {
+            continue;
+        }
+        match locked(&options).await {
+            Ok(connection) => *held = Some(connection),
+            Err(StoreError::InUse { holder }) => {
+                // This process learns the rest from its next commit.
+                error!(holder, "another process uses this database now");
+                return;
+            }
+            Err(error) => warn!(%error, "the database's lock is not held: no connection"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holders_have_names() {
+        let writer = "process 4242 on höst, folder /srv/worlds/uru/of/our/community/shard";
+        let name = application_name(writer);
+        assert_eq!(name, "worldwire, process 4242 on h?st, folder /srv/worlds/uru/of/our/");
+        assert_eq!(
+            named(Some((Some(7), Some("worldwire, process 1".to_owned()), Some("::1".to_owned())))),
+            "worldwire, process 1, from ::1 (session 7 of PostgreSQL)"
+        );
+        assert_eq!(
+            named(Some((Some(7), None, None))),
+            "a process of another database user (session 7 of PostgreSQL)"
+        );
+        assert_eq!(named(None), "another process");
+    }
+}
