@@ -185,23 +185,6 @@ pub(crate) fn is_host(host: &str) -> bool {
     }
 }
 
-/// Reads the file of a configuration; `None` before the first start.
-pub(crate) fn read<T>(
-    file: &Path,
-    parse: impl FnOnce(&str) -> Result<T, ConfigError>,
-) -> Result<Option<T>, ConfigError> {
-    match fs::read_to_string(file) {
-        Ok(text) => parse(&text).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ConfigError::Unreadable(error.to_string())),
-    }
-}
-
-/// The URL of a database; none for an empty text, which stands for SQLite in the server's folder.
-pub(crate) fn database(url: &str) -> Option<&str> {
-    Some(url).filter(|url| !url.is_empty())
-}
-
 /// A text as a TOML string.
 pub(crate) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()

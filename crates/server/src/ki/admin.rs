@@ -11,8 +11,8 @@ use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
 pub use super::realm::check_account_name;
-use super::realm::{Privileges, Realm, RealmError};
-use super::{KiConfig, SQLITE_FILE};
+use super::realm::{AccountError, Privileges, Realm, RealmError};
+use super::{KiConfig, Refusal, SQLITE_FILE};
 use crate::admin::Administered;
 use crate::config::ServerConfig as _;
 use crate::operators::Operated;
@@ -135,11 +135,23 @@ impl Administered for Realm {
     }
 }
 
+/// Why a login server refused a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A request about an account.
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    /// A zone key that cannot be redeemed.
+    #[error("{0}")]
+    Redeem(Refusal),
+}
+
 impl Operated for Realm {
     type Request = Request;
-    type Error = String;
+    type Error = RequestError;
 
-    async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, String> {
+    async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, RequestError> {
         match request {
             Request::Accounts => Ok(self.accounts().iter().map(|account| json!(account)).collect()),
             Request::AddAccount { name, password, paying, slots } => {
@@ -148,11 +160,16 @@ impl Operated for Realm {
                 Ok(vec![json!({ "user": user })])
             }
             Request::SetPassword { name, password } => {
-                self.set_password(&name, &password).await.map(|()| Vec::new())
+                self.set_password(&name, &password).await?;
+                Ok(Vec::new())
             }
-            Request::Ban { name, banned } => self.ban(&name, banned).await.map(|()| Vec::new()),
+            Request::Ban { name, banned } => {
+                self.ban(&name, banned).await?;
+                Ok(Vec::new())
+            }
             Request::DeleteAccount { name } => {
-                self.delete_account(&name).await.map(|()| Vec::new())
+                self.delete_account(&name).await?;
+                Ok(Vec::new())
             }
             Request::Token { name } => {
                 let (user, ck2) = self.token(&name)?;
@@ -166,8 +183,8 @@ impl Operated for Realm {
                 Ok(vec![json!({ "connections": self.refresh(name.as_deref())? })])
             }
             Request::Redeem { key, user, character } => {
-                let redeemed = self.redeem(&Secret::new(key), user, character);
-                redeemed.map(|()| Vec::new()).map_err(|refusal| refusal.to_string())
+                self.redeem(&Secret::new(key), user, character).map_err(RequestError::Redeem)?;
+                Ok(Vec::new())
             }
             Request::Census => {
                 let census = self.census();

@@ -272,14 +272,6 @@ impl KiConfig {
         }
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        self.validate()
-    }
-
-    pub(super) fn commented(&self) -> String {
-        self.to_text()
-    }
-
     /// How many connections are accepted.
     #[must_use]
     pub fn capacity(&self) -> Capacity {

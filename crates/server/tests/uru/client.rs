@@ -38,7 +38,7 @@ pub(crate) struct Running {
     pub(crate) keys: KeyRing,
     pub(crate) vault: Vault,
     stop: Stop,
-    serving: JoinHandle<io::Result<()>>,
+    serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
 }
 
 /// Accounts that every shard of a test has: name and password.

@@ -212,14 +212,6 @@ impl ShardConfig {
         Self::from_text(text)
     }
 
-    pub(super) fn check(&self) -> Result<(), ConfigError> {
-        self.validate()
-    }
-
-    pub(super) fn commented(&self) -> String {
-        self.to_text()
-    }
-
     /// The address of the status page, if there is one.
     ///
     /// # Errors
