@@ -113,6 +113,6 @@ async fn a_type_list_that_cannot_be_read_is_named_at_the_start() {
     assert_eq!(error.to_string().matches("types.json").count(), 1, "{error}");
     std::fs::remove_file(folder.join("types.json")).unwrap();
     let error = fails(&folder).await;
-    assert!(matches!(error, ServerError::Io { .. }), "{error}");
+    assert!(matches!(error, ServerError::Start(_)), "{error}");
     assert!(error.to_string().contains("types.json: "), "{error}");
 }
