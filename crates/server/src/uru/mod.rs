@@ -26,9 +26,7 @@
 //! * `hosts`: where ages run; `game`: the running ages, and the [`Outbox`] of each client;
 //! * `status`: the status page; `figures`: metrics.
 
-pub mod accounts;
 pub mod admin;
-pub mod ages;
 pub mod auth;
 pub mod config;
 mod dispatch;
@@ -39,8 +37,6 @@ mod gatekeeper;
 mod hosts;
 pub mod keys;
 pub mod moving;
-pub mod players;
-pub mod scores;
 mod status;
 pub mod vault;
 

@@ -9,10 +9,11 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-use super::accounts::{AccountSummary, PasswordSet, is_account_name};
 use super::config::ShardConfig;
-use super::players::ThrownOut;
-use super::vault::{Dump, DumpError, Finding, Named, TreeLine, Vault, VaultError, fields_of};
+use super::vault::{
+    AccountSummary, Dump, DumpError, Finding, Named, PasswordSet, ThrownOut, TreeLine, Vault,
+    VaultError, fields_of, is_account_name,
+};
 use super::{ClearError, Cleared};
 use crate::admin::Administered;
 use crate::config::ServerConfig as _;

@@ -17,8 +17,8 @@ use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 use super::reconnect::{Kept, Recent, Ticket, Who};
 use super::replies::outcome;
 use super::{AuthService, State, send, sent};
-use crate::uru::accounts::Login;
 use crate::uru::config::CapsPolicy;
+use crate::uru::vault::Login;
 
 /// The server's capabilities.
 const CAPS: [u32; 1] = [Caps::SCORE_LEADER_BOARDS];

@@ -30,9 +30,8 @@ use worldwire_uru::types::{Nested, NetError, Uuid};
 pub(super) use reconnect::Reconnections;
 pub use secure::SecureFiles;
 
-use super::ages::InitAge;
 use super::game::Presence;
-use super::vault::{Connection as Session, Notice, Notices};
+use super::vault::{Connection as Session, InitAge, Notice, Notices};
 use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;

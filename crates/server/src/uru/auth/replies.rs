@@ -4,8 +4,7 @@ use worldwire_uru::message::auth::server::ScoreGetHighScoresReply;
 use worldwire_uru::message::{NetAgeInfo, Score, Scores};
 use worldwire_uru::types::{Nested, NetError, TermStr, TransId, WFix};
 
-use crate::uru::ages::PublicAge;
-use crate::uru::scores::ScoreSummary;
+use crate::uru::vault::{PublicAge, ScoreSummary};
 
 /// The result code of a reply.
 pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use worldwire_uru::types::{NetError, Uuid};
 
 use super::records::END_WANTED;
-use crate::uru::vault::{Facts, Notice, Outcome, State, Vault, decode};
+use crate::uru::vault::{Facts, Notice, Outcome, Vault, VaultState, decode};
 
 /// How long an age may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ impl Vault {
     pub async fn clear_states(&self, age: u32, own_state: bool) -> Result<Cleared, ClearError> {
         let begun = Instant::now();
         loop {
-            let clear = move |state: &mut State| state.clear_states(age, own_state);
+            let clear = move |state: &mut VaultState| state.clear_states(age, own_state);
             let (clearing, _) = self.call(None, None, clear).await.map_err(ClearError::Vault)?;
             match clearing {
                 Clearing::Done(cleared) => return Ok(cleared),
@@ -80,25 +80,25 @@ enum Clearing {
     Running,
 }
 
-impl State {
+impl VaultState {
     fn clear_states(&mut self, age: u32, own_state: bool) -> Outcome<Clearing> {
-        let (instance, filename) = match self.graph.get(age).map(|entry| &entry.facts) {
+        let (instance, filename) = match self.graph().get(age).map(|entry| &entry.facts) {
             Some(Facts::Age { instance, filename }) => (*instance, filename.to_string()),
             _ => return Err(NetError::VaultNodeNotFound.into()),
         };
-        let there = self.sessions.values().filter(|it| it.age == age && it.player != 0);
+        let there = self.sessions().values().filter(|it| it.age == age && it.player != 0);
         let mut players: Vec<_> = there.map(|it| it.player).collect();
         if !players.is_empty() {
             players.sort_unstable();
             players.dedup();
-            let name = |player: u32| match self.players.name(player) {
+            let name = |player: u32| match self.players().name(player) {
                 Some(name) => name.to_owned(),
                 None => player.to_string(),
             };
             return Ok(Clearing::Occupied(players.into_iter().map(name).collect()));
         }
         // A session in an age without a player belongs to the running age.
-        let running = self.sessions.iter().filter(|(_, it)| it.age == age);
+        let running = self.sessions().iter().filter(|(_, it)| it.age == age);
         let running: Vec<_> = running.map(|(connection, _)| *connection).collect();
         if !running.is_empty() {
             let notice = Notice::NodeChanged { node_id: age, revision_id: END_WANTED };
@@ -121,7 +121,7 @@ impl State {
         if node.blob_1.take().is_none_or(|blob| blob.is_empty()) {
             return Ok(false);
         }
-        node.modify_time = Some(self.now);
+        node.modify_time = Some(self.now());
         self.put_node(id, &node)?;
         let revision_id = self.random_uuid();
         self.notify(id, Notice::NodeChanged { node_id: id, revision_id });

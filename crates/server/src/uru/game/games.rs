@@ -18,8 +18,7 @@ use super::host::{Arrival, Command, Host};
 use super::outbox::Outbox;
 use super::pace::Effort;
 use super::records::{self, Record, Traveller};
-use crate::uru::ages::AgeFound;
-use crate::uru::vault::Vault;
+use crate::uru::vault::{AgeFound, Vault};
 
 /// How long a player may take to join an age after requesting it.
 const FRESH: Duration = Duration::from_secs(60);

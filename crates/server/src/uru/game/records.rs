@@ -9,7 +9,7 @@ use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
 use worldwire_uru::vault::{Blob, MAX_STRING_UNITS, NodeType, VaultNode};
 
-use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State, Vault, decode, text};
+use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, Vault, VaultState, decode, text};
 
 /// The type of nodes with the state of an object. Clients cannot create nodes of unnamed types.
 const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
@@ -129,21 +129,21 @@ impl Kept {
     }
 }
 
-impl State {
+impl VaultState {
     /// Lets a session receive notices about everything below an age.
     fn watch_age(&mut self, connection: ConnectionId, age: u32) {
         self.put_session(connection, Some(Session { age, ..Session::default() }));
     }
 
     pub(super) fn age_states(&self, age: u32) -> Option<u32> {
-        let info = self.graph.child(age, NodeType::AgeInfo, None)?;
-        self.graph.children(info).find(|node| self.graph.kind(*node) == Some(NodeType::SDL))
+        let info = self.graph().child(age, NodeType::AgeInfo, None)?;
+        self.graph().children(info).find(|node| self.graph().kind(*node) == Some(NodeType::SDL))
     }
 
     pub(super) fn object_states(&self, instance: Uuid) -> Vec<u32> {
         let node_type = Some(OBJECT_STATE);
         let template = VaultNode { node_type, uuid_1: Some(instance), ..VaultNode::default() };
-        self.graph.find(&template, usize::MAX)
+        self.graph().find(&template, usize::MAX)
     }
 
     fn blob_of(&mut self, node: u32) -> Outcome<Vec<u8>> {
@@ -153,7 +153,7 @@ impl State {
 
     /// Changes an object's state, and returns its node, or `None` after a removal.
     fn change_state(&mut self, record: Record, change: &Change) -> Outcome<Option<u32>> {
-        let node = change.node.filter(|node| self.graph.kind(*node) == Some(OBJECT_STATE));
+        let node = change.node.filter(|node| self.graph().kind(*node) == Some(OBJECT_STATE));
         let Some(blob) = &change.blob else {
             if let Some(node) = node {
                 self.drop_node(node);
@@ -179,7 +179,7 @@ impl State {
             string64_2: text(name),
             ..VaultNode::default()
         };
-        self.graph.find(&template, 1).first().copied()
+        self.graph().find(&template, 1).first().copied()
     }
 
     fn read_settings(&mut self, name: &str) -> Outcome<Option<Vec<u8>>> {
@@ -203,7 +203,7 @@ impl State {
             }
         };
         // Sessions with an age but no account belong to running ages.
-        let ages = self.sessions.iter().filter(|(_, it)| it.account.is_zero() && it.age != 0);
+        let ages = self.sessions().iter().filter(|(_, it)| it.account.is_zero() && it.age != 0);
         let ages: Vec<_> = ages.map(|(connection, _)| *connection).collect();
         for connection in ages {
             self.tell(connection, Notice::NodeChanged { node_id, revision_id: SETTINGS_CHANGED });
@@ -228,7 +228,7 @@ pub(super) async fn load(
     record: Record,
 ) -> Result<Stored, NetError> {
     let (Record { age, instance }, name) = (record, name.to_owned());
-    let find = move |state: &mut State| {
+    let find = move |state: &mut VaultState| {
         state.watch_age(ConnectionId(watcher), age);
         let sdl = match state.age_states(age) {
             Some(node) => Some((node, state.blob_of(node)?)),
@@ -240,7 +240,7 @@ pub(super) async fn load(
     let mut stored = Stored { sdl, settings, ..Stored::default() };
     for some in nodes.chunks(AT_ONCE) {
         let some = some.to_vec();
-        let read = move |state: &mut State| {
+        let read = move |state: &mut VaultState| {
             state.need(&some)?;
             let contents = some.iter().map(|node| Ok((*node, state.content(*node)?)));
             contents.collect::<Outcome<Vec<_>>>()
@@ -288,7 +288,7 @@ impl Vault {
     /// [`NetError::InvalidParameter`] if the name or the state is too long.
     pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {
         let name = name.to_owned();
-        let set = move |vault: &mut State| vault.set_settings(&name, &state);
+        let set = move |vault: &mut VaultState| vault.set_settings(&name, &state);
         self.call(None, None, set).await.map(|((), _)| ())
     }
 }
@@ -300,7 +300,7 @@ pub(super) async fn save_age(
     revision: Uuid,
     blob: Vec<u8>,
 ) -> Result<(), NetError> {
-    let save = move |state: &mut State| {
+    let save = move |state: &mut VaultState| {
         let blob_1 = Some(Blob::new(blob.clone()));
         state.change_node(node, Some(revision), VaultNode { blob_1, ..VaultNode::default() })
     };
@@ -318,7 +318,7 @@ pub(super) async fn save_objects(
     for some in changes.chunks(AT_ONCE) {
         let some: Arc<[Change]> = some.into();
         let shared = Arc::clone(&some);
-        let save = move |state: &mut State| {
+        let save = move |state: &mut VaultState| {
             let places = shared.iter().map(|change| match state.change_state(record, change) {
                 Err(crate::uru::vault::Stop::Refused(NetError::InvalidParameter)) => {
                     Ok(change.node)
@@ -344,9 +344,9 @@ pub(super) struct Traveller {
 
 /// The player of an auth session, if it has one.
 pub(super) async fn traveller(vault: &Vault, auth: u64) -> Result<Option<Traveller>, NetError> {
-    let find = move |state: &mut State| {
+    let find = move |state: &mut VaultState| {
         let Ok(session) = state.playing(ConnectionId(auth)) else { return Ok(None) };
-        let name = state.players.of(session.account).into_iter();
+        let name = state.players().of(session.account).into_iter();
         let name = name.into_iter().find(|summary| summary.id == session.player);
         Ok(Some(Traveller {
             account: session.account,
@@ -360,7 +360,7 @@ pub(super) async fn traveller(vault: &Vault, auth: u64) -> Result<Option<Travell
 
 /// Records that a player has left an age.
 pub(super) async fn left(vault: &Vault, auth: u64, age: u32) {
-    let left = move |state: &mut State| state.left_age(ConnectionId(auth), age);
+    let left = move |state: &mut VaultState| state.left_age(ConnectionId(auth), age);
     if let Err(error) = vault.call(None, None, left).await {
         tracing::debug!(?error, age, "cannot record that a player has left an age");
     }

@@ -28,8 +28,8 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::content::{Content, Entry, decode, encode};
 use super::graph::Graph;
 use super::inspect::{Finding, problems};
-use crate::uru::players::folded_player;
-use crate::uru::scores::MAX_KIND;
+use super::scores::MAX_KIND;
+use super::tables::players::folded_player;
 
 /// A whole vault.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -5,28 +5,28 @@ use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::decode;
-pub(super) use super::dump::Dump;
-use super::dump::{AccountLine, Head, Password, PlayerLine, ScoreLine, uuid_of};
-use super::state::{Outcome, Session, State};
-use crate::uru::accounts::Account;
-use crate::uru::players::Player;
-use crate::uru::scores::Score;
+use super::dump::{AccountLine, Dump, Head, Password, PlayerLine, ScoreLine, uuid_of};
+use super::session::{Outcome, Session};
+use super::steps::VaultState;
+use super::tables::accounts::Account;
+use super::tables::players::Player;
+use super::tables::scores::Score;
 
-impl State {
+impl VaultState {
     /// The whole vault. Password digests can be used like passwords, so they are optional.
     pub(crate) fn dump(&mut self, with_passwords: bool) -> Outcome<Dump> {
-        let ids = self.graph.ids();
+        let ids = self.graph().ids();
         self.need(&ids)?;
         let (next_node, next_score) = self.next_numbers();
         let mut dump = Dump::default();
         dump.head = Head { vault: Dump::VERSION, next_node, next_score };
         dump.refs =
-            self.graph.refs().map(|(above, below, owner)| ((above, below), owner)).collect();
+            self.graph().refs().map(|(above, below, owner)| ((above, below), owner)).collect();
         for id in ids {
             dump.nodes.insert(id, self.content(id)?);
         }
-        for id in self.accounts.ids() {
-            let Some(account) = self.accounts.get(id) else { continue };
+        for id in self.accounts().ids() {
+            let Some(account) = self.accounts().get(id) else { continue };
             if let Some(digest) = self.known_digest(id).filter(|_| with_passwords) {
                 dump.passwords.insert(id, Password(digest));
             }
@@ -34,14 +34,14 @@ impl State {
             let line = AccountLine { id: id.to_string(), name, flags: flags.0, created };
             dump.accounts.insert(id, line);
         }
-        for (id, player) in self.players.iter() {
+        for (id, player) in self.players().iter() {
             let Player { account, name, shape, explorer, created } = player.clone();
             let account = account.to_string();
             let line = PlayerLine { id, account, name, shape, explorer, created };
             dump.players.insert(id, line);
         }
-        for id in self.scores.ids() {
-            let Some(score) = self.scores.get(id) else { continue };
+        for id in self.scores().ids() {
+            let Some(score) = self.scores().get(id) else { continue };
             let Score { owner, name, kind, value, created } = score.clone();
             dump.scores.insert(id, ScoreLine { id, owner, name, kind, value, created });
         }
@@ -53,26 +53,26 @@ impl State {
     /// because the age would write its states into the new vault.
     pub(crate) fn restore(&mut self, dump: &Dump, replace: bool) -> Outcome<()> {
         let is_busy = |session: &Session| !session.account.is_zero() || session.age != 0;
-        let busy = self.sessions.values().any(is_busy);
-        if busy || !replace && self.players.iter().next().is_some() {
+        let busy = self.sessions().values().any(is_busy);
+        if busy || !replace && self.players().iter().next().is_some() {
             return Err(NetError::LoggedInElsewhere.into());
         }
-        let old: Vec<_> = self.graph.refs().collect();
+        let old: Vec<_> = self.graph().refs().collect();
         for (parent, child, _) in old {
             self.unlink(parent, child);
         }
-        for id in self.graph.ids() {
+        for id in self.graph().ids() {
             self.drop_node(id);
         }
-        let old: Vec<_> = self.players.iter().map(|(id, _)| id).collect();
+        let old: Vec<_> = self.players().iter().map(|(id, _)| id).collect();
         old.into_iter().for_each(|id| self.put_player(id, None));
-        self.scores.ids().into_iter().for_each(|id| self.put_score(id, None));
+        self.scores().ids().into_iter().for_each(|id| self.put_score(id, None));
 
         for (id, line) in &dump.accounts {
-            match self.accounts.named(&line.name) {
+            match self.accounts().named(&line.name) {
                 Some((known, _)) if known == *id => {}
                 Some(_) => return Err(NetError::AccountAlreadyExists.into()),
-                None if self.accounts.get(*id).is_some() => {}
+                None if self.accounts().get(*id).is_some() => {}
                 None => {
                     let (name, flags) = (line.name.clone(), AccountFlags(line.flags));
                     let secret = Vec::new();
@@ -105,7 +105,7 @@ impl State {
         }
         self.set_next_numbers(next_node, next_score);
         let system = VaultNode { node_type: Some(NodeType::System), ..VaultNode::default() };
-        let system = self.graph.find(&system, 1).first().copied();
+        let system = self.graph().find(&system, 1).first().copied();
         self.put_system(system.ok_or(NetError::InvalidParameter)?);
         self.clear_online()
     }
