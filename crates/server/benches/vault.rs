@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use worldwire_core::{Field as _, Writer};
 use worldwire_server::store;
 use worldwire_server::store::seal::ServerKey;
-use worldwire_server::uru::accounts::Login;
+use worldwire_server::uru::vault::Login;
 use worldwire_server::uru::vault::{Connection, Vault, VaultConfig};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;

@@ -1,4 +1,4 @@
-//! The configuration of a server: a file of TOML in its folder.
+//! What the configuration files of all servers share: a TOML file in the server's folder.
 
 use std::fs;
 use std::io;
@@ -6,61 +6,177 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
+use worldwire_net::Capacity;
 
-/// What is wrong with a configuration.
+/// A configuration that an operator has to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConfigError(pub(crate) String);
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// A line is not valid TOML, or has an unknown setting or a value of the wrong type.
+    #[error("line {line}: {problem}")]
+    Line {
+        /// The number of the line, from 1. The line itself may hold a password and is not kept.
+        line: usize,
+        /// The parser's message.
+        problem: String,
+    },
+    /// A value that the server cannot use.
+    #[error("{name}: {problem}")]
+    Setting {
+        /// The setting, such as `limits.connections`.
+        name: &'static str,
+        /// What is wrong with the value.
+        problem: SettingError,
+    },
+}
 
-/// Reads the file of a configuration; none before the first start.
-///
-/// # Errors
-/// Those of the system, and those of `parse`.
-pub(crate) fn read<T>(
-    file: &Path,
-    parse: impl FnOnce(&str) -> Result<T, ConfigError>,
-) -> Result<Option<T>, ConfigError> {
-    match fs::read_to_string(file) {
-        Ok(text) => parse(&text).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ConfigError(error.to_string())),
+/// A value that a server cannot use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingError {
+    /// A number that must not be zero.
+    #[error("must be at least 1")]
+    Zero,
+    /// A number above its maximum.
+    #[error("must be at most {max}, not {found}")]
+    TooLarge {
+        /// The maximum.
+        max: usize,
+        /// The value.
+        found: usize,
+    },
+    /// Not an address with a port.
+    #[error("must be an address with a port, such as 127.0.0.1:8080, not \"{0}\"")]
+    NotAnAddress(String),
+    /// Neither an IP address nor a host name.
+    #[error("must be an {kind} address or a name such as {example}, not {found:?}")]
+    NotAHost {
+        /// `IP` or `IPv4`.
+        kind: &'static str,
+        /// A valid name.
+        example: &'static str,
+        /// The value.
+        found: String,
+    },
+    /// A text whose length the protocol cannot carry.
+    #[error("must have 1 to {max} characters, not {found}")]
+    Length {
+        /// The maximum, in UTF-16 units.
+        max: usize,
+        /// The length of the value.
+        found: usize,
+    },
+    /// A text that is too long for the vault, or contains control characters.
+    #[error("must have at most {max} characters and no control characters: {found:?}")]
+    Text {
+        /// The maximum, in UTF-16 units.
+        max: usize,
+        /// The value.
+        found: String,
+    },
+    /// Another server was named without its port.
+    #[error("must be set when zone.address is")]
+    NoPort,
+    /// An age without a filename.
+    #[error("needs a filename")]
+    NoFilename,
+    /// An instance that is not a UUID.
+    #[error("instance must be a UUID, not {0:?}")]
+    NotAUuid(String),
+    /// An instance for a kind of age that has many.
+    #[error("must not have an instance: the shard creates several")]
+    Instance,
+}
+
+impl SettingError {
+    /// Names the setting that has this value.
+    pub(crate) fn of(self, name: &'static str) -> ConfigError {
+        ConfigError::Setting { name, problem: self }
     }
 }
 
-/// Reads a configuration from its text.
-///
-/// # Errors
-/// The first line that cannot be read: its number, without the line itself, which may hold the
-/// password of a database.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
+/// The configuration of one kind of server.
+pub(crate) trait ServerConfig: Default + DeserializeOwned {
+    /// The name of its file in the server's folder.
+    const FILE: &'static str;
+
+    /// Refuses values that cannot be used, and combinations that make no sense.
+    fn validate(&self) -> Result<(), ConfigError>;
+
+    /// The commented text that the first start writes.
+    fn to_text(&self) -> String;
+
+    /// The URL of a PostgreSQL database; empty for SQLite in the server's folder.
+    fn database(&self) -> &str;
+
+    /// Reads a configuration from its text. Missing settings get their defaults.
+    fn from_text(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = parse(text)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Reads the file in a folder; `None` before the first start.
+    fn read(folder: &Path) -> Result<Option<Self>, ConfigError> {
+        match fs::read_to_string(folder.join(Self::FILE)) {
+            Ok(text) => Self::from_text(&text).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ConfigError::Unreadable(error.to_string())),
+        }
+    }
+
+    /// The URL of the database, if it is not SQLite in the server's folder.
+    fn database_url(&self) -> Option<&str> {
+        Some(self.database()).filter(|url| !url.is_empty())
+    }
+}
+
+/// Parses TOML. An error has the number of the line but not its text, which may hold the password
+/// of a database.
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ConfigError> {
     toml::from_str(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
         let line = text.get(..start).unwrap_or_default().matches('\n').count() + 1;
-        ConfigError(format!("line {line}: {}", error.message()))
+        ConfigError::Line { line, problem: error.message().to_owned() }
     })
 }
 
-/// An address with a port, or none for an empty text. `name` is the setting's.
-///
-/// # Errors
-/// A text that is neither an address nor empty.
-pub(crate) fn address(name: &str, text: &str) -> Result<Option<SocketAddr>, ConfigError> {
-    match text.trim() {
-        "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| {
-            let wanted = "wanted an address with a port, such as 127.0.0.1:8080";
-            ConfigError(format!("{name}: {wanted}, found \"{text}\""))
-        }),
+/// Refuses settings that are zero.
+pub(crate) fn at_least_1(
+    settings: impl IntoIterator<Item = (&'static str, usize)>,
+) -> Result<(), ConfigError> {
+    match settings.into_iter().find(|(_, value)| *value == 0) {
+        Some((name, _)) => Err(SettingError::Zero.of(name)),
+        None => Ok(()),
     }
 }
 
-/// Whether a text is an IPv4 address or the name of a host, without a port.
+/// Parses an address with a port; an empty text is `None`. `name` is the setting's.
+pub(crate) fn address(name: &'static str, text: &str) -> Result<Option<SocketAddr>, ConfigError> {
+    match text.trim() {
+        "" => Ok(None),
+        text => {
+            let not_one = |_| SettingError::NotAnAddress(text.to_owned()).of(name);
+            text.parse().map(Some).map_err(not_one)
+        }
+    }
+}
+
+/// How many connections a listener accepts, in all and from one address.
+pub(crate) fn capacity(connections: usize, connections_per_address: usize) -> Capacity {
+    Capacity { total: connections, per_address: connections_per_address }
+}
+
+/// Whether a text is an IPv4 address or a host name, without a port.
 pub(crate) fn is_host(host: &str) -> bool {
     let is_label = |label: &str| {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         !label.is_empty() && label.bytes().all(fits)
     };
-    // Whatever ends in a number is an address.
+    // A last label of digits makes it an address.
     let is_number =
         |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
     match host.rsplit('.').next().is_some_and(is_number) {
@@ -69,7 +185,7 @@ pub(crate) fn is_host(host: &str) -> bool {
     }
 }
 
-/// The URL of a database; none for an empty text, which stands for SQLite in the server's folder.
-pub(crate) fn database(url: &str) -> Option<&str> {
-    Some(url).filter(|url| !url.is_empty())
+/// A text as a TOML string.
+pub(crate) fn quoted(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
 }

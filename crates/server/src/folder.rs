@@ -1,13 +1,10 @@
-//! The folder of a server: what the first start writes.
+//! Files that the first start writes to a server's folder.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Writes a new file that only its owner may read.
-///
-/// # Errors
-/// Those of the system; a file that exists is left alone.
+/// Writes a new file that only its owner can read. Fails if the file exists.
 pub(crate) fn write_secret(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -4,6 +4,7 @@
 //!   Matrix Online;
 //! * [`store`]: databases; [`operators`]: the local socket of a server that runs.
 
+pub mod admin;
 mod config;
 mod ending;
 mod folder;
@@ -12,9 +13,11 @@ mod metrics;
 pub mod mxo;
 pub mod operators;
 mod page;
+mod start;
 pub mod store;
 mod unseen;
 pub mod uru;
 
-pub use config::ConfigError;
+pub use config::{ConfigError, SettingError};
 pub use ending::ServeError;
+pub use start::StartError;

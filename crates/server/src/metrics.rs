@@ -1,15 +1,15 @@
-//! Figures in Prometheus' text format.
+//! Metrics in Prometheus' text format.
 
 use std::fmt::Write as _;
 
 use worldwire_net::Counts;
 
-/// The text of `/metrics`, as it grows.
+/// Collects the text of `/metrics`.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics(String);
 
 impl Metrics {
-    /// Adds a figure: one value with the label `""`, or one for each value of a label.
+    /// Adds a metric: one value with the label `""`, or one for each value of a label.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -34,13 +34,21 @@ impl Metrics {
     }
 }
 
-/// What a listener counts: name, value, help.
+/// The counters of a listener: name, value, help.
 pub(crate) fn of_listener(counts: &Counts) -> [(&'static str, u64, &'static str); 5] {
     [
-        ("connections_accepted_total", counts.accepted(), "Connections let in."),
-        ("connections_refused_total", counts.refused(), "Connections over a limit."),
-        ("connections_faults_total", counts.faults(), "Connections closed for broken rules."),
-        ("connections_stalled_total", counts.stalled(), "Connections that read nothing."),
-        ("defects_total", counts.panics(), "Connections ended by a defect of the server."),
+        ("connections_accepted_total", counts.accepted(), "Connections accepted."),
+        ("connections_refused_total", counts.refused(), "Connections refused because of a limit."),
+        (
+            "connections_faults_total",
+            counts.faults(),
+            "Connections closed for violating the protocol.",
+        ),
+        (
+            "connections_stalled_total",
+            counts.stalled(),
+            "Connections closed because the peer stopped reading.",
+        ),
+        ("defects_total", counts.panics(), "Connections closed by a defect in the server."),
     ]
 }

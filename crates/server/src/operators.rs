@@ -1,14 +1,16 @@
-//! The local socket on which operators speak to a server that runs.
+//! The local socket through which operators control a running server.
 //!
 //! On Unix it is a socket in the server's folder that only its owner can use. Elsewhere it is a port
-//! of the loopback address, and a file in the folder says which, with a token that has to come
+//! on the loopback address; a file in the folder holds the port and a token, which clients send
 //! first.
 //!
-//! Everything is JSON, one value a line, none longer than [`MAX_LINE`]: first the request; if it
-//! [has lines](Operated::has_lines) then those, and an empty one. The answer is any number of
-//! `{"data":..}` and one `{"done":true}` or `{"error":".."}`.
+//! Client and server exchange JSON, one value per line, at most [`MAX_LINE`] bytes each. The client
+//! sends a request. If the request [has lines](Operated::has_lines), they follow, and then an empty
+//! line. The server answers with any number of `{"data":..}` and then `{"done":true}` or
+//! `{"error":".."}`.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,39 +27,41 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 use tracing::warn;
 
-/// The longest line, in bytes: a node of 1 MiB in hexadecimal digits is half of it.
+/// The longest line, in bytes: twice a node of 1 MiB in hexadecimal digits.
 pub const MAX_LINE: usize = 4 << 20;
-/// Lines of one request.
+/// The maximum number of lines after a request.
 const MAX_LINES: usize = 50_000_000;
-/// Requests that are answered at the same time.
+/// Requests answered at the same time.
 const MAX_AT_ONCE: usize = 8;
-/// Connections on which nothing was asked yet. With one more, the one that has waited longest ends.
+/// Connections without a request. Beyond that, the oldest is closed.
 const MAX_SILENT: usize = 32;
-/// How long a request may take to come, line by line, and its answer to be taken.
+/// How long each line of a request may take to arrive, and each line of an answer to be read.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a dump may take to come, however fast its lines are.
+/// How long all lines of a dump may take to arrive.
 const DUMP_PATIENCE: Duration = Duration::from_secs(600);
 
-/// What operators speak to.
+/// A server that operators can control.
 pub trait Operated: Clone + Send + Sync + 'static {
-    /// What an operator may want.
+    /// The requests that operators can make.
     type Request: Serialize + DeserializeOwned + Send + Sync;
+    /// Why a request was refused, in words for the operator.
+    type Error: fmt::Display + Send;
 
-    /// Whether lines follow a request, such as those of a dump.
+    /// Whether lines follow a request, such as a dump.
     fn has_lines(request: &Self::Request) -> bool {
         let _ = request;
         false
     }
 
-    /// Answers a request, in JSON values of which each is a line.
+    /// Answers a request with JSON values, one per line.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// The reason for refusing it.
     fn perform(
         &self,
         request: Self::Request,
         lines: &[String],
-    ) -> impl Future<Output = Result<Vec<Json>, String>> + Send;
+    ) -> impl Future<Output = Result<Vec<Json>, Self::Error>> + Send;
 }
 
 /// Listens for operators.
@@ -68,7 +72,7 @@ pub struct Listener<O> {
 }
 
 impl<O: Operated> Listener<O> {
-    /// Listens in a server's folder, whose lock the caller holds.
+    /// Listens in a server's folder. The caller must hold the folder's lock.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -84,7 +88,7 @@ impl<O: Operated> Listener<O> {
             let stream = match self.inner.accept().await {
                 Ok(stream) => stream,
                 Err(error) => {
-                    warn!(%error, "cannot accept an operator");
+                    warn!(%error, "cannot accept an operator's connection");
                     sleep(Duration::from_millis(100)).await;
                     continue;
                 }
@@ -93,30 +97,28 @@ impl<O: Operated> Listener<O> {
             if silent.len() == MAX_SILENT {
                 silent.pop_front();
             }
-            let (place, has_place) = oneshot::channel();
-            silent.push_back(place);
+            let (slot, lost_slot) = oneshot::channel();
+            silent.push_back(slot);
             let (operated, token) = (self.operated.clone(), self.inner.token());
             let permits = Arc::clone(&permits);
             tokio::spawn(async move {
                 if let Err(error) =
-                    serve(stream, &operated, token.as_deref(), has_place, &permits).await
+                    serve(stream, &operated, token.as_deref(), lost_slot, &permits).await
                 {
-                    warn!(%error, "an operator's connection broke off");
+                    warn!(%error, "an operator's connection failed");
                 }
             });
         }
     }
 }
 
-/// The file in a server's folder that leads to its socket.
+/// The socket in a server's folder, or the file that says where it is.
 pub(crate) fn file(folder: &Path) -> PathBuf {
     folder.join(platform::FILE)
 }
 
-/// Asks the server that runs in a folder.
-///
-/// # Errors
-/// Those of the connection; the inner one is the server's answer.
+/// Sends a request to the server running in a folder. The outer error is the connection's, the inner
+/// one the server's answer.
 pub(crate) async fn ask<O: Operated>(
     folder: &Path,
     request: &O::Request,
@@ -156,99 +158,113 @@ pub(crate) async fn ask<O: Operated>(
     }
 }
 
-/// Answers one request. Until it is there, the connection may lose its place; from then on it has
-/// one of the permits, so that who only connects keeps nobody waiting.
+/// Answers one request. A connection takes a permit only once it has sent a request, so that idle
+/// connections block nobody. Until then it can lose its slot to a newer one.
 async fn serve<O: Operated>(
     stream: impl AsyncRead + AsyncWrite,
     operated: &O,
     token: Option<&str>,
-    has_place: oneshot::Receiver<()>,
+    lost_slot: oneshot::Receiver<()>,
     permits: &Semaphore,
 ) -> io::Result<()> {
     let (reader, writer) = tokio::io::split(stream);
     let (mut reader, mut writer) = (BufReader::new(reader), BufWriter::new(writer));
-    let asked = tokio::select! {
-        asked = request::<O>(&mut reader, token) => asked?,
-        _ = has_place => return Err(io::Error::other("too many connections ask nothing")),
+    let request = tokio::select! {
+        request = read_request::<O>(&mut reader, token) => request?,
+        _ = lost_slot => return Err(io::Error::other("too many connections without a request")),
     };
     let permit = permits.acquire().await.map_err(io::Error::other)?;
-    let answer = match asked {
-        Ok(request) => match lines_behind::<O>(&mut reader, &request).await? {
-            Ok(lines) => operated.perform(request, &lines).await,
-            Err(problem) => Err(problem),
+    let answer = match request {
+        Ok(request) => match read_lines::<O>(&mut reader, &request).await? {
+            Ok(lines) => {
+                let answer = operated.perform(request, &lines).await;
+                answer.map_err(|error| error.to_string())
+            }
+            Err(malformed) => Err(malformed.to_string()),
         },
-        Err(problem) => Err(problem),
+        Err(malformed) => Err(malformed.to_string()),
     };
     let end = match answer {
         Ok(data) => {
             for value in data {
                 let mut line = json!({});
                 line["data"] = value;
-                soon(write_line(&mut writer, &line.to_string())).await?;
+                in_time(write_line(&mut writer, &line.to_string())).await?;
             }
             json!({ "done": true })
         }
         Err(error) => json!({ "error": error }),
     };
-    soon(write_line(&mut writer, &end.to_string())).await?;
-    soon(writer.shutdown()).await?;
+    in_time(write_line(&mut writer, &end.to_string())).await?;
+    in_time(writer.shutdown()).await?;
     drop(permit);
     Ok(())
 }
 
-/// A request, or what is wrong with it.
-async fn request<O: Operated>(
+/// A request that cannot be read. The operator gets this as the answer.
+#[derive(Debug, thiserror::Error)]
+enum Malformed {
+    #[error("not a request: {0}")]
+    Request(serde_json::Error),
+    #[error("the lines after the request must end with an empty line")]
+    Unfinished,
+}
+
+/// Reads a request.
+async fn read_request<O: Operated>(
     reader: &mut (impl AsyncBufRead + Unpin),
     token: Option<&str>,
-) -> io::Result<Result<O::Request, String>> {
+) -> io::Result<Result<O::Request, Malformed>> {
     if let Some(token) = token
-        && soon(read_line(reader)).await?.as_deref() != Some(token)
+        && in_time(read_line(reader)).await?.as_deref() != Some(token)
     {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let line = soon(read_line(reader)).await?.unwrap_or_default();
-    Ok(serde_json::from_str(&line).map_err(|error| format!("not a request: {error}")))
+    let line = in_time(read_line(reader)).await?.unwrap_or_default();
+    Ok(serde_json::from_str(&line).map_err(Malformed::Request))
 }
 
-/// The lines behind a request; or what is wrong with them.
-async fn lines_behind<O: Operated>(
+/// Reads the lines after a request.
+async fn read_lines<O: Operated>(
     reader: &mut (impl AsyncBufRead + Unpin),
     request: &O::Request,
-) -> io::Result<Result<Vec<String>, String>> {
+) -> io::Result<Result<Vec<String>, Malformed>> {
     let mut lines = Vec::new();
     if !O::has_lines(request) {
         return Ok(Ok(lines));
     }
     let all = async {
         loop {
-            match soon(read_line(reader)).await? {
+            match in_time(read_line(reader)).await? {
                 Some(line) if line.is_empty() => return Ok(Ok(lines)),
                 Some(line) if lines.len() < MAX_LINES => lines.push(line),
-                // Half a dump is none.
-                _ => return Ok(Err("wanted an empty line behind the dump".to_owned())),
+                // An incomplete dump must not be imported.
+                _ => return Ok(Err(Malformed::Unfinished)),
             }
         }
     };
     timeout(DUMP_PATIENCE, all).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
-async fn soon<T>(line: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+/// Fails if a line takes too long.
+async fn in_time<T>(line: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     timeout(PATIENCE, line).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
 }
 
-/// Reads a line without its end; none at the end of the stream.
+/// Reads a line without its terminator; `None` at the end of the stream.
 async fn read_line(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Option<String>> {
     let mut line = Vec::new();
-    let most = MAX_LINE as u64 + 1;
-    (&mut *reader).take(most).read_until(b'\n', &mut line).await?;
+    let limit = MAX_LINE as u64 + 1;
+    (&mut *reader).take(limit).read_until(b'\n', &mut line).await?;
     if line.is_empty() {
         return Ok(None);
     }
     if line.pop() != Some(b'\n') {
-        let long = line.len() >= MAX_LINE;
-        let wanted = format!("wanted a line of at most {MAX_LINE} bytes, found a longer one");
-        return Err(match long {
-            true => io::Error::new(io::ErrorKind::InvalidData, wanted),
+        return Err(match line.len() >= MAX_LINE {
+            true => io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("a line is longer than {MAX_LINE} bytes"),
+            ),
             false => io::ErrorKind::UnexpectedEof.into(),
         });
     }
@@ -267,7 +283,7 @@ mod platform {
 
     use super::*;
 
-    /// The socket.
+    /// The name of the socket.
     pub(super) const FILE: &str = "admin.sock";
 
     #[derive(Debug)]
@@ -281,7 +297,7 @@ mod platform {
             use std::os::unix::fs::PermissionsExt as _;
 
             let file = folder.join(FILE);
-            // Whoever made it is gone: the caller holds the lock.
+            // A file left by a server that has ended: the caller holds the lock.
             match std::fs::remove_file(&file) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -295,7 +311,7 @@ mod platform {
             Ok(self.inner.accept().await?.0)
         }
 
-        /// The file's mode is enough.
+        /// `None`: the file's mode is enough.
         pub(super) fn token(&self) -> Option<String> {
             None
         }
@@ -303,7 +319,7 @@ mod platform {
 
     impl Drop for Listener {
         fn drop(&mut self) {
-            // The next server removes it otherwise.
+            // If this fails, the next server removes it.
             let _ = std::fs::remove_file(&self.file);
         }
     }
@@ -321,7 +337,7 @@ mod platform {
 
     use super::*;
 
-    /// The port, and the token on a line of its own.
+    /// The name of the file with the port, and the token on the second line.
     pub(super) const FILE: &str = "admin.token";
 
     #[derive(Debug)]

@@ -1,6 +1,6 @@
-//! The status page of a server: plain HTTP for launchers, operators and monitoring.
+//! A server's status page: plain HTTP for launchers, operators and monitoring.
 //!
-//! A connection lasts ten seconds at most, whatever its peer does.
+//! Every connection is closed after ten seconds.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,17 +21,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep};
 use worldwire_net::{Capacity, Seat, Seats, Signal};
 
-/// How long a visitor may keep a server from stopping.
+/// How long open connections may delay the server's end.
 const GRACE: Duration = Duration::from_secs(1);
 /// How long a connection may last.
 const LIFE: Duration = Duration::from_secs(10);
-/// How many may be open.
+/// How many connections may be open.
 const CAPACITY: Capacity = Capacity { total: 256, per_address: 16 };
 
-/// Opens the port of a page, if there is to be one.
-///
-/// # Errors
-/// Those of the system, with the address.
+/// Binds the page's port, if it has one. An error includes the address.
 pub(crate) async fn bind(
     address: Option<SocketAddr>,
 ) -> Result<Option<TcpListener>, (SocketAddr, io::Error)> {
@@ -40,10 +37,7 @@ pub(crate) async fn bind(
     bound.map(Some).map_err(|error| (address, error))
 }
 
-/// Serves pages until the signal comes, and to those who are there a little longer.
-///
-/// # Errors
-/// Those of the system.
+/// Serves the page until the signal, and open connections for a moment longer.
 pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> io::Result<()> {
     let listener = Listener { tcp, seats: Seats::new(CAPACITY) };
     let (mut stop, mut late) = (signal.clone(), signal);
@@ -59,18 +53,17 @@ pub(crate) async fn serve(tcp: TcpListener, router: Router, signal: Signal) -> i
     }
 }
 
-/// Refuses requests that change something and that a page of another site made in the browser of
-/// somebody who is near: 403.
+/// Refuses unsafe requests that another site's page makes in a visitor's browser, with 403.
 async fn refuse_foreign(request: Request, next: Next) -> Response {
     if !request.method().is_safe() && is_foreign(request.headers()) {
-        let text = "requests of other sites are refused\n";
+        let text = "requests from other sites are refused\n";
         return (StatusCode::FORBIDDEN, text).into_response();
     }
     next.run(request).await
 }
 
-/// Whether a browser says that a page made the request that is not of this host. A name counts as
-/// foreign, too, since another site's may lead here; `localhost` is nobody else's.
+/// Whether a browser made the request for a page of another host. Every host name but `localhost`
+/// counts as foreign, because another site's name can resolve to this address.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(ORIGIN) else { return false };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -83,19 +76,16 @@ fn is_foreign(headers: &HeaderMap) -> bool {
     !is_sure || origin.as_bytes() != format!("http://{host}").as_bytes()
 }
 
-/// A page that is served by a task of its own, or none.
+/// The task that serves a page, if there is one.
 pub(crate) struct Serving(Option<JoinHandle<io::Result<()>>>);
 
 impl Serving {
-    /// Starts to serve.
+    /// Starts serving.
     pub(crate) fn start(tcp: Option<TcpListener>, router: Router, signal: Signal) -> Self {
         Self(tcp.map(|tcp| tokio::spawn(serve(tcp, router, signal))))
     }
 
-    /// Waits for the end, which follows the signal.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// Waits for the task, which ends after the signal.
     pub(crate) async fn ended(self) -> io::Result<()> {
         let Some(task) = self.0 else { return Ok(()) };
         task.await.unwrap_or_else(|error| Err(io::Error::other(error)))
@@ -113,7 +103,7 @@ pub(crate) fn health(is_failing: bool) -> Response {
     match is_failing {
         false => "ok\n".into_response(),
         true => {
-            let text = "the database does not take changes: see the log\n";
+            let text = "the database does not accept changes; see the log\n";
             (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
         }
     }
@@ -125,7 +115,7 @@ struct Listener {
     seats: Seats,
 }
 
-/// A connection that ends in time.
+/// A connection with a deadline.
 struct Visitor {
     stream: TcpStream,
     end: Pin<Box<Sleep>>,
@@ -146,7 +136,7 @@ impl axum::serve::Listener for Listener {
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "the status page cannot accept a connection");
+                    tracing::debug!(%error, "cannot accept a connection to the status page");
                     sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -159,7 +149,7 @@ impl axum::serve::Listener for Listener {
 }
 
 impl Visitor {
-    /// An error when time is up.
+    /// Fails after the deadline.
     fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         match self.end.as_mut().poll(context) {
             Poll::Ready(()) => Err(io::ErrorKind::TimedOut.into()),
@@ -209,7 +199,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_other_sites_post_is_refused() {
+    async fn posts_from_other_sites_are_refused() {
         let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = tcp.local_addr().unwrap();
         let router = Router::new().route("/hold", post(|| async { StatusCode::NO_CONTENT }));
@@ -227,7 +217,7 @@ mod tests {
             (own.clone(), Some(format!("https://{own}")), "403"),
             (own.clone(), Some("http://127.0.0.1:1".to_owned()), "403"),
             (own, Some("null".to_owned()), "403"),
-            // A name that was made to lead here.
+            // Another site's name that resolves to this address.
             ("evil.example".to_owned(), Some("http://evil.example".to_owned()), "403"),
         ];
         for (host, origin, wanted) in cases {

@@ -1,6 +1,6 @@
-//! Characters that must not be in names: two names would look alike.
+//! Characters that must not be in names because two names could look alike.
 
-/// Whether a character is not seen, or changes how others are shown.
+/// Whether a character is invisible or changes how others are displayed.
 pub(crate) const fn is_unseen(c: char) -> bool {
     matches!(
         c,

@@ -113,6 +113,6 @@ async fn an_invalid_type_list_is_reported_at_startup() {
     assert_eq!(error.to_string().matches("types.json").count(), 1, "{error}");
     std::fs::remove_file(folder.join("types.json")).unwrap();
     let error = fails(&folder).await;
-    assert!(matches!(error, ServerError::Io { .. }), "{error}");
+    assert!(matches!(error, ServerError::Start(_)), "{error}");
     assert!(error.to_string().contains("types.json: "), "{error}");
 }

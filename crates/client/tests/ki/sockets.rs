@@ -151,7 +151,7 @@ async fn operate(database: &Database) {
     let admin = Admin::open(folder.path()).await.unwrap();
     admin.ask(add("merle")).await.unwrap();
     let again = admin.ask(add("Merle")).await.unwrap_err().to_string();
-    assert_eq!(again, "account \"Merle\": exists already");
+    assert_eq!(again, "account \"Merle\" already exists");
     let blank = admin.ask(add("a b")).await.unwrap_err().to_string();
     assert!(blank.contains("without blanks"), "K-20: {blank}");
     let mut client = Client::connect(&server.address, &Settings::default()).await.unwrap();

@@ -1,12 +1,9 @@
-//! What operators do with a login server while it runs, and while it does not.
+//! Administering a login server, whether it is running or not.
 //!
-//! [`Admin::open`] finds out which it is: a server that runs has its folder locked and listens on a
-//! [local socket](crate::operators) there; otherwise the database is opened here for as long as the
-//! request takes. What is about connections needs a server that runs.
+//! Requests about connections need a running server; see [`crate::admin`].
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -14,66 +11,66 @@ use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
 pub use super::realm::check_account_name;
-use super::realm::{Privileges, Realm, RealmError};
-use super::{CONFIG, KiConfig, SQLITE_FILE};
-use crate::config::{self, ConfigError};
-use crate::operators::{self, Operated};
-use crate::store::lock::{FolderLock, LOCK_FILE};
-use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{self, StoreError};
+use super::realm::{AccountError, Privileges, Realm, RealmError};
+use super::{KiConfig, Refusal, SQLITE_FILE};
+use crate::admin::Administered;
+use crate::config::ServerConfig as _;
+use crate::operators::Operated;
+use crate::store;
+use crate::store::seal::{KEY_FILE, ServerKey};
 
-/// What an operator wants.
+/// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// All accounts, one a line.
+    /// Lists all accounts, one per line.
     Accounts,
-    /// Makes an account.
+    /// Creates an account.
     AddAccount {
         /// Its name.
         name: String,
         /// Its password.
         password: String,
-        /// Whether it pays.
+        /// Whether it is a paying account.
         paying: bool,
-        /// Slots for characters beyond those that everybody has.
+        /// Character slots beyond those that every account has.
         slots: u8,
     },
     /// Changes a password.
     SetPassword {
         /// The account.
         name: String,
-        /// The password.
+        /// Its new password.
         password: String,
     },
-    /// Bans an account, or lets it in again.
+    /// Bans an account, or lifts its ban.
     Ban {
         /// The account.
         name: String,
-        /// Whether it is banned from here on.
+        /// Whether to ban it.
         banned: bool,
     },
-    /// Removes an account with its characters.
+    /// Deletes an account and its characters.
     DeleteAccount {
         /// The account.
         name: String,
     },
-    /// A CK2 for an account, good on any machine: for a web page that starts the game.
+    /// Issues a CK2 that is valid on any machine, for a web page that starts the game.
     Token {
         /// The account.
         name: String,
     },
-    /// Throws out an account's connections.
+    /// Closes an account's connections.
     Kick {
         /// The account.
         name: String,
     },
-    /// Makes sessions stale.
+    /// Marks sessions as stale.
     Refresh {
-        /// The account; all connections by default.
+        /// The account; `None` for all connections.
         name: Option<String>,
     },
-    /// Uses up the key with which a client comes to a zone: for zone servers of other programs.
+    /// Redeems the key that a client brings to a zone, on behalf of another program's zone server.
     Redeem {
         /// `LoginKey`.
         key: String,
@@ -82,146 +79,79 @@ pub enum Request {
         /// `CharID`.
         character: u64,
     },
-    /// How many there are of what.
+    /// Counts accounts, characters and players.
     Census,
 }
 
 impl fmt::Debug for Request {
-    /// Without what may be a password.
+    /// Without the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let json = serde_json::to_value(self).unwrap_or_default();
         write!(f, "Request({})", json["request"])
     }
 }
 
-impl Request {
-    /// Whether it is about connections.
-    fn needs_server(&self) -> bool {
+/// An operator's access to a login server.
+pub type Admin = crate::admin::Admin<Realm>;
+/// Why a request to a login server failed.
+pub type AdminError = crate::admin::AdminError<RealmError>;
+
+impl Administered for Realm {
+    const NAME: &'static str = "login server";
+    const COMMAND: &'static str = "worldwire serve ki";
+
+    type LoadError = RealmError;
+
+    fn needs_running(request: &Request) -> bool {
         matches!(
-            self,
-            Self::Token { .. } | Self::Kick { .. } | Self::Refresh { .. } | Self::Redeem { .. }
+            request,
+            Request::Token { .. }
+                | Request::Kick { .. }
+                | Request::Refresh { .. }
+                | Request::Redeem { .. }
         )
     }
-}
 
-/// Why a request was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum AdminError {
-    /// It cannot be done, and this is why.
-    #[error("{0}")]
-    Refused(String),
-    /// There is no login server in the folder.
-    #[error("{}: is not the folder of a login server; `worldwire serve ki` makes one", .0.display())]
-    NoServer(PathBuf),
-    /// It is about connections, and the server does not run.
-    #[error("{}: wanted a server that runs, found none", .0.display())]
-    NotRunning(PathBuf),
-    /// A server has the folder and does not answer.
-    #[error("{}: a server runs there and does not answer: {source}", folder.display())]
-    Silent {
-        /// The folder.
-        folder: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file in the folder cannot be used.
-    #[error("{}: {source}", file.display())]
-    File {
-        /// Which one.
-        file: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// `ki.toml` cannot be read.
-    #[error("{}: {error}", file.display())]
-    Config {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong.
-        error: ConfigError,
-    },
-    /// The server's key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// What is in the database.
-    #[error(transparent)]
-    Realm(#[from] RealmError),
-}
-
-impl AdminError {
-    /// What it means that the server in a folder cannot be asked.
-    fn unanswered(folder: &Path, source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::PermissionDenied => Self::File { file: operators::file(folder), source },
-            _ => Self::Silent { folder: folder.to_owned(), source },
+    fn check_folder(folder: &Path) -> Result<(), AdminError> {
+        if folder.join(KiConfig::FILE).exists() {
+            return Ok(());
         }
+        let (folder, name, command) = (folder.to_owned(), Self::NAME, Self::COMMAND);
+        Err(AdminError::NoServer { folder, name, command })
     }
-}
 
-/// A login server, as its operator has it.
-#[derive(Debug)]
-pub struct Admin {
-    folder: PathBuf,
-    /// The realm, when the server does not run.
-    here: Option<(Realm, FolderLock)>,
-}
-
-impl Admin {
-    /// Finds the server in a folder: the one that runs, or else its database.
-    ///
-    /// # Errors
-    /// As [`AdminError`] says.
-    pub async fn open(folder: &Path) -> Result<Self, AdminError> {
-        let folder = folder.to_owned();
-        let file = folder.join(CONFIG);
-        if !file.exists() {
-            return Err(AdminError::NoServer(folder));
-        }
-        let lock = FolderLock::take(&folder);
-        let locked = |source| AdminError::File { file: folder.join(LOCK_FILE), source };
-        let lock = lock.map_err(locked)?;
-        let Some(lock) = lock else { return Ok(Self { folder, here: None }) };
-        let config = config::read(&file, KiConfig::parse);
+    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
+        let config = KiConfig::read(folder);
+        let file = folder.join(KiConfig::FILE);
         let config = config.map_err(|error| AdminError::Config { file, error })?;
         let config = config.unwrap_or_default();
-        let url = config::database(&config.database);
-        let store = store::open_file(&folder.join(SQLITE_FILE), url).await?;
+        let store = store::open_file(&folder.join(SQLITE_FILE), config.database_url()).await?;
         let key = ServerKey::load(&folder.join(KEY_FILE))?;
-        let realm = Realm::open(store, key, config, Clock::start()).await?;
-        Ok(Self { folder, here: Some((realm, lock)) })
+        Self::open(store, key, config, Clock::start()).await.map_err(AdminError::Load)
     }
 
-    /// Does what is asked for.
-    ///
-    /// # Errors
-    /// As [`AdminError`] says.
-    pub async fn ask(&self, request: Request) -> Result<Vec<Json>, AdminError> {
-        let Self { folder, here } = self;
-        match here {
-            Some(_) if request.needs_server() => Err(AdminError::NotRunning(folder.clone())),
-            Some((realm, _)) => realm.perform(request, &[]).await.map_err(AdminError::Refused),
-            None => match operators::ask::<Realm>(folder, &request, &[]).await {
-                Ok(answer) => answer.map_err(AdminError::Refused),
-                Err(source) => Err(AdminError::unanswered(folder, source)),
-            },
-        }
+    async fn close_stopped(&self) {
+        self.close().await;
     }
+}
 
-    /// Closes what was opened. The server that runs goes on.
-    pub async fn close(self) {
-        if let Some((realm, _)) = self.here {
-            realm.close().await;
-        }
-    }
+/// Why a login server refused a request.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A request about an account.
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    /// A zone key that cannot be redeemed.
+    #[error("{0}")]
+    Redeem(Refusal),
 }
 
 impl Operated for Realm {
     type Request = Request;
+    type Error = RequestError;
 
-    async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, String> {
+    async fn perform(&self, request: Request, _: &[String]) -> Result<Vec<Json>, RequestError> {
         match request {
             Request::Accounts => Ok(self.accounts().iter().map(|account| json!(account)).collect()),
             Request::AddAccount { name, password, paying, slots } => {
@@ -230,11 +160,16 @@ impl Operated for Realm {
                 Ok(vec![json!({ "user": user })])
             }
             Request::SetPassword { name, password } => {
-                self.set_password(&name, &password).await.map(|()| Vec::new())
+                self.set_password(&name, &password).await?;
+                Ok(Vec::new())
             }
-            Request::Ban { name, banned } => self.ban(&name, banned).await.map(|()| Vec::new()),
+            Request::Ban { name, banned } => {
+                self.ban(&name, banned).await?;
+                Ok(Vec::new())
+            }
             Request::DeleteAccount { name } => {
-                self.delete_account(&name).await.map(|()| Vec::new())
+                self.delete_account(&name).await?;
+                Ok(Vec::new())
             }
             Request::Token { name } => {
                 let (user, ck2) = self.token(&name)?;
@@ -248,8 +183,8 @@ impl Operated for Realm {
                 Ok(vec![json!({ "connections": self.refresh(name.as_deref())? })])
             }
             Request::Redeem { key, user, character } => {
-                let redeemed = self.redeem(&Secret::new(key), user, character);
-                redeemed.map(|()| Vec::new()).map_err(|refusal| refusal.to_string())
+                self.redeem(&Secret::new(key), user, character).map_err(RequestError::Redeem)?;
+                Ok(Vec::new())
             }
             Request::Census => {
                 let census = self.census();
@@ -262,22 +197,5 @@ impl Operated for Realm {
                 })])
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_socket_of_somebody_else_is_named() {
-        let said = |kind: io::ErrorKind| {
-            AdminError::unanswered(Path::new("there"), kind.into()).to_string()
-        };
-        let file = operators::file(Path::new("there"));
-        let wanted = format!("{}: permission denied", file.display());
-        assert_eq!(said(io::ErrorKind::PermissionDenied), wanted);
-        let silent = said(io::ErrorKind::ConnectionRefused);
-        assert!(silent.starts_with("there: a server runs there and does not answer: "), "{silent}");
     }
 }

@@ -1,4 +1,4 @@
-//! `ki.toml`: what an operator chooses.
+//! `ki.toml`: the settings of a login server.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,117 +9,122 @@ use serde::Deserialize;
 use worldwire_net::Capacity;
 
 use super::login::{Legacy, Rules};
-use crate::config::{ConfigError, address, is_host, parse};
+use crate::config::{
+    ConfigError, ServerConfig, SettingError, address, at_least_1, capacity, is_host, quoted,
+};
 
-/// The port of login servers.
+/// The name of the configuration in a server's folder.
+pub const CONFIG: &str = "ki.toml";
+
+/// The standard port of login servers.
 pub const PORT: u16 = 12_000;
-/// Slots for characters that every account has.
+/// Character slots that every account has.
 pub const SLOTS: u32 = 6;
-/// Sessions that can live at the same time: their ids have 16 bits, and 0 is nobody's.
+/// The maximum number of open sessions: their IDs have 16 bits, and 0 is reserved.
 const MAX_CONNECTIONS: usize = 65_535;
 
 /// The configuration of a login server. Paths are relative to the server's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KiConfig {
-    /// Where clients log in, and ask for the list of files.
+    /// The address for logins and patch requests.
     pub listen: SocketAddr,
-    /// Another address with the same services; empty for none.
+    /// A second address with the same services; empty for none.
     pub patch_listen: String,
-    /// Where the status page listens; empty for none.
+    /// The address of the status page; empty for none.
     pub status: String,
-    /// What clients are told to connect to; empty for the address that this server listens at.
+    /// The host that clients are told to connect to; empty for the address in `listen`.
     pub public_address: String,
-    /// The name of the server.
+    /// The server's name, which clients receive.
     pub name: String,
-    /// Whether anybody is let in.
+    /// Whether players can log in.
     pub open: bool,
-    /// Message XML of the clients: a file or a folder; empty for what is built in.
+    /// The clients' message XML: a file or a folder; empty for the built-in definitions.
     pub messages: PathBuf,
-    /// Type lists that characters are read with.
+    /// Type lists for decoding characters.
     pub types: Vec<PathBuf>,
     /// The URL of a PostgreSQL database; empty for SQLite in the server's folder.
     pub database: String,
-    /// How many are let in.
+    /// Limits on connections and players.
     pub limits: Limits,
-    /// Sessions.
-    pub session: Session,
-    /// The login.
+    /// Timeouts of sessions.
+    pub session: SessionSettings,
+    /// Rules for logging in.
     pub login: LoginSettings,
-    /// Where players go.
+    /// Where players go after choosing a character.
     pub zone: ZoneSettings,
     /// The patch service.
-    pub patch: Patch,
+    pub patch: PatchSettings,
 }
 
-/// How many are let in.
+/// Limits on connections and players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Connections in all.
+    /// Connections in total.
     pub connections: usize,
     /// Connections from one address.
     pub connections_per_address: usize,
-    /// Players that are let in; others wait in the queue.
+    /// Players online; others wait in the queue.
     pub players: usize,
-    /// Players that do not pay; 0 for no limit.
+    /// Free players online; 0 for no limit.
     pub free_players: usize,
 }
 
-/// Sessions.
+/// Timeouts of sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Session {
+pub struct SessionSettings {
     /// How long a client may take to accept a session.
     pub accept_seconds: u32,
-    /// How often the server asks whether a client lives.
+    /// The interval between keep-alives.
     pub keep_alive_seconds: u32,
-    /// How long a client may say nothing but keep-alives.
+    /// How long a client may send nothing but keep-alives.
     pub afk_seconds: u32,
 }
 
-/// The login.
+/// Rules for logging in.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LoginSettings {
-    /// How long a CK2 is good.
+    /// How long a CK2 is valid.
     pub ck2_seconds: u32,
-    /// How many logins of one connection may fail.
+    /// Failed logins after which a connection is closed.
     pub attempts: u32,
-    /// What becomes of the older forms of login.
+    /// Whether older login messages are accepted.
     pub legacy: Legacy,
-    /// Machines that nobody logs in from.
+    /// Machines from which logins are refused.
     pub banned_machines: Vec<u64>,
 }
 
-/// Where players go.
+/// Where players go after choosing a character.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ZoneSettings {
-    /// The address of the zone server; empty for the waiting room of this server.
+    /// The address of the zone server; empty for this server's waiting room.
     pub address: String,
     /// Its TCP port.
     pub tcp_port: u16,
     /// Its UDP port.
     pub udp_port: u16,
-    /// The zone's id.
+    /// The zone's ID.
     pub id: u64,
     /// The zone's name.
     pub name: String,
-    /// Where in the zone.
+    /// The place in the zone where characters arrive.
     pub location: String,
 }
 
 /// The patch service.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Patch {
-    /// The folder with the client's files; without it there is no patch service.
+pub struct PatchSettings {
+    /// The folder with the client's files. If it does not exist, patching is disabled.
     pub folder: PathBuf,
-    /// The URL under which a web server offers that folder; empty for `/patch` of the host that
+    /// The URL at which a web server offers that folder; empty for `/patch` on the host that
     /// clients are told to connect to.
     pub url_prefix: String,
-    /// The number of the version.
+    /// The version number.
     pub version: u32,
 }
 
@@ -136,10 +141,10 @@ impl Default for KiConfig {
             types: Vec::new(),
             database: String::new(),
             limits: Limits::default(),
-            session: Session::default(),
+            session: SessionSettings::default(),
             login: LoginSettings::default(),
             zone: ZoneSettings::default(),
-            patch: Patch::default(),
+            patch: PatchSettings::default(),
         }
     }
 }
@@ -156,7 +161,7 @@ impl Default for Limits {
     }
 }
 
-impl Default for Session {
+impl Default for SessionSettings {
     fn default() -> Self {
         Self { accept_seconds: 15, keep_alive_seconds: 60, afk_seconds: 15 * 60 }
     }
@@ -186,77 +191,39 @@ impl Default for ZoneSettings {
     }
 }
 
-impl Default for Patch {
+impl Default for PatchSettings {
     fn default() -> Self {
         Self { folder: "patch".into(), url_prefix: String::new(), version: 1 }
     }
 }
 
 impl KiConfig {
-    /// Reads `ki.toml`. What it does not say has its default.
+    /// Parses `ki.toml`. Missing settings get their defaults.
     ///
     /// # Errors
-    /// The first line that cannot be read, or a value that cannot be served.
+    /// [`ConfigError`] for the first invalid line or value.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = parse(text)?;
-        config.check()?;
-        Ok(config)
+        Self::from_text(text)
     }
 
-    /// Checks what no single value shows.
+    /// The address of the status page, if there is one.
     ///
     /// # Errors
-    /// A value that cannot be served.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let Limits { connections, connections_per_address, players, .. } = self.limits;
-        if connections > MAX_CONNECTIONS {
-            let wanted = format!("wanted at most {MAX_CONNECTIONS}, found {connections}");
-            return Err(ConfigError(format!("limits.connections: {wanted}")));
-        }
-        let number = |seconds: u32| usize::try_from(seconds).unwrap_or(usize::MAX);
-        for (name, value) in [
-            ("limits.connections", connections),
-            ("limits.connections_per_address", connections_per_address),
-            ("limits.players", players),
-            ("session.accept_seconds", number(self.session.accept_seconds)),
-            ("session.keep_alive_seconds", number(self.session.keep_alive_seconds)),
-            ("session.afk_seconds", number(self.session.afk_seconds)),
-            ("login.ck2_seconds", number(self.login.ck2_seconds)),
-            ("login.attempts", number(self.login.attempts)),
-        ] {
-            if value == 0 {
-                return Err(ConfigError(format!("{name}: wanted at least 1, found 0")));
-            }
-        }
-        if !self.zone.address.is_empty() && self.zone.tcp_port == 0 {
-            return Err(ConfigError("zone.tcp_port: wanted a port, found 0".to_owned()));
-        }
-        if !self.public_address.is_empty() {
-            check_public_address(&self.public_address)
-                .map_err(|problem| ConfigError(format!("public_address: {problem}")))?;
-        }
-        address("patch_listen", &self.patch_listen)?;
-        self.status_address().map(drop)
-    }
-
-    /// Where the status page listens.
-    ///
-    /// # Errors
-    /// A text that is neither an address nor empty.
+    /// [`ConfigError`] if it is not an address with a port.
     pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("status", &self.status)
     }
 
-    /// Where the patch service listens beside the login.
+    /// The second address for logins and patch requests, if there is one.
     ///
     /// # Errors
-    /// A text that is neither an address nor empty.
+    /// [`ConfigError`] if it is not an address with a port.
     pub fn patch_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("patch_listen", &self.patch_listen)
     }
 
-    /// What clients are told to connect to. A server that listens at all addresses of its machine
-    /// does not know which of them clients can reach: then it is this machine.
+    /// The host that clients are told to connect to. If the server listens on every address of its
+    /// machine, it cannot tell which one clients can reach, and uses the loopback address.
     #[must_use]
     pub fn host(&self) -> String {
         match self.listen.ip() {
@@ -267,13 +234,13 @@ impl KiConfig {
         }
     }
 
-    /// Whether clients of other machines are told to connect to their own.
+    /// Whether clients on other machines are told to connect to themselves.
     #[must_use]
     pub fn misleads_others(&self) -> bool {
         self.public_address.is_empty() && self.listen.ip().is_unspecified()
     }
 
-    /// Where the client's files are offered.
+    /// The URL of the client's files.
     #[must_use]
     pub fn url_prefix(&self) -> String {
         let prefix = self.patch.url_prefix.trim_end_matches('/');
@@ -284,13 +251,13 @@ impl KiConfig {
         }
     }
 
-    /// How long a CK2 is good.
+    /// How long a CK2 is valid.
     #[must_use]
     pub fn ck2_life(&self) -> Duration {
         Duration::from_secs(self.login.ck2_seconds.into())
     }
 
-    /// The rules of the login, without a type list and without a patch service.
+    /// The rules for logins, without type lists and without a patch service.
     #[must_use]
     pub fn rules(&self) -> Rules {
         Rules {
@@ -305,30 +272,63 @@ impl KiConfig {
         }
     }
 
-    /// How many connections are let in.
+    /// How many connections are accepted.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        let Limits { connections, connections_per_address, .. } = self.limits;
-        Capacity { total: connections, per_address: connections_per_address }
-    }
-
-    /// The text of `ki.toml` with comments: what the first start writes.
-    #[must_use]
-    pub fn commented(&self) -> String {
-        Commented(self).to_string()
+        capacity(self.limits.connections, self.limits.connections_per_address)
     }
 }
 
-/// Checks what clients are told to connect to: an IP address or the name of a host, without a port.
+impl ServerConfig for KiConfig {
+    const FILE: &'static str = CONFIG;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let Limits { connections, connections_per_address, players, .. } = self.limits;
+        if connections > MAX_CONNECTIONS {
+            let problem = SettingError::TooLarge { max: MAX_CONNECTIONS, found: connections };
+            return Err(problem.of("limits.connections"));
+        }
+        let number = |seconds: u32| usize::try_from(seconds).unwrap_or(usize::MAX);
+        at_least_1([
+            ("limits.connections", connections),
+            ("limits.connections_per_address", connections_per_address),
+            ("limits.players", players),
+            ("session.accept_seconds", number(self.session.accept_seconds)),
+            ("session.keep_alive_seconds", number(self.session.keep_alive_seconds)),
+            ("session.afk_seconds", number(self.session.afk_seconds)),
+            ("login.ck2_seconds", number(self.login.ck2_seconds)),
+            ("login.attempts", number(self.login.attempts)),
+        ])?;
+        if !self.zone.address.is_empty() && self.zone.tcp_port == 0 {
+            return Err(SettingError::NoPort.of("zone.tcp_port"));
+        }
+        if !self.public_address.is_empty() {
+            check_public_address(&self.public_address)
+                .map_err(|problem| problem.of("public_address"))?;
+        }
+        self.patch_address()?;
+        self.status_address().map(drop)
+    }
+
+    fn to_text(&self) -> String {
+        Commented(self).to_string()
+    }
+
+    fn database(&self) -> &str {
+        &self.database
+    }
+}
+
+/// Checks the host that clients are told to connect to: an IP address or a name, without a port.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn check_public_address(text: &str) -> Result<(), ConfigError> {
+/// [`SettingError::NotAHost`].
+pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     if is_host(text) || text.parse::<Ipv6Addr>().is_ok() {
         return Ok(());
     }
-    let wanted = "wanted an IP address, or a name such as ki.example.org";
-    Err(ConfigError(format!("{wanted}, found {text:?}")))
+    let found = text.to_owned();
+    Err(SettingError::NotAHost { kind: "IP", example: "ki.example.org", found })
 }
 
 struct Commented<'c>(&'c KiConfig);
@@ -336,8 +336,8 @@ struct Commented<'c>(&'c KiConfig);
 impl fmt::Display for Commented<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let KiConfig { limits, session, login, zone, patch, .. } = self.0;
-        let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
-        let path = |path: &std::path::Path| text(&path.to_string_lossy());
+        let text = quoted;
+        let path = |path: &std::path::Path| quoted(&path.to_string_lossy());
         let types: Vec<_> = self.0.types.iter().map(|list| path(list)).collect();
         let machines: Vec<_> = login.banned_machines.iter().map(u64::to_string).collect();
         let legacy = match login.legacy {
@@ -348,82 +348,81 @@ impl fmt::Display for Commented<'_> {
         write!(
             f,
             "\
-# The configuration of this login server. Changes take effect when it is started again.
+# Configuration of this login server. Changes take effect at the next start.
 # Paths are relative to the folder of this file.
 
-# Where clients log in, and patch clients ask for the list of files: one port does. 0.0.0.0 is every
-# address of this machine.
+# The address for logins and patch requests. 0.0.0.0 is every address of this machine.
 listen = {listen}
-# Another address with the same services: the official port of the patch service is 12500.
+# A second address with the same services, such as the official patch port, 12500. Empty for none.
 patch_listen = {patch_listen}
-# The status page, with /status, /metrics and /health. Empty for none.
+# The address of the status page (/status, /metrics and /health). Empty for none.
 status = {status}
-# What clients are told to connect to, if there is no other zone server: an IP address or a name.
-# Empty for the address of listen. For 0.0.0.0 that is 127.0.0.1: players on other machines can log
-# in then, but not go on with a character.
+# The IP address or host name that clients are told to connect to after choosing a character, unless
+# [zone] names another server. If this is empty, they get the address in listen, or 127.0.0.1 if that
+# is 0.0.0.0; players on other machines can then log in but cannot enter the game.
 public_address = {public}
-# The name of this server, as clients are told.
+# The server's name, which clients receive.
 name = {name}
-# Whether anybody is let in. If not, logins are refused with AISNoLogin.
+# Whether players can log in. If false, logins are refused with AISNoLogin.
 open = {open}
-# Message XML of the clients: a file, or a folder such as the client's Messages. Empty for what is
-# built in, which is the revision of 2024-11.
+# The clients' message XML: a file, or a folder such as the client's Messages. Empty for the built-in
+# definitions, revision 2024-11.
 messages = {messages}
-# Type lists, as wiztype writes them. With them, a new character has to be a whole object; without
-# them, only its ends are looked at.
+# Type lists written by wiztype. With them, new characters are checked completely; without them, only
+# their first and last bytes are.
 types = [{types}]
-# Where accounts and characters are kept: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite
-# in this folder.
+# The database for accounts and characters: postgres://USER:PASSWORD@HOST/DATABASE, or empty for
+# SQLite in this folder.
 database = {database}
 
 [limits]
-# How many connections are let in, in all and from one address. No more than 65535 sessions can live.
+# The maximum number of connections, in total (at most 65535) and from one address.
 connections = {connections}
 connections_per_address = {per_address}
-# How many players are let in; more wait in a queue.
+# The maximum number of players online. Others wait in a queue.
 players = {players}
-# How many of them may be free players; more are refused with FtpCapped. 0: no limit.
+# The maximum number of free players among them. Others are refused with FtpCapped. 0: no limit.
 free_players = {free}
 
 [session]
 # How long a client may take to accept a session.
 accept_seconds = {accept}
-# How often the server asks whether a client lives. Anything it sends until then is an answer.
+# The interval between keep-alives. Anything a client sends counts as an answer.
 keep_alive_seconds = {keep_alive}
-# How long a client may say nothing but keep-alives, before it is disconnected.
+# Disconnect a client that sends nothing but keep-alives for this long.
 afk_seconds = {afk}
 
 [login]
-# How long the secret that a login yields is good for the game's own program, again and again.
+# How long the secret from a login stays valid for starting the game. It can be used repeatedly.
 ck2_seconds = {ck2}
-# How many logins of one connection may fail; the last one closes it. Failed logins also slow down
-# those behind them from the same address or for the same account, by 4 s at most.
+# The number of failed logins after which a connection is closed. After a failure, further logins from
+# the same address or to the same account are also delayed, by at most 4 s.
 attempts = {attempts}
-# The forms of login before MSG_USER_AUTHEN_V3: \"accept\", \"refuse\" or \"ignore\".
+# Login messages older than MSG_USER_AUTHEN_V3: \"accept\", \"refuse\" or \"ignore\".
 legacy = {legacy}
-# Machines, by their MachineID, from which logins are refused with MachineBanned.
+# MachineIDs from which logins are refused with MachineBanned.
 banned_machines = [{machines}]
 
 [zone]
-# The zone server that clients go to with a character. Empty for a waiting room in this server, which
-# lets them in and keeps their connection, and no more.
+# The zone server for players who have chosen a character. Empty for a waiting room in this server,
+# which accepts them and keeps them connected, but nothing more.
 address = {zone_address}
-# Its ports; not used for the waiting room.
+# The zone server's ports. The waiting room ignores them.
 tcp_port = {tcp}
 udp_port = {udp}
-# Where characters are.
+# The zone, and the location in it, where characters arrive.
 id = {zone_id}
 name = {zone_name}
 location = {location}
 
 [patch]
-# The client's files. A list of them is written to LatestFileList.bin in this folder when the server
-# starts. Without the folder there is no patch service.
+# The folder with the client's files. At every start, the server writes a list of them there, as
+# LatestFileList.bin. If the folder does not exist, patching is disabled.
 folder = {folder}
-# Where a web server offers this folder. Empty for http://HOST/patch, with the host that clients are
-# told to connect to.
+# The URL at which a web server offers this folder. Empty for http://HOST/patch, where HOST is the
+# host that clients are told to connect to.
 url_prefix = {prefix}
-# The number of the version.
+# The version number that patch clients receive.
 version = {version}
 ",
             listen = text(&self.0.listen.to_string()),
@@ -464,9 +463,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_first_start_writes_is_what_it_reads() {
+    fn the_written_configuration_reads_back() {
         let default = KiConfig::default();
-        assert_eq!(KiConfig::parse(&default.commented()), Ok(default));
+        assert_eq!(KiConfig::parse(&default.to_text()), Ok(default));
         assert_eq!(KiConfig::parse(""), Ok(KiConfig::default()));
         let other = KiConfig {
             listen: "[::]:9".parse().unwrap(),
@@ -484,7 +483,7 @@ mod tests {
                 players: 3,
                 free_players: 4,
             },
-            session: Session { accept_seconds: 1, keep_alive_seconds: 2, afk_seconds: 3 },
+            session: SessionSettings { accept_seconds: 1, keep_alive_seconds: 2, afk_seconds: 3 },
             login: LoginSettings {
                 ck2_seconds: 1,
                 attempts: 2,
@@ -499,26 +498,30 @@ mod tests {
                 name: "Zone".to_owned(),
                 location: "There".to_owned(),
             },
-            patch: Patch { folder: "p".into(), url_prefix: "http://x".to_owned(), version: 9 },
+            patch: PatchSettings {
+                folder: "p".into(),
+                url_prefix: "http://x".to_owned(),
+                version: 9,
+            },
         };
-        assert_eq!(KiConfig::parse(&other.commented()), Ok(other));
+        assert_eq!(KiConfig::parse(&other.to_text()), Ok(other));
     }
 
     #[test]
-    fn clients_are_told_where_the_server_listens() {
+    fn clients_get_an_address_that_they_can_reach() {
         let at = |listen: &str, public: &str| {
             let (listen, public_address) = (listen.parse().unwrap(), public.to_owned());
             let config = KiConfig { listen, public_address, ..KiConfig::default() };
             (config.host(), config.url_prefix(), config.misleads_others())
         };
-        let told = |host: &str, url: &str, misleads| (host.to_owned(), url.to_owned(), misleads);
+        let host = |host: &str, url: &str, misleads| (host.to_owned(), url.to_owned(), misleads);
         for (listen, public, wanted) in [
-            ("127.0.0.1:1", "", told("127.0.0.1", "http://127.0.0.1/patch", false)),
-            ("192.0.2.7:1", "", told("192.0.2.7", "http://192.0.2.7/patch", false)),
-            ("[2001:db8::1]:1", "", told("2001:db8::1", "http://[2001:db8::1]/patch", false)),
-            ("0.0.0.0:1", "", told("127.0.0.1", "http://127.0.0.1/patch", true)),
-            ("[::]:1", "", told("::1", "http://[::1]/patch", true)),
-            ("0.0.0.0:1", "ki.example", told("ki.example", "http://ki.example/patch", false)),
+            ("127.0.0.1:1", "", host("127.0.0.1", "http://127.0.0.1/patch", false)),
+            ("192.0.2.7:1", "", host("192.0.2.7", "http://192.0.2.7/patch", false)),
+            ("[2001:db8::1]:1", "", host("2001:db8::1", "http://[2001:db8::1]/patch", false)),
+            ("0.0.0.0:1", "", host("127.0.0.1", "http://127.0.0.1/patch", true)),
+            ("[::]:1", "", host("::1", "http://[::1]/patch", true)),
+            ("0.0.0.0:1", "ki.example", host("ki.example", "http://ki.example/patch", false)),
         ] {
             assert_eq!(at(listen, public), wanted, "{listen} {public:?}");
         }
@@ -527,31 +530,31 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_setting() {
         let error = |text: &str| KiConfig::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("[limits]\nconnections = 65536"),
-            "limits.connections: wanted at most 65535, found 65536"
+            "limits.connections: must be at most 65535, not 65536"
         );
-        assert_eq!(error("[limits]\nplayers = 0"), "limits.players: wanted at least 1, found 0");
-        assert_eq!(
-            error("[session]\nafk_seconds = 0"),
-            "session.afk_seconds: wanted at least 1, found 0"
-        );
+        assert_eq!(error("[limits]\nplayers = 0"), "limits.players: must be at least 1");
+        assert_eq!(error("[session]\nafk_seconds = 0"), "session.afk_seconds: must be at least 1");
         for host in ["a b", "http://x.example/", "ki.example:12000", "300.1.1.1", "a..b", " "] {
             assert_eq!(
                 error(&format!("public_address = \"{host}\"")),
                 format!(
-                    "public_address: wanted an IP address, or a name such as ki.example.org, \
-                     found \"{host}\""
+                    "public_address: must be an IP address or a name such as ki.example.org, \
+                     not \"{host}\""
                 )
             );
         }
         for host in ["", "10.0.0.1", "2001:db8::1", "ki.example.org", "localhost"] {
             assert!(KiConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
         }
-        assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
-        assert_eq!(error("[zone]\naddress = \"x\""), "zone.tcp_port: wanted a port, found 0");
+        assert!(error("status = \"yes\"").starts_with("status: must be an address with a port"));
+        assert_eq!(
+            error("[zone]\naddress = \"x\""),
+            "zone.tcp_port: must be set when zone.address is"
+        );
         let unknown = error("open = true\nlisen = 1");
         assert!(unknown.starts_with("line 2: unknown field `lisen`"), "{unknown}");
         let secret = error("database = \"postgres://ki:secret@host/\" login");

@@ -1,10 +1,10 @@
-//! Figures for operators, and the status page that shows them.
+//! Metrics for operators, and the status page that shows them.
 //!
-//! | path | what it says |
+//! | path | content |
 //! | --- | --- |
 //! | `/status` | JSON: `online`, `open`, `players` and `waiting` |
-//! | `/metrics` | figures in Prometheus' text format |
-//! | `/health` | `ok`; 503 while the database does not take changes |
+//! | `/metrics` | metrics in Prometheus' text format |
+//! | `/health` | `ok`, or 503 while the database does not accept changes |
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use super::refusal::Refusal;
 use crate::metrics::{Metrics, of_listener};
 use crate::page;
 
-/// What a server counts beside its connections.
+/// A server's counters, apart from those of its connections.
 #[derive(Debug)]
 pub(super) struct Figures {
     started: Instant,
@@ -32,16 +32,16 @@ pub(super) struct Figures {
     pub(super) malformed: AtomicU64,
     pub(super) creations: AtomicU64,
     pub(super) no_ids: AtomicU64,
-    /// What was refused, in the order of [`Refusal::ALL`].
+    /// Refusals by reason, in the order of [`Refusal::ALL`].
     refused: [AtomicU64; Refusal::ALL.len()],
-    /// What is logged of failed logins, of messages that are ignored, and of connections for which
-    /// there is no session id.
+    /// Limits on how often failed logins, ignored messages, and connections without a session ID
+    /// are logged.
     pub(super) failed_logins: Tally,
     pub(super) ignored_messages: Tally,
     pub(super) turned_away: Tally,
 }
 
-/// How often is logged what a client can make happen often.
+/// The shortest interval between log lines that clients can cause at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 impl Default for Figures {
@@ -80,9 +80,13 @@ impl Figures {
         let wide = |count: usize| i128::try_from(count).unwrap_or(i128::MAX);
         let of = |count: &AtomicU64| i128::from(count.load(Ordering::Relaxed));
         for (name, help, value) in [
-            ("uptime_seconds", "Time since the start.", self.started.elapsed().as_secs().into()),
+            (
+                "uptime_seconds",
+                "Time since the server started.",
+                self.started.elapsed().as_secs().into(),
+            ),
             ("connections", "Open connections.", wide(counts.open())),
-            ("players", "Connections that are let in.", wide(census.seated)),
+            ("players", "Admitted connections.", wide(census.seated)),
             ("players_waiting", "Connections in the queue.", wide(census.waiting)),
             ("players_in_zone", "Characters in the waiting room.", wide(census.playing)),
             ("accounts", "Accounts.", wide(census.accounts)),
@@ -95,12 +99,20 @@ impl Figures {
         }
         for (name, help, count) in [
             ("logins_total", "Logins, with a password or a CK2.", &self.logins),
-            ("selections_total", "Characters that were selected.", &self.selections),
-            ("refreshes_total", "Sessions that took the place of a stale one.", &self.refreshes),
-            ("messages_ignored_total", "Messages nobody answers.", &self.ignored),
-            ("messages_malformed_total", "Messages that cannot be read.", &self.malformed),
-            ("creation_steps_total", "Steps of creations, as clients log them.", &self.creations),
-            ("sessions_refused_total", "Connections without a session id.", &self.no_ids),
+            ("selections_total", "Characters selected.", &self.selections),
+            ("refreshes_total", "Sessions that replaced a stale one.", &self.refreshes),
+            ("messages_ignored_total", "Messages that were ignored.", &self.ignored),
+            ("messages_malformed_total", "Messages that could not be decoded.", &self.malformed),
+            (
+                "creation_steps_total",
+                "Steps of character creation that clients reported.",
+                &self.creations,
+            ),
+            (
+                "sessions_refused_total",
+                "Connections closed for lack of a session ID.",
+                &self.no_ids,
+            ),
         ] {
             metrics.add(name, "counter", help, "", &[("", of(count))]);
         }
@@ -112,7 +124,7 @@ impl Figures {
     }
 }
 
-/// What the status page shows.
+/// The data behind the status page.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) figures: Arc<Figures>,
@@ -121,7 +133,7 @@ pub(super) struct Page {
     pub(super) open: bool,
 }
 
-/// The pages of a login server.
+/// The routes of the status page.
 pub(super) fn router(page: Arc<Page>) -> Router {
     Router::new()
         .route("/status", get(status))

@@ -1,4 +1,4 @@
-//! A login server of KI's worlds: sessions, accounts, characters, the queue, and the way to a zone.
+//! A login server for KI's worlds: sessions, accounts, characters, the queue, and the way to a zone.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -6,7 +6,7 @@
 //! use worldwire_server::ki::{LoginServer, Start};
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! // Makes the folder, its key and ki.toml if they are missing.
+//! // Creates the folder, its key and ki.toml if they are missing.
 //! let server = LoginServer::open(Path::new("login"), Start::default()).await?;
 //! println!("clients connect to {}", server.address()?);
 //! let stop = Stop::new();
@@ -17,14 +17,14 @@
 //!
 //! # Map
 //!
-//! * [`config`], which is `ki.toml`;
-//! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: what clients say
-//!   and servers answer; [`Refusal`]: why not;
-//! * [`realm`]: what all connections share;
-//! * [`reception`]: the connections;
+//! * [`config`]: `ki.toml`;
+//! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: requests and
+//!   replies; [`Refusal`]: reasons for refusals;
+//! * [`realm`]: the state that all connections share;
+//! * [`reception`]: client connections;
 //! * [`patch`]: the list of files for patch clients;
-//! * [`admin`]: what operators do, while the server runs and while it does not;
-//! * `figures`: what the status page shows; `secrets`: what captures are read with.
+//! * [`admin`]: administration, whether the server is running or not;
+//! * `figures`: metrics and the status page; `secrets`: a key file for captures.
 
 pub mod admin;
 pub mod config;
@@ -51,7 +51,7 @@ use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::schema::{Mode, Protocols};
 use worldwire_net::{Clock, Options, Signal, tcp};
 
-pub use config::KiConfig;
+pub use config::{CONFIG, KiConfig};
 pub use refusal::Refusal;
 
 use figures::{Figures, Page};
@@ -60,80 +60,49 @@ use realm::{Realm, RealmError};
 use reception::{Door, Reception};
 use secrets::Secrets;
 
-use crate::config::{ConfigError, database};
+use crate::config::ServerConfig as _;
 use crate::ending::{ServeError, also_on};
-use crate::folder::write_secret;
 use crate::operators;
-use crate::page::{self, Serving};
+use crate::page::Serving;
+use crate::start::{
+    StartError, configuration, in_config, listen, listen_status, lock_folder, save, server_key,
+};
 use crate::store::lock::FolderLock;
-use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
 use crate::store::{self, StoreError};
 
-/// The name of the configuration in a server's folder.
-pub const CONFIG: &str = "ki.toml";
-/// The file of a SQLite database in a server's folder.
+/// The SQLite database in a server's folder.
 pub const SQLITE_FILE: &str = "login.sqlite";
 
-/// Why a login server does not start.
+/// Why a login server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// A file or folder.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// Which one.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// The configuration.
-    #[error("{}: {error}", path.display())]
-    Config {
-        /// Its file.
-        path: PathBuf,
-        /// What is wrong.
-        error: ConfigError,
-    },
-    /// Definitions or type lists: the file, and what is wrong with it.
+    /// The folder, configuration, key, database or ports.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Definitions or type lists cannot be used: the file, and what is wrong with it.
     #[error("{0}")]
     Definitions(String),
-    /// Another process has the folder.
-    #[error("{}: a server runs here already", .0.display())]
-    Taken(PathBuf),
-    /// The key that passwords are sealed under is gone.
-    #[error("{}: is missing, and the passwords in the database were sealed under it; restore it",
-        .0.display())]
-    KeyLost(PathBuf),
-    /// The key that passwords are sealed under.
-    #[error(transparent)]
-    ServerKey(#[from] KeyError),
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// What is in the database.
+    /// The data in the database.
     #[error(transparent)]
     Realm(#[from] RealmError),
-    /// An address to listen at.
-    #[error("cannot listen at {address}: {error}; {setting} chooses another address")]
-    Listen {
-        /// Which one.
-        address: SocketAddr,
-        /// The option or setting that it comes from.
-        setting: &'static str,
-        /// What the system says.
-        error: io::Error,
-    },
+}
+
+impl From<StoreError> for ServerError {
+    fn from(error: StoreError) -> Self {
+        StartError::from(error).into()
+    }
 }
 
 /// A change to a configuration.
 pub type Change = Box<dyn FnOnce(&mut KiConfig) + Send>;
 
-/// What a command line says beside `ki.toml`.
+/// Options of a start that are not in `ki.toml`.
 #[derive(Default)]
 pub struct Start {
-    /// Changes to the configuration. On the first start they are written to `ki.toml`.
+    /// Changes to the configuration. The first start writes them to `ki.toml`.
     pub change: Option<Change>,
-    /// The file that the secrets of logins are appended to.
+    /// A key file to which the secrets of logins are appended.
     pub secrets: Option<PathBuf>,
 }
 
@@ -158,24 +127,18 @@ pub struct LoginServer {
 }
 
 impl LoginServer {
-    /// Opens the server in a folder, and its ports. What is missing is made: the folder, the key, a
-    /// commented `ki.toml`.
+    /// Opens the server in a folder and binds its ports. Missing files are created: the folder, the
+    /// key, and a commented `ki.toml`.
     ///
     /// # Errors
-    /// As [`ServerError`] says.
+    /// [`ServerError`]; nothing is left open.
     pub async fn open(folder: &Path, start: Start) -> Result<Self, ServerError> {
-        fs::create_dir_all(folder).map_err(at(folder))?;
-        let lock = FolderLock::take(folder).map_err(at(folder))?;
-        let lock = lock.ok_or_else(|| ServerError::Taken(folder.to_owned()))?;
-        let file = folder.join(CONFIG);
-        let wrong = |error| ServerError::Config { path: file.clone(), error };
-        let config = crate::config::read(&file, KiConfig::parse).map_err(wrong)?;
-        let is_new = config.is_none();
-        let mut config = config.unwrap_or_default();
-        if let Some(change) = start.change {
-            change(&mut config);
-        }
-        config.check().map_err(wrong)?;
+        let lock = lock_folder(folder)?;
+        let (config, is_new) = configuration(folder, |config: &mut KiConfig| {
+            if let Some(change) = start.change {
+                change(config);
+            }
+        })?;
 
         let protocols = protocols(folder, &config)?;
         let rules = rules(folder, &config).await?;
@@ -188,28 +151,21 @@ impl LoginServer {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let options = Options { capacity: config.capacity(), clock, ..Options::default() };
         let listener = listen(config.listen, "--listen", options).await?;
-        let patch = match config.patch_address().map_err(wrong)? {
+        let in_config = in_config::<KiConfig>;
+        let patch = match config.patch_address().map_err(in_config(folder))? {
             Some(address) => Some(listen(address, "patch_listen in ki.toml", options).await?),
             None => None,
         };
-        let status = page::bind(config.status_address().map_err(wrong)?).await;
-        let setting = "--status";
-        let status =
-            status.map_err(|(address, error)| ServerError::Listen { address, setting, error })?;
+        let status = listen_status(config.status_address().map_err(in_config(folder))?).await?;
         if is_new {
-            // Not before the ports are known to be free. The URL of a database may hold a password.
-            write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
+            // Only after the ports are known to be free.
+            save(folder, &config)?;
         }
-        let url = database(&config.database);
-        let store = store::open_file(&folder.join(SQLITE_FILE), url).await?;
-        let key = folder.join(KEY_FILE);
-        if !key.exists() && !store.accounts().await?.is_empty() {
-            return Err(ServerError::KeyLost(key));
-        }
-        let key = ServerKey::load_or_create(&key)?;
+        let store = store::open_file(&folder.join(SQLITE_FILE), config.database_url()).await?;
+        let key = server_key(folder, &*store).await?;
         let mut known = config.clone();
         if known.zone.address.is_empty() {
-            // The waiting room is behind the same door.
+            // The waiting room uses the same port.
             known.zone.tcp_port = listener.local_addr().map_err(at(folder))?.port();
         }
         let realm = Realm::open(store, key, known, clock).await?;
@@ -219,7 +175,7 @@ impl LoginServer {
         Ok(Self { config, reception, listener, patch, status, operators, files, is_new, lock })
     }
 
-    /// Whether this is the first start: there was no `ki.toml`.
+    /// Whether this is the first start, without a `ki.toml`.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.is_new
@@ -231,37 +187,37 @@ impl LoginServer {
         &self.config
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Where the status page is, if there is one.
+    /// The address of the status page, if there is one.
     #[must_use]
     pub fn status_address(&self) -> Option<SocketAddr> {
         self.status.as_ref()?.local_addr().ok()
     }
 
-    /// What patch clients are told, if there is a patch service.
+    /// The answer to patch clients, if there is a patch service.
     #[must_use]
     pub fn files(&self) -> Option<&FileListAnswer> {
         self.files.as_deref()
     }
 
-    /// What all connections share.
+    /// The state that all connections share.
     #[must_use]
     pub fn realm(&self) -> &Realm {
         self.reception.realm()
     }
 
-    /// Serves clients until the signal comes, then says goodbye to them, and closes the database.
-    /// Ends by itself if another process takes over the database.
+    /// Serves clients until the signal, then disconnects them and closes the database. Also ends if
+    /// another process takes over the database.
     ///
     /// # Errors
-    /// As [`ServeError`] says.
+    /// [`ServeError`]; all connections and the database are closed.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { config, reception, listener, patch, status, operators, lock, .. } = self;
         let realm = reception.realm().clone();
@@ -288,21 +244,13 @@ impl LoginServer {
     }
 }
 
+/// Adds a path to an IO error.
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ServerError {
-    let path = path.to_owned();
-    |error| ServerError::Io { path, error }
+    let at = crate::start::at(path);
+    |error| at(error).into()
 }
 
-async fn listen(
-    address: SocketAddr,
-    setting: &'static str,
-    options: Options,
-) -> Result<tcp::Listener, ServerError> {
-    let bound = tcp::Listener::bind(address, options).await;
-    bound.map_err(|error| ServerError::Listen { address, setting, error })
-}
-
-/// The definitions: those of the client over what is built in.
+/// The definitions: those of the client, on top of the built-in ones.
 fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError> {
     let mut protocols = Protocols::built_in();
     if config.messages.as_os_str().is_empty() {
@@ -320,15 +268,15 @@ fn protocols(folder: &Path, config: &KiConfig) -> Result<Protocols, ServerError>
         files.push(path.clone());
     }
     if files.is_empty() {
-        let problem = "wanted message XML (*Messages*.xml), found none";
+        let problem = "contains no message XML (*Messages*.xml)";
         return Err(ServerError::Definitions(format!("{}: {problem}", path.display())));
     }
     for file in files {
         let bytes = fs::read(&file).map_err(at(&file))?;
-        let said = protocols.add(&file.to_string_lossy(), &bytes, Mode::Lenient);
+        let diagnostics = protocols.add(&file.to_string_lossy(), &bytes, Mode::Lenient);
         let error =
             |one: &&worldwire_core::Diagnostic| one.severity() == worldwire_core::Severity::Error;
-        if let Some(wrong) = said.iter().find(error) {
+        if let Some(wrong) = diagnostics.iter().find(error) {
             return Err(ServerError::Definitions(wrong.to_string()));
         }
     }
@@ -347,7 +295,7 @@ async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
         true => {
             let made = spawn_blocking(move || patch::publish(&files, &prefix, version)).await;
             let made = made.map_err(|error| at(folder)(io::Error::other(error)))?;
-            Some(made.map_err(|(path, error)| ServerError::Io { path, error })?.into())
+            Some(made.map_err(|(path, error)| StartError::Io { path, error })?.into())
         }
         false => None,
     };
@@ -355,7 +303,7 @@ async fn rules(folder: &Path, config: &KiConfig) -> Result<Rules, ServerError> {
     Ok(Rules { classes, files: list, ..config.rules() })
 }
 
-/// The type lists, if there are any.
+/// The type lists, if the configuration has any.
 fn classes(folder: &Path, config: &KiConfig) -> Result<Option<Classes>, ServerError> {
     let mut lists = TypeLists::new();
     for list in &config.types {

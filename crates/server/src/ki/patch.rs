@@ -1,8 +1,8 @@
-//! The list of files that patch clients are pointed to, made from a folder.
+//! The list of files for patch clients, created from a folder.
 //!
-//! The files are offered by a web server of the operator's; this server only says where. The list
-//! has one table, `Base`, with the columns of real lists. Unverified: `FileType` of files that are
-//! no archives; real lists have 3 for archives.
+//! The operator's own web server offers the files; this server only tells clients the URL. The list
+//! has one table, `Base`, with the columns of real lists. Unverified: the `FileType` of files other
+//! than archives, for which real lists have 3.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -20,9 +20,9 @@ use worldwire_ki::types::{FieldType, FieldValue, Str};
 /// The name of the list.
 pub const LIST_FILE: &str = "LatestFileList.bin";
 
-/// Files and folders in the folder at most.
+/// The maximum number of files.
 const MAX_FILES: usize = 100_000;
-/// How deep folders may lie in each other.
+/// The maximum depth of folders.
 const MAX_DEPTH: usize = 32;
 /// `FileType` of archives, and of everything else.
 const ARCHIVE: u32 = 3;
@@ -39,10 +39,8 @@ const COLUMNS: [(&str, FieldType); 8] = [
     ("HeaderCRC", FieldType::Uint),
 ];
 
-/// Writes the list of the files in a folder, and says what patch clients are told of it.
-///
-/// # Errors
-/// The file or folder that cannot be read or written, and why.
+/// Writes the list of the files in a folder, and returns the answer for patch clients. An error names
+/// the file or folder that cannot be read or written.
 pub(super) fn publish(
     folder: &Path,
     prefix: &str,
@@ -70,7 +68,7 @@ pub(super) fn publish(
     let bytes = TableFile { tables: vec![table] }
         .to_bytes()
         .map_err(|error| at(io::Error::new(io::ErrorKind::InvalidData, error.to_string())))?;
-    // Whole or not at all: a web server may offer it meanwhile.
+    // Replaced atomically, because a web server may be sending it.
     let part = folder.join(format!("{LIST_FILE}.part"));
     fs::write(&part, &bytes).and_then(|()| fs::rename(&part, &path)).map_err(at)?;
     let made = fs::metadata(&path).and_then(|data| data.modified()).map_err(at)?;
@@ -86,7 +84,7 @@ pub(super) fn publish(
     })
 }
 
-/// Finds files, but the list itself: their names below the folder, and where they are.
+/// Finds all files except the list itself: their names relative to the folder, and their paths.
 fn find(
     folder: &Path,
     name: &str,
@@ -96,12 +94,12 @@ fn find(
     let at = |error: io::Error| (folder.to_owned(), error);
     let refuse = |text: String| at(io::Error::new(io::ErrorKind::InvalidData, text));
     if depth > MAX_DEPTH {
-        return Err(refuse(format!("wanted at most {MAX_DEPTH} folders in each other")));
+        return Err(refuse(format!("folders are nested more than {MAX_DEPTH} deep")));
     }
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;
         let Ok(own) = entry.file_name().into_string() else {
-            return Err(refuse("wanted names in UTF-8, found another".to_owned()));
+            return Err(refuse("contains a name that is not UTF-8".to_owned()));
         };
         let is_list = own.strip_prefix(LIST_FILE).is_some_and(|rest| matches!(rest, "" | ".part"));
         if name.is_empty() && is_list {
@@ -115,13 +113,13 @@ fn find(
             files.push((full, entry.path()));
         }
         if files.len() > MAX_FILES {
-            return Err(refuse(format!("wanted at most {MAX_FILES} files")));
+            return Err(refuse(format!("contains more than {MAX_FILES} files")));
         }
     }
     Ok(())
 }
 
-/// The record of a file.
+/// A file's record in the list.
 fn row(name: &str, path: &Path) -> io::Result<Row<'static>> {
     let (size, crc) = sums(path)?;
     let is_archive = name.to_ascii_lowercase().ends_with(".wad");
@@ -146,7 +144,7 @@ fn row(name: &str, path: &Path) -> io::Result<Row<'static>> {
     Ok(Row { values, stated_size: None })
 }
 
-/// Size and CRC of a file.
+/// A file's size and CRC.
 fn sums(path: &Path) -> io::Result<(u32, u32)> {
     let mut file = fs::File::open(path)?;
     let (mut size, mut crc) = (0_u64, Crc::new());
@@ -158,18 +156,18 @@ fn sums(path: &Path) -> io::Result<(u32, u32)> {
         size += read.len() as u64;
     }
     let size = u32::try_from(size).map_err(|_| {
-        io::Error::new(io::ErrorKind::InvalidData, "wanted a file of less than 4 GiB")
+        io::Error::new(io::ErrorKind::InvalidData, "files must be smaller than 4 GiB")
     })?;
     Ok((size, crc.finish()))
 }
 
-/// The table of an archive, as it stands in front of the files.
+/// The table at the start of an archive.
 fn header(path: &Path) -> io::Result<Vec<u8>> {
     let file = fs::File::open(path)?;
-    let mut most = 64 << 10;
+    let mut limit = 64 << 10;
     loop {
         let mut bytes = Vec::new();
-        (&file).take(most).read_to_end(&mut bytes)?;
+        (&file).take(limit).read_to_end(&mut bytes)?;
         let limits = Limits::default();
         let mut reader = Reader::within(&bytes, &limits);
         match wad::Table::decode(&mut reader) {
@@ -177,9 +175,9 @@ fn header(path: &Path) -> io::Result<Vec<u8>> {
                 bytes.truncate(reader.position());
                 return Ok(bytes);
             }
-            // There may be more behind what was read.
-            Err(error) if error.needed().is_some() && bytes.len() as u64 == most => {
-                most *= 8;
+            // The table may be longer than what was read.
+            Err(error) if error.needed().is_some() && bytes.len() as u64 == limit => {
+                limit *= 8;
                 io::Seek::rewind(&mut &file)?;
             }
             Err(error) => {

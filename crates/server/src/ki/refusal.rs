@@ -1,4 +1,4 @@
-//! Why a login server refuses something: the string ids in fields called `Error` and `ErrorCode`.
+//! Reasons for refusals: the string IDs in the fields `Error` and `ErrorCode`.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use worldwire_ki::string_id;
 
 macro_rules! refusals {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Why a login server refuses something. On the wire it is the string id of its name.
+        /// The reason for a refusal. On the wire it is the string ID of its name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Refusal {
             $($(#[$doc])* $name,)*
@@ -28,35 +28,35 @@ macro_rules! refusals {
 }
 
 refusals! {
-    /// Wrong name or password, or a form of login that is not taken.
+    /// The name or password is wrong, or the login message is not accepted.
     AuthenFailed,
     /// The account is banned.
     AccountBanned,
     /// The machine is banned.
     MachineBanned,
-    /// The server lets nobody in: `open` in `ki.toml`.
+    /// The server is closed to players: `open` in `ki.toml`.
     AISNoLogin,
-    /// Too many logins from one address wait for their answer.
+    /// Too many logins from one address are being delayed.
     Timeout,
-    /// As many free players are in as may be: `free_players` in `ki.toml`.
+    /// The limit of free players is reached: `free_players` in `ki.toml`.
     FtpCapped,
     /// The character is being played.
     ErrorNoLock,
-    /// The database took no change.
+    /// The database did not store the change.
     FailedUpload,
     /// The pass key is wrong, or its CK2 has expired.
     ValidateFailed,
-    /// The name of a new character: its indices, or its text.
+    /// A new character's name is invalid: its indices or its text.
     InvalidName,
-    /// Our own: no login, or a place in the queue, before a request that needs to be let in.
+    /// Not in the original protocol: the client has not logged in, or is still waiting in the queue.
     NotAdmitted,
-    /// Our own: the blob of a new character cannot be read.
+    /// Not in the original protocol: a new character's blob cannot be decoded.
     MalformedCharacter,
-    /// Our own: the account has no slot left.
+    /// Not in the original protocol: the account has no character slot left.
     SlotLimit,
-    /// Our own: there is no such character, or it is another account's.
+    /// Not in the original protocol: the character does not exist or belongs to another account.
     UnknownCharacter,
-    /// Our own: the key with which a client enters a zone is wrong, used or out of date.
+    /// Not in the original protocol: the key to a zone is wrong, used or expired.
     WrongKey,
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k_17_every_refusal_has_a_number_of_its_own() {
+    fn k_17_every_refusal_has_a_unique_number() {
         let known = [
             (Refusal::AccountBanned, 87_620_544),
             (Refusal::MachineBanned, 1_157_331_960),

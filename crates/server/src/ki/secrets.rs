@@ -1,5 +1,4 @@
-//! The secrets of logins, in the format of key files: what a capture of this server's traffic is
-//! read with.
+//! A key file with the secrets of logins, for decrypting captures of this server's traffic.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Tally;
 
-/// A file that grows with every login.
+/// A key file that grows with every login.
 #[derive(Debug)]
 pub(super) struct Secrets {
     file: Mutex<File>,
@@ -17,10 +16,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Opens the file, which is made for its owner alone if there is none.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// Opens or creates the file. A new file is readable by its owner only.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.append(true).create(true);
@@ -30,7 +26,7 @@ impl Secrets {
         Ok(Self { file: Mutex::new(options.open(path)?), failures })
     }
 
-    /// Adds what an account was given.
+    /// Appends the CK2 that was issued to an account.
     pub(super) fn append(&self, user: &str, ck2: &Secret) {
         let user = toml::Value::String(user.to_owned());
         let text = format!("[[ki.login]]\nuser = {user}\nck2 = \"{}\"\n\n", ck2.as_str());
@@ -38,7 +34,7 @@ impl Secrets {
         if let Err(error) = file.write_all(text.as_bytes())
             && let Some(count) = self.failures.count()
         {
-            tracing::warn!(%error, count, "secrets cannot be written");
+            tracing::warn!(%error, count, "cannot write login secrets to the key file");
         }
     }
 }

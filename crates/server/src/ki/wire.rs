@@ -1,8 +1,7 @@
-//! What clients say and servers answer, by the definitions that are loaded.
+//! Requests of clients and replies of the server, decoded and encoded by the loaded definitions.
 //!
-//! Messages are found by their tags, and fields by their names, so that definitions of any revision
-//! will do. Fields that a definition lacks are left out; those that it has and nobody sets have
-//! their defaults.
+//! Messages are found by tag, and fields by name, so definitions of any revision work. Fields missing
+//! from a definition are left out; fields that are only in the definition get their defaults.
 
 use std::sync::Arc;
 
@@ -19,7 +18,7 @@ const GAME: u8 = 5;
 const LOGIN: u8 = 7;
 const PATCH: u8 = 8;
 
-/// The form of a login.
+/// The version of a login message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `MSG_USER_AUTHEN_V3`.
@@ -28,7 +27,7 @@ pub enum Form {
     Legacy,
 }
 
-/// What a client says, as far as a login server has something to do with it.
+/// A request that a login server handles.
 #[derive(Clone, Debug)]
 pub enum Said {
     /// `MSG_PING`.
@@ -37,7 +36,7 @@ pub enum Said {
     Disconnect,
     /// A login with a password.
     Authenticate {
-        /// Its form.
+        /// The version of the message.
         form: Form,
         /// `Rec1`, encrypted.
         rec1: Vec<u8>,
@@ -74,12 +73,12 @@ pub enum Said {
     ListServers,
     /// `MSG_LATEST_FILE_LIST`, or `MSG_LATEST_FILE_LIST_V2`.
     FileList {
-        /// Whether it is the second form.
+        /// Whether it is the second version.
         v2: bool,
-        /// `Locale`, which only the second form has.
+        /// `Locale`, which only the second version has.
         locale: Vec<u8>,
     },
-    /// `MSG_ATTACH`: the way into a zone.
+    /// `MSG_ATTACH`: enters a zone.
     Attach {
         /// `LoginKey`.
         key: Secret,
@@ -90,25 +89,25 @@ pub enum Said {
     },
 }
 
-/// What became of a message.
+/// The outcome of decoding a message.
 #[derive(Clone, Debug)]
 pub enum Heard {
-    /// It is one of these.
+    /// A request.
     Said(Said),
-    /// No definition has it, or a login server has nothing to do with it.
+    /// A message without a definition, or one that login servers do not handle.
     Unknown,
-    /// It does not fit its definition.
+    /// A message that does not match its definition.
     Malformed,
 }
 
-/// What the server says.
+/// A message from the server.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// `MSG_PING_RSP`.
     Pong,
     /// `MSG_USER_AUTHEN_RSP`.
     Authenticated {
-        /// The account, and `Rec1`; or why not.
+        /// The account and `Rec1`, or the reason for refusing the login.
         outcome: core::result::Result<(u64, Vec<u8>), Refusal>,
         /// `PayingUser`.
         paying: bool,
@@ -117,14 +116,14 @@ pub enum Reply {
     },
     /// `MSG_USER_VALIDATE_RSP`.
     Validated {
-        /// The account, or why not.
+        /// The account, or the reason for refusing the login.
         outcome: core::result::Result<u64, Refusal>,
         /// `PayingUser`.
         paying: bool,
         /// `TimeStamp`, Unix seconds.
         time: i64,
     },
-    /// `MSG_USER_ADMIT_IND`; position 0 is in.
+    /// `MSG_USER_ADMIT_IND`, with the position in the queue; 0 means admitted.
     Admit(u32),
     /// `MSG_STARTCHARACTERLIST`.
     StartList {
@@ -166,9 +165,9 @@ pub enum Reply {
     Message(String),
     /// `MSG_LATEST_FILE_LIST` or `MSG_LATEST_FILE_LIST_V2`.
     FileList {
-        /// Whether it is the second form.
+        /// Whether it is the second version.
         v2: bool,
-        /// `Locale`, as the client said it.
+        /// `Locale`, copied from the request.
         locale: Vec<u8>,
         /// The list.
         list: Arc<FileListAnswer>,
@@ -187,7 +186,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// What it refuses with, if it refuses something.
+    /// The reason, if this is a refusal.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {
         match self {
@@ -201,16 +200,16 @@ impl Reply {
     }
 }
 
-/// The definitions in use.
+/// The definitions by which messages are decoded and encoded.
 #[derive(Clone, Debug)]
 pub struct Dialect {
     protocols: Arc<Protocols>,
-    /// What even the earliest clients that we know of send.
+    /// The fields that even the oldest known clients send.
     base: Arc<Protocols>,
 }
 
 impl Dialect {
-    /// Speaks by these definitions.
+    /// Uses these definitions.
     #[must_use]
     pub fn new(protocols: Arc<Protocols>) -> Self {
         Self { protocols, base: Arc::new(Protocols::built_in()) }
@@ -222,7 +221,7 @@ impl Dialect {
         &self.protocols
     }
 
-    /// Reads what a client says. Fields that later revisions have appended may be missing.
+    /// Decodes a client's message. Fields appended by later revisions may be missing.
     #[must_use]
     pub fn hear(&self, service: u8, order: u8, payload: &[u8]) -> Heard {
         let Some(message) = self.protocols.message(service, order) else { return Heard::Unknown };
@@ -237,10 +236,10 @@ impl Dialect {
         }
     }
 
-    /// Writes what the server says.
+    /// Encodes a reply.
     ///
     /// # Errors
-    /// Value, when no definition has the message; the limits on strings.
+    /// If the definitions lack the message, or a string is too long.
     pub fn write(&self, reply: &Reply) -> Result<RawMessage<'static>> {
         let error = |refusal: &Option<Refusal>| Put::Number(refusal.map_or(0, Refusal::id).into());
         let text = Put::text;
@@ -363,12 +362,12 @@ impl Dialect {
     }
 }
 
-/// A secret; no text is none that fits.
+/// A secret. A field that is not UTF-8 becomes empty, which matches no secret.
 fn secret(fields: &Fields<'_>, name: &str) -> Secret {
     Secret::new(String::from_utf8(fields.bytes(name)).unwrap_or_default())
 }
 
-/// Whether a login server has something to do with a message.
+/// Whether login servers handle a message.
 fn is_for_us(service: u8, tag: &str) -> bool {
     match service {
         SYSTEM => tag == "MSG_PING",

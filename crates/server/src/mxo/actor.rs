@@ -1,17 +1,16 @@
-//! What objects do by themselves: they walk along a path, and change a value again and again.
+//! Behaviour of objects: walking along a path, and cycling through values.
 
 use std::time::Duration;
 
 use worldwire_mxo::message::Movement;
 use worldwire_mxo::replicator::Point;
 
-/// Walking from point to point, round and round.
+/// Walking from point to point in a closed loop.
 #[derive(Clone, Debug)]
 pub(super) struct Walk {
-    /// The points, from where the object stands, each with the moment at which it is left for the
-    /// next one and how long that takes.
+    /// The ways between points, which are relative to the object's place.
     legs: Vec<Leg>,
-    /// How long a round takes.
+    /// The duration of a loop, in seconds.
     round: f64,
 }
 
@@ -19,24 +18,24 @@ pub(super) struct Walk {
 struct Leg {
     from: Point,
     to: Point,
-    /// Seconds since the round began.
+    /// When it starts, in seconds since the loop began.
     leaves: f64,
+    /// How many seconds it takes.
     takes: f64,
 }
 
-/// Where a walker is.
+/// The position of a walking object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Position {
     pub(super) offset: Point,
-    /// 256 are a full turn.
+    /// The direction; 256 is a full turn.
     pub(super) yaw: u8,
     pub(super) walks: bool,
 }
 
-/// The actions of a movement that stand for walking and standing.
+/// The actions of a movement for standing and walking.
 ///
-/// Unverified: what the numbers mean to the client. They were seen of characters that moved and of
-/// those that did not.
+/// Unverified: their meaning to the client. They were observed for standing and moving characters.
 const ACTIONS: [u8; 2] = [0, 2];
 
 impl Walk {
@@ -53,7 +52,7 @@ impl Walk {
         Self { legs, round: moment }
     }
 
-    /// Where the walker is after so long, from where it stood.
+    /// The position after this time.
     pub(super) fn at(&self, time: Duration) -> Position {
         let mut left = time.as_secs_f64();
         if self.round > 0.0 {
@@ -73,7 +72,7 @@ impl Walk {
 }
 
 impl Position {
-    /// The movement of one who stands at a place and has walked from there.
+    /// The movement of an object that started at a place.
     pub(super) fn movement(self, place: Point) -> Movement {
         #[expect(clippy::cast_possible_truncation, reason = "the wire has no more")]
         let position = core::array::from_fn(|at| (place[at] + self.offset[at]) as f32);
@@ -83,7 +82,7 @@ impl Position {
     }
 }
 
-/// A property that has one value after the other.
+/// A property that cycles through values.
 #[derive(Clone, Debug)]
 pub(super) struct Cycle {
     pub(super) property: Box<str>,
@@ -96,7 +95,7 @@ impl Cycle {
         Self { property: property.into(), values, every }
     }
 
-    /// The value after so long. `first` is where this object begins.
+    /// The value after this time. `first` is the index at which this object starts.
     pub(super) fn at(&self, time: Duration, first: usize) -> &[u8] {
         #[expect(
             clippy::cast_possible_truncation,
@@ -113,13 +112,13 @@ fn distance(from: &Point, to: &Point) -> f64 {
     from.iter().zip(to).map(|(from, to)| (to - from).powi(2)).sum::<f64>().sqrt()
 }
 
-/// The direction as a part of a full turn.
+/// A direction in 256ths of a full turn.
 fn turn(x: f64, z: f64) -> u8 {
     let part = x.atan2(z) / core::f64::consts::TAU * 256.0;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "it is from 0 to 255"
+        reason = "the value is 0 to 255"
     )]
     let turn = part.round().rem_euclid(256.0) as u8;
     turn
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_walker_goes_round_and_round() {
+    fn walks_repeat() {
         let walk = Walk::new(&[[0.0; 3], [100.0, 0.0, 0.0]], 50.0, 1.0);
         let at = |seconds: f64| walk.at(Duration::from_secs_f64(seconds));
         let places = [(0.5, 0.0), (2.0, 50.0), (3.5, 100.0), (5.0, 50.0), (6.0, 0.0), (8.0, 50.0)];
@@ -139,7 +138,7 @@ mod tests {
         }
         assert_eq!((at(2.0).yaw, at(5.0).yaw), (64, 192));
         assert!(at(2.0).walks && !at(0.5).walks);
-        // One point, and points at one place, are no walk.
+        // A single point, or identical points, cause no movement.
         for points in [vec![[3.0; 3]], vec![[3.0; 3]; 2]] {
             let walk = Walk::new(&points, 1.0, 0.0);
             assert_eq!(walk.at(Duration::from_secs(7)).offset, [3.0; 3]);
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn values_take_turns() {
+    fn values_cycle() {
         let cycle = Cycle::new("x", vec![vec![1], vec![2]], 2.0);
         let at = |seconds, first| cycle.at(Duration::from_secs(seconds), first)[0];
         assert_eq!([at(0, 0), at(1, 0), at(2, 0), at(4, 0), at(0, 1)], [1, 1, 2, 1, 2]);

@@ -1,14 +1,14 @@
-//! Figures of a world, for operators.
+//! A world's metrics, for operators.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How many ticks are remembered: a minute and more.
+/// The number of recent ticks that are remembered: those of more than a minute.
 const TICKS: usize = 2_048;
 
-/// What a world did so far. Clones share their figures.
+/// A world's counters. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Figures(Arc<Inner>);
 
@@ -43,32 +43,31 @@ impl Figures {
         self.0.turned_away.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Clients for which there was no room.
+    /// Clients refused because the world was full.
     #[must_use]
     pub fn clients_turned_away(&self) -> u64 {
         self.0.turned_away.load(Ordering::Relaxed)
     }
 
-    /// How many ticks there were.
+    /// The number of ticks so far.
     #[must_use]
     pub fn ticks(&self) -> u64 {
         self.0.ticked.load(Ordering::Relaxed)
     }
 
-    /// Bytes of object sections that were sent.
+    /// The size of all object sections sent, in bytes.
     #[must_use]
     pub fn section_bytes(&self) -> u64 {
         self.0.sent.load(Ordering::Relaxed)
     }
 
-    /// Datagrams and sections of clients that broke a rule.
+    /// Datagrams and sections that violated the protocol.
     #[must_use]
     pub fn broken_rules(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// How long the last ticks took: half of them no longer than the first, and 99 of 100 no longer
-    /// than the second.
+    /// The durations of recent ticks: the 50th and the 99th percentile.
     #[must_use]
     pub fn tick_times(&self) -> [Duration; 2] {
         let ticks = self.0.ticks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_ranked() {
+    fn tick_times_are_percentiles() {
         let figures = Figures::default();
         assert_eq!(figures.tick_times(), [Duration::ZERO; 2]);
         (1..=200).for_each(|millis| figures.ticked(Duration::from_millis(millis)));

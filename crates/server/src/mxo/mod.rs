@@ -1,5 +1,5 @@
-//! A small open world of The Matrix Online over UDP: objects from a scene, and clients that see and
-//! walk.
+//! A small open world of The Matrix Online over UDP: objects from a scene, and clients that see them
+//! and walk among them.
 //!
 //! ```no_run
 //! use worldwire_net::Stop;
@@ -16,15 +16,15 @@
 //! # }
 //! ```
 //!
-//! * [`World`]: objects, what they do, and clients, without IO; [`Scene`]: the file it is made of;
-//! * `door`: who waits to be let in; `visitor`: what is done with a connection; `page`: the status page.
+//! * [`World`]: objects, their behaviour, and clients, without IO; [`Scene`]: the file with the objects;
+//! * `door`: admission of clients; `visitor`: one client's connection; `page`: the status page.
 //!
-//! One task owns the time: it lets the world tick, and tells the connections, which then send what
-//! their clients are to be told. The world is behind a lock that is never held while waiting.
+//! One task advances the world at every tick and then wakes the connections, which send their clients'
+//! updates. The lock around the world is never held across an await.
 //!
-//! There is no login: the server has one session id and key, and lets in who knows them. The hello
-//! names the character, by any number. Who says hello is sent an empty section, and is in once that
-//! is acknowledged: see `door`.
+//! There is no login. The server has one session ID and key, and admits every client that knows them.
+//! A client's hello names its character, by any number. The server answers with an empty section and
+//! admits the client once that is acknowledged: see `door`.
 
 mod actor;
 mod door;
@@ -52,7 +52,7 @@ use worldwire_net::udp::{AcceptDatagrams, Listener};
 use worldwire_net::{Accept, Capacity, Clock, Counts, Options, Peer, Signal, Tally};
 
 pub use figures::Figures;
-pub use scene::{MAX_OBJECTS, Scene, SceneError};
+pub use scene::{MAX_OBJECTS, ObjectError, Scene, SceneError};
 pub use world::{LONGEST_HOLD, World};
 
 use door::{Door, MAX_WAITING};
@@ -60,39 +60,38 @@ use visitor::Visitor;
 
 use crate::page::Serving;
 
-/// The key that everybody knows, for a world on this machine alone: the protocol has no packets
-/// without encryption.
+/// A publicly known key, for worlds on one machine: the protocol requires encryption.
 pub const OPEN_KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
-/// The session id that goes with it.
+/// The session ID that goes with [`OPEN_KEY`].
 pub const OPEN_SESSION: u32 = 1;
-/// The port of the game's own servers.
+/// The port of the game's original servers.
 pub const PORT: u16 = 10_000;
 
-/// How often it is logged again that clients break rules.
+/// The shortest interval between log lines about protocol violations.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// How often it is logged that clients come.
+/// The shortest interval between log lines about new clients.
 const LOG_ARRIVALS: Duration = Duration::from_secs(1);
 
-/// How a world is served.
+/// The configuration of a world server.
 #[derive(Clone, Debug)]
 pub struct WorldConfig {
-    /// Where it listens. Default 127.0.0.1, port 10000.
+    /// The address for clients. Default 127.0.0.1, port 10000.
     pub listen: SocketAddr,
-    /// Where the status page listens, if there is one. It has no password, so it should be this
-    /// machine. Default none.
+    /// The address of the status page, if there is one. The page has no password, so it should be
+    /// on the loopback address. Default none.
     pub status: Option<SocketAddr>,
-    /// The id of the session that clients name. Default [`OPEN_SESSION`].
+    /// The session ID that clients use. Default [`OPEN_SESSION`].
     pub session: u32,
-    /// Its key. Default [`OPEN_KEY`].
+    /// The session's key. Default [`OPEN_KEY`].
     pub key: SessionKey,
-    /// Classes and goobjs. Default what is built in.
+    /// Classes and goobjs. Default the built-in ones.
     pub objects: Arc<Objects>,
-    /// The time from tick to tick. Default 50 ms.
+    /// The time between ticks. Default 50 ms.
     pub tick: Duration,
-    /// How the replicator works: radii, the budget of a client in a tick.
+    /// The replicator's radii, and each client's budget per tick.
     pub replicator: replicator::Config,
-    /// How many clients are let in. Default 256, and 64 from one address. A client is let in once
-    /// it has acknowledged something: a hello alone takes no place.
+    /// How many clients are admitted. Default 256, and 64 from one address. Clients that have only
+    /// sent a hello do not count.
     pub capacity: Capacity,
     /// How long a client may be silent. Default 30 s.
     pub idle_time: Duration,
@@ -114,29 +113,29 @@ impl Default for WorldConfig {
     }
 }
 
-/// Why a world does not open.
+/// Why a world cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// An address to listen at.
-    #[error("cannot listen at {address}: {error}; {setting} chooses another address")]
+    /// An address is not available.
+    #[error("cannot listen at {address}: {error}; choose another address with {setting}")]
     Listen {
-        /// Which one.
+        /// The address.
         address: SocketAddr,
         /// The option or setting that it comes from.
         setting: &'static str,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
     /// An object of the scene, or the configuration of the replicator.
     #[error(transparent)]
     World(#[from] Error),
     /// The system has no random numbers.
-    #[error("no random numbers: {0}")]
+    #[error("cannot get random numbers: {0}")]
     Random(getrandom::Error),
 }
 
-/// A world that listens.
+/// A world that is ready to be served.
 #[derive(Debug)]
 pub struct OpenWorld {
     listener: Listener,
@@ -146,7 +145,7 @@ pub struct OpenWorld {
     clock: Clock,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(super) struct Shared {
     world: Mutex<World>,
@@ -154,7 +153,7 @@ pub(super) struct Shared {
     pub(super) counts: Arc<Counts>,
     pub(super) refused: Tally,
     pub(super) full: Tally,
-    /// Clients that have come.
+    /// Clients that have entered.
     pub(super) come: Tally,
     door: Door,
     pub(super) clock: Clock,
@@ -167,16 +166,16 @@ impl Shared {
 }
 
 impl OpenWorld {
-    /// Makes the world of a scene, and listens.
+    /// Creates a scene's world and binds its ports.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// [`OpenError`]; nothing is left open.
     pub async fn open(config: WorldConfig, scene: &Scene) -> Result<Self, OpenError> {
         let world = World::new(&config.objects, scene, config.replicator.clone())?;
-        // A first try: every connection draws from there.
+        // Every connection needs random numbers, so fail early.
         getrandom::fill(&mut [0; 16]).map_err(OpenError::Random)?;
         let clock = Clock::start();
-        // The door looks after the places of clients; these are for those that wait, too.
+        // Admission limits the clients; the listener's limits include those that wait.
         let total = config.capacity.total.saturating_add(2 * MAX_WAITING);
         let capacity = Capacity { total, per_address: total };
         let options = Options { capacity, clock, ..Options::default() };
@@ -201,30 +200,31 @@ impl OpenWorld {
         Ok(Self { listener, page, shared, config, clock })
     }
 
-    /// Where it listens: with port 0 the system chose one.
+    /// The address for clients. With port 0 in the configuration, it has the port that the system
+    /// chose.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Where the status page is.
+    /// The address of the status page, if there is one.
     #[must_use]
     pub fn status_address(&self) -> Option<SocketAddr> {
         self.page.as_ref().and_then(|page| page.local_addr().ok())
     }
 
-    /// Its figures.
+    /// The world's metrics.
     #[must_use]
     pub fn figures(&self) -> Figures {
         self.shared.figures.clone()
     }
 
-    /// Serves the world until the signal comes.
+    /// Serves the world until the signal.
     ///
     /// # Errors
-    /// Those of the system, about the status page.
+    /// Those of the status page's socket.
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { listener, page, shared, config, clock } = self;
         let (ticks, ticked) = watch::channel(0);
@@ -235,7 +235,7 @@ impl OpenWorld {
             listener.serve(Arc::new(visitors), signal).await;
             page.ended().await
         };
-        // The time goes on until the last client is gone.
+        // The world ticks until the last client is gone.
         tokio::select! {
             served = serving => served,
             never = run(&shared, &ticks, tick) => match never {},
@@ -243,14 +243,14 @@ impl OpenWorld {
     }
 }
 
-/// Lets the world tick.
+/// Advances the world at every tick.
 async fn run(
     shared: &Shared,
     ticks: &watch::Sender<u64>,
     tick: Duration,
 ) -> core::convert::Infallible {
     let mut interval = interval(tick);
-    // A server that was held up goes on from there, rather than do it all at once.
+    // After a delay, ticks that were missed are not made up for.
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
@@ -261,7 +261,7 @@ async fn run(
     }
 }
 
-/// Makes connections.
+/// Accepts connections.
 #[derive(Debug)]
 struct Visitors {
     shared: Arc<Shared>,
@@ -286,7 +286,7 @@ impl Accept for Visitors {
 
     fn accept(&self, peer: Peer, now: Duration) -> (Connection, Visitor) {
         let mut seed = [0; 16];
-        // It worked at the start; a panic here ends this one connection.
+        // This worked at startup; a panic ends only this connection.
         #[expect(clippy::expect_used, reason = "equal vectors would give away what is sent")]
         getrandom::fill(&mut seed).expect("the system has random numbers");
         let visitor = Visitor::new(Arc::clone(&self.shared), peer, self.ticked.clone());
@@ -296,7 +296,7 @@ impl Accept for Visitors {
 
 impl AcceptDatagrams for Visitors {
     fn probe(&self, _: Peer, now: Duration) -> Connection {
-        // It never sends anything.
+        // A probe never sends anything.
         self.connection(&[0; 16], now)
     }
 

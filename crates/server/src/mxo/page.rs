@@ -1,10 +1,10 @@
-//! The status page: plain HTTP for operators, and for clients that compare.
+//! The status page: plain HTTP for operators, and for clients that compare their views.
 //!
-//! | path | what it says |
+//! | path | meaning |
 //! | --- | --- |
 //! | `/status` | JSON: clients, objects, ticks, traffic |
 //! | `/views/CHARACTER` | JSON: `settled`, and in `views` what the client should see |
-//! | `/hold`, `/go` | objects stop what they do by themselves, for a minute at most; and go on |
+//! | `/hold`, `/go` | stops the behaviour of objects, for a minute at most, and resumes it |
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ async fn views(State(shared): State<Arc<Shared>>, Path(uid): Path<u64>) -> Respo
     {
         let world = shared.world();
         let Some(client) = world.client_of(uid) else {
-            let problem = format!("there is no client with the character {uid}\n");
+            let problem = format!("no client plays character {uid}\n");
             return (StatusCode::NOT_FOUND, problem).into_response();
         };
         let Ok(truth) = world.truth(client) else {

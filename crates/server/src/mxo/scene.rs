@@ -1,29 +1,29 @@
-//! A scene: the objects of a world, and what they do, as a TOML file.
+//! A scene: a TOML file with a world's objects and their behaviour.
 //!
 //! ```toml
-//! start = [0.0, 0.0, 0.0]       # where characters begin
+//! start = [0.0, 0.0, 0.0]       # where characters start
 //!
 //! [[object]]
 //! goobj = 414                   # by number or by name
-//! at = [1800.0, 495.0, 2400.0]  # x, y (height), z; 100 units are a metre
-//! world_id = 0x34f0089a         # an object that the client's world has; may be left out
+//! at = [1800.0, 495.0, 2400.0]  # x, y (height), z; 100 units are one metre
+//! world_id = 0x34f0089a         # optional: an object that exists in the client's world
 //! values = { CurrentState = 0x838 }
 //! cycle = { property = "CurrentState", values = [0x834, 0x838], every = 5.0 }
 //!
 //! [[object]]
 //! goobj = 599
 //! at = [0.0, 0.0, 0.0]
-//! count = 20                    # so many, each a step further
-//! step = [100.0, 0.0, 0.0]
-//! row = 10                      # a new row after so many
-//! next_row = [0.0, 0.0, 100.0]
-//! path = [[0.0, 0.0, 0.0], [500.0, 0.0, 0.0]]  # from `at`; round and round
-//! speed = 180.0                 # units a second
+//! count = 20                    # the number of copies
+//! step = [100.0, 0.0, 0.0]      # from one copy to the next
+//! row = 10                      # the number of copies in a row
+//! next_row = [0.0, 0.0, 100.0]  # from one row to the next
+//! path = [[0.0, 0.0, 0.0], [500.0, 0.0, 0.0]]  # relative to `at`; repeated
+//! speed = 180.0                 # units per second
 //! pause = 2.0                   # seconds at each point
 //! ```
 //!
-//! Values are those that `worldwire decode` shows. Only objects whose updates have movement walk:
-//! characters and NPCs.
+//! Values are written as `worldwire decode` shows them. Only objects whose updates include movement
+//! can walk: characters and NPCs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,24 +36,24 @@ use worldwire_mxo::schema::{Class, Objects, Order, Updates};
 
 use super::actor::{Cycle, Walk};
 
-/// The most objects of a scene.
+/// The maximum number of objects in a scene.
 pub const MAX_OBJECTS: usize = 60_000;
-/// The most points of a path, and the most values of a cycle.
+/// The maximum number of points in a path, and of values in a cycle.
 const MAX_STEPS: usize = 1_024;
-/// The furthest coordinate: an `f32` tells centimetres apart up to there.
+/// The highest coordinate: up to here, an `f32` can distinguish centimetres.
 const FURTHEST: f64 = 1e6;
-/// The scene that is built in.
+/// The built-in scene.
 const BUILT_IN: &str = include_str!("scene.toml");
 
-/// The objects of a world.
+/// A world's objects and their behaviour.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// Where characters begin.
+    /// Where characters start.
     pub(super) start: Point,
     pub(super) things: Vec<Thing>,
 }
 
-/// An object and what it does.
+/// An object and its behaviour.
 #[derive(Clone, Debug)]
 pub(super) struct Thing {
     pub(super) goid: u16,
@@ -64,32 +64,80 @@ pub(super) struct Thing {
     pub(super) cycle: Option<Arc<Cycle>>,
 }
 
-/// Why a scene cannot be read.
+/// Why a scene cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SceneError {
-    /// The file.
+    /// The file cannot be read.
     #[error("{}: {error}", path.display())]
     Io {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The syntax, or the fields.
+    /// The file is not TOML, or has unknown or missing fields.
     #[error("{}", .0.to_string().trim_end())]
     Toml(#[from] toml::de::Error),
-    /// Where characters begin.
-    #[error("start: wanted coordinates up to {FURTHEST}, found {0:?}")]
+    /// Characters would start too far away.
+    #[error("start: coordinates must be at most {FURTHEST}, not {0:?}")]
     Start(Point),
-    /// An object.
-    #[error("object {number}: {what}")]
+    /// An object is invalid.
+    #[error("object {number}: {error}")]
     Object {
-        /// Which one, counted from 1.
+        /// Its number in the file, from 1.
         number: usize,
-        /// What is wrong.
-        what: String,
+        /// What is wrong with it.
+        error: ObjectError,
     },
+}
+
+/// What is wrong with an object of a scene.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// A goobj without a class.
+    #[error("goobj: the class of {0} is unknown")]
+    NoClass(u16),
+    /// A name that no goobj has.
+    #[error("goobj: none is named {0:?}")]
+    NoGoobj(String),
+    /// Too many objects.
+    #[error("count: a scene has at most {MAX_OBJECTS} objects")]
+    TooMany,
+    /// A place too far away.
+    #[error("at: coordinates must be at most {FURTHEST}, not {0:?}")]
+    TooFar(Point),
+    /// Properties that the class does not have, or wrong values.
+    #[error("values: {0}")]
+    Values(worldwire_core::Error),
+    /// A path without a speed, or a speed without a path.
+    #[error("path and speed must be given together")]
+    PathOrSpeed,
+    /// An empty path, or one that is too long.
+    #[error("path: must have 1 to {MAX_STEPS} points, not {0}")]
+    PathLength(usize),
+    /// A point too far away.
+    #[error("path: coordinates must be at most {FURTHEST}")]
+    PathTooFar,
+    /// A speed or pause out of range.
+    #[error("speed must be above 0, and pause at least 0")]
+    Speed,
+    /// A path for an object that cannot walk.
+    #[error("path: objects of class {0} cannot walk")]
+    CannotWalk(String),
+    /// A cycle of a property that updates do not include.
+    #[error("cycle: updates do not include the property {0:?}")]
+    NotUpdated(String),
+    /// A cycle that is too fast or too slow.
+    #[error("cycle: every must be at least 0.05 seconds, not {0}")]
+    Interval(f64),
+    /// An empty cycle, or one that is too long.
+    #[error("cycle: must have 1 to {MAX_STEPS} values, not {0}")]
+    CycleLength(usize),
+    /// A value of a cycle that its property cannot have.
+    #[error("cycle: {0}")]
+    CycleValue(worldwire_core::Error),
 }
 
 #[derive(Debug, Deserialize)]
@@ -138,28 +186,28 @@ struct CycleEntry {
 }
 
 impl Scene {
-    /// The scene that is built in: a square with 100 doors, 200 things and 200 people.
+    /// The built-in scene: a square with 100 doors, 200 things and 200 people.
     ///
     /// # Errors
-    /// [`SceneError::Object`], when tables have taken the built-in goobjs away.
+    /// [`SceneError::Object`] if the tables lack a goobj that it uses.
     pub fn built_in(objects: &Objects) -> Result<Self, SceneError> {
         Self::parse(BUILT_IN, objects)
     }
 
-    /// Reads a file.
+    /// Reads a scene from a file.
     ///
     /// # Errors
-    /// Those of the system, and of [`parse`](Self::parse).
+    /// [`SceneError::Io`], and those of [`parse`](Self::parse).
     pub fn read(path: &Path, objects: &Objects) -> Result<Self, SceneError> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| SceneError::Io { path: path.to_owned(), error })?;
         Self::parse(&text, objects)
     }
 
-    /// Reads a scene whose goobjs are among these.
+    /// Parses a scene, with the goobjs and classes of these tables.
     ///
     /// # Errors
-    /// What is wrong with the start, or with the first object that cannot stand.
+    /// [`SceneError`] for the first problem.
     pub fn parse(text: &str, objects: &Objects) -> Result<Self, SceneError> {
         let file: File = toml::from_str(text)?;
         if !file.start.iter().all(is_near) {
@@ -169,18 +217,18 @@ impl Scene {
         for (index, entry) in file.object.iter().enumerate() {
             entry
                 .add(objects, &mut things)
-                .map_err(|what| SceneError::Object { number: index + 1, what })?;
+                .map_err(|error| SceneError::Object { number: index + 1, error })?;
         }
         Ok(Self { start: file.start, things })
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.things.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.things.is_empty()
@@ -188,16 +236,16 @@ impl Scene {
 }
 
 impl Entry {
-    fn add(&self, objects: &Objects, things: &mut Vec<Thing>) -> Result<(), String> {
+    fn add(&self, objects: &Objects, things: &mut Vec<Thing>) -> Result<(), ObjectError> {
         let goid = self.goobj.find(objects)?;
         let Some((_, class)) = objects.class_of(goid) else {
-            return Err(format!("goobj: wanted one whose class is known, found {goid}"));
+            return Err(ObjectError::NoClass(goid));
         };
         let count = self.count.unwrap_or(1);
         if things.len().saturating_add(count) > MAX_OBJECTS {
-            return Err(format!("count: wanted at most {MAX_OBJECTS} objects in all"));
+            return Err(ObjectError::TooMany);
         }
-        let mut values = values(&self.values, class).map_err(|error| format!("values: {error}"))?;
+        let mut values = values(&self.values, class).map_err(ObjectError::Values)?;
         let walk = self.walk(class)?.map(Arc::new);
         let cycle = self.cycle(class)?.map(Arc::new);
         let row = self.row.unwrap_or(usize::MAX).max(1);
@@ -205,7 +253,7 @@ impl Entry {
             let place = along(self.at, self.step, number % row);
             let place = along(place, self.next_row, number / row);
             if !place.iter().all(is_near) {
-                return Err(format!("at: wanted coordinates up to {FURTHEST}, found {place:?}"));
+                return Err(ObjectError::TooFar(place));
             }
             set_position(&mut values, class, place);
             things.push(Thing {
@@ -220,73 +268,72 @@ impl Entry {
         Ok(())
     }
 
-    fn walk(&self, class: &Class) -> Result<Option<Walk>, String> {
+    fn walk(&self, class: &Class) -> Result<Option<Walk>, ObjectError> {
         let (points, speed) = match (&self.path, self.speed) {
             (None, None) => return Ok(None),
             (Some(points), Some(speed)) => (points, speed),
-            _ => return Err("wanted both a path and a speed, or neither".to_owned()),
+            _ => return Err(ObjectError::PathOrSpeed),
         };
         if !(1..=MAX_STEPS).contains(&points.len()) {
-            return Err(format!("path: wanted 1 to {MAX_STEPS} points, found {}", points.len()));
+            return Err(ObjectError::PathLength(points.len()));
         }
         if !points.iter().flatten().all(is_near) {
-            return Err(format!("path: wanted coordinates up to {FURTHEST}"));
+            return Err(ObjectError::PathTooFar);
         }
         let range = 0.0..=FURTHEST;
         if !(speed > 0.0 && range.contains(&speed) && range.contains(&self.pause)) {
-            return Err("wanted a speed above 0, and a pause of 0 or more".to_owned());
+            return Err(ObjectError::Speed);
         }
         if !matches!(class.updates(), Updates::Npc(_) | Updates::Player { .. }) {
-            let found = class.name();
-            return Err(format!("path: wanted an object that walks, found one of class {found}"));
+            return Err(ObjectError::CannotWalk(class.name().to_string()));
         }
         Ok(Some(Walk::new(points, speed, self.pause)))
     }
 
-    fn cycle(&self, class: &Class) -> Result<Option<Cycle>, String> {
+    fn cycle(&self, class: &Class) -> Result<Option<Cycle>, ObjectError> {
         let Some(cycle) = &self.cycle else { return Ok(None) };
         let CycleEntry { property, values: list, every } = cycle;
         let is_updated = |order: &Order| order.index_of(property).is_some();
         if !class.updates().orders().any(is_updated) {
-            return Err(format!("cycle: wanted a property that updates have, found {property:?}"));
+            return Err(ObjectError::NotUpdated(property.clone()));
         }
         if !(0.05..=FURTHEST).contains(every) {
-            return Err(format!("cycle: wanted at least 0.05 seconds, found {every}"));
+            return Err(ObjectError::Interval(*every));
         }
         if !(1..=MAX_STEPS).contains(&list.len()) {
-            return Err(format!("cycle: wanted 1 to {MAX_STEPS} values, found {}", list.len()));
+            return Err(ObjectError::CycleLength(list.len()));
         }
         let bytes = |value: &toml::Value| {
             let mut one = toml::Table::new();
             one.insert(property.clone(), value.clone());
-            let one = values(&one, class).map_err(|error| format!("cycle: {error}"))?;
+            let one = values(&one, class).map_err(ObjectError::CycleValue)?;
             let first = one.list().first().map(|property| property.bytes().to_vec());
-            first.ok_or_else(|| "cycle: wanted a value".to_owned())
+            first.ok_or_else(|| ObjectError::NotUpdated(property.clone()))
         };
-        let list = list.iter().map(bytes).collect::<Result<_, String>>()?;
+        let list = list.iter().map(bytes).collect::<Result<_, ObjectError>>()?;
         Ok(Some(Cycle::new(property, list, *every)))
     }
 }
 
 impl Goobj {
-    fn find(&self, objects: &Objects) -> Result<u16, String> {
+    fn find(&self, objects: &Objects) -> Result<u16, ObjectError> {
         match self {
             Self::Number(number) => Ok(*number),
             Self::Name(name) => (0..=u16::MAX)
                 .find(|goid| objects.name_of(*goid) == Some(name))
-                .ok_or_else(|| format!("goobj: there is none named {name:?}")),
+                .ok_or_else(|| ObjectError::NoGoobj(name.clone())),
         }
     }
 }
 
-/// Values by the names of their properties.
-fn values(table: &toml::Table, class: &Class) -> Result<Properties<'static>, String> {
-    let json = serde_json::to_value(table).map_err(|error| error.to_string())?;
+/// Encodes a table of values by the names of their properties.
+fn values(table: &toml::Table, class: &Class) -> worldwire_core::Result<Properties<'static>> {
+    // Dates and infinities, which JSON lacks, become null; no property takes that.
+    let json = serde_json::to_value(table).unwrap_or_default();
     Properties::from_json(Given::from(&Json::from(json)), None, class.create())
-        .map_err(|it| it.to_string())
 }
 
-/// Tells the client where the object is, if its class has a place for that.
+/// Sets the property with the object's position, if its class has one.
 pub(super) fn set_position(values: &mut Properties<'static>, class: &Class, place: Point) {
     use worldwire_mxo::types::{PropertyType, Value};
     let Some(index) = class.create().index_of("Position") else { return };
@@ -299,7 +346,7 @@ pub(super) fn set_position(values: &mut Properties<'static>, class: &Class, plac
     }
 }
 
-/// Whether a coordinate is a number that is not too large.
+/// Whether a coordinate is a number in range.
 fn is_near(part: &f64) -> bool {
     part.abs() <= FURTHEST
 }
@@ -315,43 +362,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scene_that_is_built_in_is_read() {
+    fn the_built_in_scene_is_valid() {
         let objects = Objects::built_in();
         assert_eq!(Scene::built_in(&objects).unwrap().len(), 500);
     }
 
     #[test]
-    fn a_goobj_may_be_named() {
+    fn goobjs_can_be_given_by_name() {
         let scene = "[[object]]\ngoobj = 'Subway Car Default'\nat = [1.0, 2.0, 3.0]\n";
         let scene = Scene::parse(scene, &Objects::built_in()).unwrap();
         assert_eq!((scene.things[0].goid, scene.len()), (6568, 1));
     }
 
     #[test]
-    fn characters_begin_where_they_can_stand() {
+    fn the_start_must_be_in_range() {
         let objects = Objects::built_in();
         let started = |start: &str| Scene::parse(&format!("start = {start}\n"), &objects);
         assert_eq!(started("[1e6, 0.0, -1e6]").unwrap().start, [1e6, 0.0, -1e6]);
         for start in ["[nan, 0.0, 0.0]", "[1e300, 0.0, inf]", "[0.0, 0.0, -1000001.0]"] {
             let error = started(start).unwrap_err().to_string();
-            let wanted = "start: wanted coordinates up to 1000000, found [";
+            let wanted = "start: coordinates must be at most 1000000, not [";
             assert!(error.starts_with(wanted), "{error}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn errors_name_the_object_and_field() {
         let objects = Objects::built_in();
         let wrong = |lines: &str| {
             let text = format!("[[object]]\ngoobj = 414\nat = [0.0, 0.0, 0.0]\n{lines}\n");
             Scene::parse(&text, &objects).unwrap_err().to_string()
         };
         let cases = [
-            ("count = 70000", "object 1: count: wanted at most 60000 objects in all"),
-            ("step = [1e6, 0.0, 0.0]\ncount = 3", "object 1: at: wanted coordinates up to 1000000"),
-            ("speed = 3.0", "object 1: wanted both a path and a speed, or neither"),
-            ("speed = 3.0\npath = []", "object 1: path: wanted 1 to 1024 points, found 0"),
-            ("speed = nan\npath = [[0.0, 0.0, 0.0]]", "object 1: wanted a speed above 0"),
+            ("count = 70000", "object 1: count: a scene has at most 60000 objects"),
+            (
+                "step = [1e6, 0.0, 0.0]\ncount = 3",
+                "object 1: at: coordinates must be at most 1000000",
+            ),
+            ("speed = 3.0", "object 1: path and speed must be given together"),
+            ("speed = 3.0\npath = []", "object 1: path: must have 1 to 1024 points, not 0"),
+            ("speed = nan\npath = [[0.0, 0.0, 0.0]]", "object 1: speed must be above 0"),
             ("values = { Currentstate = 1 }", "object 1: values: wanted a property of the class"),
             ("values = { CurrentState = -1 }", "object 1: values: CurrentState"),
             (
@@ -364,7 +414,7 @@ mod tests {
             ),
             (
                 "cycle = { property = 'Position', values = [1], every = 1.0 }",
-                "object 1: cycle: wanted a property that updates have, found \"Position\"",
+                "object 1: cycle: updates do not include the property \"Position\"",
             ),
         ];
         for (lines, wanted) in cases {
@@ -374,6 +424,6 @@ mod tests {
         assert!(wrong("colour = 3").contains("unknown field `colour`"));
         let text = "[[object]]\ngoobj = 9\nat = [0.0, 0.0, 0.0]\n";
         let found = Scene::parse(text, &objects).unwrap_err().to_string();
-        assert_eq!(found, "object 1: goobj: wanted one whose class is known, found 9");
+        assert_eq!(found, "object 1: goobj: the class of 9 is unknown");
     }
 }

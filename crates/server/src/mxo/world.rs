@@ -1,4 +1,4 @@
-//! The world: its objects, what they do, and the clients in it. It does no IO.
+//! The world: its objects, their behaviour, and the clients in it, without IO.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use super::scene::{Scene, Thing, set_position};
 
 /// The goobj of players' characters.
 const CHARACTER: u16 = 12;
-/// A hold ends by itself after so long.
+/// A hold ends by itself after this time.
 pub const LONGEST_HOLD: Duration = Duration::from_secs(60);
 
-/// A small open world that many clients are in.
+/// A small open world for many clients.
 ///
-/// Every call takes the time since the server's start, which never goes back.
+/// Times count from the server's start and never go back.
 #[derive(Debug)]
 pub struct World {
     replicator: Replicator,
     start: Point,
     actors: Vec<Actor>,
-    /// What was spawned, for who asks what a client should see.
+    /// The objects that were spawned, for [`truth`](Self::truth).
     known: HashMap<ObjectId, Known>,
     players: HashMap<ClientId, Player>,
     now: Duration,
-    /// How long nothing was done by itself, because somebody looked.
+    /// For how long objects were on hold, in total.
     held: Duration,
     hold_until: Option<Duration>,
     section: Vec<u8>,
@@ -46,12 +46,12 @@ struct Known {
     world_id: Option<u32>,
 }
 
-/// An object that does something by itself.
+/// An object with a behaviour of its own.
 #[derive(Debug)]
 struct Actor {
     object: ObjectId,
     thing: Thing,
-    /// Begins later than others, so that not all do the same at once.
+    /// A delay, so that objects do not all act at once.
     lag: Duration,
     turn: usize,
 }
@@ -65,7 +65,7 @@ struct Player {
 }
 
 impl World {
-    /// A world with these objects.
+    /// Creates a scene's world.
     ///
     /// # Errors
     /// Those of [`Replicator::new`] and [`Replicator::spawn`].
@@ -101,11 +101,11 @@ impl World {
         Ok(world)
     }
 
-    /// A client comes, whose character begins at the start. A client with the same character goes:
-    /// it may be the same one, whose connection was lost.
+    /// Adds a client, and its character at the start. An existing client with the same character
+    /// leaves, since it may be the same one with a lost connection.
     ///
     /// # Errors
-    /// The limits on clients and objects; value, when there is no class of characters.
+    /// A limit on clients or objects, or tables without a class for characters.
     pub fn enter(&mut self, uid: u64) -> Result<ClientId> {
         let objects = Arc::clone(self.replicator.objects());
         let Some((_, class)) = objects.class_of(CHARACTER) else {
@@ -148,7 +148,7 @@ impl World {
         }
     }
 
-    /// A client is gone, and its character with it.
+    /// Removes a client and its character.
     pub fn leave(&mut self, client: ClientId) {
         if let Some(player) = self.players.remove(&client) {
             self.known.remove(&player.character);
@@ -157,12 +157,12 @@ impl World {
         let _ = self.replicator.leave(client);
     }
 
-    /// Reads an object section of a client, from its id on, out of the packet of a number.
+    /// Handles a client's object section, given from its ID on, from the packet with a number.
     ///
     /// # Errors
-    /// Those of [`Replicator::read`] and [`Replicator::follow`]. Nothing of the section counts then.
+    /// Those of [`Replicator::read`] and [`Replicator::follow`]. The section then has no effect.
     pub fn hear(&mut self, client: ClientId, number: SequenceNumber, section: &[u8]) -> Result<()> {
-        // Its character may have come anew, through another connection.
+        // Another connection may have taken over the character.
         let Some(player) = self.players.get_mut(&client) else { return Ok(()) };
         let (section, used) = self.replicator.read(client, section)?;
         debug_assert!(used > 0, "it has an id");
@@ -181,9 +181,9 @@ impl World {
         Ok(())
     }
 
-    /// What became of packets.
+    /// Handles the fate of packets.
     pub fn news(&mut self, client: ClientId, news: &News) {
-        // A client that is gone has no packets.
+        // Fails only for a client that has left.
         let _ = match news {
             News::Delivered(number) | News::Late(number) => {
                 self.replicator.delivered(client, number.0)
@@ -194,7 +194,7 @@ impl World {
         };
     }
 
-    /// Time passes: objects do what they do, and it is found out who is to be told what.
+    /// Advances the world to `now`, and works out which clients need which updates.
     pub fn tick(&mut self, now: Duration) {
         let passed = now.saturating_sub(self.now);
         self.now = self.now.max(now);
@@ -212,10 +212,10 @@ impl World {
         self.replicator.tick(self.now);
     }
 
-    /// Sends a client what it is to be told, within its budget. Returns the bytes of sections.
+    /// Sends a client's updates, within its budget. Returns the size of the sections in bytes.
     ///
     /// # Errors
-    /// Value, when the client is gone.
+    /// If the client has left.
     pub fn speak(&mut self, client: ClientId, sender: &mut Sender) -> Result<usize> {
         let mut bytes = 0;
         loop {
@@ -223,31 +223,31 @@ impl World {
             if !self.replicator.poll(client, &mut self.section)? {
                 return Ok(bytes);
             }
-            let behind_id = self.section.get(1..).unwrap_or_default();
-            // What cannot be sent now is polled again in the next tick.
-            let Ok(number) = sender.send_objects(behind_id, None) else { return Ok(bytes) };
+            let body = self.section.get(1..).unwrap_or_default();
+            // A section that cannot be sent now is polled again in the next tick.
+            let Ok(number) = sender.send_objects(body, None) else { return Ok(bytes) };
             self.replicator.sent(client, number.0)?;
             bytes += self.section.len();
         }
     }
 
-    /// Nothing is done by itself until a moment, at most [`LONGEST_HOLD`] away, so that what clients
-    /// see can be compared with what there is. Clients may still walk.
+    /// Stops the behaviour of objects until a moment at most [`LONGEST_HOLD`] away, so that clients'
+    /// views can be compared with the world. Clients can still walk.
     pub fn hold(&mut self, until: Duration) {
         self.hold_until = Some(until.min(self.now.saturating_add(LONGEST_HOLD)));
     }
 
-    /// Objects go on with what they do.
+    /// Ends a hold.
     pub fn go_on(&mut self) {
         self.hold_until = None;
     }
 
-    /// What a client should see: the views it was given, with the newest values of their objects.
+    /// What a client should see: its views, with the current values of their objects.
     ///
     /// # Errors
-    /// Value, when the client is gone.
+    /// If the client has left.
     pub fn truth(&self, client: ClientId) -> Result<Replica> {
-        // An error if it is gone.
+        // Fails if the client has left.
         self.replicator.traffic(client)?;
         let objects = Arc::clone(self.replicator.objects());
         let mut operations = Vec::new();
@@ -290,44 +290,44 @@ impl World {
         Ok(truth)
     }
 
-    /// Whether a client has all that it should have: see [`Replicator::is_settled`].
+    /// Whether a client has received all updates: see [`Replicator::is_settled`].
     #[must_use]
     pub fn is_settled(&self, client: ClientId) -> bool {
         self.replicator.is_settled(client).unwrap_or(true)
     }
 
-    /// The client that came with a character's number; of several, any.
+    /// The client that plays a character.
     #[must_use]
     pub fn client_of(&self, uid: u64) -> Option<ClientId> {
         self.players.iter().find(|(_, player)| player.uid == uid).map(|(client, _)| *client)
     }
 
-    /// The clients, with the numbers of their characters.
+    /// All clients, with the numbers of their characters.
     pub fn clients(&self) -> impl Iterator<Item = (ClientId, u64)> {
         self.players.iter().map(|(client, player)| (*client, player.uid))
     }
 
-    /// What a client was sent so far.
+    /// How much a client was sent so far.
     ///
     /// # Errors
-    /// Value, when it is gone.
+    /// If the client has left.
     pub fn traffic(&self, client: ClientId) -> Result<Traffic> {
         self.replicator.traffic(client)
     }
 
-    /// How many views a client has, with those that are being deleted.
+    /// The number of a client's views, including those being deleted.
     #[must_use]
     pub fn views(&self, client: ClientId) -> usize {
         self.replicator.views(client).count()
     }
 
-    /// How many objects there are, characters among them.
+    /// The number of objects, including characters.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.known.len()
     }
 
-    /// How many clients there are.
+    /// The number of clients.
     #[must_use]
     pub fn players(&self) -> usize {
         self.players.len()
@@ -340,7 +340,7 @@ impl World {
         Ok(object)
     }
 
-    /// Characters do not all begin at one point.
+    /// Where a character starts. The places are spread out.
     fn start_of(&self, uid: u64) -> Point {
         let [x, y, z] = self.start;
         let step = |part: u64| f64::from(u32::try_from(part % 10).unwrap_or(0)) * 40.0 - 200.0;

@@ -1,4 +1,4 @@
-//! One port for all services: the connect packet says which one a client wants.
+//! One port for all services. The connect packet selects the service.
 
 use std::future::pending;
 use std::mem;
@@ -18,7 +18,7 @@ use super::file::FileService;
 use super::game::GameService;
 use super::{Shared, auth, gatekeeper};
 
-/// Makes the connections of a shard.
+/// Accepts a shard's connections.
 #[derive(Debug)]
 pub(super) struct Dispatcher(pub(super) Arc<Shared>);
 
@@ -29,7 +29,7 @@ impl Accept for Dispatcher {
     fn accept(&self, peer: Peer, now: Duration) -> (Connection, Client) {
         let mut seed = [0; 7];
         if let Err(error) = getrandom::fill(&mut seed) {
-            // It ends this connection: a key without chance in it would be none.
+            // Ends only this connection. Without random numbers its key would be predictable.
             panic!("the operating system has no random numbers: {error}");
         }
         let connection = Connection::server(Arc::clone(&self.0.server), seed, now);
@@ -44,16 +44,16 @@ impl Accept for Dispatcher {
 pub(super) struct Client {
     shared: Arc<Shared>,
     peer: Peer,
-    /// What the connect packet of an auth client says.
+    /// The token in an auth client's connect packet.
     token: Uuid,
     serving: Serving,
     open: Option<Open>,
 }
 
-/// What a connection is for.
+/// The service of a connection.
 #[derive(Debug)]
 enum Serving {
-    /// Nobody knows yet.
+    /// Not yet known.
     Setup,
     Gatekeeper,
     File(FileService),
@@ -76,7 +76,7 @@ impl Client {
                 match AuthService::open(Arc::clone(shared), self.peer, self.token).await {
                     Ok(auth) => Serving::Auth(Box::new(auth)),
                     Err(error) => {
-                        tracing::warn!(%address, ?error, "connection closed: the vault is not there");
+                        tracing::warn!(%address, ?error, "connection closed: the vault is not available");
                         return Flow::Break(());
                     }
                 }
@@ -110,18 +110,18 @@ impl Client {
             (Serving::Game(game), Some(Message::GameClient(message))) => {
                 game.message(message, sender).await
             }
-            // Packets of setup.
+            // Packets of the connection's setup.
             _ => Flow::Continue(()),
         }
     }
 }
 
-/// What a connection is told by other tasks.
+/// An event from another task.
 #[derive(Debug)]
 pub(super) enum Notice {
-    /// On an auth connection.
+    /// For an auth connection.
     Auth(Told),
-    /// The age of a game connection has something to send, or to end.
+    /// The age of a game connection has messages for it, or closes it.
     Age,
 }
 
@@ -200,7 +200,7 @@ impl Application<Connection> for Client {
     }
 
     async fn ended(&mut self, end: &End) {
-        // The end of an auth connection takes its player offline, now or some time later.
+        // A lost auth connection's player stays online for a while, so that the client can reconnect.
         match (mem::replace(&mut self.serving, Serving::Setup), end) {
             (Serving::Auth(auth), End::Lost) => auth.lost(),
             (Serving::Game(mut game), _) => game.ended().await,

@@ -1,4 +1,4 @@
-//! Figures for operators: what the status page's `/metrics` shows.
+//! Metrics for operators, which the status page shows at `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -10,29 +10,29 @@ use worldwire_uru::frame::Service;
 use super::game::AgeFigures;
 use crate::metrics::Metrics;
 
-/// What a shard counts beside its connections.
+/// A shard's counters, apart from those of its connections.
 #[derive(Debug)]
 pub(super) struct Figures {
     started: Instant,
     /// In the order of [`Service::ALL`].
     established: [AtomicU64; Service::ALL.len()],
-    /// The same, those that are open now.
+    /// Connections that are open now, in the same order.
     open: [AtomicI64; Service::ALL.len()],
-    /// Logins that succeeded.
+    /// Successful logins.
     pub(super) logins: AtomicU64,
-    /// Logins that did not.
+    /// Refused logins.
     pub(super) logins_refused: AtomicU64,
-    /// Clients that went on with the session of a lost connection.
+    /// Sessions resumed after a lost connection.
     pub(super) returns: AtomicU64,
-    /// What is logged of those.
+    /// Limits on how often refused logins are logged.
     pub(super) refused_logins: Tally,
-    /// What is logged of clients that are turned away, and of joins that are refused.
+    /// Limits on how often refused clients and refused joins are logged.
     pub(super) turned_away: Tally,
-    /// What is logged of connections that ages close.
+    /// Limits on how often connections closed by ages are logged.
     pub(super) sent_away: Tally,
 }
 
-/// How often is logged what a client can make happen often.
+/// The shortest interval between log lines that clients can cause at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
 impl Default for Figures {
@@ -55,7 +55,7 @@ impl Default for Figures {
     }
 }
 
-/// An open connection of a service, for as long as it lives.
+/// Counts a service's connection as open until it is dropped.
 #[derive(Debug)]
 pub(super) struct Open {
     figures: Arc<Figures>,
@@ -69,7 +69,7 @@ impl Drop for Open {
 }
 
 impl Figures {
-    /// Setup of a connection is complete.
+    /// Counts a connection whose setup is complete.
     pub(super) fn established(self: &Arc<Self>, service: Service) -> Open {
         let service = Service::ALL.iter().position(|known| *known == service).unwrap_or(0);
         self.established[service].fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Figures {
         Open { figures: Arc::clone(self), service }
     }
 
-    /// All figures in Prometheus' text format.
+    /// All metrics in Prometheus' text format.
     pub(super) fn prometheus(&self, counts: &Counts, ages: &AgeFigures) -> String {
         let mut metrics = Metrics::default();
         let mut metric = |name: &str, kind: &str, help: &str, values: &[(&str, i128)]| {
@@ -85,20 +85,25 @@ impl Figures {
         };
         let single = |value: u64| [("", i128::from(value))];
         let seconds = self.started.elapsed().as_secs();
-        metric("uptime_seconds", "gauge", "Time since the start.", &single(seconds));
+        metric("uptime_seconds", "gauge", "Time since the server started.", &single(seconds));
         let open = u64::try_from(counts.open()).unwrap_or(u64::MAX);
-        metric("connections", "gauge", "Open connections, those in setup too.", &single(open));
+        metric(
+            "connections",
+            "gauge",
+            "Open connections, including those in setup.",
+            &single(open),
+        );
         for (name, value, help) in crate::metrics::of_listener(counts).into_iter().chain([
             ("logins_total", self.logins.load(Ordering::Relaxed), "Logins."),
             (
                 "logins_refused_total",
                 self.logins_refused.load(Ordering::Relaxed),
-                "Logins with a wrong name or password, or over a limit.",
+                "Refused logins.",
             ),
             (
                 "sessions_resumed_total",
                 self.returns.load(Ordering::Relaxed),
-                "Sessions that went on after a lost connection.",
+                "Sessions resumed after a lost connection.",
             ),
         ]) {
             metric(name, "counter", help, &single(value));
@@ -114,7 +119,7 @@ impl Figures {
         let values = by_service(established.map(i128::from));
         metric("service_connections_total", "counter", help, &values);
         let gauge = |value: usize| [("", i128::try_from(value).unwrap_or_default())];
-        metric("ages", "gauge", "Ages that run.", &gauge(ages.ages));
+        metric("ages", "gauge", "Running ages.", &gauge(ages.ages));
         metric("players_in_ages", "gauge", "Players in ages.", &gauge(ages.players));
         let dropped = ages.dropped.iter().map(|(why, count)| (*why, i128::from(*count)));
         let help = "Messages that ages dropped, by reason.";

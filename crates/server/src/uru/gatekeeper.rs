@@ -1,4 +1,4 @@
-//! The gatekeeper: where the other services are.
+//! The gatekeeper, which tells clients the addresses of the other services.
 
 use worldwire_core::connection::Sender as _;
 use worldwire_net::Flow;
@@ -10,7 +10,7 @@ use worldwire_uru::message::gatekeeper::server::{
 
 use super::sent;
 
-/// Answers a request with the shard's address: all services are there.
+/// Answers a request with the shard's address, which all services share.
 pub(super) fn answer(message: &ClientMessage<'_>, address: &str, sender: &mut Sender) -> Flow {
     let reply: ServerMessage<'_> = match message {
         ClientMessage::PingRequest(_) => return Flow::Continue(()),

@@ -1,4 +1,4 @@
-//! Where ages are: the numbers of their hosts, and the address of the game service.
+//! Where ages run: their numbers, and the address of the game service.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,14 +9,14 @@ use tokio::net::lookup_host;
 use tokio::time::Instant;
 use worldwire_uru::types::Uuid;
 
-/// How long a resolved name is used.
+/// How long a resolved name is reused.
 const FRESH: Duration = Duration::from_secs(60);
-/// How many ages without a vault are remembered.
+/// The maximum number of temporary ages to remember.
 const MAX_TEMPORARY: usize = 4_096;
-/// Their numbers begin here, far above those of nodes.
+/// The first number of temporary ages, far above those of nodes.
 const FIRST_TEMPORARY: u32 = 0x8000_0000;
 
-/// The hosts of a shard's ages.
+/// The addresses and numbers of a shard's ages.
 #[derive(Debug)]
 pub(super) struct Hosts {
     name: String,
@@ -37,8 +37,7 @@ impl Hosts {
         Self { name: name.to_owned(), resolved, temporary }
     }
 
-    /// The address of the game service, as replies carry it. A name is looked up, at most once a
-    /// minute.
+    /// The address of the game service. A name is resolved at most once a minute.
     pub(super) async fn ipv4(&self) -> Option<Ipv4Addr> {
         if let Ok(address) = self.name.parse() {
             return Some(address);
@@ -55,14 +54,14 @@ impl Hosts {
             IpAddr::V6(_) => None,
         });
         if address.is_none() {
-            tracing::error!(name = self.name, "the public address has no IPv4 address");
+            tracing::error!(name = self.name, "the name in public_address has no IPv4 address");
         }
         *resolved = address.map(|address| (Instant::now(), address));
         address
     }
 
-    /// The number that a client joins an age with: that of its Age node, or one of its own for an
-    /// instance without a vault.
+    /// The number with which clients join an age: that of its Age node, or one chosen here for a
+    /// temporary age.
     pub(super) fn number(&self, age: u32, instance: Uuid) -> u32 {
         if age != 0 {
             return age;

@@ -1,4 +1,4 @@
-//! The keys of a shard: made on the first start, and what clients need of them.
+//! A shard's keys, which the first start generates, and the lines that clients need.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,25 +17,25 @@ use crate::folder::write_secret;
 /// The servers that have keys.
 const KINDS: [ServerKind; 3] = [ServerKind::Gatekeeper, ServerKind::Auth, ServerKind::Game];
 
-/// Why there are no keys.
+/// Keys that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeysError {
     /// The file cannot be read or written.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It has no keys that can be read.
+    /// The file is not a valid key file.
     #[error("{0}")]
     Format(KeyFileErrors),
-    /// Keys are missing.
-    #[error("wanted keys for gatekeeper, auth and game, and a droid key; found no {0}")]
+    /// A key is missing.
+    #[error("has no {0} key; a shard needs gatekeeper, auth, game and droid keys")]
     Missing(&'static str),
 }
 
-/// Makes new keys. Safe primes take a moment.
+/// Generates keys. Safe primes take a moment.
 #[must_use]
 pub fn generate(primes: PrimeKind) -> KeyRing {
-    // Without random numbers there are no keys, and nothing else to be done.
+    // Panics if the system has no random numbers.
     let mut random = UnwrapErr(SysRng);
     let mut ring = KeyRing::new();
     for kind in KINDS {
@@ -45,10 +45,10 @@ pub fn generate(primes: PrimeKind) -> KeyRing {
     ring
 }
 
-/// Reads the keys of a shard, in any format that [`KeyRing::parse`] reads.
+/// Reads a shard's keys, in any format that [`KeyRing::parse`] accepts.
 ///
 /// # Errors
-/// As [`KeysError`] says.
+/// [`KeysError`]: the file cannot be read, or keys are missing.
 pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
     let text = fs::read_to_string(file)?;
     let ring = KeyRing::parse(&text).map_err(KeysError::Format)?;
@@ -63,15 +63,15 @@ pub fn load(file: &Path) -> Result<KeyRing, KeysError> {
     Ok(ring)
 }
 
-/// Writes keys to a new file that only its owner may read.
+/// Writes keys to a new file that only its owner can read.
 ///
 /// # Errors
-/// Those of the system; a file that exists is left alone.
+/// Those of the file system, also if the file exists.
 pub fn save(ring: &KeyRing, file: &Path) -> io::Result<()> {
     write_secret(file, ring.format(KeyFileFormat::Toml).as_bytes())
 }
 
-/// The lines of a client's `server.ini` for a shard.
+/// The lines that a client's `server.ini` needs for a shard.
 #[must_use]
 pub fn server_ini(ring: &KeyRing, config: &ShardConfig) -> String {
     let mut text = String::new();
@@ -94,12 +94,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_kept_and_clients_get_the_public_half() {
+    fn keys_are_saved_and_clients_get_the_public_half() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("keys.toml");
         let ring = generate(PrimeKind::Plain);
         save(&ring, &file).unwrap();
-        assert!(save(&ring, &file).is_err(), "a file that exists is left alone");
+        assert!(save(&ring, &file).is_err(), "an existing file is not overwritten");
         let read = load(&file).unwrap();
         assert_eq!(*read.format(KeyFileFormat::Toml), *ring.format(KeyFileFormat::Toml));
         #[cfg(unix)]
@@ -122,6 +122,6 @@ mod tests {
 
         fs::write(&file, "Key.Droid = 31415926535897932384626433832795\n").unwrap();
         let error = load(&file).unwrap_err().to_string();
-        assert!(error.ends_with("found no gatekeeper"), "{error}");
+        assert!(error.starts_with("has no gatekeeper key"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! A shard of Uru: all services on one port, and a status page.
+//! An Uru shard: all services on one port, and a status page.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -6,7 +6,7 @@
 //! use worldwire_server::uru::Shard;
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! // Makes the folder, keys and shard.toml if they are missing.
+//! // Creates the folder, keys and shard.toml if they are missing.
 //! let shard = Shard::open(Path::new("shard")).await?;
 //! println!("{}", shard.server_ini());
 //! let stop = Stop::new();
@@ -17,18 +17,16 @@
 //!
 //! # Map
 //!
-//! * [`ShardConfig`]: `shard.toml`; [`keys`]: the keys of the servers;
-//! * `dispatch`: which service a client wants; `gatekeeper`, [`file`](mod@file), [`auth`], `game`:
-//!   the services;
-//! * [`vault`]: everything that lasts, with [`accounts`], [`players`], [`ages`] and [`scores`];
-//! * [`moving`]: shards that move in from other servers, and back;
-//! * [`admin`]: what operators do, while the shard runs and while it does not;
-//! * `hosts`: where the ages are; `game`: the ages that run, and the [`Outbox`] of each client;
-//! * `status`: the status page; `figures`: what it shows to operators.
+//! * [`ShardConfig`]: `shard.toml`; [`keys`]: the servers' keys;
+//! * `dispatch`: selects the service of a connection; `gatekeeper`, [`file`](mod@file), [`auth`],
+//!   `game`: the services;
+//! * [`vault`]: all persistent data: accounts, players, nodes, ages and scores;
+//! * [`moving`]: importing shards from other servers, and exporting to them;
+//! * [`admin`]: administration, whether the shard is running or not;
+//! * `hosts`: where ages run; `game`: the running ages, and the [`Outbox`] of each client;
+//! * `status`: the status page; `figures`: metrics.
 
-pub mod accounts;
 pub mod admin;
-pub mod ages;
 pub mod auth;
 pub mod config;
 mod dispatch;
@@ -39,12 +37,9 @@ mod gatekeeper;
 mod hosts;
 pub mod keys;
 pub mod moving;
-pub mod players;
-pub mod scores;
 mod status;
 pub mod vault;
 
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -58,7 +53,7 @@ use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
-pub use config::ShardConfig;
+pub use config::{CONFIG, ShardConfig};
 pub use game::{ClearError, Cleared, Outbox, hand_out};
 
 use auth::{Reconnections, SecureFiles};
@@ -70,83 +65,51 @@ use hosts::Hosts;
 use keys::KeysError;
 use vault::{Vault, VaultError};
 
-use crate::config::{ConfigError, database};
+use crate::config::ServerConfig as _;
 use crate::ending::{ServeError, also_on};
-use crate::folder::write_secret;
 use crate::operators;
-use crate::page::{self, Serving};
+use crate::page::Serving;
+use crate::start::{
+    StartError, at, configuration, in_config, listen, listen_status, lock_folder, save, server_key,
+};
 use crate::store::lock::FolderLock;
-use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{self, Store, StoreError};
+use crate::store::{self, StoreError};
 
-/// The name of the configuration in a shard's folder.
-pub const CONFIG: &str = "shard.toml";
-
-/// Why a shard does not start.
+/// Why a shard cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// A file or folder.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// Which one.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// The configuration.
-    #[error("{}: {error}", path.display())]
-    Config {
-        /// Its file.
-        path: PathBuf,
-        /// What is wrong.
-        error: ConfigError,
-    },
-    /// The keys.
+    /// The folder, configuration, key, database or ports.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The servers' keys cannot be used.
     #[error("{}: {error}", path.display())]
     Keys {
         /// Their file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with it.
         error: KeysError,
     },
-    /// Files for clients.
+    /// The folder with files for clients.
     #[error(transparent)]
     Library(#[from] file::LibraryError),
-    /// Another process has the folder.
-    #[error("{}: a shard runs here already", .0.display())]
-    Taken(PathBuf),
-    /// The keys are gone, and this is not the first start.
-    #[error("{path}: is missing, and clients of this shard need the keys in it; restore it, or make \
+    /// The servers' keys are missing, and this is not the first start.
+    #[error("{path}: file is missing, and clients of this shard need its keys; restore it, or create \
         new ones with `worldwire uru keys generate -o {path}` and give clients the lines that \
         `worldwire uru keys convert {path} --to server-ini` prints", path = .0.display())]
     KeysLost(PathBuf),
-    /// The key that passwords are sealed under is gone.
-    #[error("{}: is missing, and the passwords in the database were sealed under it; restore it",
-        .0.display())]
-    KeyLost(PathBuf),
-    /// The key that passwords are sealed under.
-    #[error(transparent)]
-    ServerKey(#[from] KeyError),
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// What is in the database.
+    /// The data in the database.
     #[error(transparent)]
     Vault(#[from] VaultError),
-    /// An address to listen at.
-    #[error("cannot listen at {address}: {error}; {setting} chooses another address")]
-    Listen {
-        /// Which one.
-        address: SocketAddr,
-        /// The option or setting that it comes from.
-        setting: &'static str,
-        /// What the system says.
-        error: io::Error,
-    },
 }
 
-/// What all connections share.
+impl From<StoreError> for ShardError {
+    fn from(error: StoreError) -> Self {
+        StartError::from(error).into()
+    }
+}
+
+/// The state that all connections share.
 #[derive(Debug)]
 struct Shared {
     config: ShardConfig,
@@ -172,30 +135,27 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Opens the shard in a folder, and its ports. What is missing is made: the folder, keys, a
-    /// commented `shard.toml`, folders for files.
+    /// Opens the shard in a folder and binds its ports. Missing files are created: the folder, keys,
+    /// a commented `shard.toml`, and folders for clients' files.
     ///
     /// # Errors
-    /// As [`ShardError`] says.
+    /// [`ShardError`]; nothing is left open.
     pub async fn open(folder: &Path) -> Result<Self, ShardError> {
         Self::open_with(folder, PrimeKind::Safe, |_| ()).await
     }
 
-    /// The same, with keys of this kind if they are made, and with changes to the configuration:
-    /// what a command line says. On the first start they are written to `shard.toml`.
+    /// Opens a shard as [`open`](Self::open) does, with changes to the configuration, which the first
+    /// start writes to `shard.toml`. `primes` is the kind of primes for new keys.
     ///
     /// # Errors
-    /// As [`ShardError`] says.
+    /// [`ShardError`]; nothing is left open.
     pub async fn open_with(
         folder: &Path,
         primes: PrimeKind,
         change: impl FnOnce(&mut ShardConfig),
     ) -> Result<Self, ShardError> {
-        fs::create_dir_all(folder).map_err(at(folder))?;
-        let lock = FolderLock::take(folder).map_err(at(folder))?;
-        let lock = lock.ok_or_else(|| ShardError::Taken(folder.to_owned()))?;
+        let lock = lock_folder(folder)?;
         let (config, is_new) = configuration(folder, change)?;
-        let file = folder.join(CONFIG);
         let keys = keys_of(&folder.join(&config.keys), primes, is_new).await?;
         let data = folder.join(&config.data);
         let library = Library::open(&data.join("files"), &folder.join("cache"))?;
@@ -212,22 +172,15 @@ impl Shard {
             if config.any_build { BuildPolicy::Any } else { BuildPolicy::Exact(config.build) };
 
         let options = Options { capacity: config.capacity(), ..Options::default() };
-        let address = config.listen;
-        let listener = tcp::Listener::bind(address, options).await;
-        let setting = "--listen";
-        let listener = listener.map_err(|error| ShardError::Listen { address, setting, error })?;
-        let wrong = |error| ShardError::Config { path: file.clone(), error };
-        let status = page::bind(config.status_address().map_err(wrong)?).await;
-        let setting = "--status";
-        let status =
-            status.map_err(|(address, error)| ShardError::Listen { address, setting, error })?;
+        let listener = listen(config.listen, "--listen", options).await?;
+        let status = config.status_address().map_err(in_config::<ShardConfig>(folder))?;
+        let status = listen_status(status).await?;
         if is_new {
-            // Not before the ports are known to be free. The URL of a database may hold a password.
-            write_secret(&file, config.commented().as_bytes()).map_err(at(&file))?;
+            // Only after the ports are known to be free.
+            save(folder, &config)?;
         }
-        let url = database(&config.database);
-        let store = store::open(folder, url).await?;
-        let key = server_key(&folder.join(KEY_FILE), &*store).await?;
+        let store = store::open(folder, config.database_url()).await?;
+        let key = server_key(folder, &*store).await?;
         let vault = Vault::open(store, key, config.vault()).await?;
         let operators = operators::Listener::bind(folder, vault.clone()).map_err(at(folder))?;
         let shared = Shared {
@@ -244,7 +197,7 @@ impl Shard {
         Ok(Self { shared: shared.into(), listener, status, operators, is_new, lock })
     }
 
-    /// Whether this is the first start: there was no `shard.toml`.
+    /// Whether this is the first start, without a `shard.toml`.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.is_new
@@ -256,15 +209,15 @@ impl Shard {
         &self.shared.config
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Where the status page is, if there is one.
+    /// The address of the status page, if there is one.
     #[must_use]
     pub fn status_address(&self) -> Option<SocketAddr> {
         self.status.as_ref()?.local_addr().ok()
@@ -276,7 +229,7 @@ impl Shard {
         &self.shared.vault
     }
 
-    /// The keys of the servers.
+    /// The servers' keys.
     #[must_use]
     pub fn keys(&self) -> &KeyRing {
         &self.shared.server.keys
@@ -285,7 +238,7 @@ impl Shard {
     /// The lines that a client's `server.ini` needs.
     #[must_use]
     pub fn server_ini(&self) -> String {
-        // With port 0 the system chose one.
+        // With port 0 in the configuration, use the ports that the system chose.
         let mut config = self.config().clone();
         if let Ok(address) = self.address() {
             config.listen = address;
@@ -296,11 +249,11 @@ impl Shard {
         keys::server_ini(self.keys(), &config)
     }
 
-    /// Serves clients until the signal comes, then lets their connections end, and closes the vault.
-    /// Ends by itself if another process takes over the database.
+    /// Serves clients until the signal, then lets their connections end and closes the vault. Also
+    /// ends if another process takes over the database.
     ///
     /// # Errors
-    /// As [`ServeError`] says.
+    /// [`ServeError`]; all connections and the vault are closed.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
         let Self { shared, listener, status, operators, lock, .. } = self;
         let (vault, games) = (shared.vault.clone(), shared.games.clone());
@@ -332,38 +285,7 @@ impl Shard {
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ShardError {
-    let path = path.to_owned();
-    |error| ShardError::Io { path, error }
-}
-
-/// Reads `shard.toml`; whether there is none yet.
-fn configuration(
-    folder: &Path,
-    change: impl FnOnce(&mut ShardConfig),
-) -> Result<(ShardConfig, bool), ShardError> {
-    let path = folder.join(CONFIG);
-    let wrong = |error| ShardError::Config { path: path.clone(), error };
-    let config = crate::config::read(&path, ShardConfig::parse).map_err(wrong)?;
-    let is_new = config.is_none();
-    let mut config = config.unwrap_or_default();
-    change(&mut config);
-    config.check().map_err(wrong)?;
-    Ok((config, is_new))
-}
-
-/// Reads the key that passwords are sealed under, or makes it if nothing is.
-async fn server_key(path: &Path, store: &dyn Store) -> Result<ServerKey, ShardError> {
-    if !path.exists() {
-        let accounts = store.accounts().await?;
-        if accounts.iter().any(|account| !account.secret.is_empty()) {
-            return Err(ShardError::KeyLost(path.to_owned()));
-        }
-    }
-    Ok(ServerKey::load_or_create(path)?)
-}
-
-/// Reads the keys, or makes them on the first start.
+/// Reads the servers' keys, or generates them on the first start.
 async fn keys_of(path: &Path, primes: PrimeKind, is_new: bool) -> Result<KeyRing, ShardError> {
     let wrong = |error| ShardError::Keys { path: path.to_owned(), error };
     if !path.exists() {
@@ -377,12 +299,12 @@ async fn keys_of(path: &Path, primes: PrimeKind, is_new: bool) -> Result<KeyRing
     keys::load(path).map_err(wrong)
 }
 
-/// What becomes of a connection after a message was queued: one that does not read is closed.
+/// Closes a connection if a message cannot be queued because the client does not read.
 fn sent(result: Result<(), Error>) -> Flow {
     match result {
         Ok(()) => Flow::Continue(()),
         Err(error) => {
-            tracing::debug!(%error, "nothing more can be sent");
+            tracing::debug!(%error, "cannot send: closing the connection");
             Flow::Break(())
         }
     }

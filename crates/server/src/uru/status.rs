@@ -1,11 +1,11 @@
 //! The status page: plain HTTP for launchers, operators and monitoring.
 //!
-//! | path | what it says |
+//! | path | content |
 //! | --- | --- |
 //! | `/status` | JSON: `online` and `welcome` |
 //! | `/welcome`, `/serverstatus/moullive.php`, `/serverstatus/moulbeta.php` | text for players |
-//! | `/metrics` | figures in Prometheus' text format |
-//! | `/health` | `ok` while the shard runs; 503 while the database does not take changes |
+//! | `/metrics` | metrics in Prometheus' text format |
+//! | `/health` | `ok`, or 503 while the database does not accept changes |
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use super::game::Games;
 use super::vault::Vault;
 use crate::page;
 
-/// What the client that shows the text at its start can take.
+/// The longest text that the client can show at its start, in bytes.
 const MAX_CLIENT_BYTES: usize = 255;
 
-/// What the page shows.
+/// The data behind the status page.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) welcome: String,
@@ -34,7 +34,7 @@ pub(super) struct Page {
     pub(super) games: Games,
 }
 
-/// The pages of a shard.
+/// The routes of the status page.
 pub(super) fn router(page: Arc<Page>) -> Router {
     Router::new()
         .route("/status", get(status))
@@ -71,12 +71,12 @@ async fn metrics(State(page): State<Arc<Page>>) -> Response {
     page::metrics(page.figures.prometheus(&page.counts, &page.games.figures()))
 }
 
-/// The text as the client shows it.
+/// Encodes a text for the client, which shows Windows-1252.
 fn windows_1252(text: &str) -> Vec<u8> {
     text.chars().map(|c| one_byte(c).unwrap_or(b'?')).take(MAX_CLIENT_BYTES).collect()
 }
 
-/// Where Windows-1252 differs from Latin-1; 0 where it has nothing.
+/// The characters 0x80 to 0x9f of Windows-1252; 0 where it has none.
 const HIGH: [char; 32] = [
     '\u{20ac}', '\0', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}',
     '\u{2c6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\0', '\u{17d}', '\0', '\0',
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_gets_bytes_that_it_can_show() {
+    fn clients_get_windows_1252() {
         assert_eq!(
             windows_1252("D\u{2019}ni \u{e9}\u{20ac} \u{4e00}\u{81}"),
             b"D\x92ni \xe9\x80 ??"

@@ -21,7 +21,7 @@ async fn open(database: &Database) -> Vault {
 
 async fn ask(admin: &Admin, request: Json, lines: &[String]) -> Result<Vec<Json>, String> {
     let request: Request = serde_json::from_value(request).unwrap();
-    admin.ask(request, lines).await.map_err(|error| error.to_string())
+    admin.ask_with_lines(request, lines).await.map_err(|error| error.to_string())
 }
 
 /// Every request, wherever the shard is.
@@ -60,14 +60,14 @@ async fn everything(admin: &Admin) {
     // What would not change, or must not, is refused.
     for fields in [json!({"NodeId": 5}), json!({"UInt32_1": 5, "Int32_2": 0})] {
         let refused = set(fields).await.unwrap_err();
-        assert!(refused.contains("stay as they are"), "{refused}");
+        assert!(refused.contains("are fixed"), "{refused}");
     }
     let again = ask(admin, json!({"request": "show", "node": node}), &[]).await.unwrap();
     assert_eq!(again, shown);
     let unknown = ask(admin, json!({"request": "find", "fields": {"Int32_9": 1}}), &[]).await;
     assert!(unknown.unwrap_err().contains("Int32_9"));
     let missing = ask(admin, json!({"request": "show", "node": 5}), &[]).await;
-    assert_eq!(missing, Err("node 5: does not exist".to_owned()));
+    assert_eq!(missing, Err("node 5 does not exist".to_owned()));
     assert_eq!(ask(admin, json!({"request": "check"}), &[]).await, Ok(Vec::new()));
 
     let export = json!({"request": "export"});
@@ -76,7 +76,7 @@ async fn everything(admin: &Admin) {
     assert!(!lines.iter().any(|line| line.contains("secret")));
     let import = |replace| json!({"request": "import", "replace": replace});
     let refused = ask(admin, import(false), &lines).await.unwrap_err();
-    assert_eq!(refused, "there are players already; --replace removes them");
+    assert_eq!(refused, "the vault already has players; --replace removes them");
     let imported = ask(admin, import(true), &lines).await.unwrap();
     assert!(imported[0]["nodes"].as_u64().unwrap() > 40);
     let again = ask(admin, export, &[]).await.unwrap();
@@ -89,7 +89,7 @@ async fn everything(admin: &Admin) {
 async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
     for database in Database::all() {
         let folder = database.folder.path();
-        assert!(matches!(Admin::open(folder).await, Err(AdminError::NoShard(_))));
+        assert!(matches!(Admin::open(folder).await, Err(AdminError::NoServer { .. })));
         if let Some(url) = &database.url {
             std::fs::write(folder.join("shard.toml"), format!("database = \"{url}\"\n")).unwrap();
         }
@@ -98,7 +98,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
         let lock = FolderLock::take(folder).unwrap().unwrap();
         let admin = Admin::open(folder).await.unwrap();
         // It has the folder, and does not listen yet.
-        let silent = admin.ask(Request::Check, &[]).await.unwrap_err();
+        let silent = admin.ask(Request::Check).await.unwrap_err();
         assert!(matches!(silent, AdminError::Silent { .. }), "{silent}");
         let listener = Listener::bind(folder, vault.clone()).unwrap();
         let running = tokio::spawn(listener.run());
@@ -106,7 +106,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
         let lines: Vec<_> = lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect();
         let import = json!({"request": "import", "replace": true});
         let busy = ask(&admin, import, &lines).await;
-        assert!(busy.unwrap_err().starts_with("somebody is logged in, or an age still runs"));
+        assert!(busy.unwrap_err().starts_with("a player is logged in, or an age is still running"));
         drop(connection);
         everything(&admin).await;
         admin.close().await;
@@ -205,12 +205,14 @@ async fn nodes_are_called_by_name() {
     let relto = tree(&admin, json!("ann's relto")).await.unwrap();
     assert_eq!(relto[0]["type"], "Age");
     let several = tree(&admin, json!("Personal")).await.unwrap_err();
-    let wanted =
-        ["2 are called \"Personal\"; give the number of one: ", "(age Personal, Ann's Relto)"];
+    let wanted = [
+        "2 nodes are called \"Personal\"; give the number of one: ",
+        "(age Personal, Ann's Relto)",
+    ];
     assert!(wanted.iter().all(|part| several.contains(part)), "{several}");
     let unknown = tree(&admin, json!("Gehn")).await;
     assert_eq!(unknown, Err("no player or age is called \"Gehn\"".to_owned()));
-    assert_eq!(tree(&admin, json!("5")).await, Err("node 5: does not exist".to_owned()));
+    assert_eq!(tree(&admin, json!("5")).await, Err("node 5 does not exist".to_owned()));
     admin.close().await;
 
     // Only somebody who writes to the database by other means can do this.
@@ -264,7 +266,7 @@ async fn the_socket_is_bounded() {
     assert!(say(&vec![b' '; MAX_LINE + 2]).await.is_empty());
     let import = b"{\"request\":\"import\",\"replace\":true}\n{\"vault\":1,\"next_node\":1,\"next_score\":1}\n";
     let half = say(import).await;
-    assert_eq!(half, "{\"error\":\"wanted an empty line behind the dump\"}\n");
+    assert_eq!(half, "{\"error\":\"the lines after the request must end with an empty line\"}\n");
     let admin = Admin::open(folder).await.unwrap();
     // Those who only connect keep nobody waiting, and lose their places.
     let mut silent = Vec::new();
@@ -294,7 +296,7 @@ fn a_dump_is_checked() {
     let read = |lines: &[&str]| match Dump::read(lines.iter().copied()) {
         Ok(_) => String::new(),
         Err(DumpError::Line { line, problem }) => format!("{line}: {problem}"),
-        Err(DumpError::Whole(problem)) => problem,
+        Err(DumpError::Whole(problem)) => problem.to_string(),
     };
     // With an end line that is right.
     let problem = |lines: &[&str]| {
@@ -311,12 +313,12 @@ fn a_dump_is_checked() {
     assert_eq!(problem(&[head, &system, &two, &three, &down, ""]), "");
     // Cut at the end of a line.
     let cut = read(&[head, &system, &two]);
-    assert!(cut.starts_with("wanted a last line with \"end\", found none"), "{cut}");
+    assert!(cut.starts_with("the last line must be \"end\": "), "{cut}");
     let end = r#"{"end":{"accounts":0,"nodes":2,"refs":0,"players":0,"scores":0}}"#;
     assert_eq!(read(&[head, &system, &two, end]), "");
     let counts = read(&[head, &system, end]);
     assert!(counts.contains("\"nodes\":2") && counts.contains("\"nodes\":1"), "{counts}");
-    assert!(read(&[head, &system, &two, end, &three]).starts_with("5: wanted nothing behind"));
+    assert!(read(&[head, &system, &two, end, &three]).starts_with("5: nothing may follow"));
     // What a check of the vault would find.
     let info = node(2, "AgeInfo");
     assert_eq!(problem(&[head, &system, &info]), "node 2 is the AgeInfo of no Age");
@@ -328,25 +330,25 @@ fn a_dump_is_checked() {
         )
     };
     assert_eq!(problem(&[head, &system, &score(2)]), "");
-    assert!(problem(&[head, &system, &score(9)]).starts_with("3: score 1: wanted a kind"));
+    assert!(problem(&[head, &system, &score(9)]).starts_with("3: score 1: kind must be"));
     let account = format!(
         r#"{{"account":{{"id":"00000000-0000-0000-0000-000000000001","name":"{}","flags":0,"created":0}}}}"#,
         "x".repeat(100)
     );
-    assert!(problem(&[head, &account, &system]).contains("wanted a name of at most"));
+    assert!(problem(&[head, &account, &system]).contains("a name has at most"));
     let full = r#"{"vault":1,"next_node":4294967295,"next_score":1}"#;
-    assert!(problem(&[full, &system]).starts_with("wanted next_node"));
+    assert!(problem(&[full, &system]).starts_with("next_node"));
     let last = problem(&[head, &system, &node(u32::MAX, "Folder")]);
-    assert_eq!(last, "node 4294967295: wanted a number below 4293967295");
+    assert_eq!(last, "node 4294967295: number must be below 4293967295");
     let long = format!(
         r#"{{"node":{{"NodeId":2,"NodeType":"Folder","String64_1":"{}"}}}}"#,
         "x".repeat(64)
     );
     assert!(problem(&[head, &system, &long]).starts_with("3: node 2: "));
-    assert_eq!(read(&[]), "wanted a first line with \"vault\", found none");
-    assert_eq!(problem(&[head]), "wanted one System node, found 0");
-    assert_eq!(problem(&[head, &system, &system]), "3: node 1 is there twice");
-    assert_eq!(problem(&[head, &system, &two, &down]), "2 refers to 3, and there is no node 3");
+    assert_eq!(read(&[]), "the first line must be \"vault\"");
+    assert_eq!(problem(&[head]), "must have one System node, not 0");
+    assert_eq!(problem(&[head, &system, &system]), "3: node 1 appears twice");
+    assert_eq!(problem(&[head, &system, &two, &down]), "2 refers to 3, but node 3 does not exist");
     let cycle = problem(&[head, &system, &two, &three, &down, &up]);
     assert_eq!(cycle, "node 2 is below itself");
     assert_eq!(problem(&[head, &system, player]), "player 2 has no Player node");
@@ -354,11 +356,11 @@ fn a_dump_is_checked() {
     assert!(problem(&[head, &system, &root, player]).contains("which is missing"));
     assert_eq!(
         problem(&[head, "{\"thing\":1}"]),
-        "2: wanted one of account, password, node, ref, player, score, end"
+        "2: must be one of account, password, node, ref, player, score, end"
     );
     assert!(problem(&[head, r#"{"node":{"NodeId":1,"NodeId":2}}"#]).starts_with("2: "));
     assert_eq!(
         problem(&[r#"{"vault":2,"next_node":9,"next_score":1}"#]),
-        "1: wanted version 1, found 2"
+        "1: unsupported version 2; this server reads version 1"
     );
 }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use worldwire_server::uru::accounts::Login;
-use worldwire_server::uru::ages::InitAge;
+use worldwire_server::uru::vault::InitAge;
+use worldwire_server::uru::vault::Login;
 use worldwire_server::uru::vault::{Connection, Vault, VaultConfig};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, TermStr, Uuid};

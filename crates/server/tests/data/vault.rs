@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-use worldwire_server::uru::ages::InitAge;
+use worldwire_server::uru::vault::InitAge;
 use worldwire_server::uru::vault::{Connection, Notice, OnDuplicate, VaultConfig};
 use worldwire_uru::crypt::login::{LoginForm, PasswordHash, login_fields};
 use worldwire_uru::message::AccountFlags;
@@ -159,11 +159,11 @@ async fn logins_are_checked_and_limited() {
     for number in 0..20 {
         let name = format!("somebody{number}");
         let error = connection
-            .log_in(worldwire_server::uru::accounts::Login { address, ..login(&name, "wrong") });
+            .log_in(worldwire_server::uru::vault::Login { address, ..login(&name, "wrong") });
         assert_eq!(error.await.unwrap_err(), NetError::AuthenticationFailed);
     }
     let login =
-        worldwire_server::uru::accounts::Login { address, ..login("ann@example.com", "newer") };
+        worldwire_server::uru::vault::Login { address, ..login("ann@example.com", "newer") };
     assert_eq!(connection.log_in(login.clone()).await.unwrap_err(), NetError::TooManyFailedLogins);
     assert!(!format!("{login:?}").contains("proof"));
 

@@ -620,7 +620,8 @@ async fn an_operator_throws_players_out() {
     let shard = Running::start(prepare, |_| ()).await;
     let kick = async |who: &str| {
         let request = Request::Kick { who: who.to_owned() };
-        perform(&shard.vault, request, &[]).await.map(|lines| Json::from(lines).to_string())
+        let answer = perform(&shard.vault, request, &[]).await;
+        answer.map(|lines| Json::from(lines).to_string()).map_err(|error| error.to_string())
     };
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
     let mut atrus = bob.join(&shard).await;
@@ -644,15 +645,15 @@ async fn an_operator_throws_players_out() {
         assert_eq!(again, Err(format!("\"{}\" is not logged in", ann.player)));
     }
     assert_eq!(kick("Gehn").await, Err("no account or player is called \"Gehn\"".to_owned()));
-    // An account has the name of the player of another one.
+    // An account has the name of another account's player.
     shard.vault.add_account("atrus", "secret", AccountFlags(0)).await.unwrap();
-    assert!(kick("Atrus").await.unwrap_err().contains("give the number of the player"));
+    assert!(kick("Atrus").await.unwrap_err().contains("give the player's number"));
     kick(&bob.player.to_string()).await.unwrap();
     while atrus.game.hear().await.is_some() {}
     shard.stop().await;
 }
 
-/// What was changed is in the database a moment later, whatever ends the shard then.
+/// Changes are in the database a moment later, so a crash of the shard cannot lose them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_are_written_while_the_age_runs() {
     let shard = Running::start(prepare, |_| ()).await;

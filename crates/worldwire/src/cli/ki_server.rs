@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Subcommand};
-use worldwire_server::{ConfigError, ki};
+use worldwire_server::{SettingError, ki};
 
 use super::NewPassword;
 
@@ -157,7 +157,7 @@ pub(crate) struct ServeKi {
 }
 
 /// What clients of KI can be told to connect to.
-fn ki_host(text: &str) -> Result<String, ConfigError> {
+fn ki_host(text: &str) -> Result<String, SettingError> {
     ki::config::check_public_address(text).map(|()| text.to_owned())
 }
 

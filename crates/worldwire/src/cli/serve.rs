@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use worldwire_server::{ConfigError, uru};
+use worldwire_server::{SettingError, uru};
 
 use super::ServeKi;
 use super::mxo::{SessionId, number};
@@ -75,7 +75,7 @@ pub(crate) struct ServeUru {
 }
 
 /// What clients of Uru can be told to connect to.
-fn uru_host(text: &str) -> Result<String, ConfigError> {
+fn uru_host(text: &str) -> Result<String, SettingError> {
     uru::config::check_public_address(text).map(|()| text.to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! The characters of an account, and the way to a zone.
+//! Requests about an account's characters, and entering a zone.
 
 use worldwire_ki::character::{Character, MAX_NAME_INDICES};
 use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
@@ -9,17 +9,17 @@ use crate::ki::realm::Place;
 use crate::ki::refusal::Refusal;
 use crate::unseen::is_unseen;
 
-/// Bytes of a character's blob at most; real ones have about a hundred.
+/// The longest blob of a character, in bytes; real ones have about a hundred.
 const MAX_BLOB: usize = 16 << 10;
-/// Bytes of a name at most.
+/// The longest name, in bytes.
 const MAX_NAME: usize = 64;
 
 impl Login {
-    /// Something that only those may ask for who are let in.
+    /// Handles a request that requires admission.
     pub(super) fn request(&mut self, request: Said) {
         let user = match self.phase {
             Phase::User { user, place: Some(Place::In) } => user,
-            // The first request of a client that has logged in by itself.
+            // The first request of a standalone client.
             Phase::User { place: None, .. } => {
                 return self.ask(Query::Enter, Pending::Place(Some(request)));
             }
@@ -58,11 +58,11 @@ impl Login {
         self.send(Reply::EndList(None));
     }
 
-    /// After a success the client goes to its zone, and this connection is over.
+    /// Answers the choice of a character. The client then connects to its zone.
     pub(super) fn selected(&mut self, outcome: Result<Box<Selected>, Refusal>) {
-        let goes = outcome.is_ok();
+        let is_done = outcome.is_ok();
         self.send(Reply::Selected(outcome));
-        if goes {
+        if is_done {
             self.close();
         }
     }
@@ -84,7 +84,7 @@ impl Login {
     }
 }
 
-/// The character that a client wants to create.
+/// Decodes and checks a new character.
 fn character(blob: &[u8], classes: Option<&Classes>) -> Result<Character, Refusal> {
     if blob.len() > MAX_BLOB {
         return Err(Refusal::MalformedCharacter);

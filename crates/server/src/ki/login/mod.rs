@@ -1,17 +1,17 @@
-//! The login of one client, as a state machine without any IO.
+//! The login of one client, as a state machine without IO.
 //!
-//! [`Login`] takes what the client [says](Login::hear), [answers](Login::answer) to what it asked,
-//! and the time. [`Login::poll`] yields what is to be done: replies to send, [queries](Query) to be
-//! answered by whoever keeps accounts and characters, pauses, and the end. After a query nothing is
-//! heard before it was answered. Randomness comes with the answers.
+//! [`Login`] receives the client's [requests](Login::hear), [answers](Login::answer) to its queries,
+//! and the time. [`Login::poll`] yields what to do: send a reply, answer a [query](Query) from the
+//! database, pause, or close. Requests that arrive while a query is open are ignored. Randomness
+//! comes with the answers.
 //!
 //! | step | client | server |
 //! | --- | --- | --- |
 //! | login | `MSG_USER_AUTHEN_V3` | `MSG_USER_AUTHEN_RSP` with a CK2, `MSG_USER_ADMIT_IND` |
 //! | login with a CK2 | `MSG_USER_VALIDATE` | `MSG_USER_VALIDATE_RSP`, `MSG_USER_ADMIT_IND` |
 //! | characters | list, create, delete | the list, or a refusal |
-//! | the way on | `MSG_SELECTCHARACTER` | `MSG_CHARACTERSELECTED`, the end |
-//! | the zone | `MSG_ATTACH` with the key | `MSG_LOGINCOMPLETE` |
+//! | choice | `MSG_SELECTCHARACTER` | `MSG_CHARACTERSELECTED`, then closes |
+//! | zone | `MSG_ATTACH` with the key | `MSG_LOGINCOMPLETE` |
 
 mod characters;
 mod proof;
@@ -32,92 +32,92 @@ use super::refusal::Refusal;
 use super::wire::{Form, Reply, Said};
 use proof::Claim;
 
-/// What becomes of the forms of login before `MSG_USER_AUTHEN_V3`.
+/// How to treat login messages older than `MSG_USER_AUTHEN_V3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Legacy {
-    /// They log in as the newest one does. Unverified: that their `Rec1` is the same.
+    /// Treat them like the newest one. Unverified: that their `Rec1` is the same.
     Accept,
-    /// They are answered with `AuthenFailed`.
+    /// Answer with `AuthenFailed`.
     Refuse,
-    /// They are not answered.
+    /// Send no answer.
     Ignore,
 }
 
-/// The rules of a server.
+/// A server's rules for logins.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Whether anybody is let in.
+    /// Whether players can log in.
     pub open: bool,
-    /// How many failed logins a connection may have; the last one closes it.
+    /// Failed logins after which a connection is closed.
     pub attempts: u32,
-    /// How long a client may say nothing.
+    /// How long a client may be silent.
     pub afk: Duration,
-    /// What becomes of older forms of login.
+    /// How to treat older login messages.
     pub legacy: Legacy,
-    /// Machines that nobody logs in from.
+    /// Machines from which logins are refused.
     pub banned_machines: HashSet<u64>,
-    /// The name of the server.
+    /// The server's name.
     pub server: String,
-    /// The type list that characters are read with, if there is one.
+    /// The type list for checking new characters, if there is one.
     pub classes: Option<Arc<Classes>>,
-    /// The file list of the patch service, if there is one.
+    /// The patch service's file list, if there is one.
     pub files: Option<Arc<FileListAnswer>>,
 }
 
-/// An account, as far as a login needs it.
+/// The parts of an account that a login needs.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// `UserID`.
     pub user: u64,
-    /// The hash of the password; none if no password fits.
+    /// The hash of the password, if the account has one.
     pub password: Option<Secret>,
     /// Whether it is banned.
     pub banned: bool,
-    /// Whether it pays.
+    /// Whether it is a paying account.
     pub paying: bool,
-    /// Whether there is no room for it now, since it does not pay.
+    /// Whether it is a free account and the limit of free players is reached.
     pub capped: bool,
 }
 
-/// What the machine wants to know or have done.
+/// A question or an order to the owner of accounts and characters.
 #[derive(Clone, Debug)]
 pub enum Query {
-    /// The account of this name: [`Answer::Account`].
+    /// Look up the account with this name: [`Answer::Account`].
     Account(String),
-    /// An account and its CK2s that are good on a machine: [`Answer::Passes`].
+    /// Look up an account and its CK2s that are valid on a machine: [`Answer::Passes`].
     Passes {
         /// The account.
         user: u64,
         /// The machine.
         machine: u64,
     },
-    /// A seat or a place in the queue: [`Answer::Place`].
+    /// Enter the queue: [`Answer::Place`].
     Enter,
-    /// The characters of an account: [`Answer::Characters`].
+    /// List an account's characters: [`Answer::Characters`].
     Characters(u64),
-    /// Keeps a new character: [`Answer::Done`], when it is kept for good.
+    /// Store a new character: [`Answer::Done`] once that is durable.
     Create {
         /// The account.
         user: u64,
-        /// The character, whose ids are still to be put in.
+        /// The character, still without its IDs.
         character: Character,
     },
-    /// Removes a character of an account: [`Answer::Done`], when it is gone for good.
+    /// Delete an account's character: [`Answer::Done`] once that is durable.
     Delete {
         /// The account.
         user: u64,
         /// The character.
         character: u64,
     },
-    /// Makes a key for a character of an account: [`Answer::Selected`].
+    /// Create a zone key for an account's character: [`Answer::Selected`].
     Select {
         /// The account.
         user: u64,
         /// The character.
         character: u64,
     },
-    /// Takes the key that a client enters the zone with: [`Answer::Attached`].
+    /// Redeem the key of a client that enters the zone: [`Answer::Attached`].
     Attach {
         /// The key.
         key: Secret,
@@ -135,7 +135,7 @@ pub enum Answer {
     Account {
         /// The account, if there is one.
         found: Option<Account>,
-        /// How long the reply has to wait. None if too many wait already.
+        /// How long to delay the reply. `None` if too many replies are delayed already.
         pause: Option<Duration>,
         /// Random bytes, for a CK2.
         fresh: [u8; 64],
@@ -153,7 +153,7 @@ pub enum Answer {
     Characters {
         /// Their blobs.
         blobs: Vec<Vec<u8>>,
-        /// How many slots the account has beyond those that everybody has.
+        /// The account's character slots beyond those that every account has.
         purchased: u32,
     },
     /// To [`Query::Create`] and [`Query::Delete`].
@@ -164,19 +164,19 @@ pub enum Answer {
     Attached(Result<Zone, Refusal>),
 }
 
-/// Where a client is that has entered a zone.
+/// The zone that a client has entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// The zone's id.
+    /// The zone's ID.
     pub id: u64,
     /// Its name.
     pub name: String,
 }
 
-/// What others should know.
+/// Something that happened during a login, for the realm, the log and the metrics.
 #[derive(Clone, Debug)]
 pub enum Note {
-    /// A CK2 was given to an account.
+    /// A CK2 was issued to an account.
     Issued {
         /// The account.
         user: u64,
@@ -189,42 +189,42 @@ pub enum Note {
     },
     /// A login for this account failed.
     Failed {
-        /// The name; empty if nobody knows it.
+        /// The name; empty if it is unknown.
         name: String,
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
-    /// The connection is an account's from here on.
+    /// The connection now belongs to this account.
     LoggedIn(u64),
-    /// Another account logs in: whatever the one before had is given up.
+    /// Another account is logging in, so the previous one gives up what it holds.
     LoggedOut,
-    /// A step of a character's creation.
+    /// The player took a step in creating a character.
     Creation {
-        /// Which.
+        /// The step.
         stage: u32,
         /// A school, a template, or 0.
         parameter: u32,
     },
-    /// A message that cannot be answered now.
+    /// A message was ignored because it cannot be answered in this phase.
     Ignored,
 }
 
-/// What is to be done, in order.
+/// What the caller must do. Outputs are in order.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// Send this.
+    /// Send a reply.
     Send(Reply),
-    /// Find this out, and [answer](Login::answer).
+    /// Answer a query, with [`Login::answer`].
     Ask(Query),
-    /// Go on after this time.
+    /// Wait this long before the next output.
     Pause(Duration),
-    /// Take notice.
+    /// Take note of an event.
     Tell(Note),
-    /// Send what is queued, and close.
+    /// Send everything queued, then close the connection.
     Close,
 }
 
-/// What a query was about.
+/// The context of an open query.
 #[derive(Debug)]
 enum Pending {
     Account(Claim),
@@ -233,7 +233,7 @@ enum Pending {
         machine: u64,
         salts: Vec<Salt>,
     },
-    /// A place, for a request that needs one, or for a login alone.
+    /// A queue slot, for the login and for the request that needs it, if any.
     Place(Option<Said>),
     Characters,
     Create,
@@ -242,14 +242,14 @@ enum Pending {
     Attach,
 }
 
-/// Where a client stands.
+/// How far a client has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Has not logged in.
+    /// Not logged in.
     Stranger,
-    /// Has logged in. The place is none before one was taken.
+    /// Logged in. There is no queue slot until one is needed.
     User { user: u64, place: Option<Place> },
-    /// Has entered a zone.
+    /// In a zone.
     Zone,
 }
 
@@ -257,14 +257,14 @@ enum Phase {
 #[derive(Debug)]
 pub struct Login {
     rules: Arc<Rules>,
-    /// Seconds since 1970 at zero of the clock.
+    /// The clock's zero, in time since 1970.
     epoch: Duration,
     phase: Phase,
-    /// The session that was offered last.
+    /// The salt of the current session.
     salt: Option<Salt>,
-    /// The one before, for the message that is sent again.
+    /// The salt of the previous session, for a message that the client resends.
     before: Option<Salt>,
-    /// When the client last said anything, once its session was accepted.
+    /// When the client last sent anything, once its session was accepted.
     active: Option<Duration>,
     now: Duration,
     failures: u32,
@@ -274,7 +274,7 @@ pub struct Login {
 }
 
 impl Login {
-    /// A client that has just connected. `epoch` is the time since 1970 at zero of the clock.
+    /// A client that has just connected. `epoch` is the clock's zero, in time since 1970.
     #[must_use]
     pub fn new(rules: Arc<Rules>, epoch: Duration) -> Self {
         Self {
@@ -292,22 +292,21 @@ impl Login {
         }
     }
 
-    /// A session was accepted: the first one, or another in its place.
+    /// The client accepted a session: its first, or one that replaces it.
     pub fn established(&mut self, now: Duration, salt: Salt) {
         self.now = now;
         self.before = self.salt.replace(salt).filter(|before| *before != salt);
         self.active.get_or_insert(now);
     }
 
-    /// The client says something. Nothing is heard while a query waits for its answer, or when all
-    /// is over.
+    /// Handles a request. It is ignored while a query is open or after the end.
     pub fn hear(&mut self, now: Duration, said: Said) {
         self.now = now;
         let Some(salt) = self.salt.filter(|_| !self.is_over && self.pending.is_none()) else {
             return;
         };
         self.active = Some(now);
-        // A message that was sent again after a refresh is about the session before.
+        // A message resent after a refresh uses the previous session's salt.
         let salts: Vec<Salt> = core::iter::once(salt).chain(self.before.take()).collect();
         match said {
             Said::Ping => self.send(Reply::Pong),
@@ -321,7 +320,7 @@ impl Login {
                 Some(list) => self.send(Reply::FileList { v2, locale, list }),
                 None => self.out.push_back(Output::Tell(Note::Ignored)),
             },
-            // Who is in a zone does not log in there.
+            // The remaining requests make no sense in a zone.
             _ if self.phase == Phase::Zone => self.out.push_back(Output::Tell(Note::Ignored)),
             Said::Authenticate { form, rec1, machine } => {
                 self.authenticate(form, &rec1, machine, &salts);
@@ -340,7 +339,7 @@ impl Login {
         }
     }
 
-    /// A query is answered. An answer to something else is left alone.
+    /// Handles the answer to the open query. Other answers are ignored.
     pub fn answer(&mut self, now: Duration, answer: Answer) {
         self.now = now;
         let Some(pending) = self.pending.take() else { return };
@@ -354,7 +353,7 @@ impl Login {
             (Pending::Place(request), Answer::Place(place)) => {
                 self.set_place(place);
                 match request {
-                    // It was told that it is in when it logged in.
+                    // The client was admitted when it logged in.
                     Some(request) if place == Place::In => self.request(request),
                     request => {
                         self.send(Reply::Admit(place.position()));
@@ -373,7 +372,7 @@ impl Login {
         }
     }
 
-    /// The client's place in the queue is another one.
+    /// Handles a change of the client's position in the queue.
     pub fn placed(&mut self, now: Duration, place: Place) {
         self.now = now;
         if let Phase::User { place: Some(before), .. } = &self.phase
@@ -385,7 +384,7 @@ impl Login {
         }
     }
 
-    /// Time has passed.
+    /// Handles the passing of time.
     pub fn timeout(&mut self, now: Duration) {
         self.now = now;
         if self.poll_timeout().is_some_and(|at| at <= now) {
@@ -394,19 +393,19 @@ impl Login {
         }
     }
 
-    /// When the client has said nothing for too long.
+    /// When the client will have been silent for too long.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Duration> {
         let active = self.active.filter(|_| !self.is_over)?;
         active.checked_add(self.rules.afk)
     }
 
-    /// What is to be done next.
+    /// The next thing to do.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()
     }
 
-    /// The server stops: says goodbye, if the client has a session.
+    /// Tells the client that the server is stopping, if it has a session.
     pub fn stop(&mut self) {
         if self.active.is_some() && !self.is_over {
             self.send(Reply::Shutdown { in_zone: self.phase == Phase::Zone });
@@ -414,7 +413,7 @@ impl Login {
         }
     }
 
-    /// An operator throws the client out.
+    /// Disconnects the client on an operator's order.
     pub fn throw_out(&mut self, now: Duration, message: String) {
         self.now = now;
         if self.active.is_some() && !self.is_over {
@@ -423,7 +422,7 @@ impl Login {
         self.close();
     }
 
-    /// The account, once the client has logged in.
+    /// The client's account, once it has logged in.
     #[must_use]
     pub fn user(&self) -> Option<u64> {
         match self.phase {

@@ -1,4 +1,4 @@
-//! Who a client is: by a password, or by a CK2.
+//! Authentication, with a password or a CK2.
 
 use std::time::Duration;
 
@@ -8,21 +8,21 @@ use super::{Account, Answer, Form, Legacy, Login, Note, Output, Pending, Phase, 
 use crate::ki::realm::Place;
 use crate::ki::refusal::Refusal;
 
-/// What a client says of itself.
+/// An attempt to log in with a password.
 #[derive(Debug)]
 pub(super) struct Claim {
     rec1: Rec1,
-    /// The session it hangs on.
+    /// The salt of the session it was encrypted for.
     salt: Salt,
     machine: u64,
 }
 
-/// As long as the hash of a password; the account behind it does not exist.
+/// As long as a password hash. Logins to unknown accounts are checked against it.
 const NOBODY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\
     AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==";
 
 impl Login {
-    /// A login with a password; `salts` are the sessions that it may hang on.
+    /// Handles a login with a password. `salts` are those of the sessions it may be encrypted for.
     pub(super) fn authenticate(&mut self, form: Form, rec1: &[u8], machine: u64, salts: &[Salt]) {
         match (form, self.rules.legacy) {
             (Form::V3, _) | (Form::Legacy, Legacy::Accept) => {}
@@ -43,7 +43,7 @@ impl Login {
         }
     }
 
-    /// The account of a claim is known.
+    /// Checks a password, now that its account was looked up.
     pub(super) fn proven(
         &mut self,
         claim: Claim,
@@ -56,7 +56,7 @@ impl Login {
         if !pause.is_zero() {
             self.out.push_back(Output::Pause(pause));
         }
-        // An account that does not exist costs as much as one that does.
+        // An unknown account takes as long as an existing one.
         let password = found.as_ref().and_then(|account| account.password.clone());
         let exists = password.is_some();
         let password = password.unwrap_or_else(|| Secret::new(NOBODY));
@@ -70,7 +70,7 @@ impl Login {
         self.log_in(account.user);
         let ck2 = ck2(fresh);
         let mut sealed = ck2.as_str().as_bytes().to_vec();
-        // The client opens it with the session that it has now.
+        // The client decrypts it with its current session.
         apply_rec1(self.salt.unwrap_or(salt), &mut sealed);
         let issued = Note::Issued { user: account.user, name: rec1.username, machine, ck2 };
         self.out.push_back(Output::Tell(issued));
@@ -79,7 +79,8 @@ impl Login {
             paying: account.paying,
             time: self.time(),
         });
-        // A client that logs in by itself goes on here. A seat is taken when it asks for something.
+        // Standalone clients continue on this connection. They enter the queue with their first
+        // request.
         let place = match self.phase {
             Phase::User { place, .. } => place,
             _ => None,
@@ -87,7 +88,7 @@ impl Login {
         self.send(Reply::Admit(place.map_or(0, Place::position)));
     }
 
-    /// The CK2s of an account are known.
+    /// Checks a CK2, now that its account was looked up.
     pub(super) fn validated(
         &mut self,
         pass_key: &Secret,
@@ -96,7 +97,7 @@ impl Login {
         found: Option<Account>,
         passes: &[Secret],
     ) {
-        // All of them, whichever fits; and one for an account that has none.
+        // Try all of them, or a placeholder if there are none, so that the time reveals nothing.
         let nobody = [Secret::new(NOBODY)];
         let tried = if passes.is_empty() { &nobody[..] } else { passes };
         let mut fits = false;
@@ -123,7 +124,7 @@ impl Login {
         self.ask(Query::Enter, Pending::Place(None));
     }
 
-    /// Why somebody who is who they say is not let in all the same.
+    /// Why an authenticated client is refused anyway, if it is.
     fn shut_out(&self, account: &Account, machine: u64) -> Option<Refusal> {
         match account {
             _ if self.rules.banned_machines.contains(&machine) => Some(Refusal::MachineBanned),
@@ -151,7 +152,7 @@ impl Login {
         self.failed(name, why);
     }
 
-    /// Counts a failure; the last one that is allowed ends the connection.
+    /// Counts a failure, and closes the connection after the last one allowed.
     fn failed(&mut self, name: &str, why: Refusal) {
         self.out.push_back(Output::Tell(Note::Failed { name: name.to_owned(), why }));
         self.failures += 1;
@@ -162,7 +163,7 @@ impl Login {
 }
 
 impl Answer {
-    /// No such account.
+    /// The answer for an unknown account.
     #[cfg(test)]
     pub(super) fn nobody() -> Self {
         Self::Account { found: None, pause: Some(Duration::ZERO), fresh: [0; 64] }

@@ -1,4 +1,4 @@
-//! The login by itself, with everything it asks for answered by hand.
+//! Tests of the login alone. Its queries are answered here.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ const MACHINE: u64 = 77;
 const USER: u64 = 5;
 const AT: Duration = Duration::from_secs(1);
 
-/// A client that has a session, and those who answer.
+/// A client with a session, and the data for answering queries.
 struct Desk {
     login: Login,
     salt: Salt,
@@ -50,14 +50,14 @@ impl Desk {
         }
     }
 
-    /// Another session takes the place of this one.
+    /// Replaces the session.
     fn refresh(&mut self) {
         self.salt.session_id += 1;
         self.salt.millis = 57;
         self.login.established(AT, self.salt);
     }
 
-    /// What the client says, and what it hears.
+    /// Sends a request and returns the replies.
     fn say(&mut self, said: Said) -> Vec<Reply> {
         self.login.hear(AT, said);
         self.hear()
@@ -141,7 +141,7 @@ fn authenticate(name: &str, password: &str, salt: Salt, form: Form) -> Said {
     Said::Authenticate { form, rec1, machine: MACHINE }
 }
 
-/// The kinds of replies, and what they refuse with.
+/// The names of replies, with the reasons of refusals.
 fn short(replies: &[Reply]) -> Vec<String> {
     let kind = |reply: &Reply| match reply {
         Reply::Authenticated { outcome: Ok(_), .. } => "authenticated".to_owned(),
@@ -170,7 +170,7 @@ fn issued(replies: &[Reply], salt: Salt) -> Secret {
 }
 
 #[test]
-fn k_15_a_direct_login_is_let_in_and_takes_a_seat_with_its_first_request() {
+fn k_15_a_standalone_login_enters_the_queue_with_its_first_request() {
     let mut desk = Desk::new();
     let replies = desk.log_in("merle", "hunter2");
     assert_eq!(short(&replies), ["authenticated", "admit 0"]);
@@ -182,7 +182,7 @@ fn k_15_a_direct_login_is_let_in_and_takes_a_seat_with_its_first_request() {
     assert_eq!(short(&desk.say(Said::ListCharacters)), list, "it has its seat");
     assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 1);
 
-    // With no seat free it waits like the others.
+    // On a full server it waits like the others.
     let mut desk = Desk::new();
     desk.place = Place::Waiting(2);
     assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
@@ -194,7 +194,7 @@ fn k_15_a_direct_login_is_let_in_and_takes_a_seat_with_its_first_request() {
 }
 
 #[test]
-fn k_16_a_second_validate_takes_no_second_seat_and_positions_are_told_once() {
+fn k_16_a_second_validate_keeps_the_position_and_each_position_is_sent_once() {
     let mut desk = Desk::new();
     desk.passes = vec![Secret::new("older"), Secret::new("secret")];
     desk.place = Place::Waiting(3);
@@ -210,7 +210,7 @@ fn k_16_a_second_validate_takes_no_second_seat_and_positions_are_told_once() {
 }
 
 #[test]
-fn k_07_nothing_about_characters_before_somebody_is_let_in() {
+fn k_07_requests_about_characters_require_admission() {
     let requests = || {
         [
             (Said::ListCharacters, "list: NotAdmitted"),
@@ -234,16 +234,16 @@ fn k_07_nothing_about_characters_before_somebody_is_let_in() {
 }
 
 #[test]
-fn k_10_a_message_that_is_sent_again_may_hang_on_the_session_before() {
+fn k_10_a_resent_message_may_use_the_previous_session() {
     let mut desk = Desk::new();
     let again = || authenticate("merle", "hunter2", Desk::new().salt, Form::V3);
     desk.refresh();
     let replies = desk.say(again());
-    // The answer is read with the session that the client has now.
+    // The reply uses the current session.
     assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
-    // For that one message only.
+    // Only one message may.
     assert_eq!(short(&desk.say(again())), ["authenticated: AuthenFailed"]);
-    // The login itself survives.
+    // The client stays logged in.
     desk.refresh();
     assert_eq!(short(&desk.say(Said::ListCharacters))[0], "startlist");
 
@@ -257,7 +257,7 @@ fn k_10_a_message_that_is_sent_again_may_hang_on_the_session_before() {
 }
 
 #[test]
-fn k_18_the_fifth_failure_ends_the_connection() {
+fn k_18_the_fifth_failure_closes_the_connection() {
     let mut desk = Desk::new();
     for (name, password) in [("merle", "x"), ("nobody", "hunter2"), ("merle", ""), ("", "")] {
         assert_eq!(short(&desk.log_in(name, password)), ["authenticated: AuthenFailed"]);
@@ -269,7 +269,7 @@ fn k_18_the_fifth_failure_ends_the_connection() {
     assert!(desk.log_in("merle", "hunter2").is_empty(), "it is over");
     let failed = desk.notes.iter().filter(|note| matches!(note, Note::Failed { .. })).count();
     assert_eq!(failed, 5);
-    // Nothing of a failure is said but its reason.
+    // A failure carries no data but its reason.
     let mut desk = Desk::new();
     let Reply::Authenticated { outcome: Err(why), paying: false, .. } =
         &desk.log_in("merle", "x")[0]
@@ -280,7 +280,7 @@ fn k_18_the_fifth_failure_ends_the_connection() {
 }
 
 #[test]
-fn k_18_failures_make_the_next_answer_wait() {
+fn k_18_failures_delay_the_next_reply() {
     let mut desk = Desk::new();
     desk.pause = Some(Duration::from_secs(1));
     assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
@@ -290,7 +290,7 @@ fn k_18_failures_make_the_next_answer_wait() {
 }
 
 #[test]
-fn k_19_a_failed_selection_ends_nothing_and_has_no_key() {
+fn k_19_a_failed_selection_has_no_key_and_keeps_the_connection() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
     let replies = desk.say(Said::SelectCharacter(1));
@@ -302,7 +302,7 @@ fn k_19_a_failed_selection_ends_nothing_and_has_no_key() {
 }
 
 #[test]
-fn k_20_a_name_is_one_word_and_the_session_is_written_in_one_way() {
+fn k_20_names_are_single_words_and_sessions_have_one_spelling() {
     let mut desk = Desk::new();
     let seal = |text: &str, salt: Salt| {
         let mut rec1 = text.as_bytes().to_vec();
@@ -319,7 +319,7 @@ fn k_20_a_name_is_one_word_and_the_session_is_written_in_one_way() {
 }
 
 #[test]
-fn k_21_a_ban_is_told_only_to_those_who_know_the_password() {
+fn k_21_a_ban_is_revealed_only_with_the_right_password() {
     let mut desk = Desk::new();
     desk.account.banned = true;
     assert_eq!(short(&desk.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
@@ -344,7 +344,7 @@ fn k_21_a_ban_is_told_only_to_those_who_know_the_password() {
 }
 
 #[test]
-fn k_22_whoever_says_nothing_for_fifteen_minutes_is_away() {
+fn k_22_silent_clients_are_disconnected_after_fifteen_minutes() {
     let mut desk = Desk::new();
     let quarter = Duration::from_secs(15 * 60);
     assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "from the accept on");
@@ -361,7 +361,7 @@ fn k_22_whoever_says_nothing_for_fifteen_minutes_is_away() {
 }
 
 #[test]
-fn k_25_milliseconds_are_hashed_as_they_are_written() {
+fn k_25_milliseconds_are_hashed_without_padding() {
     for millis in [0, 7, 57, 999] {
         let mut desk = Desk::new();
         desk.salt.millis = millis;
@@ -371,14 +371,14 @@ fn k_25_milliseconds_are_hashed_as_they_are_written() {
         let ck2 = issued(&replies, desk.salt);
         desk.passes = vec![ck2.clone()];
         assert_eq!(short(&desk.validate(&ck2)), ["validated", "admit 0"], "{millis} ms");
-        // Padded, as a server would have it that is wrong.
+        // With the padding of an incorrect server.
         let padded = format!("{}{}{millis:03}", desk.salt.session_id, desk.salt.seconds);
         assert_eq!(padded == desk.salt.to_string(), millis > 99, "{millis} ms");
     }
 }
 
 #[test]
-fn older_forms_of_login_are_taken_refused_or_ignored() {
+fn older_login_messages_are_accepted_refused_or_ignored() {
     for (legacy, wanted) in [
         (Legacy::Accept, &["authenticated", "admit 0"][..]),
         (Legacy::Refuse, &["authenticated: AuthenFailed"]),
@@ -392,7 +392,7 @@ fn older_forms_of_login_are_taken_refused_or_ignored() {
 }
 
 #[test]
-fn k_17_what_is_wrong_with_a_new_character_is_named() {
+fn k_17_refused_characters_get_a_specific_reason() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
     let mut create = |blob: Vec<u8>| short(&desk.say(Said::CreateCharacter(blob)))[0].clone();
@@ -410,7 +410,7 @@ fn k_17_what_is_wrong_with_a_new_character_is_named() {
 }
 
 #[test]
-fn another_account_on_the_same_connection_gives_the_place_up() {
+fn a_login_to_another_account_gives_up_the_queue_position() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
     desk.say(Said::ListCharacters);
@@ -423,7 +423,7 @@ fn another_account_on_the_same_connection_gives_the_place_up() {
 }
 
 #[test]
-fn nothing_is_heard_while_a_query_waits() {
+fn requests_during_a_query_are_ignored() {
     let mut desk = Desk::new();
     let said = authenticate("merle", "hunter2", desk.salt, Form::V3);
     desk.login.hear(AT, said);
@@ -436,7 +436,7 @@ fn nothing_is_heard_while_a_query_waits() {
 }
 
 #[test]
-fn a_zone_takes_no_logins() {
+fn zones_ignore_logins() {
     let mut desk = Desk::new();
     let attach = || Said::Attach { key: Secret::new("key"), user: USER, character: 3 };
     assert_eq!(short(&desk.say(attach())), ["inzone"]);

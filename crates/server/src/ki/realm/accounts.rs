@@ -3,29 +3,53 @@
 use serde::{Serialize, Serializer};
 use worldwire_ki::crypt::login::{Secret, password_hash};
 
-use super::{Realm, RealmError, Shared, State, folded, no_account};
+use super::{Realm, RealmError, Shared, State, folded};
 use crate::ki::refusal::Refusal;
 use crate::store::seal::ServerKey;
 use crate::store::{AccountRow, Change, Changes, CharacterRow, Ledger, SettingRow};
 
-/// Flags of an account: it is banned; it pays; bits 8 to 15 are slots beyond the first ones.
+/// Flags of an account: banned, paying, and in bits 8 to 15 the additional character slots.
 const BANNED: u32 = 1;
 const PAYING: u32 = 2;
 const SLOTS: u32 = 8;
 
-/// Settings: the numbers that are given next. None is given twice.
+/// Settings with the next numbers. Numbers are never reused.
 pub(super) const NEXT_USER: &str = "ki.next-user";
 pub(super) const NEXT_CHARACTER: &str = "ki.next-character";
 
-/// Bytes of a name at most.
+/// The longest name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// What an account may have beyond others.
+/// Why a request about an account was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccountError {
+    /// Another account has the name.
+    #[error("account {0:?} already exists")]
+    Exists(String),
+    /// No account has the name.
+    #[error("account {0:?} does not exist")]
+    Unknown(String),
+    /// The account is banned.
+    #[error("account {0:?} is banned")]
+    Banned(String),
+    /// An account cannot have the name.
+    #[error("account {0:?}: a name must have 1 to {MAX_NAME} ASCII characters and no spaces")]
+    InvalidName(String),
+    /// The database did not store the change.
+    #[error("the database does not accept changes; see the log")]
+    NotStored,
+    /// The system has no random numbers.
+    #[error("cannot get random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+/// The privileges of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Privileges {
-    /// Whether it pays.
+    /// Whether it is a paying account.
     pub paying: bool,
-    /// Slots for characters beyond those that everybody has.
+    /// Character slots beyond those that every account has.
     pub slots: u8,
 }
 
@@ -34,15 +58,15 @@ pub struct Privileges {
 pub struct AccountSummary {
     /// `UserID`.
     pub user: u64,
-    /// The name as its owner writes it.
+    /// The name, in its owner's spelling.
     pub name: String,
     /// Whether it is banned.
     pub banned: bool,
-    /// Whether it pays.
+    /// Whether it is a paying account.
     pub paying: bool,
-    /// Slots beyond those that everybody has.
+    /// Character slots beyond those that every account has.
     pub slots: u32,
-    /// When it was made, Unix seconds.
+    /// The time of its creation, in Unix seconds.
     pub created: u32,
     /// Its characters.
     pub characters: Vec<CharacterSummary>,
@@ -51,7 +75,7 @@ pub struct AccountSummary {
 /// A character, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CharacterSummary {
-    /// `CharID`, as text in JSON: other programs keep 53 bits of a number.
+    /// `CharID`. It is text in JSON, because many programs keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub id: u64,
     /// The name, or the indices of its parts.
@@ -68,7 +92,7 @@ pub(super) struct AccountEntry {
     pub(super) name: String,
     flags: u32,
     created: u32,
-    /// Sealed.
+    /// The hash of the password, sealed.
     secret: Vec<u8>,
 }
 
@@ -85,7 +109,7 @@ impl AccountEntry {
         self.flags >> SLOTS & 0xff
     }
 
-    /// The hash of its password.
+    /// The hash of its password, if the key fits.
     pub(super) fn password(&self, user: u64, key: &ServerKey) -> Option<Secret> {
         let plain = key.unseal(&account_id(user), &self.secret).ok()?;
         Some(Secret::new(core::str::from_utf8(&plain).ok()?))
@@ -103,12 +127,12 @@ impl AccountEntry {
     }
 }
 
-/// The number of an account in the database.
+/// The ID of an account in the database.
 pub(super) fn account_id(user: u64) -> [u8; 16] {
     u128::from(user).to_be_bytes()
 }
 
-/// The account with a number of the database; none for that of another kind of server.
+/// The account with an ID in the database; `None` for an account of another kind of server.
 fn user_of(id: [u8; 16]) -> Option<u64> {
     u64::try_from(u128::from_be_bytes(id)).ok().filter(|user| *user != 0)
 }
@@ -133,13 +157,13 @@ impl State {
         Ok(())
     }
 
-    /// Whether passwords were sealed under this key.
+    /// Whether passwords were sealed with this key.
     pub(super) fn fits(&self, key: &ServerKey) -> bool {
         let mut sealed = self.accounts.iter().filter(|(_, entry)| !entry.secret.is_empty());
         sealed.next().is_none_or(|(user, entry)| entry.password(*user, key).is_some())
     }
 
-    /// Makes changes that were committed.
+    /// Applies changes that were committed.
     pub(super) fn apply(&mut self, changes: &Changes) {
         for change in changes.values() {
             match change {
@@ -155,7 +179,7 @@ impl State {
                 }
                 Change::PutCharacter(row) => self.put_character(row.clone()),
                 Change::DeleteCharacter(id) => self.remove_character(*id),
-                // A login server has no vault.
+                // The other tables belong to vaults.
                 _ => {}
             }
         }
@@ -186,7 +210,7 @@ impl State {
     }
 }
 
-/// A setting that holds a number.
+/// A change that stores a number in a setting.
 pub(super) fn number_setting(name: &str, number: u64) -> Change {
     let value = number.to_string().into_bytes();
     Change::PutSetting(SettingRow { name: name.to_owned(), value })
@@ -211,19 +235,19 @@ impl Realm {
         all
     }
 
-    /// Makes an account, and returns its `UserID`.
+    /// Creates an account, and returns its `UserID`.
     ///
     /// # Errors
-    /// What is wrong, for people.
+    /// [`AccountError`]; then there is no new account.
     pub async fn add_account(
         &self,
         name: &str,
         password: &str,
         privileges: Privileges,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, AccountError> {
         check_account_name(name)?;
         if self.state().user_named(name).is_some() {
-            return Err(format!("account {name:?}: exists already"));
+            return Err(AccountError::Exists(name.to_owned()));
         }
         let hash = password_hash(password);
         let Privileges { paying, slots } = privileges;
@@ -240,14 +264,14 @@ impl Realm {
             let next = number_setting(NEXT_USER, user.saturating_add(1));
             Ok((vec![Change::PutAccount(row), next], user))
         });
-        made.await.map_err(|refusal| said(name, refusal))
+        made.await.map_err(|refusal| account_error(name, refusal))
     }
 
-    /// Changes a password. CK2s that were given before are good no more.
+    /// Changes a password, and revokes the account's CK2s.
     ///
     /// # Errors
-    /// What is wrong, for people.
-    pub async fn set_password(&self, name: &str, password: &str) -> Result<(), String> {
+    /// [`AccountError`]; then the password is unchanged.
+    pub async fn set_password(&self, name: &str, password: &str) -> Result<(), AccountError> {
         let (hash, nonce, shared) = (password_hash(password), nonce()?, self.clone());
         let user = self.edit(name, move |user, entry| {
             entry.secret = seal(&shared.0, user, &hash, nonce);
@@ -257,11 +281,11 @@ impl Realm {
         Ok(())
     }
 
-    /// Bans an account, or lets it in again. Its connections are thrown out.
+    /// Bans an account and disconnects its clients, or lifts its ban.
     ///
     /// # Errors
-    /// What is wrong, for people.
-    pub async fn ban(&self, name: &str, banned: bool) -> Result<(), String> {
+    /// [`AccountError`]; then nothing has changed.
+    pub async fn ban(&self, name: &str, banned: bool) -> Result<(), AccountError> {
         let user = self.edit(name, move |_, entry| match banned {
             true => entry.flags |= BANNED,
             false => entry.flags &= !BANNED,
@@ -274,12 +298,12 @@ impl Realm {
         Ok(())
     }
 
-    /// Removes an account with its characters. Its connections are thrown out.
+    /// Disconnects an account's clients, and deletes it and its characters.
     ///
     /// # Errors
-    /// What is wrong, for people.
-    pub async fn delete_account(&self, name: &str) -> Result<(), String> {
-        // Those who come while the account goes have none.
+    /// [`AccountError`]; then the account still exists.
+    pub async fn delete_account(&self, name: &str) -> Result<(), AccountError> {
+        // Clients that connect meanwhile find their account deleted.
         self.kick(name, "This account was deleted.")?;
         let owned = name.to_owned();
         let gone = self.change(move |state| {
@@ -289,22 +313,23 @@ impl Realm {
             changes.push(Change::DeleteAccount(account_id(user)));
             Ok((changes, ()))
         });
-        gone.await.map_err(|refusal| said(name, refusal))
+        gone.await.map_err(|refusal| account_error(name, refusal))
     }
 
-    /// Gives a web page, or whoever starts the game, what the client's `-U` needs: `UserID` and a
-    /// CK2 that is good on any machine.
+    /// Issues the values for the client's option `-U`: the `UserID`, and a CK2 that is valid on any
+    /// machine. For web pages and launchers.
     ///
     /// # Errors
-    /// What is wrong, for people.
-    pub fn token(&self, name: &str) -> Result<(u64, Secret), String> {
+    /// [`AccountError`] if there is no such account, or it is banned.
+    pub fn token(&self, name: &str) -> Result<(u64, Secret), AccountError> {
         let mut fresh = [0; 64];
-        getrandom::fill(&mut fresh).map_err(|error| error.to_string())?;
+        getrandom::fill(&mut fresh)?;
         let user = {
             let state = self.state();
-            let user = state.user_named(name).ok_or_else(|| no_account(name))?;
+            let unknown = || AccountError::Unknown(name.to_owned());
+            let user = state.user_named(name).ok_or_else(unknown)?;
             if state.accounts.get(&user).is_some_and(AccountEntry::is_banned) {
-                return Err(format!("account {name:?}: is banned"));
+                return Err(AccountError::Banned(name.to_owned()));
             }
             user
         };
@@ -317,7 +342,7 @@ impl Realm {
         &self,
         name: &str,
         edit: impl FnOnce(u64, &mut AccountEntry) + Send + 'static,
-    ) -> Result<u64, String> {
+    ) -> Result<u64, AccountError> {
         let owned = name.to_owned();
         let edited = self.change(move |state| {
             let user = state.user_named(&owned).ok_or(Refusal::UnknownCharacter)?;
@@ -326,15 +351,16 @@ impl Realm {
             edit(user, &mut entry);
             Ok((vec![Change::PutAccount(entry.row(user))], user))
         });
-        edited.await.map_err(|refusal| said(name, refusal))
+        edited.await.map_err(|refusal| account_error(name, refusal))
     }
 }
 
-fn said(name: &str, refusal: Refusal) -> String {
+/// The meaning of a refused change to an account.
+fn account_error(name: &str, refusal: Refusal) -> AccountError {
     match refusal {
-        Refusal::InvalidName => format!("account {name:?}: exists already"),
-        Refusal::UnknownCharacter => no_account(name),
-        _ => "the database takes no changes; the log says more".to_owned(),
+        Refusal::InvalidName => AccountError::Exists(name.to_owned()),
+        Refusal::UnknownCharacter => AccountError::Unknown(name.to_owned()),
+        _ => AccountError::NotStored,
     }
 }
 
@@ -342,9 +368,9 @@ fn seal(shared: &Shared, user: u64, hash: &Secret, nonce: [u8; 12]) -> Vec<u8> {
     shared.key.seal(&account_id(user), hash.as_str().as_bytes(), nonce)
 }
 
-fn nonce() -> Result<[u8; 12], String> {
+fn nonce() -> Result<[u8; 12], AccountError> {
     let mut nonce = [0; 12];
-    getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
+    getrandom::fill(&mut nonce)?;
     Ok(nonce)
 }
 
@@ -352,16 +378,16 @@ pub(super) fn unix_now() -> u32 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     u32::try_from(since.unwrap_or_default().as_secs()).unwrap_or(u32::MAX)
 }
-/// Checks what an account is to be called.
+
+/// Checks the name of a new account.
 ///
 /// # Errors
-/// What is wrong with it, for people.
-pub fn check_account_name(name: &str) -> Result<(), String> {
-    // The login puts the name between spaces.
+/// [`AccountError::InvalidName`].
+pub fn check_account_name(name: &str) -> Result<(), AccountError> {
+    // The login message has the name between spaces.
     let fits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic());
     if fits && name.len() <= MAX_NAME {
         return Ok(());
     }
-    let wanted = format!("wanted 1 to {MAX_NAME} characters of ASCII without blanks");
-    Err(format!("account {name:?}: {wanted}"))
+    Err(AccountError::InvalidName(name.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! The characters of accounts, and the keys with which their clients enter zones.
+//! Characters, and the keys with which clients enter zones.
 
 use std::time::Duration;
 
@@ -13,8 +13,7 @@ use crate::ki::login::Zone;
 use crate::ki::refusal::Refusal;
 use crate::store::{Change, CharacterRow};
 
-/// What stands in front of a character's number in its `GlobalID`, so that it cannot be mistaken
-/// for the id of anything else.
+/// The high bits of a character's `GlobalID`, which keep it apart from other kinds of IDs.
 const GLOBAL: u64 = 0x0057_0000_0000_0000;
 
 /// A character in memory.
@@ -25,7 +24,7 @@ pub(super) struct CharacterEntry {
     blob: Vec<u8>,
 }
 
-/// The key of a zone for a character.
+/// A key that lets a character into a zone.
 #[derive(Debug)]
 pub(super) struct ZoneKey {
     key: Secret,
@@ -33,7 +32,7 @@ pub(super) struct ZoneKey {
     expires: Duration,
 }
 
-/// Keys that wait to be used.
+/// The maximum number of unused keys.
 const MAX_ZONE_KEYS: usize = 65_536;
 
 /// The `GlobalID` of a character.
@@ -46,7 +45,7 @@ fn number(global: u64) -> Option<u32> {
     u32::try_from(global ^ GLOBAL).ok()
 }
 
-/// What people call a character: the name that was chosen, or the indices of its parts.
+/// A character's name for people: the name it was given, or the indices of the name's parts.
 fn shown(character: &Character) -> String {
     match core::str::from_utf8(character.name()) {
         Ok(name) if !name.is_empty() => name.to_owned(),
@@ -91,7 +90,7 @@ impl State {
         ids.filter_map(|id| Some((*id, self.characters.get(id)?)))
     }
 
-    /// A character of an account. Another account's is as unknown as none.
+    /// A character of an account. Another account's character counts as unknown.
     fn own(&self, user: u64, character: u64) -> Result<u32, Refusal> {
         let id = number(character).ok_or(Refusal::UnknownCharacter)?;
         let entry = self.characters.get(&id).filter(|entry| entry.user == user);
@@ -100,7 +99,7 @@ impl State {
 }
 
 impl Realm {
-    /// Keeps a new character, with its ids put in.
+    /// Assigns IDs to a new character and stores it.
     pub(super) async fn create_character(
         &self,
         user: u64,
@@ -109,10 +108,10 @@ impl Realm {
         let created = unix_now();
         self.change(move |state| {
             let entry = state.accounts.get(&user).ok_or(Refusal::NotAdmitted)?;
-            let most = SLOTS + entry.purchased();
+            let slots = SLOTS + entry.purchased();
             let has = state.of_user.get(&user).map_or(0, std::collections::BTreeSet::len);
             let id = state.next_character;
-            if has >= usize::try_from(most).unwrap_or(usize::MAX) || id == u32::MAX {
+            if has >= usize::try_from(slots).unwrap_or(usize::MAX) || id == u32::MAX {
                 return Err(Refusal::SlotLimit);
             }
             character.set_ids(global(id), user);
@@ -136,7 +135,7 @@ impl Realm {
         .await
     }
 
-    /// Makes a key for a character. The zone is that of the configuration.
+    /// Creates a key with which a character can enter the configured zone.
     pub(super) fn select(&self, user: u64, character: u64) -> Result<Box<Selected>, Refusal> {
         let mut random = [0_u8; 16];
         getrandom::fill(&mut random).map_err(|_| Refusal::Timeout)?;
@@ -153,7 +152,7 @@ impl Realm {
                 return Err(Refusal::Timeout);
             }
         }
-        // The last one counts.
+        // A new key replaces the character's previous one.
         let expires = now.saturating_add(ZONE_KEY_LIFE);
         state.zone_keys.insert(id, ZoneKey { key: Secret::new(key.clone()), user, expires });
         let zone = &config.zone;
@@ -171,10 +170,11 @@ impl Realm {
         }))
     }
 
-    /// Uses up the key of a zone.
+    /// Redeems a zone key. Each key can be used once.
     ///
     /// # Errors
-    /// [`Refusal::WrongKey`], and [`Refusal::ErrorNoLock`] when the character is in the zone.
+    /// [`Refusal::WrongKey`]; [`Refusal::AccountBanned`]; [`Refusal::ErrorNoLock`] if the character
+    /// is already in the zone.
     pub fn redeem(&self, key: &Secret, user: u64, character: u64) -> Result<(), Refusal> {
         self.take_key(key, user, character).map(drop)
     }
@@ -182,13 +182,13 @@ impl Realm {
     fn take_key(&self, key: &Secret, user: u64, character: u64) -> Result<u32, Refusal> {
         let now = self.0.clock.now();
         let mut state = self.state();
-        // By another account or for another character it stays as it is.
+        // An attempt by another account or for another character does not use up the key.
         let id = state.own(user, character).map_err(|_| Refusal::WrongKey)?;
-        let good = state
+        let is_valid = state
             .zone_keys
             .get(&id)
             .is_some_and(|known| known.key.is(key) && known.expires > now && known.user == user);
-        if !good {
+        if !is_valid {
             return Err(Refusal::WrongKey);
         }
         state.zone_keys.remove(&id);
@@ -201,7 +201,7 @@ impl Realm {
         Ok(id)
     }
 
-    /// A client enters the zone of this server.
+    /// Lets a client into this server's waiting room.
     pub(super) fn attach(
         &self,
         who: Number,
@@ -212,7 +212,7 @@ impl Realm {
         let id = self.take_key(key, user, character)?;
         let zone = &self.0.config.zone;
         if !zone.address.is_empty() {
-            // Zones are somewhere else.
+            // The zone is on another server.
             return Err(Refusal::WrongKey);
         }
         let mut state = self.state();

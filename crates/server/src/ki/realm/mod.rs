@@ -1,8 +1,8 @@
-//! What all connections of a login server share: accounts, characters, CK2s, the queue, keys of
-//! zones.
+//! The state that all connections of a login server share: accounts, characters, CK2s, the queue,
+//! and zone keys.
 //!
-//! Everything is read from memory. A change is committed to the [`Ledger`]
-//! before it is made here, and before anybody hears of it.
+//! Everything is read from memory. Each change is committed to the [`Ledger`] before it is made in
+//! memory and before any client can see it.
 
 mod accounts;
 mod characters;
@@ -21,7 +21,9 @@ use tokio::sync::{Notify, watch};
 use worldwire_ki::crypt::login::Secret;
 use worldwire_net::Clock;
 
-pub use accounts::{AccountSummary, CharacterSummary, Privileges, check_account_name};
+pub use accounts::{
+    AccountError, AccountSummary, CharacterSummary, Privileges, check_account_name,
+};
 pub use queue::{Number, Place, Queue};
 
 use super::config::KiConfig;
@@ -34,36 +36,36 @@ use passes::{Kept, Passes};
 use slow::Failures;
 use write::Writer;
 
-/// Why the accounts of a server cannot be used.
+/// Why a server cannot use its database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RealmError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Passwords were sealed under another key.
-    #[error("the passwords in the database were sealed under another key than that in server.key")]
+    /// Passwords were sealed with another key.
+    #[error("server.key is not the key that the passwords in the database are sealed with")]
     WrongKey,
-    /// Something in the database is not of this kind of server.
-    #[error("the database is another server's: {0}")]
+    /// The database belongs to another kind of server.
+    #[error("the database belongs to another kind of server: it has {0}")]
     Foreign(String),
 }
 
-/// What a connection is told by others. Whatever happens twice before it is heard is told once.
+/// Orders for a connection from other tasks. Repeated orders are merged.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     notify: Notify,
     orders: Mutex<Orders>,
 }
 
-/// What others want of a connection.
+/// Orders for a connection.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    /// End, with these words.
+    /// Disconnect the client, with this message.
     pub(super) leave: Option<String>,
-    /// Make the session stale.
+    /// Mark the session as stale.
     pub(super) refresh: bool,
-    /// Look at the place in the queue.
+    /// The position in the queue has changed.
     pub(super) moved: bool,
 }
 
@@ -73,27 +75,27 @@ impl Bell {
         self.notify.notify_one();
     }
 
-    /// Waits for orders. Nothing is lost when the future is dropped.
+    /// Waits for orders. Cancel safe.
     pub(super) async fn rung(&self) {
         self.notify.notified().await;
     }
 
-    /// The orders since the last time.
+    /// Takes the orders since the last call.
     pub(super) fn take(&self) -> Orders {
         core::mem::take(&mut *self.orders.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A connection, as the realm knows it.
+/// A connection's entry in the realm.
 #[derive(Debug)]
 struct Guest {
     bell: Arc<Bell>,
     user: Option<u64>,
-    /// The character that it plays in the zone, whose that is, and the CK2s for the way back.
+    /// The character in the zone, its account, and the CK2s for returning.
     plays: Option<(u32, u64, Kept)>,
 }
 
-/// What all connections share. Clones are the same realm.
+/// The state that all connections share. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Realm(Arc<Shared>);
 
@@ -108,7 +110,7 @@ struct Shared {
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
-/// What is in memory.
+/// The data in memory.
 #[derive(Debug)]
 struct State {
     accounts: BTreeMap<u64, AccountEntry>,
@@ -119,7 +121,7 @@ struct State {
     next_character: u32,
     passes: Passes,
     failures: Failures,
-    /// How many answers wait, by the address that they go to.
+    /// The number of delayed answers, by address.
     pausing: HashMap<IpAddr, usize>,
     queue: Queue,
     guests: HashMap<Number, Guest>,
@@ -211,7 +213,7 @@ impl Realm {
         crate::ending::until_overtaken(self.0.overtaken.subscribe())
     }
 
-    /// Figures.
+    /// Counts accounts, characters and players.
     #[must_use]
     pub fn census(&self) -> Census {
         let state = self.state();
@@ -228,30 +230,34 @@ impl Realm {
     pub async fn close(&self) {
         let writer = self.0.writer.lock().await;
         if let Err(error) = writer.close().await {
-            tracing::warn!(%error, "the database was not closed");
+            tracing::warn!(%error, "cannot close the database");
         }
     }
 
-    /// Makes sessions stale: all of them, or those of an account. Returns how many.
+    /// Marks sessions as stale: all of them, or those of an account. Returns how many.
     ///
     /// # Errors
-    /// When there is no such account.
-    pub fn refresh(&self, name: Option<&str>) -> Result<usize, String> {
+    /// [`AccountError::Unknown`].
+    pub fn refresh(&self, name: Option<&str>) -> Result<usize, AccountError> {
         self.ring(name, |orders| orders.refresh = true)
     }
 
-    /// Throws out an account's connections. Returns how many there were.
+    /// Disconnects an account's clients, with a message. Returns how many there were.
     ///
     /// # Errors
-    /// When there is no such account.
-    pub fn kick(&self, name: &str, words: &str) -> Result<usize, String> {
-        self.ring(Some(name), |orders| orders.leave = Some(words.to_owned()))
+    /// [`AccountError::Unknown`].
+    pub fn kick(&self, name: &str, message: &str) -> Result<usize, AccountError> {
+        self.ring(Some(name), |orders| orders.leave = Some(message.to_owned()))
     }
 
-    fn ring(&self, name: Option<&str>, order: impl Fn(&mut Orders)) -> Result<usize, String> {
+    /// Gives an order to an account's connections, or to all. Returns how many there were.
+    fn ring(&self, name: Option<&str>, order: impl Fn(&mut Orders)) -> Result<usize, AccountError> {
         let state = self.state();
         let user = match name {
-            Some(name) => Some(state.user_named(name).ok_or_else(|| no_account(name))?),
+            Some(name) => {
+                let unknown = || AccountError::Unknown(name.to_owned());
+                Some(state.user_named(name).ok_or_else(unknown)?)
+            }
             None => None,
         };
         let of_user = |guest: &&Guest| user.is_none() || guest.user == user;
@@ -259,7 +265,7 @@ impl Realm {
         Ok(guests.map(|guest| guest.bell.ring(&order)).count())
     }
 
-    /// A connection begins.
+    /// Registers a new connection.
     pub(super) fn arrive(&self) -> (Number, Arc<Bell>) {
         let mut state = self.state();
         let number = state.next_guest;
@@ -270,14 +276,14 @@ impl Realm {
         (number, bell)
     }
 
-    /// A connection has logged in.
+    /// Records the account of a connection.
     pub(super) fn logged_in(&self, who: Number, user: u64) {
         if let Some(guest) = self.state().guests.get_mut(&who) {
             guest.user = Some(user);
         }
     }
 
-    /// A connection's account gives up its place.
+    /// Takes a connection out of the queue and forgets its account.
     pub(super) fn logged_out(&self, who: Number) {
         let mut state = self.state();
         state.leave_queue(who);
@@ -286,7 +292,7 @@ impl Realm {
         }
     }
 
-    /// A connection is over.
+    /// Removes a connection.
     pub(super) fn depart(&self, who: Number) {
         let (now, life) = (self.0.clock.now(), self.0.config.ck2_life());
         let mut state = self.state();
@@ -298,30 +304,30 @@ impl Realm {
         }
     }
 
-    /// Where a connection stands in the queue.
+    /// A connection's position in the queue.
     pub(super) fn place(&self, who: Number) -> Option<Place> {
         self.state().queue.place(who)
     }
 
-    /// A CK2 was given to an account; without a machine it is good on any.
+    /// Stores a CK2 that was issued to an account. Without a machine, it is valid on any.
     pub(super) fn issue(&self, user: u64, machine: Option<u64>, ck2: Secret) {
         let (now, life) = (self.0.clock.now(), self.0.config.ck2_life());
         self.state().passes.add(user, machine, ck2, now, life);
     }
 
-    /// A login from this address failed.
+    /// Counts a failed login.
     pub(super) fn failed(&self, address: IpAddr, name: &str) {
         let now = self.0.clock.now();
         self.state().failures.add(address, &folded(name), now);
     }
 
-    /// The wait of an answer begins; its end is when the token is dropped.
+    /// Counts a delayed answer until the token is dropped.
     pub(super) fn pausing(&self, address: IpAddr) -> Pausing {
         *self.state().pausing.entry(address).or_default() += 1;
         Pausing { realm: self.clone(), address }
     }
 
-    /// Answers a query of a connection.
+    /// Answers a connection's query.
     pub(super) async fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answer {
         match query {
             Query::Account(name) => self.account_answer(address, &name),
@@ -352,7 +358,7 @@ impl Realm {
 
     fn account_answer(&self, address: IpAddr, name: &str) -> Answer {
         let mut fresh = [0; 64];
-        // Without random numbers nobody logs in.
+        // Without random numbers, all logins are refused.
         let is_random = getrandom::fill(&mut fresh).is_ok();
         let (now, shared) = (self.0.clock.now(), &*self.0);
         let state = self.state();
@@ -368,7 +374,7 @@ impl Realm {
     }
 }
 
-/// An answer that waits.
+/// A delayed answer.
 #[derive(Debug)]
 pub(super) struct Pausing {
     realm: Realm,
@@ -396,7 +402,7 @@ impl State {
         }
     }
 
-    /// Whoever had a CK2 of an account has none, also those in zones.
+    /// Revokes all CK2s of an account, including those of clients in zones.
     fn revoke(&mut self, user: u64) {
         self.passes.revoke(user);
         for (_, of, kept) in self.guests.values_mut().filter_map(|guest| guest.plays.as_mut()) {
@@ -410,12 +416,12 @@ impl State {
         self.by_name.get(&folded(name)).copied()
     }
 
-    /// An account, as a login needs it.
+    /// The parts of an account that a login needs.
     fn account(&self, user: u64, shared: &Shared) -> Option<Account> {
         let entry = self.accounts.get(&user)?;
         let most = shared.config.limits.free_players;
         let capped = !entry.is_paying() && most > 0 && {
-            // Other players, each once: a player may have several connections.
+            // Other free accounts; each counts once, even with several connections.
             let free = self.guests.values().filter_map(|guest| guest.user).filter(|other| {
                 *other != user && self.accounts.get(other).is_some_and(|entry| !entry.is_paying())
             });
@@ -431,14 +437,10 @@ impl State {
     }
 }
 
-/// The form of a name under which it is found.
+/// The form of a name for lookups.
 fn folded(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-fn no_account(name: &str) -> String {
-    format!("account {name:?}: does not exist")
-}
-
-/// How long a key for a zone is good.
+/// How long a zone key is valid.
 const ZONE_KEY_LIFE: Duration = Duration::from_secs(120);

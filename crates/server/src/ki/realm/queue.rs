@@ -1,21 +1,21 @@
-//! Who is let in, and who waits.
+//! The queue of players when the server is full.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// A connection of this server, by a number that no other one ever has.
+/// The number of a connection, never reused.
 pub type Number = u64;
 
-/// Where a connection stands.
+/// A connection's position in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Let in.
+    /// Admitted.
     In,
-    /// Waiting, at this position; 1 is next.
+    /// Waiting at this position; 1 is next.
     Waiting(u32),
 }
 
 impl Place {
-    /// `PositionInQueue`: 0 is in.
+    /// `PositionInQueue`: 0 means admitted.
     #[must_use]
     pub fn position(self) -> u32 {
         match self {
@@ -25,7 +25,7 @@ impl Place {
     }
 }
 
-/// The seats of a server, and the queue for them: first come, first served.
+/// The admitted connections, and the queue of those that wait: first come, first served.
 #[derive(Debug)]
 pub struct Queue {
     seats: usize,
@@ -35,14 +35,14 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A server with so many seats.
+    /// The queue of a server that admits this many connections.
     #[must_use]
     pub fn new(seats: usize) -> Self {
         let (seated, waiting, positions) = Default::default();
         Self { seats, seated, waiting, positions }
     }
 
-    /// Takes a seat, or a place in the queue. Who has one already keeps it.
+    /// Admits or queues a connection. If it entered before, its position stays the same.
     pub fn enter(&mut self, who: Number) -> Place {
         if let Some(place) = self.place(who) {
             return place;
@@ -57,7 +57,7 @@ impl Queue {
         Place::Waiting(position)
     }
 
-    /// Where somebody stands, if anywhere.
+    /// A connection's position, if it has entered.
     #[must_use]
     pub fn place(&self, who: Number) -> Option<Place> {
         match self.seated.contains(&who) {
@@ -66,7 +66,7 @@ impl Queue {
         }
     }
 
-    /// Gives up a seat or place. Returns those whose place is another one now.
+    /// Removes a connection, and returns those whose positions changed.
     pub fn leave(&mut self, who: Number) -> Vec<Number> {
         let mut moved = Vec::new();
         let from = if self.seated.remove(&who) {
@@ -77,7 +77,7 @@ impl Queue {
             0
         } else {
             let Some(position) = self.positions.remove(&who) else { return moved };
-            // A position is a number from 1 up to how many wait.
+            // Positions count from 1.
             let at = usize::try_from(position).map_or(0, |position| position.saturating_sub(1));
             self.waiting.remove(at);
             at
@@ -90,13 +90,13 @@ impl Queue {
         moved
     }
 
-    /// How many are in.
+    /// The number of admitted connections.
     #[must_use]
     pub fn seated(&self) -> usize {
         self.seated.len()
     }
 
-    /// How many wait.
+    /// The number of waiting connections.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
@@ -108,19 +108,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k_16_first_come_first_served_and_nobody_twice() {
+    fn k_16_the_queue_is_in_order_and_has_no_duplicates() {
         let mut queue = Queue::new(2);
         assert_eq!([1, 2].map(|who| queue.enter(who)), [Place::In; 2]);
         assert_eq!([3, 4, 5].map(|who| queue.enter(who).position()), [1, 2, 3]);
         assert_eq!([1, 4].map(|who| queue.enter(who).position()), [0, 2]);
         assert_eq!((queue.seated(), queue.waiting()), (2, 3));
-        // From the middle, from a seat, and somebody who never was there.
+        // Leave from the middle, after admission, and without having entered.
         assert_eq!(queue.leave(4), [5]);
         assert_eq!(queue.place(5), Some(Place::Waiting(2)));
         assert_eq!(queue.leave(1), [3, 5]);
         assert_eq!([3, 5].map(|who| queue.place(who)), [Some(Place::In), Some(Place::Waiting(1))]);
         assert!(queue.leave(1).is_empty() && queue.leave(99).is_empty());
-        // Who comes while others wait stands behind them.
+        // Newcomers go to the end, even if somebody else just left.
         assert_eq!(queue.enter(6), Place::Waiting(2));
         assert_eq!(queue.leave(2), [5, 6]);
         assert!(queue.leave(6).is_empty());

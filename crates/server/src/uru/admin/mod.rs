@@ -1,12 +1,7 @@
-//! What operators do with a shard while it runs, and while it does not.
-//!
-//! [`Admin::open`] finds out which it is: a shard that runs has its folder locked and listens on a
-//! [local socket](crate::operators) there; otherwise the database is opened here for as long as the
-//! request takes. Either way a [`Request`] is answered by [`perform`].
+//! Administering a shard, whether it is running or not; see [`crate::admin`].
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -14,90 +9,93 @@ use worldwire_core::value::{parse_hex, push_hex};
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::NetError;
 
-use super::accounts::{AccountSummary, PasswordSet, is_account_name};
 use super::config::ShardConfig;
-use super::players::ThrownOut;
-use super::vault::{Dump, Finding, Named, TreeLine, Vault, VaultError, fields_of};
-use super::{CONFIG, ClearError, Cleared};
-use crate::config::{self, ConfigError};
-use crate::operators::{self, Operated};
-use crate::store::lock::{FolderLock, LOCK_FILE};
-use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
-use crate::store::{self, SQLITE_FILE, StoreError};
+use super::vault::{
+    AccountSummary, Dump, DumpError, Finding, Named, PasswordSet, ThrownOut, TreeLine, Vault,
+    VaultError, fields_of, is_account_name,
+};
+use super::{ClearError, Cleared};
+use crate::admin::Administered;
+use crate::config::ServerConfig as _;
+use crate::operators::Operated;
+use crate::store::seal::{KEY_FILE, ServerKey};
+use crate::store::{self, SQLITE_FILE};
 
 impl Operated for Vault {
     type Request = Request;
+    type Error = RequestError;
 
     fn has_lines(request: &Request) -> bool {
         matches!(request, Request::Import { .. })
     }
 
-    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, String> {
+    async fn perform(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, RequestError> {
         perform(self, request, lines).await
     }
 }
 
-/// What an operator wants.
+/// A request by an operator.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// All accounts, one a line.
+    /// Lists all accounts, one per line.
     Accounts,
-    /// Makes an account.
+    /// Creates an account.
     AddAccount {
         /// Its name.
         name: String,
         /// Its password.
         password: String,
-        /// What it may do.
+        /// Its rights, as [`AccountFlags`].
         flags: u32,
     },
     /// Changes a password.
     SetPassword {
         /// The account.
         name: String,
-        /// The password.
+        /// Its new password.
         password: String,
     },
-    /// Bans an account, or lets it in again.
+    /// Bans an account, or lifts its ban.
     Ban {
         /// The account.
         name: String,
-        /// Whether it is banned from here on.
+        /// Whether to ban it.
         banned: bool,
     },
-    /// Throws a player out, or all who are logged in to an account, one a line. They may come back.
+    /// Disconnects a player, or everyone logged in to an account, and lists them, one per line. They
+    /// can log in again.
     Kick {
-        /// The number or name of a player, or the name of an account.
+        /// A player's number or name, or an account's name.
         who: String,
     },
-    /// Removes an account with its players.
+    /// Deletes an account and its players.
     DeleteAccount {
         /// The account.
         name: String,
     },
-    /// Removes the states of the objects of an age in which nobody is.
+    /// Removes the states of all objects in an empty age.
     ClearStates {
-        /// The number of its Age or AgeInfo node, its instance, or a name that only one age has.
+        /// The number of its Age or AgeInfo node, its instance, or a unique name.
         age: String,
-        /// The state of the age itself, too.
+        /// Whether to remove the state of the age itself, too.
         #[serde(default)]
         own_state: bool,
     },
-    /// The tree below a node, one node a line.
+    /// Lists the tree below a node, one node per line.
     Tree {
-        /// Its number, the instance of an age, or a name that only one player or age has; the System
-        /// node by default.
+        /// Its number, an age's instance, or the unique name of a player or age. The default is the
+        /// System node.
         node: Option<String>,
-        /// How deep.
+        /// How many levels to list.
         depth: u32,
     },
-    /// The fields of a node.
+    /// Shows the fields of a node.
     Show {
         /// The node.
         node: u32,
     },
-    /// The nodes that have these fields, one number a line.
+    /// Finds nodes by their fields, and lists their numbers, one per line.
     Find {
         /// Fields by name.
         fields: Json,
@@ -109,185 +107,193 @@ pub enum Request {
         /// Fields by name.
         fields: Json,
     },
-    /// What is set for all instances of an age: a state in hexadecimal digits, if anything is.
+    /// Shows the state that is set for all instances of an age, in hexadecimal digits, if there is one.
     AgeSettings {
-        /// The age's name in files.
+        /// The age's filename.
         age: String,
     },
-    /// Sets that.
+    /// Sets the state for all instances of an age.
     SetAgeSettings {
-        /// The age's name in files.
+        /// The age's filename.
         age: String,
-        /// A state (SDL) by the descriptor of that name, in hexadecimal digits.
+        /// An SDL state of the age's descriptor, in hexadecimal digits.
         state: String,
     },
-    /// Looks for what cannot be, one finding a line.
+    /// Checks the vault for inconsistencies, and lists them, one per line.
     Check,
-    /// The whole vault, one line of a [`Dump`] a line.
+    /// Exports the whole vault as the lines of a [`Dump`].
     Export {
-        /// With the digests of passwords, which are as good as passwords: for another server.
+        /// Whether to include password digests, for another server. They can be used like passwords.
         #[serde(default)]
         passwords: bool,
     },
-    /// Replaces the whole vault by the dump that follows.
+    /// Replaces the whole vault with the dump that follows.
     Import {
-        /// Even if there are players.
+        /// Whether to remove existing players.
         replace: bool,
     },
 }
 
 impl fmt::Debug for Request {
-    /// Without what may be a password.
+    /// Without the fields, which may include a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let json = serde_json::to_value(self).unwrap_or_default();
         write!(f, "Request({})", json["request"])
     }
 }
 
-/// Why a request was not done.
-#[derive(Debug, thiserror::Error)]
-pub enum AdminError {
-    /// It cannot be done, and this is why.
-    #[error("{0}")]
-    Refused(String),
-    /// There is no shard in the folder.
-    #[error("{}: is not the folder of a shard; `worldwire serve uru` makes one", .0.display())]
-    NoShard(PathBuf),
-    /// There is a shard in the folder, and its key is gone.
-    #[error("{}: is missing; restore it, or start the shard once", .0.display())]
-    NoKey(PathBuf),
-    /// A shard has the folder and does not answer.
-    #[error("{}: a shard runs there and does not answer: {source}", folder.display())]
-    Silent {
-        /// The folder.
-        folder: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file in the folder cannot be used.
-    #[error("{}: {source}", file.display())]
-    File {
-        /// Which one.
-        file: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// `shard.toml` cannot be read.
-    #[error("{}: {error}", file.display())]
-    Config {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong.
-        error: ConfigError,
-    },
-    /// The server's key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The database.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The vault.
-    #[error(transparent)]
-    Vault(#[from] VaultError),
-}
+/// An operator's access to a shard.
+pub type Admin = crate::admin::Admin<Vault>;
+/// Why a request to a shard failed.
+pub type AdminError = crate::admin::AdminError<VaultError>;
 
-impl AdminError {
-    /// What it means that the shard in a folder cannot be asked.
-    fn unanswered(folder: &Path, source: io::Error) -> Self {
-        match source.kind() {
-            io::ErrorKind::PermissionDenied => Self::File { file: operators::file(folder), source },
-            _ => Self::Silent { folder: folder.to_owned(), source },
-        }
-    }
-}
+impl Administered for Vault {
+    const NAME: &'static str = "shard";
+    const COMMAND: &'static str = "worldwire serve uru";
 
-/// A shard, as its operator has it.
-#[derive(Debug)]
-pub struct Admin(Place);
+    type LoadError = VaultError;
 
-#[derive(Debug)]
-enum Place {
-    /// It runs: the folder.
-    Running(PathBuf),
-    /// It does not: its vault is open here.
-    Here { vault: Vault, _lock: FolderLock },
-}
-
-impl Admin {
-    /// Finds the shard in a folder: the one that runs, or else its database.
-    ///
-    /// # Errors
-    /// As [`AdminError`] says.
-    pub async fn open(folder: &Path) -> Result<Self, AdminError> {
-        let no_shard = || AdminError::NoShard(folder.to_owned());
+    fn check_folder(folder: &Path) -> Result<(), AdminError> {
         let key = folder.join(KEY_FILE);
-        if !key.exists() {
-            let was_one = [SQLITE_FILE, CONFIG].iter().any(|name| folder.join(name).exists());
-            return Err(if was_one { AdminError::NoKey(key) } else { no_shard() });
+        if key.exists() {
+            return Ok(());
         }
-        let locked = |source| AdminError::File { file: folder.join(LOCK_FILE), source };
-        let Some(lock) = FolderLock::take(folder).map_err(locked)? else {
-            return Ok(Self(Place::Running(folder.to_owned())));
-        };
-        let file = folder.join(CONFIG);
-        let config = config::read(&file, ShardConfig::parse);
+        let has_others =
+            [SQLITE_FILE, ShardConfig::FILE].iter().any(|name| folder.join(name).exists());
+        Err(if has_others { AdminError::NoKey(key) } else { no_shard(folder) })
+    }
+
+    async fn open_stopped(folder: &Path) -> Result<Self, AdminError> {
+        let config = ShardConfig::read(folder);
+        let file = folder.join(ShardConfig::FILE);
         let config = config.map_err(|error| AdminError::Config { file, error })?;
         let config = config.unwrap_or_default();
-        let url = config::database(&config.database);
+        let url = config.database_url();
         if url.is_none() && !folder.join(SQLITE_FILE).exists() {
-            return Err(no_shard());
+            return Err(no_shard(folder));
         }
         let store = store::open(folder, url).await?;
-        // What every shard has is made here, too, and must be called the same.
-        let vault = Vault::open(store, ServerKey::load(&key)?, config.vault()).await?;
-        Ok(Self(Place::Here { vault, _lock: lock }))
+        let key = ServerKey::load(&folder.join(KEY_FILE))?;
+        // Opening creates the shard's own ages, so they must have their configured names.
+        Self::open(store, key, config.vault()).await.map_err(AdminError::Load)
     }
 
-    /// Does what is asked for. `lines` is the dump of an import, and empty otherwise.
-    ///
-    /// # Errors
-    /// As [`AdminError`] says.
-    pub async fn ask(&self, request: Request, lines: &[String]) -> Result<Vec<Json>, AdminError> {
-        match &self.0 {
-            Place::Here { vault, .. } => {
-                perform(vault, request, lines).await.map_err(AdminError::Refused)
-            }
-            Place::Running(folder) => {
-                match operators::ask::<Vault>(folder, &request, lines).await {
-                    Ok(answer) => answer.map_err(AdminError::Refused),
-                    Err(source) => Err(AdminError::unanswered(folder, source)),
-                }
-            }
-        }
-    }
-
-    /// Closes what was opened. The shard that runs goes on.
-    pub async fn close(self) {
-        if let Place::Here { vault, .. } = self.0 {
-            vault.close().await;
-        }
+    async fn close_stopped(&self) {
+        self.close().await;
     }
 }
 
-/// Answers a request, in JSON values of which each is a line. `lines` is the dump of an import.
+fn no_shard(folder: &Path) -> AdminError {
+    let (name, command) = (Vault::NAME, Vault::COMMAND);
+    AdminError::NoServer { folder: folder.to_owned(), name, command }
+}
+
+/// Why a shard refused a request.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A request about an account.
+    #[error("account {name:?} {}", words(*error))]
+    Account {
+        /// The account's name.
+        name: String,
+        /// The vault's answer.
+        error: NetError,
+    },
+    /// A request about a node.
+    #[error("node {id} {}", words(*error))]
+    Node {
+        /// The node's number.
+        id: u32,
+        /// The vault's answer.
+        error: NetError,
+    },
+    /// A request about an age.
+    #[error("age {age:?} {}", match error {
+        ClearError::Vault(error) => words(*error),
+        error => error.to_string(),
+    })]
+    Age {
+        /// The age, as the operator named it.
+        age: String,
+        /// Why its states were not removed.
+        error: ClearError,
+    },
+    /// Another request.
+    #[error("the request {}", words(*.0))]
+    Vault(NetError),
+    /// A name that no account or player has.
+    #[error("no account or player is called {0:?}")]
+    NoPlayer(String),
+    /// A player who is not online.
+    #[error("{0:?} is not logged in")]
+    NotLoggedIn(String),
+    /// A name that an account and a player of another account have.
+    #[error("{0:?} names both an account and another account's player; give the player's number")]
+    NotOnePlayer(String),
+    /// A name that no node of the right kind has.
+    #[error("no {what} is called {name:?}")]
+    NoNode {
+        /// `age`, or `player or age`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name that several nodes have.
+    #[error("{} nodes are called {name:?}; give the number of one: {}", nodes.len(), list(nodes))]
+    SeveralNodes {
+        /// The name.
+        name: String,
+        /// The nodes.
+        nodes: Vec<Named>,
+    },
+    /// The number of a node that is not an age.
+    #[error("node {id} is {what}, not an age")]
+    NotAnAge {
+        /// The node.
+        id: u32,
+        /// What it is instead.
+        what: String,
+    },
+    /// Fields that no node has.
+    #[error(transparent)]
+    Fields(#[from] worldwire_core::Error),
+    /// A state that is not hexadecimal digits.
+    #[error("a state must be written in hexadecimal digits")]
+    NotHex,
+    /// A dump that cannot be imported.
+    #[error(transparent)]
+    Dump(#[from] DumpError),
+    /// An import while the vault is in use.
+    #[error("a player is logged in, or an age is still running; stop the shard first")]
+    Busy,
+    /// An import into a vault that has players.
+    #[error("the vault already has players; --replace removes them")]
+    HasPlayers,
+}
+
+impl From<NetError> for RequestError {
+    fn from(error: NetError) -> Self {
+        Self::Vault(error)
+    }
+}
+
+/// Answers a request with JSON values, one per line. `lines` is the dump of an import.
 ///
 /// # Errors
-/// What is wrong, for people.
+/// [`RequestError`]; a refused request changes nothing.
 pub async fn perform(
     vault: &Vault,
     request: Request,
     lines: &[String],
-) -> Result<Vec<Json>, String> {
+) -> Result<Vec<Json>, RequestError> {
     let about = |name: &str| {
         let name = name.to_owned();
-        move |error| format!("account {name:?}: {}", said(error))
+        move |error| RequestError::Account { name, error }
     };
-    let node_said = |node: u32| move |error| format!("node {node}: {}", said(error));
+    let about_node = |id: u32| move |error| RequestError::Node { id, error };
     match request {
-        Request::Accounts => {
-            let accounts = vault.accounts().await.map_err(said)?;
-            Ok(accounts.iter().map(account_json).collect())
-        }
+        Request::Accounts => Ok(vault.accounts().await?.iter().map(account_json).collect()),
         Request::AddAccount { name, password, flags } => {
             let added = vault.add_account(&name, &password, AccountFlags(flags)).await;
             Ok(vec![password_json(added.map_err(about(&name))?)])
@@ -298,61 +304,58 @@ pub async fn perform(
         }
         Request::Ban { name, banned } => {
             vault.ban_account(&name, banned).await.map_err(about(&name))?;
-            tracing::info!(name, banned, "an operator changed who is banned");
+            match banned {
+                true => tracing::info!(name, "operator banned an account"),
+                false => tracing::info!(name, "operator lifted the ban of an account"),
+            }
             Ok(Vec::new())
         }
         Request::Kick { who } => {
-            let thrown_out = vault.throw_out(&who).await.map_err(|error| match error {
-                NetError::AccountNotFound => format!("no account or player is called {who:?}"),
-                NetError::PlayerNotFound => format!("{who:?} is not logged in"),
-                NetError::InvalidParameter => format!(
-                    "{who:?} is the name of an account and of a player of another account; \
-                     give the number of the player"
-                ),
-                error => format!("{who:?}: {}", said(error)),
+            let kicked = vault.throw_out(&who).await.map_err(|error| match error {
+                NetError::AccountNotFound => RequestError::NoPlayer(who),
+                NetError::PlayerNotFound => RequestError::NotLoggedIn(who),
+                NetError::InvalidParameter => RequestError::NotOnePlayer(who),
+                error => error.into(),
             })?;
-            for ThrownOut { account, player, player_name } in &thrown_out {
+            for ThrownOut { account, player, player_name } in &kicked {
                 let name = player_name.as_deref().unwrap_or_default();
-                tracing::info!(account, player, name, "an operator threw a player out");
+                tracing::info!(account, player, name, "operator kicked a player");
             }
-            Ok(thrown_out.iter().map(thrown_out_json).collect())
+            Ok(kicked.iter().map(thrown_out_json).collect())
         }
         Request::DeleteAccount { name } => {
             vault.delete_account(&name).await.map_err(about(&name))?;
-            tracing::info!(name, "an operator deleted an account");
+            tracing::info!(name, "operator deleted an account");
             Ok(Vec::new())
         }
         Request::ClearStates { age, own_state } => {
-            let found = vault.ages_called(&age).await.map_err(said)?;
+            let found = vault.ages_called(&age).await?;
             if let (true, Ok(id)) = (found.is_empty(), age.parse())
                 && let Some(what) = described(vault, id).await
             {
-                return Err(format!("{id} is {what}, not an age"));
+                return Err(RequestError::NotAnAge { id, what });
             }
             let node = the_only(&age, "age", found)?;
-            let cleared =
-                vault.clear_states(node, own_state).await.map_err(|error| match error {
-                    ClearError::Vault(error) => format!("{age:?}: {}", said(error)),
-                    error => format!("{age:?}: {error}"),
-                })?;
+            let cleared = vault.clear_states(node, own_state).await;
+            let cleared = cleared.map_err(|error| RequestError::Age { age, error })?;
             let Cleared { age, title, states, own_state, .. } = &cleared;
-            tracing::info!(age, title, states, own_state, "an operator cleared states of an age");
+            tracing::info!(age, title, states, own_state, "operator cleared the states of an age");
             Ok(vec![cleared_json(&cleared)])
         }
         Request::Tree { node, depth } => {
             let node = match node {
                 None => None,
                 Some(word) => {
-                    let found = vault.nodes_called(&word).await.map_err(said)?;
+                    let found = vault.nodes_called(&word).await?;
                     match word.parse() {
-                        // Whoever gives a number hears of it.
+                        // The tree reports that there is no such node.
                         Ok(id) if found.is_empty() => Some(id),
                         _ => Some(the_only(&word, "player or age", found)?),
                     }
                 }
             };
             let tree = vault.tree(node, depth).await;
-            let tree = tree.map_err(node_said(node.unwrap_or_default()))?;
+            let tree = tree.map_err(about_node(node.unwrap_or_default()))?;
             let line = |line: TreeLine| {
                 json!({
                     "depth": line.depth, "id": line.id, "type": line.kind, "title": line.title,
@@ -361,50 +364,55 @@ pub async fn perform(
             };
             Ok(tree.into_iter().map(line).collect())
         }
-        Request::Show { node } => Ok(vec![vault.show(node).await.map_err(node_said(node))?]),
+        Request::Show { node } => Ok(vec![vault.show(node).await.map_err(about_node(node))?]),
         Request::Find { fields } => {
-            let found = vault.find(fields_of(&(&fields).into())?).await.map_err(said)?;
+            let found = vault.find(fields_of(&(&fields).into())?).await?;
             Ok(found.into_iter().map(Json::from).collect())
         }
         Request::Set { node, fields } => {
-            vault.set(node, fields_of(&(&fields).into())?).await.map_err(node_said(node))?;
+            vault.set(node, fields_of(&(&fields).into())?).await.map_err(about_node(node))?;
             Ok(Vec::new())
         }
         Request::AgeSettings { age } => {
-            let state = vault.age_settings(&age).await.map_err(said)?;
+            let state = vault.age_settings(&age).await?;
             Ok(state.iter().map(|state| json!(hex(state))).collect())
         }
         Request::SetAgeSettings { age, state } => {
-            let state = parse_hex(&state).ok_or("wanted a state in hexadecimal digits")?;
-            vault.set_age_settings(&age, state).await.map_err(said)?;
+            let state = parse_hex(&state).ok_or(RequestError::NotHex)?;
+            vault.set_age_settings(&age, state).await?;
             Ok(Vec::new())
         }
-        Request::Check => {
-            let findings = vault.check().await.map_err(said)?;
-            Ok(findings.into_iter().map(finding_json).collect())
-        }
+        Request::Check => Ok(vault.check().await?.into_iter().map(finding_json).collect()),
         Request::Export { passwords } => {
             let dump = match passwords {
                 true => vault.export_with_passwords().await,
                 false => vault.export().await,
             };
-            let dump = dump.map_err(said)?;
-            Ok(dump.lines().map(Json::String).collect())
+            Ok(dump?.lines().map(Json::String).collect())
         }
         Request::Import { replace } => {
-            let dump = Dump::read(lines.iter().map(String::as_str));
-            let dump = dump.map_err(|error| error.to_string())?;
+            let dump = Dump::read(lines.iter().map(String::as_str))?;
             let nodes = dump.nodes();
             vault.import(dump, replace).await.map_err(|error| match error {
-                NetError::LoggedInElsewhere if replace => {
-                    "somebody is logged in, or an age still runs; stop the shard first".to_owned()
-                }
-                NetError::LoggedInElsewhere => {
-                    "there are players already; --replace removes them".to_owned()
-                }
-                error => said(error),
+                NetError::LoggedInElsewhere if replace => RequestError::Busy,
+                NetError::LoggedInElsewhere => RequestError::HasPlayers,
+                error => error.into(),
             })?;
             Ok(vec![json!({ "nodes": nodes })])
+        }
+    }
+}
+
+/// Checks the name of a new account, as [`Request::AddAccount`] does.
+///
+/// # Errors
+/// [`RequestError::Account`].
+pub fn check_account_name(name: &str) -> Result<(), RequestError> {
+    match is_account_name(name) {
+        true => Ok(()),
+        false => {
+            let (name, error) = (name.to_owned(), NetError::InvalidParameter);
+            Err(RequestError::Account { name, error })
         }
     }
 }
@@ -422,34 +430,25 @@ async fn described(vault: &Vault, id: u32) -> Option<String> {
     Some(what)
 }
 
-/// The only node that a name means.
-fn the_only(name: &str, what: &str, found: Vec<Named>) -> Result<u32, String> {
-    /// How many are listed.
-    const MAX: usize = 20;
-    match &found[..] {
-        [] => Err(format!("no {what} is called {name:?}")),
+/// The node that a name identifies, if it is the only one.
+fn the_only(name: &str, what: &'static str, nodes: Vec<Named>) -> Result<u32, RequestError> {
+    let name = name.to_owned();
+    match &nodes[..] {
+        [] => Err(RequestError::NoNode { what, name }),
         [one] => Ok(one.id),
-        several => {
-            let listed = several.iter().take(MAX);
-            let listed: Vec<_> =
-                listed.map(|Named { id, text }| format!("{id} ({text})")).collect();
-            let more = several.len().saturating_sub(MAX);
-            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-            let (count, listed) = (several.len(), listed.join(", "));
-            Err(format!("{count} are called {name:?}; give the number of one: {listed}{more}"))
-        }
+        _ => Err(RequestError::SeveralNodes { name, nodes }),
     }
 }
 
-/// Checks what an account is to be called, as [`Request::AddAccount`] does.
-///
-/// # Errors
-/// What is wrong with it, for people.
-pub fn check_account_name(name: &str) -> Result<(), String> {
-    match is_account_name(name) {
-        true => Ok(()),
-        false => Err(format!("account {name:?}: {}", said(NetError::InvalidParameter))),
+/// The first nodes of a list, for people.
+fn list(nodes: &[Named]) -> String {
+    const MAX: usize = 20;
+    let listed = nodes.iter().take(MAX).map(|Named { id, text }| format!("{id} ({text})"));
+    let mut text = listed.collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = nodes.len().saturating_sub(MAX) {
+        text.push_str(&format!(", and {more} more"));
     }
+    text
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -496,38 +495,20 @@ fn password_json(set: PasswordSet) -> Json {
     json!({ "id": set.account.to_string(), "allClients": set.all_clients })
 }
 
-/// An error of the protocol, in words.
-fn said(error: NetError) -> String {
+/// An error of the protocol as the end of a sentence about what was asked for.
+fn words(error: NetError) -> String {
     let text = match error {
-        NetError::AccountAlreadyExists => "exists already",
-        NetError::AccountNotFound => "does not exist",
-        NetError::VaultNodeNotFound => "does not exist",
+        NetError::AccountAlreadyExists => "already exists",
+        NetError::AccountNotFound | NetError::VaultNodeNotFound => "does not exist",
         NetError::VaultNodeAccessViolation => {
-            "numbers, types, makers and times of nodes stay as they are, and so do the names of \
-             players and what ages are found by"
+            "cannot be changed this way: the number, type, creator and times of a node are fixed, \
+             and so are the names of players and the names and instances of ages"
         }
-        NetError::InvalidParameter => "a value is empty, too long, or not allowed",
-        NetError::TimeoutOdbc => "the database did not answer in time",
-        NetError::InternalError => "the database failed; the log says more",
-        NetError::RemoteShutdown => "the shard is shutting down",
-        error => return format!("error {}", error.0),
+        NetError::InvalidParameter => "has a value that is empty, too long, or not allowed",
+        NetError::TimeoutOdbc => "failed: the database did not answer in time",
+        NetError::InternalError => "failed: the database reported an error; see the log",
+        NetError::RemoteShutdown => "failed: the shard is shutting down",
+        error => return format!("failed with error {}", error.0),
     };
     text.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_socket_of_somebody_else_is_named() {
-        let said = |kind: io::ErrorKind| {
-            AdminError::unanswered(Path::new("there"), kind.into()).to_string()
-        };
-        let file = operators::file(Path::new("there"));
-        let wanted = format!("{}: permission denied", file.display());
-        assert_eq!(said(io::ErrorKind::PermissionDenied), wanted);
-        let silent = said(io::ErrorKind::ConnectionRefused);
-        assert!(silent.starts_with("there: a shard runs there and does not answer: "), "{silent}");
-    }
 }

@@ -15,15 +15,15 @@ use super::secure::SecureFiles;
 use super::send;
 use crate::uru::file::blocking;
 
-/// Bytes of a file in one chunk: what H'uru clients take, and what original clients were built for.
+/// Bytes of a file in one chunk, for H'uru clients and for original clients.
 const CHUNK: usize = 32 << 10;
 const STRICT_CHUNK: usize = 1460;
-/// How many chunks may be under way without an acknowledgement.
+/// The maximum number of unacknowledged chunks.
 const WINDOW: usize = 4;
-/// How many downloads may wait. Clients ask for one after another.
+/// The maximum number of queued downloads. Clients request one at a time.
 const MAX_WAITING: usize = 64;
 
-/// The downloads of one connection, one after another.
+/// A connection's downloads, sent one after another.
 #[derive(Debug)]
 pub(super) struct Downloads {
     files: Arc<SecureFiles>,
@@ -37,7 +37,7 @@ struct Download {
     trans_id: TransId,
     bytes: Arc<Vec<u8>>,
     sent: usize,
-    /// Chunks without an acknowledgement.
+    /// Unacknowledged chunks.
     open: usize,
 }
 
@@ -47,7 +47,7 @@ impl Downloads {
         Self { files, chunk, waiting: VecDeque::new(), current: None }
     }
 
-    /// Whether a chunk may be sent.
+    /// Whether a chunk can be sent.
     pub(super) fn wants_room(&self) -> bool {
         match &self.current {
             Some(download) => download.open < WINDOW,
@@ -110,7 +110,7 @@ impl Downloads {
         let Some(download) = &mut self.current else { return Flow::Continue(()) };
         let end = download.bytes.len().min(download.sent + self.chunk);
         let chunk = download.bytes.get(download.sent..end).unwrap_or_default();
-        // No secure file is longer than these can say.
+        // Secure files are shorter than 4 GiB.
         let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let message = FileDownloadChunk {
             trans_id: download.trans_id,
@@ -129,12 +129,12 @@ impl Downloads {
     }
 }
 
-/// The reply to a request for a list that there is not.
+/// Refuses a request for a list.
 pub(super) fn no_list(trans_id: TransId, result: NetError, sender: &mut Sender) -> Flow {
     send(sender, FileListReply { trans_id, result, files: Nested::new(Vec::new()) })
 }
 
-/// The reply to a request for a file that there is not.
+/// Refuses a request for a file.
 pub(super) fn no_file(trans_id: TransId, result: NetError, sender: &mut Sender) -> Flow {
     let (total_file_size, chunk_offset, chunk) = (0, 0, Bytes32::new(Vec::new()));
     send(sender, FileDownloadChunk { trans_id, result, total_file_size, chunk_offset, chunk })
@@ -144,7 +144,7 @@ fn result_of(error: &io::Error) -> NetError {
     match error.kind() {
         io::ErrorKind::NotFound => NetError::FileNotFound,
         _ => {
-            tracing::error!(%error, "a secure file cannot be read");
+            tracing::error!(%error, "cannot read a secure file");
             NetError::InternalError
         }
     }

@@ -1,4 +1,4 @@
-//! Requests whose answer is always the same, once the client has come far enough.
+//! Requests that always get the same answer, once the client is in the required state.
 
 use worldwire_uru::message::auth::client::ClientMessage as Ask;
 use worldwire_uru::message::auth::server as reply;
@@ -7,11 +7,10 @@ use worldwire_uru::types::{Nested, NetError, Uuid};
 
 use super::State;
 
-/// One row for each: the request, how far the client must have come, the result, and the reply with
-/// its fields beside the result.
+/// Each row has the request, the required state, the result, and the reply with its other fields.
 macro_rules! fixed {
     ($($Ask:ident from $from:ident: $result:ident in $Reply:ident { $($field:ident: $value:expr),* };)*) => {
-        /// The reply to a request of this kind.
+        /// The reply, if this is such a request.
         pub(super) fn answer(message: &Ask<'_>, state: State) -> Option<Reply<'static>> {
             Some(match message {
                 $(Ask::$Ask(request) => {

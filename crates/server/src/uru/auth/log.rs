@@ -1,20 +1,20 @@
-//! What clients want to be logged.
+//! Log messages of clients.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Log messages of one connection: as many as this at once, and one more in each interval.
+/// The maximum burst of log messages from one connection, and the interval for each one more.
 const MAX: u32 = 20;
 const EVERY: Duration = Duration::from_secs(5);
 
-/// Writes what a client says to the log, in bounds.
+/// Writes a client's messages to the log, with a rate limit.
 #[derive(Debug, Default)]
 pub(super) struct ClientLog {
-    /// Who is logged in.
+    /// The name of the account, once the client has logged in.
     pub(super) account: Option<String>,
-    /// When the messages so far would be paid off.
+    /// When the whole burst will be available again.
     until: Option<Instant>,
 }
 
@@ -22,7 +22,7 @@ impl ClientLog {
     pub(super) fn say(&mut self, address: SocketAddr, kind: &str, text: &str) {
         if self.has_room() {
             let account = self.account.as_deref().unwrap_or("");
-            tracing::info!(%address, account, kind, text = tidy(text), "log of a client");
+            tracing::info!(%address, account, kind, text = tidy(text), "client log");
         }
     }
 
@@ -37,7 +37,7 @@ impl ClientLog {
     }
 }
 
-/// Text that cannot pretend to be lines of the log.
+/// Replaces control characters, with which a text could forge log lines.
 fn tidy(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_cannot_fill_the_log_or_forge_lines() {
+    async fn clients_cannot_fill_the_log_or_forge_lines() {
         let mut log = ClientLog::default();
         assert_eq!((0..100).filter(|_| log.has_room()).count(), 20);
         tokio::time::advance(EVERY * 3).await;

@@ -1,4 +1,4 @@
-//! From the first message to a player.
+//! Registering, logging in, and choosing a player.
 
 use std::mem;
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 use super::reconnect::{Kept, Recent, Ticket, Who};
 use super::replies::outcome;
 use super::{AuthService, State, send, sent};
-use crate::uru::accounts::Login;
 use crate::uru::config::CapsPolicy;
+use crate::uru::vault::Login;
 
-/// What the server can do, of what clients ask about.
+/// The server's capabilities.
 const CAPS: [u32; 1] = [Caps::SCORE_LEADER_BOARDS];
-/// The billing type of an account that has paid.
+/// The billing type of a paid account.
 const PAID: u32 = 1;
-/// Clients keep the players of an account in an array of six, and do not check.
+/// Clients store an account's players in an array of six without checking its bounds.
 const MAX_PLAYERS: usize = 5;
 
 impl AuthService {
-    /// `ClientRegisterRequest`: the first message, answered with what the login has to prove.
+    /// `ClientRegisterRequest`: the first message, answered with a challenge for the login.
     pub(super) async fn register(
         &mut self,
         request: ask::ClientRegisterRequest,
@@ -39,7 +39,7 @@ impl AuthService {
         if !config.any_build && build != config.build && build != 0 {
             let (address, wanted) = (self.peer.address, config.build);
             if let Some(count) = self.shared.figures.turned_away.count() {
-                tracing::info!(%address, wanted, found = build, count, "closed: another build");
+                tracing::info!(%address, wanted, found = build, count, "connection closed: client has another build");
             }
             return Flow::Break(());
         }
@@ -62,7 +62,7 @@ impl AuthService {
         kept.map_or(Flow::Continue(()), |kept| self.go_on(*kept, sender))
     }
 
-    /// Tells the client what the server can do.
+    /// Announces the server's capabilities.
     fn offer_caps(&self, sender: &mut Sender) -> Flow {
         let caps = match self.shared.config.auth.caps {
             CapsPolicy::Always => Caps::new(&CAPS),
@@ -75,11 +75,11 @@ impl AuthService {
         }
     }
 
-    /// The client has come back: its session goes on, with what it may have missed.
+    /// Resumes the client's session, and resends messages that may have been lost.
     fn go_on(&mut self, kept: Kept, sender: &mut Sender) -> Flow {
         let address = self.peer.address;
         let Kept { session, presence, notices, state, who, account_name, recent } = kept;
-        tracing::info!(%address, account = account_name, player = who.player, "came back");
+        tracing::info!(%address, account = account_name, player = who.player, "reconnected");
         self.shared.figures.returns.fetch_add(1, Ordering::Relaxed);
         (self.session, self.presence, self.notices) = (session, presence, notices);
         (self.state, self.who) = (state, who);
@@ -93,7 +93,7 @@ impl AuthService {
         Flow::Continue(())
     }
 
-    /// `AcctLoginRequest`: the players of the account, then the reply.
+    /// `AcctLoginRequest`: sends the account's players, then the reply.
     pub(super) async fn log_in(
         &mut self,
         request: ask::AcctLoginRequest<'_>,
@@ -149,7 +149,7 @@ impl AuthService {
             Err(_) => {
                 figures.logins_refused.fetch_add(1, Ordering::Relaxed);
                 if let Some(count) = figures.refused_logins.count() {
-                    tracing::info!(%address, account = name, ?result, count, "logins refused");
+                    tracing::info!(%address, account = name, ?result, count, "refused logins");
                 }
                 let reply = reply::AcctLoginReply {
                     trans_id,

@@ -1,9 +1,9 @@
 //! The auth service: accounts, players, the vault, ages, scores, and secure files.
 //!
-//! A connection goes from registered to logged in to a chosen player. The vault knows what is
-//! allowed when, and answers the rest with `AuthenticationFailed`; what does not go to the vault is
-//! checked here. Requests are answered in their order, behind the notices of what happened before.
-//! A client that loses its connection goes on with the next one: see `reconnect`.
+//! A client registers, logs in, and chooses a player. The vault refuses requests that come too early
+//! with `AuthenticationFailed`; requests that do not reach the vault are checked here. Replies are
+//! sent in order, each after the notices of earlier events. A client that loses its connection can
+//! resume its session on a new one: see `reconnect`.
 
 mod downloads;
 mod fixed;
@@ -30,9 +30,8 @@ use worldwire_uru::types::{Nested, NetError, Uuid};
 pub(super) use reconnect::Reconnections;
 pub use secure::SecureFiles;
 
-use super::ages::InitAge;
 use super::game::Presence;
-use super::vault::{Connection as Session, Notice, Notices};
+use super::vault::{Connection as Session, InitAge, Notice, Notices};
 use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;
@@ -47,25 +46,25 @@ pub(super) struct AuthService {
     session: Session,
     presence: Presence,
     notices: Notices,
-    /// What the login has to answer; nothing before the client has registered.
+    /// The challenge for the login, once the client has registered.
     challenge: Option<u32>,
     state: State,
     who: Who,
     downloads: Downloads,
     log: ClientLog,
-    /// What the client said in its connect packet, until it registers.
+    /// The token in the client's connect packet, until it registers.
     returns_with: Uuid,
-    /// What it is to come back with, if it is lost.
+    /// The token for resuming the session.
     ticket: Option<Ticket>,
     recent: Recent,
 }
 
-/// What an auth connection is told by others.
+/// An event from another task.
 #[derive(Debug)]
 pub(super) enum Told {
-    /// By the vault. None: the vault has ended the connection.
+    /// A notice from the vault. `None`: the vault has ended the session.
     Notice(Option<Notice>),
-    /// By a connection that the client has come back with: it goes on with the session.
+    /// Another connection of the same client resumes the session.
     Claim(Claim),
 }
 
@@ -78,10 +77,8 @@ enum State {
 }
 
 impl AuthService {
-    /// A connection that nobody has logged in on yet, with the token of its connect packet.
-    ///
-    /// # Errors
-    /// That of the vault, when the shard is about to stop.
+    /// Starts serving a connection, given the token in its connect packet. Fails if the shard is
+    /// stopping.
     pub(super) async fn open(
         shared: Arc<Shared>,
         peer: Peer,
@@ -107,8 +104,7 @@ impl AuthService {
         })
     }
 
-    /// Asks for an age, into which the game service lets the player from here on. Its number and Age
-    /// node.
+    /// Lets the player into an age. Returns the number to join it with, and the Age node.
     async fn request_age(&self, name: String, instance: Uuid) -> Result<(u32, u32), NetError> {
         let found = self.session.request_age(name.clone(), instance).await?;
         let number = self.shared.hosts.number(found.age, instance);
@@ -117,7 +113,7 @@ impl AuthService {
         Ok((number, found.age))
     }
 
-    /// Waits for what others have to tell.
+    /// Waits for an event from another task.
     pub(super) async fn notified(&mut self) -> Told {
         let claimed = async {
             match &mut self.ticket {
@@ -131,7 +127,7 @@ impl AuthService {
         }
     }
 
-    /// Tells the client what others did; without a notice, the vault has ended the connection.
+    /// Passes a notice to the client. Without a notice, the vault has ended the session.
     pub(super) fn notice(&mut self, notice: Option<Notice>, sender: &mut Sender) -> Flow {
         match notice {
             Some(notice) => self.notify(notice, sender),
@@ -141,11 +137,11 @@ impl AuthService {
 
     /// Hands the session to another connection of the same client.
     pub(super) fn hand_over(self, claim: Claim) {
-        // If it is gone by now, so is the session.
+        // If that connection is gone by now, the session ends.
         let _ = claim.send(Box::new(self.into_kept()));
     }
 
-    /// The network has ended the connection: the session waits for its client.
+    /// Keeps the session of a lost connection for its client.
     pub(super) fn lost(mut self) {
         if let Some(ticket) = self.ticket.take()
             && self.state > State::Connected
@@ -168,7 +164,7 @@ impl AuthService {
         self.downloads.room(sender).await
     }
 
-    /// Answers a message.
+    /// Handles a message.
     pub(super) async fn message(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         self.recent.heard();
         if let Some(reply) = fixed::answer(&message, self.state) {
@@ -187,7 +183,7 @@ impl AuthService {
         }
     }
 
-    /// Accounts and players.
+    /// Handles messages about accounts and players.
     async fn account(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::AcctSetPlayerRequest(request) => self.set_player(request, sender).await,
@@ -212,7 +208,7 @@ impl AuthService {
         }
     }
 
-    /// Nodes of the vault.
+    /// Handles messages about vault nodes.
     async fn node(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::VaultNodeCreate(request) => {
@@ -264,7 +260,7 @@ impl AuthService {
         }
     }
 
-    /// Ages.
+    /// Handles messages about ages.
     async fn age(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::VaultInitAgeRequest(request) => {
@@ -338,7 +334,7 @@ impl AuthService {
         }
     }
 
-    /// Scores.
+    /// Handles messages about scores.
     async fn score(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::ScoreCreate(request) => {
@@ -386,7 +382,7 @@ impl AuthService {
         }
     }
 
-    /// Secure files, and what clients never send.
+    /// Handles messages about secure files, and all others.
     async fn file(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
             Ask::FileListRequest(request) => match self.checked(State::LoggedIn) {
@@ -405,7 +401,7 @@ impl AuthService {
                 let (address, name, state) = (self.peer.address, message.name(), self.state());
                 if let Some(count) = self.shared.figures.turned_away.count() {
                     tracing::warn!(
-                        %address, state, name, count, "closed: a message that is not served"
+                        %address, state, name, count, "connection closed: unsupported message"
                     );
                 }
                 Flow::Break(())
@@ -428,12 +424,12 @@ impl AuthService {
         Flow::Continue(())
     }
 
-    /// Whether the client has come this far.
+    /// Fails if the client has not come this far.
     fn checked(&self, from: State) -> Result<(), NetError> {
         if self.state >= from { Ok(()) } else { Err(NetError::AuthenticationFailed) }
     }
 
-    /// A request without a reply: what came of it is logged.
+    /// Logs the failure of a request that has no reply.
     fn unanswered(
         &mut self,
         what: &str,
@@ -442,19 +438,19 @@ impl AuthService {
     ) -> Flow {
         if let Err(error) = result {
             let (address, state) = (self.peer.address, self.state());
-            tracing::debug!(%address, state, what, ?error, "refused");
+            tracing::debug!(%address, state, what, ?error, "request refused");
         }
         self.due(sender)
     }
 
-    /// Ends a session of this player that waits for its client.
+    /// Ends a session of this player that is kept for its client.
     fn give_up(&self, player: u32) {
         if player != 0 {
             self.shared.reconnections.give_up(Who { player, ..self.who });
         }
     }
 
-    /// Sends a reply, behind the notices of what happened before.
+    /// Sends a reply, after the notices of earlier events.
     fn reply<'m>(&mut self, sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
         self.due(sender)?;
         self.send(sender, reply)
@@ -467,7 +463,7 @@ impl AuthService {
         Flow::Continue(())
     }
 
-    /// Tells the client what happened. Who is thrown out is told why, and nothing more.
+    /// Sends a notice to the client. If the client was kicked, that is the last message.
     fn notify(&mut self, notice: Notice, sender: &mut Sender) -> Flow {
         match notice {
             Notice::NodeChanged { node_id, revision_id } => {
@@ -486,7 +482,7 @@ impl AuthService {
         }
     }
 
-    /// Sends what the client is told again if it does not arrive.
+    /// Sends a message, and remembers it in case the connection is lost.
     fn send<'m>(&mut self, sender: &mut Sender, reply: impl Into<Reply<'m>>) -> Flow {
         let message = Message::from(reply.into());
         if self.ticket.is_some()
@@ -498,9 +494,9 @@ impl AuthService {
     }
 }
 
-/// Tells the client that the shard stops.
+/// Tells the client that the shard is stopping.
 pub(super) fn stopping(sender: &mut Sender) {
-    // A client that does not read is not told.
+    // This fails for a client that does not read.
     let _ = send(sender, reply::KickedOff { reason: NetError::RemoteShutdown });
 }
 

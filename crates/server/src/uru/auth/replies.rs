@@ -1,13 +1,12 @@
-//! Parts of replies.
+//! Helpers for building replies.
 
 use worldwire_uru::message::auth::server::ScoreGetHighScoresReply;
 use worldwire_uru::message::{NetAgeInfo, Score, Scores};
 use worldwire_uru::types::{Nested, NetError, TermStr, TransId, WFix};
 
-use crate::uru::ages::PublicAge;
-use crate::uru::scores::ScoreSummary;
+use crate::uru::vault::{PublicAge, ScoreSummary};
 
-/// The result that a reply carries.
+/// The result code of a reply.
 pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {
     match result {
         Ok(_) => NetError::Success,
@@ -15,7 +14,7 @@ pub(super) fn outcome<T>(result: &Result<T, NetError>) -> NetError {
     }
 }
 
-/// A public age as a list shows it.
+/// A public age as an entry of a list.
 pub(super) fn public_age(age: &PublicAge) -> NetAgeInfo<'static> {
     NetAgeInfo {
         instance_id: age.instance,
@@ -30,7 +29,7 @@ pub(super) fn public_age(age: &PublicAge) -> NetAgeInfo<'static> {
     }
 }
 
-/// A text in a field of fixed size, cut where it would not fit with its terminator.
+/// A text in a field of fixed size, cut off if it does not fit with its terminator.
 fn fixed<const N: usize>(text: &str) -> WFix<'static, N> {
     let mut units = 0;
     let fits = |c: &char| {
@@ -51,9 +50,9 @@ pub(super) fn score(score: &ScoreSummary) -> Score<'static> {
     }
 }
 
-/// Scores as a reply holds them.
+/// Scores as the blob in a reply.
 pub(super) fn encoded(scores: Vec<Score<'static>>) -> Nested<'static, Scores<'static>, 1_048_576> {
-    // Names of scores are shorter than what they cannot hold.
+    // The vault limits the lengths of names, so encoding cannot fail.
     Nested::encode_from(&worldwire_core::Rest(scores)).unwrap_or_else(|_| Nested::new(Vec::new()))
 }
 

@@ -13,26 +13,26 @@ use worldwire_uru::file::name::relative;
 use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey};
 use worldwire_uru::types::{HiLo, ZStr};
 
-/// The directories that clients may ask for, and the files that are in them.
+/// The directories that clients can list, and the extensions of files in them.
 const DIRECTORIES: [(&str, &str); 2] = [("Python", "pak"), ("SDL", "sdl")];
-/// The longest file, in bytes.
+/// The largest file, in bytes.
 const LONGEST: u64 = 64 << 20;
-/// How many bytes of encrypted files are kept in memory.
+/// The maximum size of encrypted files kept in memory, in bytes.
 const MAX_CACHED: usize = 128 << 20;
-/// How many files a list may have.
+/// The maximum number of files in a list.
 const MAX_FILES: usize = 10_000;
 
-/// The folder of secure files. Those that lie there plain are encrypted on the way out.
+/// The folder with secure files. Plain files are encrypted before they are sent.
 pub struct SecureFiles {
     root: PathBuf,
     key: SecureKey,
     cache: Mutex<HashMap<PathBuf, Sealed>>,
 }
 
-/// What clients get of a file, as long as it stays as it is.
+/// An encrypted file, valid while the file's stamp stays the same.
 type Sealed = (Stamp, Arc<Vec<u8>>);
 
-/// What changes when a file does.
+/// A file's length and modification time.
 type Stamp = (u64, Option<SystemTime>);
 
 impl fmt::Debug for SecureFiles {
@@ -42,10 +42,10 @@ impl fmt::Debug for SecureFiles {
 }
 
 impl SecureFiles {
-    /// The files of a folder, in `Python` and `SDL`. Both are made if they are missing.
+    /// Opens a folder, and creates `Python` and `SDL` in it if they are missing.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the file system.
     pub fn open(root: &Path, key: SecureKey) -> io::Result<Self> {
         for (directory, _) in DIRECTORIES {
             fs::create_dir_all(root.join(directory))?;
@@ -53,15 +53,13 @@ impl SecureFiles {
         Ok(Self { root: fs::canonicalize(root)?, key, cache: Mutex::default() })
     }
 
-    /// The key that clients decrypt them with.
+    /// The key for decrypting the files, which clients get when they log in.
     pub(super) fn key(&self) -> [u32; 4] {
         self.key.words()
     }
 
-    /// The files of a directory. Blocks.
-    ///
-    /// # Errors
-    /// `NotFound` for other directories and extensions; those of the system.
+    /// Lists the files of a directory. Fails with `NotFound` for other directories and extensions.
+    /// Blocks.
     pub(super) fn list(&self, directory: &str, extension: &str) -> io::Result<FileList<'static>> {
         let known = DIRECTORIES.into_iter().find(|(known, files)| {
             known.eq_ignore_ascii_case(directory) && files.eq_ignore_ascii_case(extension)
@@ -94,10 +92,7 @@ impl SecureFiles {
         Ok(FileList(entries))
     }
 
-    /// A file as clients get it. Blocks.
-    ///
-    /// # Errors
-    /// `NotFound` for what no list names; those of the system.
+    /// Reads and encrypts a file. Fails with `NotFound` for files that no list includes. Blocks.
     pub(super) fn file(&self, name: &str) -> io::Result<Arc<Vec<u8>>> {
         let not_found = || io::Error::from(io::ErrorKind::NotFound);
         let name = name.replace('\\', "/");
@@ -136,7 +131,7 @@ impl SecureFiles {
     }
 }
 
-/// Whether a file of this name is one of a directory's.
+/// Whether lists of a directory include a file with this name.
 fn is_listed(name: &str, extension: &str) -> bool {
     let own = Path::new(name).extension().and_then(|own| own.to_str());
     own.is_some_and(|own| own.eq_ignore_ascii_case(extension))
@@ -144,14 +139,14 @@ fn is_listed(name: &str, extension: &str) -> bool {
         && name.encode_utf16().count() < 200
 }
 
-/// Whether a file is encrypted as it lies there.
+/// Whether a file on disk is already encrypted.
 fn is_sealed(path: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     fs::File::open(path)?.take(Magic::BYTES as u64).read_to_end(&mut head)?;
     Ok(Magic::detect(&head).is_some())
 }
 
-/// How long a plain file is once it is encrypted: behind the header come blocks of eight bytes.
+/// The length of a plain file after encryption: a header, then blocks of eight bytes.
 fn sealed_length(plain: u64) -> u64 {
     Magic::BYTES as u64 + 4 + plain.div_ceil(8) * 8
 }
@@ -161,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_files_are_encrypted_and_listed_with_the_size_that_is_sent() {
+    fn plain_files_are_encrypted_and_listed_with_their_encrypted_size() {
         let folder = tempfile::tempdir().unwrap();
         let key = SecureKey::from_words([1, 2, 3, 4]);
         let files = SecureFiles::open(folder.path(), key.clone()).unwrap();

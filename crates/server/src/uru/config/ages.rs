@@ -1,4 +1,4 @@
-//! The section `[ages]` of `shard.toml`: which ages there are, and who may enter them.
+//! The section `[ages]` of `shard.toml`: the shard's own ages, and who may enter ages.
 
 use serde::{Deserialize, Serialize};
 use worldwire_core::Field as _;
@@ -6,36 +6,36 @@ use worldwire_core::json::Json;
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MAX_STRING_UNITS;
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, SettingError};
 use crate::uru::vault::{AgeNames, StaticAge, VaultConfig};
 
-/// Which ages there are, and who may enter them.
+/// The shard's own ages, and who may enter ages.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ages {
-    /// Files of the ages that may be entered without being in the vault.
+    /// Filenames of ages that players may enter without their being in the vault.
     pub temporary: Vec<String>,
-    /// Files of the ages that their owners may make public.
+    /// Filenames of ages that owners may make public.
     pub public: Vec<String>,
-    /// Whether whoever knows an age may enter it, as on other servers.
+    /// Whether players may enter any age they know, as on other shards.
     pub open: bool,
-    /// The city to which new players have a link.
+    /// The city that new players get a link to.
     pub city: FixedAge,
-    /// The neighbourhoods that new players join. They have instances of their own.
+    /// The neighbourhoods that new players join. Each has its own instance.
     pub neighbourhood: FixedAge,
-    /// Further public ages, made when the shard starts.
+    /// More public ages, created when the shard starts.
     pub fixed: Vec<FixedAge>,
 }
 
-/// An age that the shard makes by itself.
+/// An age that the shard creates by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FixedAge {
-    /// The age's name in files.
+    /// The age's filename.
     pub filename: String,
     /// The instance's name.
     pub instance_name: String,
-    /// What stands before that.
+    /// The prefix of that name, such as `Ann's`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user_name: String,
     /// Its description.
@@ -63,23 +63,21 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// # Errors
-    /// An age that cannot be made.
+    /// Checks that all ages can be created.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let Self { city, neighbourhood, fixed, .. } = self;
-        let named = [("city", city), ("neighbourhood", neighbourhood)].into_iter();
-        for (name, age) in named.chain(fixed.iter().map(|age| ("fixed", age))) {
-            age.check().map_err(|problem| ConfigError(format!("ages.{name}: {problem}")))?;
+        let named = [("ages.city", city), ("ages.neighbourhood", neighbourhood)].into_iter();
+        for (name, age) in named.chain(fixed.iter().map(|age| ("ages.fixed", age))) {
+            age.check().map_err(|problem| problem.of(name))?;
         }
         if !neighbourhood.instance.is_empty() {
-            let problem = "wanted no instance: there may be several";
-            return Err(ConfigError(format!("ages.neighbourhood: {problem}")));
+            return Err(SettingError::Instance.of("ages.neighbourhood"));
         }
         Ok(())
     }
 
-    /// Puts them into the rules of the vault.
-    pub(super) fn tell(&self, vault: &mut VaultConfig) {
+    /// Copies these settings into the vault's rules.
+    pub(super) fn apply_to(&self, vault: &mut VaultConfig) {
         let Self { temporary, public, open, city, neighbourhood, fixed } = self.clone();
         vault.temporary_ages = temporary;
         vault.may_be_public = public;
@@ -109,27 +107,25 @@ impl FixedAge {
         Uuid::from_json((&json).into()).ok().filter(|id| !id.is_zero())
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), SettingError> {
         if self.filename.is_empty() {
-            return Err("wanted a filename, found none".to_owned());
+            return Err(SettingError::NoFilename);
         }
         for text in [&self.filename, &self.instance_name, &self.user_name, &self.description] {
             let units = text.encode_utf16().count();
             if units > MAX_STRING_UNITS || text.contains(char::is_control) {
-                return Err(format!(
-                    "wanted at most {MAX_STRING_UNITS} characters, found {text:?}"
-                ));
+                return Err(SettingError::Text { max: MAX_STRING_UNITS, found: text.clone() });
             }
         }
         if !self.instance.is_empty() && self.uuid().is_none() {
-            return Err(format!("wanted a UUID, found {:?}", self.instance));
+            return Err(SettingError::NotAUuid(self.instance.clone()));
         }
         Ok(())
     }
 
-    /// As it stands in `shard.toml`.
+    /// The age as an inline table for `shard.toml`.
     pub(super) fn shown(&self) -> String {
-        // Texts can be written.
+        // Tables of strings cannot fail to serialize.
         toml::Value::try_from(self).map(|table| table.to_string()).unwrap_or_default()
     }
 }

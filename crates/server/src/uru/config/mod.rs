@@ -1,4 +1,4 @@
-//! `shard.toml`: what an operator chooses.
+//! `shard.toml`: the settings of a shard.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -12,77 +12,82 @@ use worldwire_uru::connect::BUILD_ID;
 use worldwire_uru::connection::Encryption;
 
 use super::vault::{OnDuplicate, VaultConfig};
-use crate::config::{ConfigError, address, is_host, parse};
+use crate::config::{
+    ConfigError, ServerConfig, SettingError, address, at_least_1, capacity, is_host, quoted,
+};
 
 mod ages;
 
 pub use ages::{Ages, FixedAge};
 
-/// The port of Uru's servers.
+/// The name of the configuration in a shard's folder.
+pub const CONFIG: &str = "shard.toml";
+
+/// The standard port of Uru servers.
 pub const PORT: u16 = 14_617;
-/// The most units of a gatekeeper's address: its field holds 24 with a terminator.
+/// The longest address the gatekeeper can send: its field holds 24 UTF-16 units with a terminator.
 const MAX_ADDRESS_UNITS: usize = 23;
 
 /// The configuration of a shard. Paths are relative to the shard's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ShardConfig {
-    /// Where all services of clients listen.
+    /// The address at which all services listen for clients.
     pub listen: SocketAddr,
-    /// What the gatekeeper tells clients to connect to.
+    /// The host that the gatekeeper tells clients to connect to.
     pub public_address: String,
-    /// Where the status page listens; empty for none.
+    /// The address of the status page; empty for none.
     pub status: String,
-    /// What the status page says to players.
+    /// The message that launchers show to players.
     pub welcome: String,
     /// Whether connections are encrypted.
     pub encryption: EncryptionPolicy,
-    /// The build of the clients.
+    /// The clients' build number.
     pub build: u32,
-    /// Whether to let clients of other builds in.
+    /// Whether to accept clients of other builds.
     pub any_build: bool,
-    /// The file with the keys of the servers. Secret.
+    /// The file with the servers' secret keys.
     pub keys: PathBuf,
-    /// Files for clients.
+    /// The folder with files for clients.
     pub data: PathBuf,
     /// The URL of a PostgreSQL database; empty for SQLite in the shard's folder.
     pub database: String,
-    /// How many connections are let in.
+    /// Limits on connections and on the vault.
     pub limits: Limits,
     /// The auth service.
     pub auth: Auth,
     /// The game service.
     pub game: Game,
-    /// Which ages there are, and who may enter them.
+    /// The shard's own ages, and who may enter ages.
     pub ages: Ages,
 }
 
-/// Whether connections are encrypted. File connections never are.
+/// Whether connections are encrypted. Those to the file service never are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EncryptionPolicy {
-    /// As [`AllowPlain`](Self::AllowPlain) on a loopback address, as [`Require`](Self::Require)
+    /// [`AllowPlain`](Self::AllowPlain) on a loopback address, [`Require`](Self::Require)
     /// elsewhere.
     Auto,
     /// Clients choose.
     AllowPlain,
-    /// Clients that do not encrypt are turned away.
+    /// Clients that do not encrypt are refused.
     Require,
     /// For OpenUru clients that were compiled without encryption.
     OpenuruPlain,
 }
 
-/// How many connections are let in.
+/// Limits on connections and on the vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// In all.
+    /// Connections in total.
     pub connections: usize,
-    /// From one address.
+    /// Connections from one address.
     pub connections_per_address: usize,
-    /// Nodes of the vault that one player may make; 0 for no limit.
+    /// Vault nodes that one player may create; 0 for no limit.
     pub nodes_per_player: usize,
-    /// Nodes in a player's inbox, above which others send it no more; 0 for no limit.
+    /// Nodes in a player's inbox, beyond which others cannot send more; 0 for no limit.
     pub nodes_in_inbox: usize,
 }
 
@@ -90,23 +95,22 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
-    /// How clients are told what the server can do.
+    /// How the server announces its capabilities.
     pub caps: CapsPolicy,
-    /// Send secure files in chunks of 1,460 bytes, for which the original client was built.
+    /// Whether to send secure files in chunks of 1,460 bytes, as the original client expects.
     pub strict_chunks: bool,
     /// Whether only administrators, developers and testers may log in.
     pub restricted: bool,
-    /// Failed logins in a minute for a name from an address, after which more are refused; 0 for no
+    /// Failed logins per minute, for one name and address, after which more are refused; 0 for no
     /// limit.
     pub failed_logins: u32,
-    /// How long the session of a lost connection waits for its client, in seconds; 0 for not at
-    /// all.
+    /// How many seconds a lost connection's session is kept for its client; 0 to end it at once.
     pub reconnect_seconds: u32,
-    /// Log in a second time with the same player: whether the first connection is thrown out.
+    /// Whether a second login of the same player disconnects the first. If not, it is refused.
     pub kick_on_duplicate: bool,
-    /// Whether players may change only what is theirs.
+    /// Whether players may change only their own nodes.
     pub strict_vault: bool,
-    /// Whether any age may be entered without being in the vault.
+    /// Whether players may enter ages that are not in the vault.
     pub temporary_ages: bool,
 }
 
@@ -114,15 +118,15 @@ pub struct Auth {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Game {
-    /// Whether players are refused when there are as many in an age as its file allows.
+    /// Whether an age refuses players beyond the maximum in its file.
     pub refuse_full: bool,
-    /// Whether messages that say so go only to players nearby.
+    /// Whether messages that ask for it are sent to nearby players only.
     pub relevance: bool,
-    /// Whether messages for certain players reach them in other ages, whatever the messages say.
+    /// Whether messages addressed to players always reach them in other ages.
     pub directed_anywhere: bool,
-    /// Console commands that objects of the shard's ages may run on the consoles of others.
+    /// Console commands that an age's objects may run on other players' consoles.
     pub console_commands: Vec<String>,
-    /// How many bytes a second a player may send into an age for long.
+    /// The sustained rate, in bytes per second, at which a player may send into an age.
     pub bytes_per_second: u32,
 }
 
@@ -138,13 +142,13 @@ impl Default for Game {
     }
 }
 
-/// How clients are told what the server can do.
+/// How the server announces its capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapsPolicy {
-    /// With the message of H'uru clients, which OpenUru clients cannot read.
+    /// With H'uru's message, which OpenUru clients cannot decode.
     Always,
-    /// In the form that both can read.
+    /// In a form that all clients can decode.
     Compatible,
     /// Not at all.
     Never,
@@ -200,49 +204,23 @@ impl Default for Auth {
 }
 
 impl ShardConfig {
-    /// Reads `shard.toml`. What it does not say has its default.
+    /// Parses `shard.toml`. Missing settings get their defaults.
     ///
     /// # Errors
-    /// The first line that cannot be read, or a value that cannot be served.
+    /// [`ConfigError`] for the first invalid line or value.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = parse(text)?;
-        config.check()?;
-        Ok(config)
+        Self::from_text(text)
     }
 
-    /// Checks what no single value shows.
+    /// The address of the status page, if there is one.
     ///
     /// # Errors
-    /// A value that cannot be served.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        check_public_address(&self.public_address)
-            .map_err(|problem| ConfigError(format!("public_address: {problem}")))?;
-        let Limits { connections, connections_per_address, .. } = self.limits;
-        for (name, most) in
-            [("connections", connections), ("connections_per_address", connections_per_address)]
-        {
-            if most == 0 {
-                return Err(ConfigError(format!("limits.{name}: wanted at least 1, found 0")));
-            }
-        }
-        if self.game.bytes_per_second == 0 {
-            return Err(ConfigError(
-                "game.bytes_per_second: wanted at least 1, found 0".to_owned(),
-            ));
-        }
-        self.ages.check()?;
-        self.status_address().map(drop)
-    }
-
-    /// Where the status page listens.
-    ///
-    /// # Errors
-    /// A text that is neither an address nor empty.
+    /// [`ConfigError`] if it is not an address with a port.
     pub fn status_address(&self) -> Result<Option<SocketAddr>, ConfigError> {
         address("status", &self.status)
     }
 
-    /// How connections are encrypted, where they are accepted.
+    /// Which encryption the services require of clients.
     #[must_use]
     pub fn encryption(&self) -> Encryption {
         match self.encryption {
@@ -259,7 +237,7 @@ impl ShardConfig {
         self.public_address.split(':').next().unwrap_or_default()
     }
 
-    /// Whether clients of other machines are told to connect to their own.
+    /// Whether clients on other machines are told to connect to themselves.
     #[must_use]
     pub fn misleads_others(&self) -> bool {
         let host = self.host();
@@ -270,7 +248,7 @@ impl ShardConfig {
         is_here && !is_loopback(self.listen.ip())
     }
 
-    /// The rules of the vault.
+    /// The vault's rules.
     #[must_use]
     pub fn vault(&self) -> VaultConfig {
         let Auth { restricted, failed_logins, kick_on_duplicate, strict_vault, .. } = self.auth;
@@ -288,11 +266,11 @@ impl ShardConfig {
             any_temporary_age: self.auth.temporary_ages,
             ..VaultConfig::default()
         };
-        self.ages.tell(&mut vault);
+        self.ages.apply_to(&mut vault);
         vault
     }
 
-    /// How ages behave.
+    /// The rules inside ages.
     #[must_use]
     pub fn age(&self) -> AgeConfig {
         let Game { refuse_full, relevance, directed_anywhere, console_commands, .. } = &self.game;
@@ -306,41 +284,59 @@ impl ShardConfig {
         }
     }
 
-    /// How long the session of a lost connection waits for its client.
+    /// How long a lost connection's session is kept for its client.
     #[must_use]
     pub fn patience(&self) -> Duration {
         Duration::from_secs(self.auth.reconnect_seconds.into())
     }
 
-    /// How many connections are let in.
+    /// How many connections are accepted.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
-        let Limits { connections, connections_per_address, .. } = self.limits;
-        Capacity { total: connections, per_address: connections_per_address }
-    }
-
-    /// The text of `shard.toml` with comments: what the first start writes.
-    #[must_use]
-    pub fn commented(&self) -> String {
-        Commented(self).to_string()
+        capacity(self.limits.connections, self.limits.connections_per_address)
     }
 }
 
-/// Checks what clients are told to connect to: an IPv4 address or the name of a host, with or without
-/// a port.
+impl ServerConfig for ShardConfig {
+    const FILE: &'static str = CONFIG;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        check_public_address(&self.public_address)
+            .map_err(|problem| problem.of("public_address"))?;
+        at_least_1([
+            ("limits.connections", self.limits.connections),
+            ("limits.connections_per_address", self.limits.connections_per_address),
+        ])?;
+        if self.game.bytes_per_second == 0 {
+            return Err(SettingError::Zero.of("game.bytes_per_second"));
+        }
+        self.ages.check()?;
+        self.status_address().map(drop)
+    }
+
+    fn to_text(&self) -> String {
+        Commented(self).to_string()
+    }
+
+    fn database(&self) -> &str {
+        &self.database
+    }
+}
+
+/// Checks the host that clients are told to connect to: an IPv4 address or a name, with or without a
+/// port.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn check_public_address(text: &str) -> Result<(), ConfigError> {
+/// [`SettingError::Length`] or [`SettingError::NotAHost`].
+pub fn check_public_address(text: &str) -> Result<(), SettingError> {
     let units = text.encode_utf16().count();
     if units == 0 || units > MAX_ADDRESS_UNITS {
-        let wanted = format!("wanted 1 to {MAX_ADDRESS_UNITS} characters, found {units}");
-        return Err(ConfigError(wanted));
+        return Err(SettingError::Length { max: MAX_ADDRESS_UNITS, found: units });
     }
     let (host, port) = text.split_once(':').unwrap_or((text, "1"));
     if !is_host(host) || !port.parse::<u16>().is_ok_and(|port| port != 0) {
-        let wanted = "wanted an IPv4 address, or a name such as uru.example.org";
-        return Err(ConfigError(format!("{wanted}, found {text:?}")));
+        let found = text.to_owned();
+        return Err(SettingError::NotAHost { kind: "IPv4", example: "uru.example.org", found });
     }
     Ok(())
 }
@@ -369,7 +365,7 @@ impl fmt::Display for Commented<'_> {
             game,
             ages,
         } = self.0;
-        let text = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        let text = quoted;
         let encryption = match encryption {
             EncryptionPolicy::Auto => "auto",
             EncryptionPolicy::AllowPlain => "allow_plain",
@@ -384,89 +380,88 @@ impl fmt::Display for Commented<'_> {
         write!(
             f,
             "\
-# The configuration of this shard. Changes take effect when it is started again.
+# Configuration of this shard. Changes take effect at the next start.
 # Paths are relative to the folder of this file.
 
-# Where clients connect: all services share one port. 0.0.0.0 is every address of this machine.
+# The address for clients. All services share one port. 0.0.0.0 is every address of this machine.
 listen = {listen}
-# What clients are told to connect to: an IPv4 address, or a name of at most {MAX_ADDRESS_UNITS}
-# characters. Players on other machines are sent to their own machine while it is 127.0.0.1.
+# The IPv4 address or host name (at most {MAX_ADDRESS_UNITS} characters) that clients are told to connect
+# to. With 127.0.0.1, only clients on this machine can connect.
 public_address = {public}
-# The status page, with /status, /welcome, /metrics and /health. Empty for none.
+# The address of the status page (/status, /welcome, /metrics and /health). Empty for none.
 status = {status}
-# What the launcher shows to players.
+# The message that launchers show to players.
 welcome = {welcome}
-# \"require\": clients have to encrypt. \"allow_plain\": they choose. \"openuru_plain\": for clients
+# \"require\": clients must encrypt. \"allow_plain\": they choose. \"openuru_plain\": for clients
 # compiled without encryption. \"auto\": allow_plain if listen is a loopback address, else require.
 encryption = {encryption}
-# The build of the clients that are let in, or all of them.
+# The client build to accept, and whether to accept all others as well.
 build = {build}
 any_build = {any_build}
-# The secret keys of this shard. Clients need the lines that `serve` prints.
+# The shard's secret keys. Clients need the lines that `serve` prints.
 keys = {keys}
-# Files for clients. files/ is what the file service offers: manifests (NAME.mfs) and folders, each
-# of which is a manifest by itself. secure/Python and secure/SDL are what clients get after login.
+# The folder with files for clients. The file service offers files/: manifests (NAME.mfs), and folders,
+# each of which is a manifest of its own. Clients get secure/Python and secure/SDL after logging in.
 data = {data}
-# Where everything lasting is kept: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite in
-# this folder.
+# The database: postgres://USER:PASSWORD@HOST/DATABASE, or empty for SQLite in this folder.
 database = {database}
 
 [limits]
-# How many connections are let in, in all and from one address.
+# The maximum number of connections, in total and from one address.
 connections = {connections}
 connections_per_address = {per_address}
-# Nodes of the vault that one player may make, and nodes in a player's inbox, above which others send
-# it no more. 0: no limit.
+# The maximum number of vault nodes that one player may create, and of nodes in a player's inbox,
+# beyond which others cannot send more. 0: no limit.
 nodes_per_player = {per_player}
 nodes_in_inbox = {in_inbox}
 
 [auth]
-# How clients are told what this server can do: \"compatible\" with all clients, \"always\" in the
-# form of H'uru, or \"never\".
+# How the server announces its capabilities: \"compatible\" with all clients, \"always\" with H'uru's
+# message, or \"never\".
 caps = {caps}
-# Send Python and SDL files in small chunks, for which the original client was built.
+# Send Python and SDL files in small chunks, as the original client expects.
 strict_chunks = {strict_chunks}
 # Only administrators, developers and testers may log in.
 restricted = {restricted}
-# Failed logins in a minute for one name from one address, after which more are refused; for an
-# address, and for a name from where nobody logged in to it before, it is four times as many.
+# The number of failed logins per minute after which more are refused, for one name from one address.
+# For an address, and for a name from addresses that never logged in to it, it is four times as high.
 # 0: no limit.
 failed_logins = {failed_logins}
-# A client that lost its connection may go on within so many seconds, without a login. Others see its
-# player until then. 0: it has to log in again.
+# How many seconds a client that lost its connection has to reconnect without logging in. Its player
+# remains visible to others until then. 0: clients must log in again.
 reconnect_seconds = {reconnect_seconds}
-# A player that logs in twice: throw the first one out, or else refuse the second one.
+# If a player logs in twice, disconnect the first connection. If false, the second login is refused.
 kick_on_duplicate = {kick}
-# Players may change only what is theirs.
+# Players may change only their own vault nodes.
 strict_vault = {strict_vault}
-# Any age may be entered, even if it is not in the vault. For developers.
+# Players may enter any age, even if it is not in the vault. For developers.
 temporary_ages = {temporary_ages}
 
 [game]
-# Refuse players when there are as many in an age as its file (ages/NAME.age in data) allows.
+# Refuse players once an age has as many as its file (ages/NAME.age in data) allows.
 refuse_full = {refuse_full}
-# Send positions of avatars only to players who are near them.
+# Send avatar positions only to players nearby.
 relevance = {relevance}
-# Deliver messages for certain players in other ages, even if they do not ask for that.
+# Deliver messages addressed to players in other ages, even if the messages do not request it.
 directed_anywhere = {directed_anywhere}
-# Console commands that objects of this shard's ages may run on the consoles of other players.
+# Console commands that objects in this shard's ages may run on other players' consoles.
 console_commands = {console_commands}
-# How many bytes a second a player may send into an age for long; clients send a few thousand. Who
-# sends more is read more slowly.
+# The sustained rate, in bytes per second, at which a player may send into an age. Clients need a few
+# thousand. Players who exceed it are slowed down.
 bytes_per_second = {bytes_per_second}
 
 [ages]
-# Ages that may be entered without being in the vault, and ages that their owners may make public.
+# Ages that players may enter without their being in the vault, and ages that owners may make public.
 temporary = {temporary}
 public = {may_be_public}
-# Whoever knows an age may enter it, as on other shards: books can be shared. If not, ages that are
-# not public are entered by their owners and by those whom they invite.
+# Let players enter any age they know, as other shards do, so that books can be shared. If false, only
+# owners and the players they invite can enter ages that are not public.
 open = {open}
-# The city to which new players have a link, and the neighbourhoods that they join.
+# The city that new players get a link to, and the neighbourhoods that they join.
 city = {city}
 neighbourhood = {neighbourhood}
-# Further public ages, made at the start, such as {{ filename = \"Fern\", instance_name = \"Fern\" }}.
-# instance = \"UUID\" gives one a certain instance.
+# More public ages to create at startup, such as {{ filename = \"Fern\", instance_name = \"Fern\" }}.
+# Add instance = \"UUID\" to choose an age's instance.
 fixed = [{fixed}]
 ",
             listen = text(&listen.to_string()),
@@ -509,9 +504,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_first_start_writes_is_what_it_reads() {
+    fn the_written_configuration_reads_back() {
         let default = ShardConfig::default();
-        assert_eq!(ShardConfig::parse(&default.commented()), Ok(default));
+        assert_eq!(ShardConfig::parse(&default.to_text()), Ok(default));
         assert_eq!(ShardConfig::parse(""), Ok(ShardConfig::default()));
         let other = ShardConfig {
             listen: "[::]:9".parse().unwrap(),
@@ -569,11 +564,11 @@ mod tests {
         };
         let vault = other.vault();
         assert!(vault.open_ages && vault.static_ages[1].instance.is_some());
-        assert_eq!(ShardConfig::parse(&other.commented()), Ok(other));
+        assert_eq!(ShardConfig::parse(&other.to_text()), Ok(other));
     }
 
     #[test]
-    fn plain_connections_are_for_loopback_unless_told_otherwise() {
+    fn plain_connections_default_to_loopback() {
         let mut config = ShardConfig::default();
         assert_eq!(config.encryption(), Encryption::AllowPlain);
         config.listen = "0.0.0.0:14617".parse().unwrap();
@@ -583,15 +578,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_setting() {
         let error = |text: &str| ShardConfig::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("public_address = \"a-rather-long-name.example.org\""),
-            "public_address: wanted 1 to 23 characters, found 30"
+            "public_address: must have 1 to 23 characters, not 30"
         );
         for host in ["a b", "300.1.1.1", "::1", "x:70000", "a..b", "x:", "1.2.3", "-\u{e9}"] {
             let error = error(&format!("public_address = \"{host}\""));
-            assert!(error.starts_with("public_address: wanted an IPv4 address"), "{error}");
+            assert!(error.starts_with("public_address: must be an IPv4 address"), "{error}");
         }
         for host in ["10.0.0.1", "uru.example.org", "localhost", "x:14617", "1.2.3.4:5", "a-1.b."] {
             assert!(ShardConfig::parse(&format!("public_address = \"{host}\"")).is_ok(), "{host}");
@@ -608,24 +603,21 @@ mod tests {
             let config = ShardConfig { listen, public_address, ..ShardConfig::default() };
             assert_eq!(config.misleads_others(), misleads, "{listen} {public}");
         }
-        assert_eq!(
-            error("[limits]\nconnections = 0"),
-            "limits.connections: wanted at least 1, found 0"
-        );
+        assert_eq!(error("[limits]\nconnections = 0"), "limits.connections: must be at least 1");
         assert_eq!(
             error("[game]\nbytes_per_second = 0"),
-            "game.bytes_per_second: wanted at least 1, found 0"
+            "game.bytes_per_second: must be at least 1"
         );
-        assert!(error("status = \"yes\"").starts_with("status: wanted an address with a port"));
+        assert!(error("status = \"yes\"").starts_with("status: must be an address with a port"));
         for (age, problem) in [
-            ("city = {}", "ages.city: wanted a filename, found none"),
+            ("city = {}", "ages.city: needs a filename"),
             (
                 "fixed = [{ filename = \"x\", instance = \"y\" }]",
-                "ages.fixed: wanted a UUID, found \"y\"",
+                "ages.fixed: instance must be a UUID, not \"y\"",
             ),
             (
                 "neighbourhood = { filename = \"x\", instance = \"12345678-1234-5678-1234-567812345678\" }",
-                "ages.neighbourhood: wanted no instance: there may be several",
+                "ages.neighbourhood: must not have an instance: the shard creates several",
             ),
         ] {
             assert_eq!(error(&format!("[ages]\n{age}")), problem);

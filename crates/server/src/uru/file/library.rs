@@ -1,4 +1,4 @@
-//! The files that clients may have.
+//! The files that clients can download.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,15 +13,15 @@ use super::blocking;
 use super::manifest::{self, Group};
 use super::packed::Packed;
 
-/// A folder of files for clients, and what is made of them.
+/// A folder of files for clients, and their manifests.
 ///
 /// | in the folder | what clients see |
 /// | --- | --- |
-/// | `NAME.mfs` | the manifest `NAME`, as it stands there; files are named from the folder on |
+/// | `NAME.mfs` | the manifest `NAME`, unchanged; file names are relative to the folder |
 /// | `NAME/`, without `NAME.mfs` | the manifest `NAME`: every file in it, packed with gzip on demand |
 ///
-/// Names go with backslashes or slashes. What a client names stays in the folder: no `..`, no
-/// absolute paths, no hidden files, no links that lead out of it.
+/// File names use backslashes or slashes. They cannot leave the folder: `..`, absolute paths, hidden
+/// files, and links to other places are refused.
 #[derive(Debug)]
 pub struct Library {
     root: PathBuf,
@@ -29,7 +29,7 @@ pub struct Library {
     groups: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Group>>>>,
 }
 
-/// Why there is no library.
+/// A folder that cannot be opened or created.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {error}")]
 pub struct LibraryError {
@@ -37,18 +37,18 @@ pub struct LibraryError {
     error: io::Error,
 }
 
-/// What a manifest is made of.
+/// The source of a manifest.
 enum Source {
     List(PathBuf),
     Folder(PathBuf),
 }
 
 impl Library {
-    /// The files of a folder. What is packed goes to another one. Both are made if they are
+    /// Opens a folder of files, and a cache folder for packed ones. Both are created if they are
     /// missing.
     ///
     /// # Errors
-    /// Those of the system, with the folder.
+    /// Those of the file system, with the folder.
     pub fn open(root: &Path, cache: &Path) -> Result<Self, LibraryError> {
         let made = |path: &Path| {
             fs::create_dir_all(path)
@@ -59,11 +59,8 @@ impl Library {
         Ok(Self { root, packed: Packed::new(cache), groups: Mutex::default() })
     }
 
-    /// The manifest of a group. It is made anew when its files have changed; whoever asks for it
-    /// meanwhile waits.
-    ///
-    /// # Errors
-    /// `NotFound` for a group that is not there or a name that is none; those of the system.
+    /// The manifest of a group. It is rebuilt when files have changed; further requests wait for that.
+    /// Fails with `NotFound` for an unknown group or an invalid name.
     pub(super) async fn manifest(
         self: &Arc<Self>,
         group: &str,
@@ -73,7 +70,7 @@ impl Library {
             return Err(io::ErrorKind::NotFound.into());
         }
         let (library, name) = (Arc::clone(self), group.to_owned());
-        // Only groups that are there are remembered, so nobody can make many of them.
+        // Only existing groups are remembered, so clients cannot fill the map.
         blocking(move || library.source(&name).map(drop)).await?;
         let known = {
             let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,8 +87,8 @@ impl Library {
         .await
     }
 
-    /// What a manifest is made of. Names are compared as they stand on the disk, on systems too
-    /// that do not care about case. Blocks.
+    /// The source of a manifest. Names are compared with case, even on file systems that ignore it.
+    /// Blocks.
     fn source(&self, group: &str) -> io::Result<Source> {
         let list = format!("{group}.mfs");
         let mut found = Err(io::ErrorKind::NotFound.into());
@@ -107,10 +104,8 @@ impl Library {
         found
     }
 
-    /// Where a file is that a client names. Blocks.
-    ///
-    /// # Errors
-    /// `NotFound`, also for names that lead anywhere else.
+    /// The path of a file that a client requests. Fails with `NotFound` if the name leaves the folder.
+    /// Blocks.
     pub(super) fn find(&self, name: &str) -> io::Result<PathBuf> {
         let relative = relative(name).ok_or(io::ErrorKind::NotFound)?;
         match within(&self.root, &relative) {
@@ -120,7 +115,7 @@ impl Library {
     }
 }
 
-/// An existing file below a canonical root; links may not lead out.
+/// Finds a file below a canonical root, and refuses links that leave it.
 fn within(root: &Path, relative: &Path) -> io::Result<PathBuf> {
     let path = fs::canonicalize(root.join(relative))?;
     if path.starts_with(root) && path.is_file() {
@@ -136,7 +131,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_do_not_lead_out() {
+    fn links_cannot_leave_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
         let library = Library::open(&root, &cache).unwrap();

@@ -1,4 +1,4 @@
-//! Manifests, from lists and from folders.
+//! Manifests, read from lists or created from folders.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -14,19 +14,19 @@ use worldwire_uru::types::{HiLo, ZStr};
 
 use super::packed::{Packed, Sum, Summed};
 
-/// What is known of a group.
+/// A group's manifest and files.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     manifest: Option<Arc<Manifest<'static>>>,
-    /// The list, as it was when the manifest was read.
+    /// The stamp of the list when the manifest was read.
     list: Option<Stamp>,
-    /// The files of a folder, by their path in it.
+    /// The files of a folder, by relative path.
     files: Files,
 }
 
 type Files = BTreeMap<PathBuf, (Stamp, Summed)>;
 
-/// What changes when a file does.
+/// A file's length and modification time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     length: u64,
@@ -43,15 +43,12 @@ impl Stamp {
     }
 }
 
-/// How deep folders are followed, and how many files a manifest may have: the reply holds about a
-/// million units, and an entry takes a hundred at least.
+/// The maximum depth of folders, and the maximum number of files in a manifest: a reply holds about a
+/// million UTF-16 units, and an entry needs at least a hundred.
 const DEEPEST: usize = 16;
 const MAX_FILES: usize = 10_000;
 
-/// The manifest of a `.mfs` file.
-///
-/// # Errors
-/// Those of the system; `InvalidData` with what is wrong in the file.
+/// The manifest in a `.mfs` file. Fails with `InvalidData` if the file is not a manifest.
 pub(super) fn listed(group: &mut Group, file: &Path) -> io::Result<Arc<Manifest<'static>>> {
     let stamp = Stamp::of(&fs::metadata(file)?);
     if let Some(manifest) = group.manifest.as_ref().filter(|_| group.list == Some(stamp)) {
@@ -69,11 +66,8 @@ pub(super) fn listed(group: &mut Group, file: &Path) -> io::Result<Arc<Manifest<
     Ok(manifest)
 }
 
-/// The manifest of a folder: all files in it, with names from there on. Hidden files, and names
-/// that clients could not ask for, are left out.
-///
-/// # Errors
-/// Those of the system; `InvalidData` for a folder with too many files.
+/// The manifest of a folder: all files in it, with relative names. Hidden files, and files that
+/// clients could not request, are left out. Fails with `InvalidData` if there are too many files.
 pub(super) fn of_folder(
     group: &mut Group,
     name: &str,
@@ -97,7 +91,7 @@ pub(super) fn of_folder(
         return Ok(Arc::clone(manifest));
     }
     if !changed.is_empty() {
-        tracing::info!(group = name, files = changed.len(), "summing up and packing files");
+        tracing::info!(group = name, files = changed.len(), "computing digests and packing files");
     }
     group.manifest = None;
     group.files.retain(|path, _| found.contains_key(path));
@@ -152,7 +146,7 @@ fn find_files(
         let path = below.join(entry.file_name());
         let name = entry.file_name();
         let is_fine = name.to_str().is_some_and(|name| relative(name).is_some());
-        // Links are left out: they may lead anywhere.
+        // Links are left out because they can lead anywhere.
         let kind = entry.file_type()?;
         if !is_fine {
             continue;
@@ -177,7 +171,7 @@ mod tests {
     use crate::uru::file::Library;
 
     #[tokio::test]
-    async fn a_folder_is_a_manifest_and_what_changes_is_packed_again() {
+    async fn changed_files_of_a_folder_are_packed_again() {
         let folder = tempfile::tempdir().unwrap();
         let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
         let library = Arc::new(Library::open(&root, &cache).unwrap());
@@ -213,7 +207,7 @@ mod tests {
         let changed = library.manifest("External").await.unwrap();
         assert_ne!(changed.0, manifest.0);
 
-        // Another run knows what was summed up, and notices what is gone.
+        // Another run reuses the digests, and packs files that are missing from the cache.
         let target = cache.join("External/dat/a.prp.gz");
         let packed = fs::metadata(&target).unwrap().modified().unwrap();
         let library = Arc::new(Library::open(&root, &cache).unwrap());
@@ -230,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_is_served_as_it_stands() {
+    async fn lists_are_served_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let (root, cache) = (folder.path().join("files"), folder.path().join("cache"));
         let library = Arc::new(Library::open(&root, &cache).unwrap());

@@ -1,7 +1,7 @@
 //! The file service: manifests and downloads.
 //!
-//! Clients ask for a manifest by the name of a group, compare it with what they have, and download
-//! the difference. Nothing is encrypted, and nobody has logged in. Files come from a [`Library`].
+//! A client requests a group's manifest, compares it with its own files, and downloads those that
+//! differ. There is no encryption and no login. Files come from a [`Library`].
 
 mod library;
 mod manifest;
@@ -32,7 +32,7 @@ use super::sent;
 const CHUNK: usize = 32 << 10;
 /// How many chunks are read and queued at a time.
 const CHUNKS: usize = 4;
-/// How many downloads may wait on a connection. Clients ask for one after another.
+/// The maximum number of queued downloads on a connection. Clients request one at a time.
 const MAX_WAITING: usize = 64;
 
 /// A file connection.
@@ -42,9 +42,9 @@ pub(super) struct FileService {
     build: u32,
     /// The number of the last manifest or download.
     reader_id: u32,
-    /// What was asked for and is not begun.
+    /// Downloads that have not started.
     waiting: VecDeque<Wanted>,
-    /// What is being sent.
+    /// The download in progress.
     current: Option<Download>,
 }
 
@@ -69,7 +69,7 @@ impl FileService {
         Self { library, build, reader_id: 0, waiting: VecDeque::new(), current: None }
     }
 
-    /// Whether a download goes on.
+    /// Whether a download is in progress or queued.
     pub(super) fn wants_room(&self) -> bool {
         self.current.is_some() || !self.waiting.is_empty()
     }
@@ -93,7 +93,7 @@ impl FileService {
         }
     }
 
-    /// Sends the next part of the download. Whoever asks for a file that is not there is told so.
+    /// Sends the next part of the download.
     pub(super) async fn room(&mut self, sender: &mut Sender) -> Flow {
         if self.current.is_none() {
             let Some(wanted) = self.waiting.pop_front() else { return Flow::Continue(()) };
@@ -106,7 +106,7 @@ impl FileService {
                     self.current = Some(Download { trans_id, reader_id, file, total, left });
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "a download of what is not there");
+                    tracing::debug!(%error, "download refused");
                     return refuse_download(trans_id, NetError::FileNotFound, sender);
                 }
             }
@@ -118,15 +118,15 @@ impl FileService {
         });
         let (mut download, bytes) = match read.await {
             Ok(read) => read,
-            // Clients cannot be told in the middle of a file.
+            // The protocol cannot report an error in the middle of a file.
             Err(error) => {
-                tracing::warn!(%error, "a download breaks off");
+                tracing::warn!(%error, "download aborted");
                 return Flow::Break(());
             }
         };
         let Download { trans_id, reader_id, total: total_file_size, .. } = download;
         let result = NetError::Success;
-        // An empty file needs a reply, too.
+        // An empty file gets one empty chunk.
         let empty: [&[u8]; 1] = [&[]];
         let chunks =
             bytes.chunks(CHUNK).chain(empty.into_iter().take(usize::from(bytes.is_empty())));
@@ -151,7 +151,7 @@ impl FileService {
             made.map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => NetError::FileNotFound,
                 _ => {
-                    tracing::error!(%error, group = %request.group.to_text(), "no manifest");
+                    tracing::error!(%error, group = %request.group.to_text(), "cannot create a manifest");
                     NetError::InternalError
                 }
             })
@@ -205,7 +205,7 @@ fn refuse_download(trans_id: TransId, result: NetError, sender: &mut Sender) -> 
     send(sender, FileDownloadReply { trans_id, result, reader_id, total_file_size, data })
 }
 
-/// Opens a file that a client names.
+/// Opens a file that a client requests.
 fn open(library: &Library, name: &str) -> io::Result<(File, u32)> {
     let file = File::open(library.find(name)?)?;
     let metadata = file.metadata()?;
@@ -216,14 +216,14 @@ fn open(library: &Library, name: &str) -> io::Result<(File, u32)> {
     Ok((file, total))
 }
 
-/// Reads what there should be.
+/// Reads exactly this many bytes.
 fn read_up_to(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(length).read_to_end(&mut bytes)?;
     if bytes.len() as u64 == length { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Runs what waits for a disk where it stops nobody.
+/// Runs blocking file IO on a thread for that.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

@@ -9,27 +9,27 @@ use md5::{Digest as _, Md5};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The folder with what is packed.
+/// The cache folder with packed files.
 #[derive(Debug)]
 pub(super) struct Packed {
     folder: PathBuf,
 }
 
-/// What a manifest says of bytes.
+/// The digest and size of a file in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sum {
     pub(super) md5: String,
     pub(super) size: u32,
 }
 
-/// A file and its packed form, where that is worth it.
+/// A file, and its packed form if that is smaller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Summed {
     pub(super) plain: Sum,
     pub(super) packed: Option<Sum>,
 }
 
-/// Files that are compressed by themselves.
+/// Extensions of formats that are already compressed.
 const COMPRESSED: [&str; 10] =
     ["ogg", "bik", "webm", "jpg", "jpeg", "png", "zip", "gz", "7z", "mp4"];
 
@@ -42,11 +42,8 @@ impl Packed {
         &self.folder
     }
 
-    /// Sums a file up and packs it, as `name` with `.gz` behind it. The same file always makes the
-    /// same bytes.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// Computes a file's digest and packs it, as `name` with `.gz` appended. The result is
+    /// deterministic.
     pub(super) fn pack(&self, file: &Path, name: &Path) -> io::Result<Summed> {
         let bytes = fs::read(file)?;
         let plain = sum(&bytes)?;
@@ -64,7 +61,7 @@ impl Packed {
         Ok(Summed { plain, packed: Some(sum(&packed)?) })
     }
 
-    /// Whether what a sum says of a packed file is still there.
+    /// Whether the packed file still exists with the recorded size.
     pub(super) fn has(&self, summed: &Summed, name: &Path) -> bool {
         summed.packed.as_ref().is_none_or(|packed| {
             let metadata = fs::metadata(self.target(name));
@@ -72,16 +69,13 @@ impl Packed {
         })
     }
 
-    /// What was kept of a group, if it can be read.
+    /// Loads a group's saved state; the default if there is none.
     pub(super) fn kept<T: DeserializeOwned + Default>(&self, group: &str) -> T {
         let kept = fs::read(self.index(group));
         kept.ok().and_then(|kept| serde_json::from_slice(&kept).ok()).unwrap_or_default()
     }
 
-    /// Keeps what is known of a group beyond this run.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// Saves a group's state for the next run.
     pub(super) fn keep<T: Serialize>(&self, group: &str, known: &T) -> io::Result<()> {
         self.write(&self.index(group), &serde_json::to_vec(known)?)
     }
@@ -92,12 +86,12 @@ impl Packed {
         target.into()
     }
 
-    /// Clients cannot name what begins with a dot.
+    /// The file with a group's state. Clients cannot request files that begin with a dot.
     fn index(&self, group: &str) -> PathBuf {
         self.folder.join(format!(".{group}.json"))
     }
 
-    /// Whoever reads it meanwhile keeps the old one.
+    /// Replaces a file atomically, so that downloads in progress keep the old one.
     fn write(&self, target: &Path, bytes: &[u8]) -> io::Result<()> {
         if fs::read(target).is_ok_and(|old| old == bytes) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What the log says of messages that an age dropped.
+//! Log lines about messages that an age dropped.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use tokio::time::Instant;
 use worldwire_uru::age::DropKind;
 
-/// How often is logged what a client can make happen often.
+/// The shortest interval between log lines that clients can cause at will.
 const EVERY: Duration = Duration::from_secs(60);
-/// Players and reasons that are told apart within that time; the rest is counted together.
+/// Pairs of player and reason counted separately within that time. Others are counted together.
 const MAX: usize = 256;
 
-/// The messages that were dropped in the last minute: the first of each player for each reason is
-/// logged at once, how many followed when the minute is over.
+/// Messages dropped in the last minute. The first one for each player and reason is logged at once,
+/// and the number of others at the end of the minute.
 #[derive(Debug, Default)]
 pub(super) struct Drops {
     since: Option<Instant>,
-    /// By player and reason: how many followed the first.
+    /// Further messages, by player and reason.
     followed: BTreeMap<(u32, &'static str), u64>,
-    /// Of others.
+    /// Messages that are not counted separately.
     others: u64,
 }
 
 impl Drops {
-    /// A message was dropped; whether to log it.
+    /// Counts a dropped message, and returns whether to log it.
     pub(super) fn is_first(&mut self, age: &str, player: u32, why: DropKind) -> bool {
         if self.since.is_some_and(|since| since.elapsed() >= EVERY) {
             self.report(age);
@@ -41,17 +41,17 @@ impl Drops {
         false
     }
 
-    /// Logs how many there were, and begins anew.
+    /// Logs the counts and resets them.
     pub(super) fn report(&mut self, age: &str) {
         self.since = None;
         for ((player, why), count) in std::mem::take(&mut self.followed) {
             if count > 0 {
-                tracing::info!(age, player, why, count, "more messages were dropped");
+                tracing::info!(age, player, why, count, "more messages dropped");
             }
         }
         let others = std::mem::take(&mut self.others);
         if others > 0 {
-            tracing::info!(age, count = others, "more messages of others were dropped");
+            tracing::info!(age, count = others, "more messages of other players dropped");
         }
     }
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_hides_behind_the_first_one() {
+    async fn drops_are_counted_by_player_and_reason() {
         let mut drops = Drops::default();
         assert!(drops.is_first("city", 1, DropKind::NotOwner));
         assert!(!drops.is_first("city", 1, DropKind::NotOwner));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_crowd_does_not_fill_the_log() {
+    async fn many_players_cannot_fill_the_log() {
         let mut drops = Drops::default();
         let logged = (0..10_000).filter(|player| drops.is_first("city", *player, DropKind::Limit));
         assert_eq!(logged.count(), MAX);

@@ -1,4 +1,4 @@
-//! What an operator has of ages: `.age` files and descriptors of states (`.sdl`).
+//! The operator's files about ages: age files (`.age`) and descriptors of states (`.sdl`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,14 +11,14 @@ use worldwire_uru::file::age::AgeFile;
 use worldwire_uru::file::secure::{self, Magic, SecureKey};
 use worldwire_uru::schema::Descriptors;
 
-/// The longest file, in bytes.
+/// The largest file, in bytes.
 const LONGEST: u64 = 16 << 20;
-/// Problems of the files that are logged.
+/// The maximum number of problems to log.
 const MAX_PROBLEMS: usize = 20;
 
-/// The files of a shard's folder: `ages/NAME.age`, and `secure/SDL/*.sdl`, which clients get as
-/// well. They may be encrypted as clients have them. They are read again when they have changed and
-/// the next age is started; ages that run keep what they have.
+/// The files in a shard's data folder: `ages/NAME.age`, and `secure/SDL/*.sdl`, which clients also
+/// download. They can be encrypted as in the client. Changed files take effect when the next age
+/// starts; running ages keep the old ones.
 #[derive(Debug)]
 pub(in crate::uru) struct AgeFiles {
     ages: PathBuf,
@@ -27,14 +27,11 @@ pub(in crate::uru) struct AgeFiles {
     loaded: Mutex<Option<(Stamps, Arc<Descriptors>)>>,
 }
 
-/// What changes when a file does.
+/// The lengths and modification times of files.
 type Stamps = BTreeMap<PathBuf, (u64, Option<SystemTime>)>;
 
 impl AgeFiles {
-    /// The files below a shard's folder of data; missing folders are made.
-    ///
-    /// # Errors
-    /// Those of the system.
+    /// Opens the files below a shard's data folder, and creates missing folders.
     pub(in crate::uru) fn open(data: &Path, droid: SecureKey) -> io::Result<Self> {
         let (ages, sdl) = (data.join("ages"), data.join("secure").join("SDL"));
         fs::create_dir_all(&ages)?;
@@ -42,7 +39,7 @@ impl AgeFiles {
         Ok(Self { ages, sdl, droid, loaded: Mutex::default() })
     }
 
-    /// The age file of a name; what an empty one says if there is none. Blocks.
+    /// The age file with a name, or an empty one if it does not exist. Blocks.
     pub(super) fn age(&self, name: &str) -> AgeFile {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ');
         if name.is_empty() || !name.chars().all(is_name) {
@@ -53,17 +50,17 @@ impl AgeFiles {
             Ok(text) => {
                 let (file, problems) = AgeFile::parse(&path.to_string_lossy(), &text);
                 for problem in problems.iter().take(MAX_PROBLEMS) {
-                    tracing::warn!(%problem, "an age file");
+                    tracing::warn!(%problem, "problem in an age file");
                 }
                 file
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let path = path.display();
-                tracing::warn!(%path, "an age without an age file: its own state is not kept");
+                tracing::warn!(%path, "no age file: the age's own state will not be saved");
                 AgeFile::default()
             }
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "an age file cannot be read");
+                tracing::error!(path = %path.display(), %error, "cannot read an age file");
                 AgeFile::default()
             }
         }
@@ -83,16 +80,16 @@ impl AgeFiles {
             match self.read(path) {
                 Ok(text) => texts.push((path.to_string_lossy().into_owned(), text)),
                 Err(error) => {
-                    tracing::error!(path = %path.display(), %error, "descriptors cannot be read");
+                    tracing::error!(path = %path.display(), %error, "cannot read descriptors");
                 }
             }
         }
         let all =
             Descriptors::load(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())));
         for problem in all.problems().iter().take(MAX_PROBLEMS) {
-            tracing::warn!(%problem, "descriptors");
+            tracing::warn!(%problem, "problem in descriptors");
         }
-        tracing::info!(files = stamps.len(), descriptors = all.len(), "descriptors were read");
+        tracing::info!(files = stamps.len(), descriptors = all.len(), "descriptors loaded");
         let all = Arc::new(all);
         *loaded = Some((stamps, Arc::clone(&all)));
         all
@@ -121,7 +118,7 @@ impl AgeFiles {
                 .to_vec(),
             None => bytes,
         };
-        // The words of both languages are ASCII; comments of old files may be anything.
+        // Both languages are ASCII, but comments in old files have other encodings.
         Ok(String::from_utf8_lossy(&plain).into_owned())
     }
 }
@@ -131,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_read_anew_when_they_change() {
+    fn changed_files_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let key = SecureKey::from_words([1, 2, 3, 4]);
         let files = AgeFiles::open(folder.path(), key.clone()).unwrap();
@@ -151,7 +148,7 @@ mod tests {
         fs::write(folder.path().join("ages/Fern.age"), "LingerTime=7\nSequencePrefix=9\n").unwrap();
         let age = files.age("Fern");
         assert_eq!((age.linger_time, age.sequence_prefix), (7, 9));
-        // No name leads out of the folder.
+        // Names cannot leave the folder.
         fs::write(folder.path().join("Out.age"), "LingerTime=7\n").unwrap();
         assert_eq!(files.age("../Out"), AgeFile::default());
     }

@@ -1,4 +1,4 @@
-//! The ages of a shard: which of them run, who is on the way into them, and who is there.
+//! A shard's running ages, the players that are expected there, and the players that are there.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -18,24 +18,22 @@ use super::host::{Arrival, Command, Host};
 use super::outbox::Outbox;
 use super::pace::Effort;
 use super::records::{self, Record, Traveller};
-use crate::uru::ages::AgeFound;
-use crate::uru::vault::Vault;
+use crate::uru::vault::{AgeFound, Vault};
 
-/// How long a player may take to an age after it was asked for.
+/// How long a player may take to join an age after requesting it.
 const FRESH: Duration = Duration::from_secs(60);
-/// How often a join meets an age that is just ending.
+/// How often to retry a join that meets an ending age.
 const MAX_TRIES: usize = 3;
-/// How many commands may wait for an age; connections wait before they read more.
+/// The maximum number of queued commands for an age. Beyond that, connections wait.
 const MAX_COMMANDS: usize = 256;
-/// How long ages may take to write what they have when the shard stops.
+/// How long ages may take to write their states when the shard stops.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The ages of a shard. Cheap to clone.
+/// A shard's ages. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(in crate::uru) struct Games(Arc<Inner>);
 
-/// An auth connection, as the ages see it, or the session of one that was lost and may come back.
-/// Dropped, it takes its player out of all ages.
+/// An auth session's presence in ages. Dropping it removes the session's player from all ages.
 #[derive(Debug)]
 pub(in crate::uru) struct Presence {
     games: Games,
@@ -43,7 +41,7 @@ pub(in crate::uru) struct Presence {
 }
 
 impl Presence {
-    /// The player of the auth connection is another one now, or none.
+    /// Removes the player from all ages, because the session has another one now, or none.
     pub(in crate::uru) fn changed(&self) {
         self.games.auth_ended(self.auth);
     }
@@ -66,19 +64,19 @@ struct Inner {
     dropped: [AtomicU64; DropKind::ALL.len()],
 }
 
-/// What ages are doing, for operators.
+/// Metrics of ages.
 #[derive(Debug)]
 pub(in crate::uru) struct AgeFigures {
     pub(in crate::uru) ages: usize,
     pub(in crate::uru) players: usize,
-    /// How many messages were dropped, by reason.
+    /// Dropped messages, by reason.
     pub(in crate::uru) dropped: Vec<(&'static str, u64)>,
 }
 
 #[derive(Debug, Default)]
 struct Tables {
     hosts: HashMap<u32, Running>,
-    /// Those that auth has given to ages.
+    /// All numbers that the auth service has given to ages.
     numbers: HashSet<u32>,
     /// By player.
     expected: HashMap<u32, Expected>,
@@ -87,7 +85,7 @@ struct Tables {
     is_closed: bool,
 }
 
-/// An age that runs.
+/// The task of a running age.
 #[derive(Debug)]
 struct Running {
     serial: u64,
@@ -95,25 +93,25 @@ struct Running {
     task: JoinHandle<usize>,
 }
 
-/// A player who asked for an age.
+/// A player who requested an age.
 #[derive(Clone, Debug)]
 struct Expected {
     since: Instant,
-    /// The auth connection.
+    /// The auth session.
     auth: u64,
-    /// Where it comes from.
+    /// The address of its connection.
     address: IpAddr,
     traveller: Traveller,
     number: u32,
     place: Place,
 }
 
-/// Which age a number stands for.
+/// The age that a number stands for.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    /// The age's name in files.
+    /// The age's filename.
     pub(super) name: String,
-    /// The Age node; 0 for an age without a vault.
+    /// Its nodes; 0 for an age that is not in the vault.
     pub(super) record: Record,
 }
 
@@ -125,13 +123,13 @@ struct Present {
     since: Instant,
 }
 
-/// A player's place in an age, as its connection has it.
+/// A connection's membership in an age.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) player: u32,
     pub(super) serial: u64,
     pub(super) commands: mpsc::Sender<Command>,
-    /// What the age has to do for the player.
+    /// The work that the player causes.
     pub(super) effort: Arc<Effort>,
 }
 
@@ -157,14 +155,14 @@ impl Games {
         &self.0.config
     }
 
-    /// A message was dropped.
+    /// Counts a dropped message.
     pub(super) fn dropped(&self, why: DropKind) {
         if let Some(count) = self.0.dropped.get(why as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// What the ages are doing.
+    /// Metrics of all ages.
     pub(in crate::uru) fn figures(&self) -> AgeFigures {
         let (ages, players) = {
             let tables = self.tables();
@@ -175,10 +173,7 @@ impl Games {
         AgeFigures { ages, players, dropped }
     }
 
-    /// The player of an auth connection asked for an age, and is on the way into it.
-    ///
-    /// # Errors
-    /// Those of the vault.
+    /// Expects an auth session's player in an age that it requested.
     pub(in crate::uru) async fn announce(
         &self,
         (auth, address): (u64, IpAddr),
@@ -187,7 +182,7 @@ impl Games {
         found: AgeFound,
     ) -> Result<(), NetError> {
         let Some(traveller) = records::traveller(self.vault(), auth).await? else {
-            // The age in which players are chosen has no game server.
+            // The age for choosing a player has no game server.
             return Ok(());
         };
         let record = Record { age: found.age, instance: found.instance };
@@ -201,14 +196,14 @@ impl Games {
         Ok(())
     }
 
-    /// Stands for an auth connection, by its number, for as long as its player may be in ages.
+    /// The presence of an auth session, which lets its player be in ages.
     pub(in crate::uru) fn presence(&self, auth: u64) -> Presence {
         Presence { games: self.clone(), auth }
     }
 
-    /// An auth connection is over, or has another player: the one it had is nowhere any more.
+    /// Removes an auth session's player from all ages.
     fn auth_ended(&self, auth: u64) {
-        // Without a runtime, all ages are over.
+        // Without a runtime, all ages have ended.
         let Ok(runtime) = Handle::try_current() else { return };
         let mut tables = self.tables();
         tables.expected.retain(|_, expected| expected.auth != auth);
@@ -217,18 +212,16 @@ impl Games {
             if let Some(host) = hosts.get(&at.number) {
                 let commands = host.commands.clone();
                 let kick = Command::Kick { player: *player, serial: at.serial };
-                // An error means that the age is over.
+                // Sending fails if the age has ended.
                 runtime.spawn(async move { commands.send(kick).await });
             }
         }
     }
 
-    /// Lets a player into an age, if auth expects it there: from the same address, and once for each
-    /// request on the auth connection, lest somebody who has learned the account puts the player out.
-    /// The seat is there before the age is asked, so that whoever is cut meanwhile can still leave.
-    ///
-    /// # Errors
-    /// The result of the reply; there is no seat then.
+    /// Lets a player into an age that it requested on its auth connection. The request must come from
+    /// the same address and allows one join, so that nobody who knows the account can take the
+    /// player's place. `place` is set before the age is asked, so that a connection that ends
+    /// meanwhile can still leave. On an error, which is the reply's result, it is `None`.
     pub(super) async fn join(
         &self,
         number: u32,
@@ -246,7 +239,7 @@ impl Games {
                 return Err(NetError::AgeNotFound);
             }
             let expected = tables.expected.get(&player).ok_or(NetError::PlayerNotFound)?;
-            // A client that reaches one service by IPv4 and the other by IPv6 has two addresses.
+            // A client may use IPv4 for one service and IPv6 for the other.
             let comes_from_there =
                 expected.address == address || expected.address.is_ipv4() != address.is_ipv4();
             if expected.traveller.account != account || !comes_from_there {
@@ -292,20 +285,20 @@ impl Games {
                     Present { number, serial: seat, auth: expected.auth, since: Instant::now() },
                 );
                 if let Some((elsewhere, serial)) = elsewhere {
-                    // An error means that the age is over.
+                    // Sending fails if the age has ended.
                     let _ = elsewhere.send(Command::Kick { player, serial }).await;
                 }
                 return Ok(());
             }
-            // It was just ending.
+            // The age was just ending.
             *place = None;
             self.over(number, serial);
         }
         Err(NetError::AgeNotFound)
     }
 
-    /// Notes where a player is; returns the age where the player was, if that is another one, and
-    /// with which connection.
+    /// Records where a player is. If the player was in another age, returns that age and the serial
+    /// number of the membership there.
     fn came(&self, player: u32, present: Present) -> Option<(mpsc::Sender<Command>, u64)> {
         let mut tables = self.tables();
         let before = tables.present.insert(player, present)?;
@@ -314,7 +307,7 @@ impl Games {
         elsewhere.map(|host| (host.commands.clone(), before.serial))
     }
 
-    /// The age of a number, which is started if it does not run.
+    /// The running age with a number. It is started if necessary.
     fn host(&self, number: u32, place: &Place) -> Result<(u64, mpsc::Sender<Command>), NetError> {
         let mut tables = self.tables();
         if tables.is_closed {
@@ -332,7 +325,7 @@ impl Games {
         Ok((serial, commands))
     }
 
-    /// An age does not run any more.
+    /// Removes an age that has ended.
     pub(super) fn over(&self, number: u32, serial: u64) {
         let mut tables = self.tables();
         if tables.hosts.get(&number).is_some_and(|host| host.serial == serial) {
@@ -340,7 +333,7 @@ impl Games {
         }
     }
 
-    /// A player has left an age: the vault is told, unless the player is on the way back.
+    /// Records in the vault that a player has left an age, unless the player is on the way back.
     pub(super) fn left(&self, player: u32, serial: u64, record: Record) {
         let mut tables = self.tables();
         let Some(present) = tables.present.get(&player).copied() else { return };
@@ -358,7 +351,7 @@ impl Games {
         }
     }
 
-    /// Takes a message to players in other ages. One whose age has too much to do is lost.
+    /// Delivers a message to players in other ages. Busy ages miss it.
     pub(super) fn route(&self, packet: &Packet, players: &[u32]) {
         let tables = self.tables();
         let mut ages: HashMap<u32, Vec<u32>> = HashMap::new();
@@ -375,7 +368,7 @@ impl Games {
         }
     }
 
-    /// Takes a message to all players in all other ages.
+    /// Delivers a message to all players in all other ages.
     pub(super) fn route_to_all(&self, packet: &Packet, from: u32) {
         let tables = self.tables();
         for (_, host) in tables.hosts.iter().filter(|(number, _)| **number != from) {
@@ -383,8 +376,8 @@ impl Games {
         }
     }
 
-    /// Ends all ages; returns when everything is written that is to be stored, or how many ages have
-    /// lost something.
+    /// Ends all ages and waits until their states are written. Returns the number of ages that lost
+    /// changes.
     pub(in crate::uru) async fn close(&self) -> usize {
         let hosts: Vec<Running> = {
             let mut tables = self.tables();
@@ -392,7 +385,7 @@ impl Games {
             tables.hosts.drain().map(|(_, host)| host).collect()
         };
         for Running { commands, .. } in &hosts {
-            // An error means that it is over.
+            // Sending fails if the age has ended.
             let _ = commands.send(Command::Stop).await;
         }
         let mut lost = 0;
@@ -402,7 +395,7 @@ impl Games {
                 Ok(_) => lost += 1,
                 Err(_) => {
                     lost += 1;
-                    tracing::error!("an age did not end in time; its last changes are lost");
+                    tracing::error!("an age did not end in time: its last changes are lost");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The task of an age that runs.
+//! The task of a running age.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -18,7 +18,7 @@ use super::keeper::{Keeper, News};
 use super::outbox::{Outbox, hand_out};
 use super::pace::Effort;
 
-/// What an age is told.
+/// A command to a running age.
 #[derive(Debug)]
 pub(super) enum Command {
     Join(Arrival),
@@ -30,11 +30,11 @@ pub(super) enum Command {
         /// Held until the message is handled.
         turn: OwnedSemaphorePermit,
     },
-    /// A message for the game manager, which there is not.
+    /// A message for the game manager, which is not supported.
     GameManager {
         player: u32,
     },
-    /// A sign of life.
+    /// The client is still connected.
     Heard {
         player: u32,
     },
@@ -42,7 +42,7 @@ pub(super) enum Command {
         player: u32,
         serial: u64,
     },
-    /// The shard wants the player out, if it is still on this connection.
+    /// Remove the player, if it still uses this connection.
     Kick {
         player: u32,
         serial: u64,
@@ -57,11 +57,11 @@ pub(super) enum Command {
     Stop,
 }
 
-/// A player who wants in.
+/// A player's request to join.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) player: Player,
-    /// Which connection of the player it is.
+    /// The serial number of the membership.
     pub(super) serial: u64,
     pub(super) auth: u64,
     pub(super) outbox: Arc<Outbox>,
@@ -69,12 +69,12 @@ pub(super) struct Arrival {
     pub(super) reply: oneshot::Sender<Result<(), NetError>>,
 }
 
-/// How often is logged what a client can make happen often.
+/// The shortest interval between log lines that clients can cause at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// Commands between two looks at the clock and the vault.
+/// The maximum number of commands handled before checking the clock and the vault.
 const MAX_AT_ONCE: usize = 64;
 
-/// An age that runs.
+/// A running age.
 pub(super) struct Host {
     games: Games,
     number: u32,
@@ -89,7 +89,7 @@ pub(super) struct Host {
     is_over: bool,
 }
 
-/// Where a member's messages go.
+/// The connection of a player in the age.
 struct Seated {
     serial: u64,
     outbox: Arc<Outbox>,
@@ -97,7 +97,7 @@ struct Seated {
 }
 
 impl Host {
-    /// Runs an age from its start to its end; returns how many states could not be written.
+    /// Runs an age until it ends, and returns how many states could not be written.
     pub(super) async fn open(
         games: Games,
         number: u32,
@@ -108,12 +108,12 @@ impl Host {
         let left = match Self::start(&games, number, serial, place).await {
             Ok(host) => host.run(&mut inbox).await,
             Err(error) => {
-                tracing::error!(number, ?error, "an age cannot be started");
+                tracing::error!(number, ?error, "cannot start an age");
                 0
             }
         };
         games.over(number, serial);
-        // Whoever wanted in meanwhile tries again.
+        // Players who tried to join meanwhile try again with a new host.
         inbox.close();
         while let Some(command) = inbox.recv().await {
             if let Command::Join(arrival) = command {
@@ -140,19 +140,19 @@ impl Host {
         if let Some((node, blob)) = stored.sdl.filter(|(_, blob)| !blob.is_empty())
             && let Err(error) = instance.restore_age(&blob)
         {
-            tracing::error!(name, node, %error, "the stored state of an age cannot be used");
+            tracing::error!(name, node, %error, "cannot use the stored state of an age");
         }
         if let Some(blob) = stored.settings
             && let Err(error) = instance.set_shard_state(Duration::ZERO, &blob)
         {
-            tracing::error!(name, %error, "the settings of an age cannot be used");
+            tracing::error!(name, %error, "cannot use the settings of an age");
         }
         for (object, blob) in stored.objects {
             if let Err(error) = instance.restore(object, &blob) {
-                tracing::error!(name, %error, "the stored state of an object cannot be used");
+                tracing::error!(name, %error, "cannot use the stored state of an object");
             }
         }
-        tracing::info!(name, number, states = instance.states().len(), "an age was started");
+        tracing::info!(name, number, states = instance.states().len(), "age started");
         Ok(Self {
             games: games.clone(),
             number,
@@ -191,18 +191,18 @@ impl Host {
             }
             self.settle();
         }
-        // Nobody comes any more: the next one who wants in waits for another host.
+        // Later joins wait for a new host.
         for player in self.members.keys().copied().collect::<Vec<_>>() {
-            self.send_away(player, "the age ends");
+            self.send_away(player, "the age has ended");
         }
         self.settle();
         self.dropped.report(&self.place.name);
         let left = self.keeper.finish().await;
         let (name, number) = (&self.place.name, self.number);
         if left > 0 {
-            tracing::error!(name, number, left, "states of an age could not be written");
+            tracing::error!(name, number, left, "could not write all states of an age");
         }
-        tracing::info!(name, number, "an age has ended");
+        tracing::info!(name, number, "age ended");
         left
     }
 
@@ -245,9 +245,9 @@ impl Host {
         let Arrival { player, serial, auth, outbox, effort, reply } = arrival;
         let id = player.id;
         let now = self.now();
-        // Who comes a second time has lost the first connection.
+        // A player who joins again has lost the first connection.
         if let Some(before) = self.members.remove(&id) {
-            before.outbox.close("the player has joined anew");
+            before.outbox.close("the player has joined again");
             self.instance.leave(now, id);
             self.settle();
         }
@@ -257,15 +257,15 @@ impl Host {
             self.members.insert(id, Seated { serial, outbox, effort });
         }
         let name = &self.place.name;
-        tracing::debug!(name, player = id, auth, ?joined, "a join");
+        tracing::debug!(name, player = id, auth, ?joined, "join");
         let refused = |refused: JoinRefused| refused.result();
         if reply.send(joined.map_err(refused)).is_err() {
-            // The connection is over already.
+            // The connection has ended already.
             self.leave(id);
         }
     }
 
-    /// Ends a member's connection.
+    /// Closes a member's connection.
     fn send_away(&mut self, player: u32, why: &'static str) {
         if let Some(member) = self.members.get(&player) {
             member.outbox.close(why);
@@ -280,8 +280,7 @@ impl Host {
         }
     }
 
-    /// Somebody changed the state of the age in the vault, or what is set for all its instances; or
-    /// wants it to end.
+    /// Handles a change in the vault.
     fn changed(&mut self, news: News) {
         let now = self.now();
         let taken = match news {
@@ -294,11 +293,11 @@ impl Host {
         };
         if let Err(error) = taken {
             let name = &self.place.name;
-            tracing::warn!(name, %error, "a state of an age in the vault cannot be used");
+            tracing::warn!(name, %error, "cannot use a changed state of an age");
         }
     }
 
-    /// Hands out everything that came of what happened.
+    /// Sends all messages of the age, and handles all its events.
     fn settle(&mut self) {
         loop {
             let outbox_of = |player| self.members.get(&player).map(|member| &*member.outbox);
@@ -315,12 +314,12 @@ impl Host {
         }
     }
 
-    /// What the instance reports; who is to be sent away, and why.
+    /// Handles an event of the age. Returns a player to disconnect, and the reason.
     fn happened(&mut self, event: Event) -> Option<(u32, &'static str)> {
         let name = &self.place.name;
         match event {
             Event::Close { player_id, .. } => {
-                return Some((player_id, "too many messages that cannot be read"));
+                return Some((player_id, "too many undecodable messages"));
             }
             Event::StoreAge { blob } => self.keeper.keep_age(blob),
             Event::StoreState { object, descriptor, blob } => {
@@ -330,13 +329,19 @@ impl Host {
             Event::RouteToAll { packet } => self.games.route_to_all(&packet, self.number),
             Event::OverCapacity { members, capacity } => {
                 if let Some(count) = self.crowded.count() {
-                    tracing::warn!(name, members, capacity, count, "an age is full");
+                    tracing::warn!(
+                        name,
+                        members,
+                        capacity,
+                        count,
+                        "an age has more players than its age file allows"
+                    );
                 }
             }
             Event::Dropped { player_id, why } => {
                 self.games.dropped(why.kind());
                 if self.dropped.is_first(name, player_id, why.kind()) {
-                    tracing::info!(name, player = player_id, %why, "a message was dropped");
+                    tracing::info!(name, player = player_id, %why, "message dropped");
                 }
             }
             Event::Over => self.is_over = true,
@@ -347,9 +352,9 @@ impl Host {
 }
 
 impl Drop for Host {
-    /// After a panic, too: no client waits for an age that is gone.
+    /// Closes all connections, after a panic too.
     fn drop(&mut self) {
-        self.members.values().for_each(|member| member.outbox.close("the age is gone"));
+        self.members.values().for_each(|member| member.outbox.close("the age has ended"));
         self.games.over(self.number, self.serial);
     }
 }

@@ -1,20 +1,19 @@
 //! The game service: players meet in ages.
 //!
-//! Each age that runs is a task of its own ([`host`]), which owns the state machine of
-//! [`worldwire_uru::age`]. It is started when the first player joins, and ends when it was empty
-//! for as long as its age file says. Connections hand it what their clients say, and wait when it
-//! has too much to do; it hands them messages through a bounded queue ([`outbox`]) and never waits
-//! for one.
+//! Each running age is a task of its own ([`host`]), which owns a state machine of
+//! [`worldwire_uru::age`]. It starts when the first player joins, and ends when the age has been empty
+//! for as long as its age file says. Connections send it their clients' messages, and wait when it is
+//! busy. It sends messages back through a bounded queue ([`outbox`]) and never waits for a connection.
 //!
-//! Whoever says too much, or makes the age work too long, is read more slowly ([`pace`]). What an age
-//! drops is logged by player and reason ([`drops`]).
+//! Players who send too much, or cause too much work, are slowed down ([`pace`]). Messages that an age
+//! drops are logged by player and reason ([`drops`]).
 //!
-//! A player is let in whom the auth service expects there ([`games`]): the one who asked for this
-//! age on an auth connection from the same address within the last minute, or who was in it.
+//! An age admits only players that the auth service expects there ([`games`]): those who requested the
+//! age on an auth connection from the same address within the last minute, and those who were in it.
 //!
-//! What lasts is in the vault ([`records`]). A change is written a moment after it happened, in one
-//! transaction with others; one that could not be written is tried again ([`keeper`]). An operator may
-//! remove what is stored of an age in which nobody is ([`clearing`]).
+//! Persistent states are in the vault ([`records`]). Changes are written in batches, a moment later;
+//! failed writes are retried ([`keeper`]). An operator can remove the states of an empty age
+//! ([`clearing`]).
 
 mod clearing;
 mod drops;
@@ -51,9 +50,9 @@ use games::Seat;
 use host::Command;
 use pace::Pace;
 
-/// How much is handed to the connection at once.
+/// How many bytes are handed to the connection at once.
 const PORTION: usize = 64 << 10;
-/// How often an age is told that a client which says nothing is alive.
+/// How often an age learns that a silent client is still connected.
 const HEARD_EVERY: Duration = Duration::from_secs(10);
 
 /// A game connection.
@@ -62,7 +61,7 @@ pub(super) struct GameService {
     shared: Arc<Shared>,
     address: SocketAddr,
     outbox: Arc<Outbox>,
-    /// What is being sent.
+    /// Messages that are being sent.
     taken: Vec<Packet>,
     seat: Option<Seat>,
     heard: Instant,
@@ -76,7 +75,7 @@ impl GameService {
         Self { shared, address, outbox, taken: Vec::new(), seat: None, heard, pace }
     }
 
-    /// Answers a message. Before a join nothing but that, and pings, is allowed.
+    /// Handles a message. Before joining, only pings and join requests are allowed.
     pub(super) async fn message(
         &mut self,
         message: ClientMessage<'_>,
@@ -87,7 +86,7 @@ impl GameService {
             (ClientMessage::PingRequest(_), Some(seat)) => {
                 if self.heard.elapsed() >= HEARD_EVERY {
                     self.heard = Instant::now();
-                    // An age with much to do hears of others first.
+                    // A busy age can do without this.
                     let _ = seat.commands.try_send(Command::Heard { player: seat.player });
                 }
                 Flow::Continue(())
@@ -101,7 +100,7 @@ impl GameService {
                     && let Some(count) = self.shared.figures.turned_away.count()
                 {
                     let address = self.address;
-                    tracing::info!(%address, player, number, ?error, count, "joins refused");
+                    tracing::info!(%address, player, number, ?error, count, "refused joins");
                 }
                 let result = joined.err().unwrap_or(NetError::Success);
                 let reply: ServerMessage<'_> =
@@ -126,7 +125,7 @@ impl GameService {
             (message, _) => {
                 let (name, address, state) = (message.name(), self.address, self.state());
                 if let Some(count) = self.shared.figures.turned_away.count() {
-                    tracing::warn!(%address, state, name, count, "closed: not in this order");
+                    tracing::warn!(%address, state, name, count, "connection closed: unexpected message");
                 }
                 Flow::Break(())
             }
@@ -138,17 +137,17 @@ impl GameService {
         if self.seat.is_some() { "joined" } else { "not joined" }
     }
 
-    /// Waits until the age has something for the client.
+    /// Waits until the age has messages for the client, or closes the connection.
     pub(super) async fn notified(&self) {
         self.outbox.news().await;
     }
 
-    /// Something waits, or the age has done with the client.
+    /// Ends the connection if the age has closed it.
     pub(super) fn notice(&self) -> Flow {
         match self.outbox.end() {
             Some(why) => {
                 if let Some(count) = self.shared.figures.sent_away.count() {
-                    tracing::info!(address = %self.address, why, count, "closed by the age");
+                    tracing::info!(address = %self.address, why, count, "connection closed by the age");
                 }
                 Flow::Break(())
             }
@@ -160,7 +159,7 @@ impl GameService {
         !self.outbox.is_empty()
     }
 
-    /// Sends some of what waits.
+    /// Sends some of the queued messages.
     pub(super) fn room(&mut self, sender: &mut Sender) -> Flow {
         self.outbox.take(PORTION, &mut self.taken);
         for packet in self.taken.drain(..) {
@@ -170,16 +169,16 @@ impl GameService {
         self.notice()
     }
 
-    /// The connection is over.
+    /// Handles the end of the connection.
     pub(super) async fn ended(&mut self) {
         if let Some(Seat { player, serial, commands, .. }) = self.seat.take() {
-            // An error means that the age is over.
+            // This fails if the age has ended.
             let _ = commands.send(Command::Leave { player, serial }).await;
         }
     }
 }
 
-/// An age that is over has no more for its clients.
-fn flow(goes_on: bool) -> Flow {
-    if goes_on { Flow::Continue(()) } else { Flow::Break(()) }
+/// Ends the connection if the age has ended.
+fn flow(is_running: bool) -> Flow {
+    if is_running { Flow::Continue(()) } else { Flow::Break(()) }
 }

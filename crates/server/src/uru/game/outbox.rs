@@ -1,4 +1,4 @@
-//! What an age has for one client, between the age's task and the client's connection.
+//! The queue of messages from an age's task to a client's connection.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,13 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use worldwire_uru::age::{Instance, Packet, SendQueue};
 
-/// How many bytes may wait for a client that reads slowly; see [`Queue`].
-/// Whoever joins a full age gets all of it at once.
+/// The maximum number of queued bytes; see [`SendQueue`]. A player who joins receives the states of the
+/// whole age at once.
 const MAX_WAITING: usize = 8 << 20;
-/// How many messages are taken at once: a connection has room for 1,024.
+/// The maximum number of messages to take at once: a connection has room for 1,024.
 const MAX_TAKEN: usize = 256;
 
-/// What waits for a client. The age puts it in, and never waits; the connection takes it out as its
+/// Messages for a client. The age adds them without waiting, and the connection takes them as its
 /// client reads.
 ///
 /// ```
@@ -22,7 +22,7 @@ const MAX_TAKEN: usize = 256;
 /// let mut packets = Vec::new();
 /// while outbox.end().is_none() {
 ///     outbox.news().await;
-///     // Until nothing waits: of what comes meanwhile there is no other news.
+///     // Take everything: there is no news of messages added meanwhile.
 ///     while !outbox.is_empty() {
 ///         outbox.take(64 << 10, &mut packets);
 ///         for packet in packets.drain(..) {
@@ -41,7 +41,7 @@ pub struct Outbox {
 #[derive(Debug)]
 struct Inner {
     queue: SendQueue,
-    /// Why the connection has to end.
+    /// Why the connection must end.
     closed: Option<&'static str>,
 }
 
@@ -52,7 +52,7 @@ impl Default for Outbox {
 }
 
 impl Outbox {
-    /// One with nothing in it.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         let inner = Inner { queue: SendQueue::new(MAX_WAITING), closed: None };
@@ -63,8 +63,8 @@ impl Outbox {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message in. False when there is no room for it: the client reads too slowly, and its
-    /// connection ends.
+    /// Adds a message. Returns false if there is no room for it because the client reads too slowly.
+    /// Its connection then ends.
     pub fn push(&self, packet: Packet) -> bool {
         let mut inner = self.inner();
         if inner.closed.is_some() {
@@ -79,20 +79,20 @@ impl Outbox {
         }
         drop(inner);
         drop(waited);
-        // Who takes things out goes on until nothing waits: one wake-up is enough for all of them.
+        // The connection takes messages until the queue is empty, so one wakeup is enough.
         if is_news || !has_room {
             self.news.notify_one();
         }
         has_room
     }
 
-    /// Ends the connection, once what waits was written.
+    /// Ends the connection after the queued messages.
     pub fn close(&self, why: &'static str) {
         self.inner().closed.get_or_insert(why);
         self.news.notify_one();
     }
 
-    /// Moves the next messages to `packets`, until they have so many bytes, are 256, or nothing waits.
+    /// Moves messages to `packets` until it has this many bytes or 256 messages, or the queue is empty.
     pub fn take(&self, bytes: usize, packets: &mut Vec<Packet>) {
         let mut inner = self.inner();
         let mut taken = 0;
@@ -111,21 +111,20 @@ impl Outbox {
         self.inner().queue.is_empty()
     }
 
-    /// Why the connection has to end, when nothing waits any more.
+    /// Why the connection must end, once the queue is empty.
     #[must_use]
     pub fn end(&self) -> Option<&'static str> {
         let inner = self.inner();
         inner.closed.filter(|_| inner.queue.is_empty())
     }
 
-    /// Waits until something was put in while nothing waited, or the connection has to end. Cancel
-    /// safe.
+    /// Waits until a message is added to the empty queue, or the connection must end. Cancel safe.
     pub async fn news(&self) {
         self.news.notified().await;
     }
 }
 
-/// Hands out everything that an age has for its members; returns those without room for it.
+/// Queues all messages of an age for its members, and returns the members without room.
 pub fn hand_out<'o>(
     instance: &mut Instance,
     outbox_of: impl Fn(u32) -> Option<&'o Outbox>,
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_reads_too_slowly_is_cut_off() {
+    async fn slow_readers_are_disconnected() {
         let (outbox, packet) = (Outbox::new(), packet());
         let mut pushed = 0;
         while outbox.push(packet.clone()) {
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_is_written_before_the_end() {
+    async fn queued_messages_are_sent_before_the_end() {
         let (outbox, packet) = (Outbox::new(), packet());
         assert!(outbox.push(packet.clone()));
         outbox.close("the age ends");
@@ -193,7 +192,7 @@ mod tests {
 
     const TIME: UnifiedTime = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
 
-    /// An age with as many states as it takes, each a list of so many numbers.
+    /// An age with the maximum number of states, each a list of this many numbers.
     fn full(numbers: usize) -> (Instance, usize) {
         let sdl = "STATEDESC list { VERSION 1 VAR INT list[] }";
         let descriptors = std::sync::Arc::new(Descriptors::load([("list.sdl", sdl)]));
@@ -204,7 +203,7 @@ mod tests {
         let unix = Duration::from_secs(1_700_000_000);
         let mut age = Instance::new(Duration::ZERO, unix, "Lab", file, descriptors, config);
         for number in 0.. {
-            let name = format!("a state that an age keeps, and whoever joins gets: {number}");
+            let name = format!("a state that an age sends to every player who joins: {number}");
             let location =
                 Location { sequence_number: SequenceNumber(0x78_0021), flags: LocationFlags(0) };
             let object = Uoid {
@@ -222,9 +221,9 @@ mod tests {
         unreachable!()
     }
 
-    /// Otherwise one player could close an age to all others.
+    /// Otherwise one player could lock all others out of an age.
     #[test]
-    fn who_joins_a_full_age_gets_all_of_it() {
+    fn joining_a_full_age_delivers_all_of_it() {
         for numbers in [0, 1, 20, 300, 9_000] {
             let (mut age, states) = full(numbers);
             age.join(Duration::ZERO, Player::new(5, "Yeesha")).unwrap();
@@ -248,9 +247,9 @@ mod tests {
         }
     }
 
-    /// A flood costs its receiver one wake-up, and takes as many rounds as it has portions.
+    /// A flood causes one wakeup, whatever the number of messages.
     #[tokio::test]
-    async fn who_has_not_read_all_is_not_told_again() {
+    async fn there_is_one_wakeup_until_the_queue_is_empty() {
         let (outbox, packet) = (Outbox::new(), packet());
         let is_told = || {
             pin!(outbox.news()).as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()

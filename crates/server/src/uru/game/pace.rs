@@ -1,7 +1,7 @@
-//! How fast a player may speak in an age.
+//! Rate limits for players in ages.
 //!
-//! Whoever floods an age waits, and nobody else does: the connection of the player reads no more until
-//! what it said so far is paid off, by bytes, by messages, and by the time that the age took for them.
+//! A player who floods an age is the only one to wait: its connection stops reading until earlier
+//! messages are paid off by bytes, by number, and by the time that the age spent on them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,24 +10,24 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Messages of one player that an age has not handled yet.
+/// The maximum number of a player's messages that an age has not handled yet.
 const MAX_UNDER_WAY: usize = 16;
-/// How many messages a second a player may send for long. Clients send a few dozen.
+/// The sustained rate at which a player may send messages. Clients send a few dozen per second.
 const MESSAGES_PER_SECOND: u32 = 400;
-/// How long a player may speak as fast as it likes before that: as much as is paid off meanwhile.
+/// The burst before limits apply, as the time it takes to pay it off.
 const CREDIT: Duration = Duration::from_secs(32);
-/// How many times as long as the age needed for a message its sender waits.
+/// How many times longer than the age needed for a message its sender must wait.
 const EFFORT: u32 = 10;
-/// What costs an age less than this is free: nobody could tell it from chance.
+/// Messages that take an age less time than this are free, since the measurement would be noise.
 const LEAST_EFFORT: Duration = Duration::from_micros(200);
-/// How long a connection waits at once: it has to notice when the shard stops.
+/// The longest single wait: connections must notice when the shard stops.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// What an age has to do for a player: shared by the age and the connection.
+/// The work that a player causes in an age, shared by the age and the connection.
 #[derive(Debug)]
 pub(super) struct Effort {
     turns: Arc<Semaphore>,
-    /// How long the age has worked, in nanoseconds, since the connection last asked.
+    /// How long the age has worked, in nanoseconds, since the connection last checked.
     nanos: AtomicU64,
 }
 
@@ -38,12 +38,12 @@ impl Default for Effort {
 }
 
 impl Effort {
-    /// Waits until few enough messages of the player are under way to the age.
+    /// Waits until the age has few enough unhandled messages of the player.
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.turns).acquire_owned().await.ok()
     }
 
-    /// The age has worked for so long.
+    /// Adds time that the age has worked.
     pub(super) fn add(&self, time: Duration) {
         if time >= LEAST_EFFORT {
             let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
@@ -56,7 +56,7 @@ impl Effort {
     }
 }
 
-/// When what a player has said is paid off.
+/// When a player's messages so far will be paid off.
 #[derive(Debug)]
 pub(super) struct Pace {
     bytes_per_second: u32,
@@ -72,7 +72,7 @@ impl Pace {
         Self { bytes_per_second, bytes: now, messages: now, effort: now }
     }
 
-    /// A message of so many bytes comes: how long it has to wait.
+    /// How long a message of this size must wait.
     pub(super) fn wait(&mut self, bytes: usize, effort: &Effort) -> Duration {
         let now = Instant::now();
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -94,10 +94,10 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_floods_waits() {
+    async fn floods_are_slowed_down() {
         let effort = Effort::default();
         let mut pace = Pace::new(64 << 10);
-        // As much as a client ever says at once.
+        // A client's largest burst.
         for _ in 0..200 {
             assert!(pace.wait(10_000, &effort).is_zero());
         }
@@ -107,24 +107,24 @@ mod tests {
         }
         let rate = 1_000_000.0 / begun.elapsed().as_secs_f64();
         assert!((60_000.0..80_000.0).contains(&rate), "{rate}");
-        // Who has been silent may speak again.
+        // After a silence, another burst is allowed.
         tokio::time::sleep(CREDIT).await;
         assert!(pace.wait(10_000, &effort).is_zero());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_small_messages_are_a_flood_too() {
+    async fn many_small_messages_are_slowed_down() {
         let (effort, mut pace) = (Effort::default(), Pace::new(u32::MAX));
         let begun = Instant::now();
         for _ in 0..20_000 {
             tokio::time::sleep(pace.wait(20, &effort)).await;
         }
-        // 12,800 at once, the others 400 a second.
+        // A burst of 12,800, then 400 per second.
         assert!((17..19).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_makes_an_age_work_waits_ten_times_as_long() {
+    async fn senders_wait_ten_times_as_long_as_the_age_worked() {
         let (effort, mut pace) = (Effort::default(), Pace::new(64 << 10));
         effort.add(Duration::from_micros(10));
         assert!(pace.wait(100, &effort).is_zero());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_age_has_few_messages_of_one_player_to_do() {
+    async fn unhandled_messages_per_player_are_limited() {
         let effort = Effort::default();
         let mut turns = Vec::new();
         for _ in 0..MAX_UNDER_WAY {

@@ -41,7 +41,8 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
 use super::content::{AgeInfo, Entry, decode, folder};
-use super::state::{Outcome, Session, State};
+use super::session::{Outcome, Session};
+use super::steps::VaultState;
 
 /// What a player has to be in an age.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -101,21 +102,21 @@ fn is_standard(above: &Entry, below: &Entry) -> bool {
     }
 }
 
-impl State {
+impl VaultState {
     /// Whether a connection may read a node, and what it refers to.
     pub(crate) fn may_read(&self, connection: ConnectionId, session: &Session, id: u32) -> bool {
-        if session.is_admin() || !self.config.strict {
+        if session.is_admin() || !self.config().strict {
             return true;
         }
-        let Some(entry) = self.graph.get(id) else { return true };
+        let Some(entry) = self.graph().get(id) else { return true };
         matches!(entry.kind, NodeType::PlayerInfo | NodeType::AgeInfo)
-            || self.interests.has(connection, id)
-            || self.interests.is_common(id)
+            || self.interests().has(connection, id)
+            || self.interests().is_common(id)
             || session.player != 0 && entry.creator == session.player
-            || self.is_below(id, |state, holder| match state.graph.kind(holder) {
+            || self.is_below(id, |state, holder| match state.graph().kind(holder) {
                 Some(NodeType::AgeInfo) => true,
                 Some(NodeType::Age) => state.owns_age(session.player, holder),
-                _ => state.players.account(holder) == Some(session.account),
+                _ => state.players().account(holder) == Some(session.account),
             })
     }
 
@@ -124,11 +125,11 @@ impl State {
         if session.is_admin() {
             return true;
         }
-        match self.graph.kind(id) {
+        match self.graph().kind(id) {
             Some(NodeType::PlayerInfo | NodeType::AgeInfo) => true,
             Some(NodeType::System) | None => false,
             Some(_) => {
-                let built_in = self.graph.parents(id).any(|parent| self.is_built_in(parent, id));
+                let built_in = self.graph().parents(id).any(|parent| self.is_built_in(parent, id));
                 !built_in && self.holds(session, id, Standing::Present)
             }
         }
@@ -147,8 +148,8 @@ impl State {
         adds: bool,
     ) -> Result<(), NetError> {
         let session = self.playing(connection)?;
-        let above = self.graph.get(parent).ok_or(NetError::VaultNodeNotFound)?;
-        let below = self.graph.get(child).ok_or(NetError::VaultNodeNotFound)?;
+        let above = self.graph().get(parent).ok_or(NetError::VaultNodeNotFound)?;
+        let below = self.graph().get(child).ok_or(NetError::VaultNodeNotFound)?;
         if matches!(below.kind, NodeType::Player | NodeType::Age) {
             return Err(NetError::InvalidParameter);
         }
@@ -164,7 +165,7 @@ impl State {
                 | (_, NodeType::System)
         );
         let place = is_standard(above, below)
-            .then(|| self.graph.child(parent, below.kind, below.list()))
+            .then(|| self.graph().child(parent, below.kind, below.list()))
             .flatten();
         let disturbs = match place {
             Some(first) if adds => first != child,
@@ -186,7 +187,7 @@ impl State {
             above.kind,
             NodeType::AgeInfoList | NodeType::PlayerInfoList | NodeType::AgeLink
         );
-        let own = self.graph.owner(parent, child) == Some(session.player);
+        let own = self.graph().owner(parent, child) == Some(session.player);
         let standing = if keeps && !adds && !own { Standing::Owner } else { Standing::Present };
         if !self.holds(session, parent, standing) {
             return refused;
@@ -205,12 +206,12 @@ impl State {
         change: &VaultNode<'_>,
     ) -> Outcome<()> {
         let session = self.playing(connection)?;
-        let entry = self.graph.get(id).ok_or(NetError::VaultNodeNotFound)?;
+        let entry = self.graph().get(id).ok_or(NetError::VaultNodeNotFound)?;
         if session.is_admin() {
             return Ok(());
         }
         let below_root =
-            self.graph.parents(id).any(|parent| self.graph.kind(parent).is_some_and(is_root));
+            self.graph().parents(id).any(|parent| self.graph().kind(parent).is_some_and(is_root));
         let is_list = entry.list().is_some();
         let standing = if is_list && below_root { Standing::Owner } else { Standing::Present };
         if !self.holds(session, id, standing) {
@@ -239,13 +240,13 @@ impl State {
 
     /// Whether a connection may enter an age, given by its Age node.
     pub(crate) fn may_enter(&self, session: &Session, age: u32) -> bool {
-        if session.is_admin() || !self.config.strict || self.config.open_ages {
+        if session.is_admin() || !self.config().strict || self.config().open_ages {
             return true;
         }
         let mut age = age;
         for _ in 0..MAX_AGES {
-            let Some(info) = self.graph.child(age, NodeType::AgeInfo, None) else { return false };
-            let Some(facts) = self.graph.age_info(info) else { return false };
+            let Some(info) = self.graph().child(age, NodeType::AgeInfo, None) else { return false };
+            let Some(facts) = self.graph().age_info(info) else { return false };
             if facts.public
                 || self.is_present(session, age)
                 || session.made.contains(&info)
@@ -278,7 +279,7 @@ impl State {
 
     /// Puts the receiver of an invitation by an owner on the list of visitors, or takes it off.
     pub(crate) fn invite(&mut self, session: &Session, note: u32, receiver: u32) -> Outcome<()> {
-        if self.graph.kind(note) != Some(NodeType::TextNote) {
+        if self.graph().kind(note) != Some(NodeType::TextNote) {
             return Ok(());
         }
         let content = self.content(note)?;
@@ -290,22 +291,22 @@ impl State {
         };
         let text = node.text_1.as_ref().map(TermStr::to_text).unwrap_or_default();
         let [own, other] = [session.player, receiver]
-            .map(|player| self.graph.child(player, NodeType::PlayerInfo, None));
+            .map(|player| self.graph().child(player, NodeType::PlayerInfo, None));
         let (Some(own), Some(other)) = (own, other) else { return Ok(()) };
         // Those of which the sender is an owner. Unverified: what stands around the instance.
         let text = digits(&text);
-        let lists: Vec<_> = self.graph.parents(own).collect();
+        let lists: Vec<_> = self.graph().parents(own).collect();
         let infos = lists.into_iter().filter_map(|list| {
-            let is_owners = self.graph.get(list)?.list() == Some(folder::OWNERS);
+            let is_owners = self.graph().get(list)?.list() == Some(folder::OWNERS);
             let info = is_owners.then(|| self.age_of_list(list)).flatten()?;
-            let facts = self.graph.age_info(info)?;
+            let facts = self.graph().age_info(info)?;
             let named = text.contains(&digits(&facts.instance.to_string()));
             (named && self.commands(session, info)).then_some(info)
         });
         let infos: Vec<_> = infos.collect();
         for info in infos {
             let visitors =
-                self.graph.child(info, NodeType::PlayerInfoList, Some(folder::CAN_VISIT));
+                self.graph().child(info, NodeType::PlayerInfoList, Some(folder::CAN_VISIT));
             match visitors {
                 Some(list) if comes => self.link_below(list, other, session.player)?,
                 Some(list) => self.unlink(list, other),
@@ -322,13 +323,13 @@ impl State {
 
     /// Whether a player owns an age or is in it; given by its Age or AgeInfo node.
     pub(crate) fn is_present(&self, session: &Session, age: u32) -> bool {
-        let node = self.graph.age_info(age).map_or(age, |info| info.age);
+        let node = self.graph().age_info(age).map_or(age, |info| info.age);
         session.age != 0 && session.age == node || self.owns_age(session.player, age)
     }
 
     /// The list of owners of an age, given by its Age or AgeInfo node.
     pub(crate) fn owners_list(&self, age: u32) -> Option<u32> {
-        self.graph.child(self.info_of(age)?, NodeType::PlayerInfoList, Some(folder::OWNERS))
+        self.graph().child(self.info_of(age)?, NodeType::PlayerInfoList, Some(folder::OWNERS))
     }
 
     /// The Age node of an instance.
@@ -341,25 +342,25 @@ impl State {
             uuid_1: Some(instance),
             ..VaultNode::default()
         };
-        self.graph.find(&template, 1).first().copied()
+        self.graph().find(&template, 1).first().copied()
     }
 
     fn info_of(&self, age: u32) -> Option<u32> {
-        match self.graph.kind(age)? {
-            NodeType::Age => self.graph.child(age, NodeType::AgeInfo, None),
+        match self.graph().kind(age)? {
+            NodeType::Age => self.graph().child(age, NodeType::AgeInfo, None),
             _ => Some(age),
         }
     }
 
     fn has_owners(&self, info: u32) -> bool {
-        self.owners_list(info).is_some_and(|list| self.graph.children(list).next().is_some())
+        self.owners_list(info).is_some_and(|list| self.graph().children(list).next().is_some())
     }
 
     /// Whether a player is in a list of an age.
     fn is_listed(&self, player: u32, info: u32, list: i32) -> bool {
-        let list = self.graph.child(info, NodeType::PlayerInfoList, Some(list));
-        let own = self.graph.child(player, NodeType::PlayerInfo, None);
-        list.zip(own).is_some_and(|(list, own)| self.graph.owner(list, own).is_some())
+        let list = self.graph().child(info, NodeType::PlayerInfoList, Some(list));
+        let own = self.graph().child(player, NodeType::PlayerInfo, None);
+        list.zip(own).is_some_and(|(list, own)| self.graph().owner(list, own).is_some())
     }
 
     /// Whether a player owns an age that is not the operator's.
@@ -369,15 +370,15 @@ impl State {
 
     /// Whether the shard made an age by itself.
     fn is_operators(&self, age: u32) -> bool {
-        let Some(facts) = self.info_of(age).and_then(|info| self.graph.age_info(info)) else {
+        let Some(facts) = self.info_of(age).and_then(|info| self.graph().age_info(info)) else {
             return false;
         };
-        if self.own_ages.contains(&facts.instance) {
+        if self.is_own_age(facts.instance) {
             return true;
         }
-        let fixed = self.config.static_ages.iter().chain([&self.config.city]);
+        let fixed = self.config().static_ages.iter().chain([&self.config().city]);
         let fixed = fixed.map(|age| (&age.names, age.instance));
-        let hood = (&self.config.neighbourhood, None);
+        let hood = (&self.config().neighbourhood, None);
         fixed.chain([hood]).any(|(names, instance)| match instance {
             Some(instance) => instance == facts.instance,
             None => *names.filename == *facts.filename && *names.user_name == *facts.user_name,
@@ -385,33 +386,33 @@ impl State {
     }
 
     fn may_be_public(&self, age: &AgeInfo) -> bool {
-        self.config.may_be_public.iter().any(|name| **name == *age.filename)
+        self.config().may_be_public.iter().any(|name| **name == *age.filename)
     }
 
     /// The AgeInfo that a list is part of.
     fn age_of_list(&self, list: u32) -> Option<u32> {
-        self.graph.parents(list).find(|parent| self.is_built_in(*parent, list))
+        self.graph().parents(list).find(|parent| self.is_built_in(*parent, list))
     }
 
     /// Whether the server made a node below another one.
     fn is_built_in(&self, parent: u32, child: u32) -> bool {
-        let (Some(above), Some(below)) = (self.graph.get(parent), self.graph.get(child)) else {
+        let (Some(above), Some(below)) = (self.graph().get(parent), self.graph().get(child)) else {
             return false;
         };
         is_standard(above, below)
-            && self.graph.child(parent, below.kind, below.list()) == Some(child)
+            && self.graph().child(parent, below.kind, below.list()) == Some(child)
     }
 
     /// Whether a connection may put a player into the owners or visitors of an age, or take it out.
     fn may_list(&self, session: &Session, info: u32, list: i32, child: u32, adds: bool) -> bool {
-        let own = self.graph.get(child).is_some_and(|entry| entry.stands_for(session.player));
-        if !self.config.strict {
+        let own = self.graph().get(child).is_some_and(|entry| entry.stands_for(session.player));
+        if !self.config().strict {
             return own || list == folder::CAN_VISIT;
         }
         if !own {
             return list == folder::CAN_VISIT && self.commands(session, info);
         }
-        let Some(facts) = self.graph.age_info(info) else { return false };
+        let Some(facts) = self.graph().age_info(info) else { return false };
         let visits = self.is_listed(session.player, info, folder::CAN_VISIT);
         let owns = self.owns_age(session.player, info);
         if !adds || owns || session.made.contains(&info) {
@@ -430,31 +431,31 @@ impl State {
         if session.is_admin() {
             return true;
         }
-        match self.graph.kind(id) {
+        match self.graph().kind(id) {
             None | Some(NodeType::System) => return false,
             Some(NodeType::Player) => return id == session.player,
             Some(NodeType::PlayerInfo) => return self.is_own_info(session, id),
-            _ if !self.config.strict => return true,
+            _ if !self.config().strict => return true,
             Some(NodeType::Age | NodeType::AgeInfo) => return self.commands(session, id),
             Some(_) => {}
         }
         let mut met = HashSet::from([id]);
         let mut waiting = vec![id];
         while let Some(node) = waiting.pop() {
-            let mut parents = self.graph.parents(node).peekable();
-            let made = self.graph.get(node).is_some_and(|entry| entry.creator == session.player);
+            let mut parents = self.graph().parents(node).peekable();
+            let made = self.graph().get(node).is_some_and(|entry| entry.creator == session.player);
             if parents.peek().is_none() && made && session.player != 0 {
                 return true;
             }
-            if self.graph.owner(session.player, node).is_some() {
+            if self.graph().owner(session.player, node).is_some() {
                 return true;
             }
-            let is_players = |parent: u32| self.graph.kind(parent) == Some(NodeType::Player);
-            if self.graph.parents(node).any(is_players) {
+            let is_players = |parent: u32| self.graph().kind(parent) == Some(NodeType::Player);
+            if self.graph().parents(node).any(is_players) {
                 continue;
             }
             for parent in parents {
-                let held = match self.graph.kind(parent) {
+                let held = match self.graph().kind(parent) {
                     None | Some(NodeType::System | NodeType::Player) => false,
                     Some(NodeType::PlayerInfo) => self.is_own_info(session, parent),
                     Some(NodeType::Age | NodeType::AgeInfo) => match standing {
@@ -477,8 +478,8 @@ impl State {
     }
 
     fn is_own_info(&self, session: &Session, id: u32) -> bool {
-        self.graph.owner(session.player, id).is_some()
-            && self.graph.get(id).is_some_and(|entry| entry.stands_for(session.player))
+        self.graph().owner(session.player, id).is_some()
+            && self.graph().get(id).is_some_and(|entry| entry.stands_for(session.player))
     }
 
     /// Whether a node is, or is below, a Player, Age or AgeInfo that fits. A link to an age and an
@@ -487,12 +488,12 @@ impl State {
         let mut met = HashSet::from([id]);
         let mut waiting = vec![id];
         while let Some(node) = waiting.pop() {
-            let kind = self.graph.kind(node);
+            let kind = self.graph().kind(node);
             if kind.is_some_and(is_root) && fits(self, node) {
                 return true;
             }
-            for parent in self.graph.parents(node) {
-                let above = self.graph.kind(parent);
+            for parent in self.graph().parents(node) {
+                let above = self.graph().kind(parent);
                 let holds = match kind {
                     Some(NodeType::AgeInfo) => above == Some(NodeType::Age),
                     Some(NodeType::PlayerInfo) => above == Some(NodeType::Player),

@@ -7,7 +7,7 @@ use worldwire_core::{Field, Reader, Writer};
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::uru::players::folded_player;
+use super::tables::players::folded_player;
 
 /// All fields of a node, encoded as on the wire.
 pub(crate) type Content = Arc<[u8]>;

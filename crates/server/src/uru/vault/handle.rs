@@ -13,19 +13,22 @@ use worldwire_uru::types::{NetError, Uuid};
 use worldwire_uru::vault::VaultNode;
 use zeroize::Zeroizing;
 
+use super::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
+use super::ages::{AgeFound, InitAge, PublicAge};
 use super::config::VaultConfig;
-use super::exchange::Dump;
+use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
-use super::state::{Outcome, State};
+use super::players::ThrownOut;
+use super::session::Outcome;
+use super::steps::Damage;
+use super::steps::VaultState;
+use super::tables::players::PlayerSummary;
+use super::tables::scores::ScoreSummary;
 use super::task::{Arrival, Call, Message, Task};
 use super::trees::AgeNodes;
 use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{Store, StoreError};
-use crate::uru::accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
-use crate::uru::ages::{AgeFound, InitAge, PublicAge};
-use crate::uru::players::{PlayerSummary, ThrownOut};
-use crate::uru::scores::ScoreSummary;
 
 /// What tells connections apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,9 +108,9 @@ pub enum VaultError {
     /// The database.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What is stored makes no sense.
+    /// The database has rows that this server would not have written.
     #[error("the vault is damaged: {0}")]
-    Damaged(String),
+    Damaged(#[from] Damage),
     /// The passwords in the database were sealed under another key.
     #[error(
         "{KEY_FILE} is not the key that the passwords in this database were sealed under; \
@@ -165,7 +168,7 @@ impl Vault {
     ) -> Result<Self, VaultError> {
         let max_notices = config.max_notices.max(1);
         let Environment { clock, random } = environment;
-        let state = State::new(config, key, random);
+        let state = VaultState::new(config, key, random);
         let (messages, inbox) = mpsc::channel(MAX_WAITING);
         let (ends, ended) = mpsc::unbounded_channel();
         let failing = Arc::<AtomicBool>::default();
@@ -240,7 +243,7 @@ impl Vault {
         flags: AccountFlags,
     ) -> Result<PasswordSet, NetError> {
         let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
-        let add = move |state: &mut State| state.add_account(&name, &password, flags);
+        let add = move |state: &mut VaultState| state.add_account(&name, &password, flags);
         Ok(self.call(None, None, add).await?.0)
     }
 
@@ -250,7 +253,7 @@ impl Vault {
     /// [`NetError::AccountNotFound`].
     pub async fn set_password(&self, name: &str, password: &str) -> Result<PasswordSet, NetError> {
         let (name, password) = (name.to_owned(), Zeroizing::new(password.to_owned()));
-        let set = move |state: &mut State| state.set_password(&name, &password);
+        let set = move |state: &mut VaultState| state.set_password(&name, &password);
         Ok(self.call(None, None, set).await?.0)
     }
 
@@ -335,7 +338,7 @@ impl Vault {
     /// [`NetError::VaultNodeAccessViolation`] for what the server gives a node when it is made, the
     /// names of players, and what ages are found by.
     pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
-        let set = move |state: &mut State| state.set_fields(node, &fields);
+        let set = move |state: &mut VaultState| state.set_fields(node, &fields);
         self.call(None, Some(node), set).await.map(|((), _)| ())
     }
 
@@ -345,7 +348,7 @@ impl Vault {
     /// # Errors
     /// Those of the database.
     pub async fn check(&self) -> Result<Vec<Finding>, NetError> {
-        Ok(self.call(None, None, State::check).await?.0)
+        Ok(self.call(None, None, VaultState::check).await?.0)
     }
 
     /// The whole vault at one moment. Everybody waits meanwhile.
@@ -371,7 +374,7 @@ impl Vault {
     /// players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
     /// another one.
     pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
-        let restore = move |state: &mut State| state.restore(&dump, replace);
+        let restore = move |state: &mut VaultState| state.restore(&dump, replace);
         self.call(None, None, restore).await.map(|((), _)| ())
     }
 
@@ -381,7 +384,7 @@ impl Vault {
         &self,
         connection: Option<ConnectionId>,
         needs: Option<u32>,
-        request: impl FnMut(&mut State) -> Outcome<T> + Send + 'static,
+        request: impl FnMut(&mut VaultState) -> Outcome<T> + Send + 'static,
     ) -> Result<(T, u64), NetError> {
         let (reply, replied) = oneshot::channel();
         let call = Call { connection, needs, request, outcome: None, reply };
@@ -555,7 +558,7 @@ impl Connection {
     ) -> impl Future<Output = Result<T, NetError>> + Send + use<T, R>
     where
         T: Send + 'static,
-        R: FnMut(&mut State) -> Outcome<T> + Send + 'static,
+        R: FnMut(&mut VaultState) -> Outcome<T> + Send + 'static,
     {
         let (vault, id, mark) = (self.vault.clone(), self.id, Arc::clone(&self.mark));
         async move {

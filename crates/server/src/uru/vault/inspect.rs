@@ -8,12 +8,13 @@ use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{Entry, Facts, decode, folder};
-use super::exchange::node_json;
+use super::dump::node_json;
 use super::graph::Graph;
 use super::operations::without_fixed;
-use super::state::{Outcome, State};
+use super::session::Outcome;
+use super::steps::VaultState;
+use super::tables::players::folded_player;
 use crate::uru::game::records::stands_alone;
-use crate::uru::players::folded_player;
 
 /// A node in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +47,11 @@ const MAX_LINES: usize = 100_000;
 /// Parts of the vault of which contents are needed at the same time.
 pub(super) const AT_ONCE: usize = 4_096;
 
-impl State {
+impl VaultState {
     /// The tree below a node, the System node by default.
     pub(crate) fn tree(&mut self, root: Option<u32>, depth: u32) -> Outcome<Vec<TreeLine>> {
-        let root = root.unwrap_or(self.system);
-        if !self.graph.contains(root) {
+        let root = root.unwrap_or(self.system());
+        if !self.graph().contains(root) {
             return Err(NetError::VaultNodeNotFound.into());
         }
         let mut nodes = Vec::new();
@@ -62,7 +63,7 @@ impl State {
             let new = shown.insert(id);
             nodes.push((level, id, !new));
             if new && level < depth {
-                let children: Vec<_> = self.graph.children(id).collect();
+                let children: Vec<_> = self.graph().children(id).collect();
                 waiting.extend(children.into_iter().rev().map(|child| (level + 1, child)));
             }
         }
@@ -73,7 +74,7 @@ impl State {
             let node = decode(&content)?;
             let kind = node.node_type.unwrap_or_default();
             let kind = kind.name().map_or_else(|| kind.0.to_string(), str::to_owned);
-            let repeated = repeated && self.graph.children(id).next().is_some();
+            let repeated = repeated && self.graph().children(id).next().is_some();
             Ok(TreeLine { depth, id, kind, title: node.title().unwrap_or_default(), repeated })
         };
         nodes.into_iter().map(line).collect()
@@ -90,13 +91,13 @@ impl State {
         if template.mask() == 0 {
             return Err(NetError::InvalidParameter.into());
         }
-        Ok(self.graph.find(template, usize::MAX))
+        Ok(self.graph().find(template, usize::MAX))
     }
 
     /// Changes fields of a node, but for those that say what it is.
     pub(crate) fn set_fields(&mut self, id: u32, fields: &VaultNode<'static>) -> Outcome<()> {
         self.check_texts(fields)?;
-        let kind = self.graph.kind(id).ok_or(NetError::VaultNodeNotFound)?;
+        let kind = self.graph().kind(id).ok_or(NetError::VaultNodeNotFound)?;
         let is_fixed = match kind {
             // The names of players are in the register, too.
             NodeType::Player | NodeType::PlayerInfo => {
@@ -117,23 +118,23 @@ impl State {
 
     /// Looks through the whole vault, and through the part of the database that it stands for.
     pub(crate) fn check(&mut self) -> Outcome<Vec<Finding>> {
-        let ids = self.graph.ids();
+        let ids = self.graph().ids();
         for some in ids.chunks(AT_ONCE) {
             self.need(some)?;
         }
-        let players = self.players.iter();
+        let players = self.players().iter();
         let mut players =
-            players.map(|(id, player)| (id, self.accounts.get(player.account).is_some()));
-        let mut findings = problems(&self.graph, &mut players);
+            players.map(|(id, player)| (id, self.accounts().get(player.account).is_some()));
+        let mut findings = problems(self.graph(), &mut players);
         drop(players);
         findings.extend(self.namesakes());
         for id in ids {
             let content = self.content(id)?;
-            let Some(entry) = self.graph.get(id) else { continue };
+            let Some(entry) = self.graph().get(id) else { continue };
             let problem = match decode(&content) {
                 Err(_) => "is no vault node",
                 Ok(node) if node.node_id != Some(id) => "has another NodeId",
-                Ok(node) if Entry::of(&node, &self.graph.keys) != *entry => {
+                Ok(node) if Entry::of(&node, &self.graph().keys) != *entry => {
                     "is not what the index has of it"
                 }
                 Ok(_) => "",
@@ -142,7 +143,7 @@ impl State {
                 findings.push(Finding { problem: true, id, text: problem.to_owned() });
             }
             let root = matches!(entry.kind, NodeType::Player | NodeType::Age | NodeType::System);
-            if !root && !stands_alone(entry.kind) && self.graph.parents(id).next().is_none() {
+            if !root && !stands_alone(entry.kind) && self.graph().parents(id).next().is_none() {
                 // A client that makes a node and goes before it has put it anywhere.
                 findings.push(Finding { problem: false, id, text: "is in no tree".to_owned() });
             }
@@ -151,12 +152,12 @@ impl State {
     }
 }
 
-impl State {
+impl VaultState {
     /// Players that have the name of another one. Clients find one of them at most.
     fn namesakes(&self) -> Vec<Finding> {
         let mut first: HashMap<String, u32> = HashMap::new();
         let mut findings = Vec::new();
-        for (id, player) in self.players.iter() {
+        for (id, player) in self.players().iter() {
             match first.entry(folded_player(&player.name)) {
                 Entered::Vacant(free) => drop(free.insert(id)),
                 Entered::Occupied(taken) => {

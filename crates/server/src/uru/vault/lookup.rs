@@ -4,10 +4,11 @@ use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::NodeType;
 
 use super::content::{Facts, decode};
-use super::exchange::uuid_of;
+use super::dump::uuid_of;
 use super::inspect::AT_ONCE;
-use super::state::{Outcome, State};
-use crate::uru::players::folded_player;
+use super::session::Outcome;
+use super::steps::VaultState;
+use super::tables::players::folded_player;
 
 /// A node that somebody named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +20,16 @@ pub struct Named {
     pub text: String,
 }
 
-impl State {
+impl VaultState {
     /// The nodes that are meant by a number, the instance of an age, or the name of a player or an
     /// age. Only a name can mean several.
     pub(crate) fn nodes_called(&mut self, word: &str) -> Outcome<Vec<Named>> {
-        if let Some(id) = word.parse().ok().filter(|id| self.graph.contains(*id)) {
+        if let Some(id) = word.parse().ok().filter(|id| self.graph().contains(*id)) {
             return Ok(vec![Named { id, text: String::new() }]);
         }
         let name = folded_player(word);
-        let players = self.players.iter().filter(|(_, player)| folded_player(&player.name) == name);
+        let players =
+            self.players().iter().filter(|(_, player)| folded_player(&player.name) == name);
         let players = players.map(|(id, player)| (id, player.name.clone()));
         let mut found: Vec<Named> =
             players.map(|(id, name)| Named { id, text: format!("player {name}") }).collect();
@@ -42,8 +44,8 @@ impl State {
         if let Some(age) = number.or_else(|| self.age_of_instance(uuid_of(word).ok()?)) {
             return Ok(vec![self.described(age)?]);
         }
-        let is_info = |id: &u32| self.graph.kind(*id) == Some(NodeType::AgeInfo);
-        let infos: Vec<_> = self.graph.ids().into_iter().filter(is_info).collect();
+        let is_info = |id: &u32| self.graph().kind(*id) == Some(NodeType::AgeInfo);
+        let infos: Vec<_> = self.graph().ids().into_iter().filter(is_info).collect();
         for some in infos.chunks(AT_ONCE) {
             self.need(some)?;
         }
@@ -66,16 +68,16 @@ impl State {
 
     /// The Age node of an Age or an AgeInfo.
     fn age_at(&self, id: u32) -> Option<u32> {
-        let age = match &self.graph.get(id)?.facts {
+        let age = match &self.graph().get(id)?.facts {
             Facts::Age { .. } => id,
             Facts::AgeInfo(info) => info.age,
             _ => return None,
         };
-        (self.graph.kind(age) == Some(NodeType::Age)).then_some(age)
+        (self.graph().kind(age) == Some(NodeType::Age)).then_some(age)
     }
 
     fn described(&mut self, age: u32) -> Outcome<Named> {
-        let filename = match self.graph.get(age).map(|entry| &entry.facts) {
+        let filename = match self.graph().get(age).map(|entry| &entry.facts) {
             Some(Facts::Age { filename, .. }) => filename.to_string(),
             _ => String::new(),
         };

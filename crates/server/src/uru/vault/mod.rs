@@ -43,13 +43,6 @@
 //! before the login only that is; before a player is chosen only accounts, players, fetching and
 //! finding nodes, reading scores, and the age `StartUp` are.
 //!
-//! [`Login`]: super::accounts::Login
-//! [`LoggedIn`]: super::accounts::LoggedIn
-//! [`PlayerSummary`]: super::players::PlayerSummary
-//! [`InitAge`]: super::ages::InitAge
-//! [`AgeFound`]: super::ages::AgeFound
-//! [`PublicAge`]: super::ages::PublicAge
-//! [`ScoreSummary`]: super::scores::ScoreSummary
 //! [`NetError`]: worldwire_uru::types::NetError
 //! [`NetError::AuthenticationFailed`]: worldwire_uru::types::NetError::AuthenticationFailed
 //!
@@ -60,10 +53,14 @@
 //! this one are the rules; `task` is the loop that groups, commits and answers.
 
 mod access;
+mod accounts;
+mod ages;
 mod config;
 mod content;
 mod contents;
+mod dump;
 mod exchange;
+mod failures;
 mod graph;
 mod handle;
 mod inspect;
@@ -72,20 +69,32 @@ mod lookup;
 #[cfg(test)]
 mod model;
 mod operations;
-mod state;
+mod players;
+mod scores;
+mod session;
+mod steps;
+mod tables;
 mod task;
 mod trees;
 
+pub use accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
+pub use ages::{AgeFound, InitAge, PublicAge};
 pub use config::{AgeNames, OnDuplicate, StaticAge, VaultConfig};
-pub use exchange::{Dump, DumpError};
+pub use dump::{Dump, DumpError, LineError, VaultProblem};
 pub use handle::{Connection, Environment, Notice, Notices, Randomness, Vault, VaultError};
 pub use inspect::{Finding, TreeLine};
 pub use lookup::Named;
 pub use operations::MAX_FOUND;
+pub use players::ThrownOut;
+pub use steps::Damage;
+pub use tables::players::PlayerSummary;
+pub use tables::scores::ScoreSummary;
 pub use trees::AgeNodes;
 
+pub(crate) use accounts::is_account_name;
 pub(crate) use content::{Facts, decode, encode as encode_node};
-pub(crate) use exchange::{digest, fields_of, node_json, uuid_of};
+pub(crate) use dump::{digest, fields_of, node_json, uuid_of};
 pub(crate) use handle::ConnectionId;
-pub(crate) use state::{Outcome, Session, State, Stop};
-pub(crate) use trees::{NewAge, text};
+pub(crate) use session::{Outcome, Session, Stop};
+pub(crate) use steps::VaultState;
+pub(crate) use trees::text;

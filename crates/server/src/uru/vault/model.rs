@@ -12,7 +12,8 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::config::VaultConfig;
 use super::content::{decode, encode};
-use super::state::{Session, State, Stop};
+use super::session::{Session, Stop};
+use super::steps::VaultState;
 use super::{ConnectionId, Notice};
 use crate::store::seal::ServerKey;
 use crate::store::{Change, Changes, Key};
@@ -142,7 +143,7 @@ impl Model {
 }
 
 struct Both {
-    state: State,
+    state: VaultState,
     model: Model,
     /// What the database would hold.
     stored: Changes,
@@ -158,7 +159,7 @@ impl Both {
             bytes.fill(number);
         });
         let config = VaultConfig { first_node: 1, cache_bytes: 1_000, ..VaultConfig::default() };
-        let mut state = State::new(config, ServerKey::from_bytes(&[1; 32]), random);
+        let mut state = VaultState::new(config, ServerKey::from_bytes(&[1; 32]), random);
         state.run(|state| state.found()).unwrap();
         let mut model = Model::default();
         let mut stored = Changes::new();
@@ -191,13 +192,13 @@ impl Both {
     }
 
     fn tell(&mut self, node: u32, notice: Notice) {
-        let receivers = self.model.receivers(node, self.state.system);
+        let receivers = self.model.receivers(node, self.state.system());
         self.told.extend(receivers.into_iter().map(|connection| (connection, notice)));
     }
 
     /// Does a simple step to both.
     fn simple(&mut self, step: &Step) {
-        let system = self.state.system;
+        let system = self.state.system();
         match *step {
             Step::Make { kind, word } => {
                 let node = VaultNode {
@@ -206,7 +207,7 @@ impl Both {
                     ..VaultNode::default()
                 };
                 let id = self.state.run(|state| state.make_node(node.clone())).unwrap();
-                let made = (Some(id), Some(self.state.now), Some(self.state.now));
+                let made = (Some(id), Some(self.state.now()), Some(self.state.now()));
                 let (node_id, create_time, modify_time) = made;
                 let node = VaultNode { node_id, create_time, modify_time, ..node };
                 self.model.nodes.insert(id, node);
@@ -218,19 +219,20 @@ impl Both {
                     ..VaultNode::default()
                 };
                 let revision_id = Uuid([word + 1; 16]);
-                let save = |state: &mut State| state.change_node(id, Some(revision_id), change());
+                let save =
+                    |state: &mut VaultState| state.change_node(id, Some(revision_id), change());
                 let mut saved = self.state.run(save);
                 if let Err(Stop::Need(ids)) = &saved {
                     for id in ids {
                         let Some(Change::PutNode(row)) = self.stored.get(&Key::Node(*id)) else {
                             panic!("node {id} is needed and was never stored");
                         };
-                        self.state.contents.loaded(*id, row.data.clone());
+                        self.state.load_content(*id, row.data.clone());
                     }
                     saved = self.state.run(save);
                 }
                 saved.unwrap();
-                let now = self.state.now;
+                let now = self.state.now();
                 let model = self.model.nodes.get_mut(&id).unwrap();
                 (model.string64_1, model.modify_time) = (change().string64_1, Some(now));
                 self.tell(id, Notice::NodeChanged { node_id: id, revision_id });
@@ -248,7 +250,7 @@ impl Both {
                             Notice::NodeAdded { parent_id: parent, child_id: child, owner_id: 7 };
                         self.tell(parent, notice);
                     } else {
-                        let owner = self.state.graph.owner(parent, child).unwrap();
+                        let owner = self.state.graph().owner(parent, child).unwrap();
                         self.model.refs.insert((parent, child), owner);
                     }
                 }
@@ -274,7 +276,7 @@ impl Both {
                 let id = ConnectionId(connection);
                 let node = self.pick(root);
                 let node = if node == system { 0 } else { node };
-                let mut session = self.state.sessions[&id].clone();
+                let mut session = self.state.sessions()[&id].clone();
                 let at = usize::from(matches!(step, Step::Visit { .. }));
                 self.model.roots.get_mut(&id).unwrap()[at] = node;
                 if at == 0 {
@@ -286,7 +288,7 @@ impl Both {
             }
             Step::Leave { connection } => {
                 let id = ConnectionId(connection);
-                let session = Session { player: 0, age: 0, ..self.state.sessions[&id].clone() };
+                let session = Session { player: 0, age: 0, ..self.state.sessions()[&id].clone() };
                 self.state.put_session(id, Some(session));
                 self.model.roots.insert(id, [0, 0]);
             }
@@ -310,7 +312,7 @@ impl Both {
                 let all = self.model.nodes.iter();
                 let wanted: Vec<_> =
                     all.filter(|(_, node)| fits(node)).map(|(id, _)| *id).collect();
-                assert_eq!(self.state.graph.find(&template, usize::MAX), wanted);
+                assert_eq!(self.state.graph().find(&template, usize::MAX), wanted);
             }
             Step::Refused { steps } => {
                 let (model, told) = (self.model.clone(), self.told.clone());
@@ -319,7 +321,7 @@ impl Both {
                 for step in steps {
                     self.simple(step);
                 }
-                self.state.back_to(mark);
+                self.state.roll_back(mark);
                 (self.model, self.told) = (model, told);
             }
             Step::Settle => {
@@ -348,20 +350,20 @@ impl Both {
 
     fn compare(&self) {
         let (state, model) = (&self.state, &self.model);
-        let system = state.system;
-        assert_eq!(state.graph.ids(), model.nodes.keys().copied().collect::<Vec<_>>());
+        let system = state.system();
+        assert_eq!(state.graph().ids(), model.nodes.keys().copied().collect::<Vec<_>>());
         let refs: BTreeMap<_, _> =
-            state.graph.refs().map(|(parent, child, owner)| ((parent, child), owner)).collect();
+            state.graph().refs().map(|(parent, child, owner)| ((parent, child), owner)).collect();
         assert_eq!(refs, model.refs);
         for &(parent, child) in model.refs.keys() {
-            assert!(state.graph.parents(child).any(|above| above == parent));
+            assert!(state.graph().parents(child).any(|above| above == parent));
         }
-        assert_eq!(state.interests.common(), model.below(system, 0));
+        assert_eq!(state.interests().common(), model.below(system, 0));
         for connection in model.roots.keys() {
-            assert_eq!(state.interests.of(*connection), model.interest(*connection, system));
+            assert_eq!(state.interests().of(*connection), model.interest(*connection, system));
         }
         for (id, node) in &model.nodes {
-            let watchers = state.interests.watchers(*id).to_vec();
+            let watchers = state.interests().watchers(*id).to_vec();
             let wanted: Vec<_> = model
                 .roots
                 .keys()
@@ -375,9 +377,9 @@ impl Both {
         }
         let root = *model.nodes.keys().next().unwrap();
         for root in [root, self.pick(7)] {
-            assert_eq!(state.graph.reachable(root), model.breadth_first(root));
+            assert_eq!(state.graph().reachable(root), model.breadth_first(root));
         }
-        assert_eq!(state.graph.cycle(), None);
+        assert_eq!(state.graph().cycle(), None);
     }
 }
 
@@ -396,13 +398,13 @@ proptest! {
 #[test]
 fn a_panic_costs_its_request_only() {
     let mut both = Both::new();
-    let before = both.state.graph.len();
+    let before = both.state.graph().len();
     let outcome = both.state.run::<()>(|state| {
         state.make_node(VaultNode::default())?;
         panic!("a defect")
     });
     assert_eq!(outcome, Err(NetError::InternalError.into()));
-    assert_eq!(both.state.graph.len(), before);
+    assert_eq!(both.state.graph().len(), before);
     assert!(both.state.staged().is_empty());
     both.compare();
 }

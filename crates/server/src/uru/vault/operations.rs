@@ -6,7 +6,8 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::ConnectionId;
 use super::content::{Content, decode, encode, folder, has_inner_zero};
-use super::state::{Outcome, State};
+use super::session::Outcome;
+use super::steps::VaultState;
 
 /// The most nodes that a search may find.
 pub const MAX_FOUND: usize = 512;
@@ -15,7 +16,7 @@ const MAX_LOOKED_AT: usize = 4_096;
 /// The most references that a reply can hold.
 const MAX_REFS: usize = 1_048_576;
 
-impl State {
+impl VaultState {
     /// `VaultNodeCreate`: makes a node. Types that only the server makes are refused.
     pub(crate) fn create(&mut self, connection: ConnectionId, node: &[u8]) -> Outcome<u32> {
         let session = self.playing(connection)?.clone();
@@ -53,8 +54,8 @@ impl State {
         }
         let (account, is_admin) = (session.account, session.is_admin());
         let content = self.content(id)?;
-        let Some(entry) = self.graph.get(id) else { return Ok(content) };
-        if is_admin || self.players.account(entry.creator) == Some(account) {
+        let Some(entry) = self.graph().get(id) else { return Ok(content) };
+        if is_admin || self.players().account(entry.creator) == Some(account) {
             return Ok(content);
         }
         let mut node = decode(&content)?;
@@ -62,7 +63,7 @@ impl State {
         if entry.kind == NodeType::Player {
             ids.push(&mut node.uuid_1);
         }
-        ids.retain(|id| id.is_some_and(|it| it != account && self.accounts.get(it).is_some()));
+        ids.retain(|id| id.is_some_and(|it| it != account && self.accounts().get(it).is_some()));
         if ids.is_empty() {
             return Ok(content);
         }
@@ -96,7 +97,7 @@ impl State {
         let session = self.playing(connection)?;
         // A reference of somebody else would be a lie, and so would be that of a player to come.
         let own = owner == 0 || owner == session.player;
-        let another = self.graph.kind(owner).is_none_or(|kind| kind == NodeType::Player);
+        let another = self.graph().kind(owner).is_none_or(|kind| kind == NodeType::Player);
         if !own && another && !session.is_admin() {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
@@ -118,13 +119,13 @@ impl State {
     /// `VaultFetchNodeRefs`: every reference that can be reached from a node.
     pub(crate) fn refs(&self, connection: ConnectionId, id: u32) -> Outcome<Vec<NodeRef>> {
         let session = self.playing(connection)?;
-        if !self.graph.contains(id) {
+        if !self.graph().contains(id) {
             return Err(NetError::VaultNodeNotFound.into());
         }
         if !self.may_read(connection, session, id) {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
-        let refs = self.graph.reachable(id);
+        let refs = self.graph().reachable(id);
         if refs.len() > MAX_REFS { Err(NetError::InternalError.into()) } else { Ok(refs) }
     }
 
@@ -135,7 +136,7 @@ impl State {
         if template.mask() == 0 || template.node_type.is_none() && !session.is_admin() {
             return Err(NetError::InvalidParameter.into());
         }
-        let found = self.graph.find(&template, MAX_LOOKED_AT).into_iter();
+        let found = self.graph().find(&template, MAX_LOOKED_AT).into_iter();
         Ok(found.filter(|id| self.may_read(connection, session, *id)).take(MAX_FOUND).collect())
     }
 
@@ -148,24 +149,24 @@ impl State {
         receiver: u32,
     ) -> Outcome<()> {
         let session = self.playing(connection)?.clone();
-        let kind = self.graph.kind(node).ok_or(NetError::VaultNodeNotFound)?;
+        let kind = self.graph().kind(node).ok_or(NetError::VaultNodeNotFound)?;
         if matches!(kind, NodeType::Player | NodeType::Age | NodeType::System) {
             return Err(NetError::InvalidParameter.into());
         }
         if !self.may_share(&session, node) {
             return Err(NetError::VaultNodeAccessViolation.into());
         }
-        if !self.players.contains(receiver) {
+        if !self.players().contains(receiver) {
             return Err(NetError::PlayerNotFound.into());
         }
-        let inbox = self.graph.child(receiver, NodeType::Folder, Some(folder::INBOX));
+        let inbox = self.graph().child(receiver, NodeType::Folder, Some(folder::INBOX));
         let inbox = inbox.ok_or(NetError::VaultNodeNotFound)?;
-        let most = self.config.max_in_inbox;
-        let is_new = self.graph.owner(inbox, node).is_none();
+        let most = self.config().max_in_inbox;
+        let is_new = self.graph().owner(inbox, node).is_none();
         if is_new
             && !session.is_admin()
             && most != 0
-            && self.graph.children(inbox).take(most).count() == most
+            && self.graph().children(inbox).take(most).count() == most
         {
             return Err(NetError::InvalidParameter.into());
         }
@@ -175,7 +176,7 @@ impl State {
 
     /// Puts a node below another one, unless that would close a cycle.
     pub(crate) fn link_below(&mut self, parent: u32, child: u32, owner: u32) -> Outcome<()> {
-        if self.graph.owner(parent, child).is_none() && self.graph.closes_cycle(parent, child) {
+        if self.graph().owner(parent, child).is_none() && self.graph().closes_cycle(parent, child) {
             return Err(NetError::CircularReference.into());
         }
         self.link(parent, child, owner);
@@ -187,9 +188,9 @@ impl State {
     /// # Errors
     /// [`NetError::VaultNodeAccessViolation`].
     pub(crate) fn check_room(&self, player: u32, more: usize) -> Result<(), NetError> {
-        let most = self.config.max_nodes;
-        let built = self.built.get(&player).copied().unwrap_or_default();
-        if most == 0 || self.graph.made_by(player) + built + more <= most {
+        let most = self.config().max_nodes;
+        let built = self.built(player);
+        if most == 0 || self.graph().made_by(player) + built + more <= most {
             Ok(())
         } else {
             Err(NetError::VaultNodeAccessViolation)
@@ -199,7 +200,7 @@ impl State {
     /// Texts that are too long are refused, and so are those with a zero inside, of which each
     /// client would show another part.
     pub(crate) fn check_texts(&self, node: &VaultNode<'_>) -> Result<(), NetError> {
-        let short = node.check_lengths(self.config.max_text).is_ok();
+        let short = node.check_lengths(self.config().max_text).is_ok();
         if short && !has_inner_zero(node) { Ok(()) } else { Err(NetError::InvalidParameter) }
     }
 }

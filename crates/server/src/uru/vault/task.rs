@@ -18,14 +18,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{error, warn};
 use worldwire_uru::types::NetError;
-use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::handle::{ConnectionId, Notice, VaultError};
-use super::state::{Outcome, State, Stop};
+use super::session::{Outcome, Stop};
+use super::steps::VaultState;
 use crate::store::{Changes, Position, Store, StoreError};
-use crate::uru::accounts::Account;
-use crate::uru::players::Player;
-use crate::uru::scores::Score;
 
 /// What the task is sent.
 pub(crate) enum Message {
@@ -47,7 +44,7 @@ pub(crate) trait Request: Send {
     /// The connection that makes it.
     fn connection(&self) -> Option<ConnectionId>;
     /// Runs it; or else says which contents it needs before it is run again.
-    fn run(&mut self, state: &mut State) -> Result<(), Vec<u32>>;
+    fn run(&mut self, state: &mut VaultState) -> Result<(), Vec<u32>>;
     /// Refuses it, whatever its result was.
     fn refuse(&mut self, error: NetError);
     /// Returns the result, and how many notices its connection was sent before.
@@ -65,7 +62,7 @@ pub(crate) struct Call<F, T> {
 
 impl<F, T> Request for Call<F, T>
 where
-    F: FnMut(&mut State) -> Outcome<T> + Send,
+    F: FnMut(&mut VaultState) -> Outcome<T> + Send,
     T: Send,
 {
     fn needs(&self) -> Option<u32> {
@@ -76,7 +73,7 @@ where
         self.connection
     }
 
-    fn run(&mut self, state: &mut State) -> Result<(), Vec<u32>> {
+    fn run(&mut self, state: &mut VaultState) -> Result<(), Vec<u32>> {
         self.outcome = Some(match state.run(&mut self.request) {
             Ok(result) => Ok(result),
             Err(Stop::Refused(error)) => Err(error),
@@ -104,7 +101,7 @@ struct Outlet {
 
 pub(crate) struct Task {
     store: Arc<dyn Store>,
-    state: State,
+    state: VaultState,
     clock: Box<dyn Fn() -> u32 + Send>,
     /// The last batch that was committed.
     position: Position,
@@ -136,7 +133,7 @@ impl Task {
     /// Reads the database, and makes what is missing.
     pub(crate) async fn open(
         store: Arc<dyn Store>,
-        mut state: State,
+        mut state: VaultState,
         clock: Box<dyn Fn() -> u32 + Send>,
         failing: Arc<AtomicBool>,
         overtaken: watch::Sender<Option<Arc<StoreError>>>,
@@ -147,7 +144,7 @@ impl Task {
         let (outlets, gone) = (HashMap::new(), Vec::new());
         let mut task = Self { store, state, clock, position, outlets, gone, failing, overtaken };
         task.state.set_now((task.clock)());
-        let found = |state: &mut State| {
+        let found = |state: &mut VaultState| {
             state.found()?;
             state.clear_online()
         };
@@ -217,7 +214,7 @@ impl Task {
         }
         inbox.close();
         if overtaken.is_none() {
-            self.gone.extend(self.state.connections());
+            self.gone.extend(self.state.sessions().keys());
             overtaken = self.batch(Vec::new(), &mut inbox).await.err();
         }
         if let Some(error) = overtaken {
@@ -320,7 +317,7 @@ impl Task {
     /// Runs a request until it needs no more contents.
     async fn run_loading(
         &mut self,
-        run: &mut (dyn FnMut(&mut State) -> Result<(), Vec<u32>> + Send),
+        run: &mut (dyn FnMut(&mut VaultState) -> Result<(), Vec<u32>> + Send),
     ) -> Result<(), NetError> {
         while let Err(ids) = run(&mut self.state) {
             let missing = match self.load(&ids).await {
@@ -342,7 +339,7 @@ impl Task {
     async fn load(&mut self, ids: &[u32]) -> Result<Option<u32>, StoreError> {
         let rows = timeout(patience(ids.len()), self.store.nodes(ids)).await;
         for row in rows.map_err(|_| StoreError::Timeout)?? {
-            self.state.contents.loaded(row.id, row.data);
+            self.state.load_content(row.id, row.data);
         }
         Ok(ids.iter().copied().find(|id| self.state.lacks(*id)))
     }
@@ -463,46 +460,29 @@ async fn refusing<T>(
     }
 }
 
-/// Reads the whole database into a state.
-async fn load(store: &dyn Store, state: &mut State) -> Result<(), VaultError> {
+/// Reads the whole database.
+async fn load(store: &dyn Store, state: &mut VaultState) -> Result<(), VaultError> {
     let settings = store.settings().await?;
-    state.take_settings(&settings);
-    for row in store.accounts().await? {
-        let (id, account) = Account::of(row);
-        state.accounts.set(id, Some(account));
-    }
+    state.load_settings(&settings);
+    store.accounts().await?.into_iter().for_each(|row| state.load_account(row));
     if !state.check_key(&settings) {
         return Err(VaultError::OtherKey);
     }
     for row in store.characters().await? {
-        let (id, player) = Player::of(row).map_err(VaultError::Damaged)?;
-        state.players.set(id, Some(player));
+        state.load_player(row)?;
     }
-    for row in store.scores().await? {
-        let (id, score) = Score::of(row);
-        state.take_score(id, score);
-    }
+    store.scores().await?.into_iter().for_each(|row| state.load_score(row));
     let mut last = 0;
     loop {
         let page = store.nodes_behind(last, PAGE).await?;
         for row in &page {
-            state.take_node(row).map_err(VaultError::Damaged)?;
+            state.load_node(row)?;
             last = row.id;
         }
         if page.len() < PAGE as usize {
             break;
         }
     }
-    for row in store.refs().await? {
-        state.graph.link(row.parent, row.child, row.owner);
-    }
-    if let Some(node) = state.graph.cycle() {
-        return Err(VaultError::Damaged(format!("node {node} is below itself")));
-    }
-    let system = VaultNode { node_type: Some(NodeType::System), ..VaultNode::default() };
-    if let Some(system) = state.graph.find(&system, 1).first() {
-        state.system = *system;
-        state.interests.set_system(*system, &state.graph);
-    }
-    Ok(())
+    store.refs().await?.into_iter().for_each(|row| state.load_ref(row));
+    Ok(state.finish_loading()?)
 }

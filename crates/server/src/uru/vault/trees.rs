@@ -5,7 +5,8 @@ use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
 use super::config::{AgeNames, StaticAge};
 use super::content::folder;
-use super::state::{Outcome, State};
+use super::session::Outcome;
+use super::steps::VaultState;
 
 /// An age to be made.
 #[derive(Clone, Debug, Default)]
@@ -37,10 +38,10 @@ struct Maker {
     player: u32,
 }
 
-impl State {
+impl VaultState {
     /// Makes what every shard has: the System tree, the city, a neighbourhood, the static ages.
     pub(crate) fn found(&mut self) -> Outcome<()> {
-        if self.system == 0 {
+        if self.system() == 0 {
             let nobody = Maker { account: Uuid::ZERO, player: 0 };
             let system = self.make(NodeType::System, nobody, VaultNode::default())?;
             let inbox = self.make_list(NodeType::Folder, folder::GLOBAL_INBOX, nobody)?;
@@ -49,11 +50,11 @@ impl State {
         }
         self.city()?;
         self.neighbourhood()?;
-        let names = self.config.neighbourhood.clone();
-        for info in self.graph.find(&of_names(&names), usize::MAX) {
+        let names = self.config().neighbourhood.clone();
+        for info in self.graph().find(&of_names(&names), usize::MAX) {
             self.owns(info);
         }
-        for age in self.config.static_ages.clone() {
+        for age in self.config().static_ages.clone() {
             self.static_age(&age)?;
         }
         Ok(())
@@ -61,14 +62,14 @@ impl State {
 
     /// Notes that an age is the shard's own, whatever it is called later.
     fn owns(&mut self, info: u32) {
-        if let Some(facts) = self.graph.age_info(info) {
+        if let Some(facts) = self.graph().age_info(info) {
             self.put_own_age(facts.instance);
         }
     }
 
     /// The city, which is made if there is none.
     fn city(&mut self) -> Outcome<u32> {
-        let city = self.config.city.clone();
+        let city = self.config().city.clone();
         self.static_age(&city)
     }
 
@@ -76,7 +77,7 @@ impl State {
     fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
         let names = &age.names;
         let template = VaultNode { uuid_1: age.instance, ..of_names(names) };
-        let info = match self.graph.find(&template, 1).first() {
+        let info = match self.graph().find(&template, 1).first() {
             Some(info) => *info,
             None => {
                 let instance = age.instance.unwrap_or_else(|| self.random_uuid());
@@ -90,14 +91,14 @@ impl State {
 
     /// The AgeInfo of the first neighbourhood with room, by number; one is made if there is none.
     pub(crate) fn neighbourhood(&mut self) -> Outcome<u32> {
-        let names = self.config.neighbourhood.clone();
+        let names = self.config().neighbourhood.clone();
         let template = VaultNode { int32_2: Some(1), ..of_names(&names) };
-        let mut hoods = self.graph.find(&template, usize::MAX);
-        hoods.sort_by_key(|info| (self.graph.age_info(*info).map(|info| info.sequence), *info));
-        let most = self.config.neighbours;
+        let mut hoods = self.graph().find(&template, usize::MAX);
+        hoods.sort_by_key(|info| (self.graph().age_info(*info).map(|info| info.sequence), *info));
+        let most = self.config().neighbours;
         let roomy = hoods.into_iter().find(|info| {
             let owners = self.owners_list(*info);
-            owners.is_some_and(|list| self.graph.children(list).take(most).count() < most)
+            owners.is_some_and(|list| self.graph().children(list).take(most).count() < most)
         });
         if let Some(info) = roomy {
             return Ok(info);
@@ -118,8 +119,8 @@ impl State {
             string64_4: text(user_name),
             ..VaultNode::default()
         };
-        let found = self.graph.find(&template, usize::MAX).into_iter();
-        let infos = found.filter_map(|info| self.graph.age_info(info));
+        let found = self.graph().find(&template, usize::MAX).into_iter();
+        let infos = found.filter_map(|info| self.graph().age_info(info));
         // A name that is not set is not the name of another one.
         let alike = infos.filter(|info| *info.user_name == *user_name);
         alike.map(|info| info.sequence).max().unwrap_or(0).max(0).saturating_add(1)
@@ -157,7 +158,7 @@ impl State {
                 ..VaultNode::default()
             },
         )?;
-        let system = self.system;
+        let system = self.system();
         self.link(age, system, 0);
         let chronicle = self.make_list(NodeType::Folder, folder::CHRONICLE, maker)?;
         let known = self.make_list(NodeType::PlayerInfoList, folder::KNOWN, maker)?;
@@ -194,7 +195,7 @@ impl State {
             ..VaultNode::default()
         })?;
         let maker = Maker { account, player };
-        let system = self.system;
+        let system = self.system();
         self.link(player, system, player);
         let info = self.make(
             NodeType::PlayerInfo,
@@ -273,18 +274,18 @@ impl State {
     /// Removes a player's nodes: its Relto, every mention of it in a list, and what is in no other
     /// tree than its own.
     pub(crate) fn remove_player_nodes(&mut self, player: u32) {
-        if let Some(info) = self.graph.child(player, NodeType::PlayerInfo, None) {
+        if let Some(info) = self.graph().child(player, NodeType::PlayerInfo, None) {
             self.remove_tree(info);
         }
-        let owned = self.graph.child(player, NodeType::AgeInfoList, Some(folder::OWNED_AGES));
+        let owned = self.graph().child(player, NodeType::AgeInfoList, Some(folder::OWNED_AGES));
         let reltos: Vec<_> = owned
-            .map(|owned| self.graph.parents(owned).filter(|parent| *parent != player).collect())
+            .map(|owned| self.graph().parents(owned).filter(|parent| *parent != player).collect())
             .unwrap_or_default();
         for relto in reltos {
-            if self.graph.kind(relto) != Some(NodeType::Age) {
+            if self.graph().kind(relto) != Some(NodeType::Age) {
                 continue;
             }
-            if let Some(info) = self.graph.child(relto, NodeType::AgeInfo, None) {
+            if let Some(info) = self.graph().child(relto, NodeType::AgeInfo, None) {
                 self.remove_tree(info);
             }
             self.leave_age_node(relto);
@@ -295,20 +296,20 @@ impl State {
 
     /// Removes a node wherever it is, and everything that is left without a parent by that.
     fn remove_tree(&mut self, top: u32) {
-        let parents: Vec<_> = self.graph.parents(top).collect();
+        let parents: Vec<_> = self.graph().parents(top).collect();
         for parent in parents {
             self.unlink(parent, top);
         }
         let mut waiting = vec![top];
         while let Some(node) = waiting.pop() {
-            let children: Vec<_> = self.graph.children(node).collect();
+            let children: Vec<_> = self.graph().children(node).collect();
             for child in children {
                 self.unlink(node, child);
                 let root = matches!(
-                    self.graph.kind(child),
+                    self.graph().kind(child),
                     Some(NodeType::Player | NodeType::Age | NodeType::System)
                 );
-                if !root && self.graph.parents(child).next().is_none() {
+                if !root && self.graph().parents(child).next().is_none() {
                     waiting.push(child);
                 }
             }
@@ -319,7 +320,7 @@ impl State {
     /// Sends nobody away, but makes sure that nobody is in this age any more as the vault sees it.
     fn leave_age_node(&mut self, age: u32) {
         let inside: Vec<_> = self
-            .sessions
+            .sessions()
             .iter()
             .filter(|(_, session)| session.age == age)
             .map(|(connection, session)| (*connection, session.clone()))

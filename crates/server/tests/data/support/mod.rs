@@ -10,7 +10,7 @@ pub(crate) use memory::{Fault, Memory, Moment};
 use worldwire_core::{Field as _, Reader, Writer};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{self, Store};
-use worldwire_server::uru::accounts::Login;
+use worldwire_server::uru::vault::Login;
 use worldwire_server::uru::vault::{Connection, Notice, Notices, Vault, VaultConfig};
 use worldwire_uru::crypt::login::login_fields;
 use worldwire_uru::message::AccountFlags;

@@ -83,7 +83,7 @@ pub(crate) fn answer(
     let runtime = runtime.map_err(|error| Failure::Run(error.to_string()))?;
     let answer = runtime.block_on(async {
         let admin = Admin::open(folder).await?;
-        let answer = admin.ask(request, lines).await;
+        let answer = admin.ask_with_lines(request, lines).await;
         admin.close().await;
         answer
     });

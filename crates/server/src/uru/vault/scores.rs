@@ -9,30 +9,14 @@
 //! | 1 | accumulative | never below 0 | no | as far as there are points |
 //! | 2 | accumulative, may be negative | yes | no | yes, if both are |
 
-use std::collections::{BTreeMap, HashMap};
-
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::NodeType;
 
-use crate::store::ScoreRow;
-use crate::uru::vault::{ConnectionId, Facts, Outcome, State};
-
-/// A score, as replies show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScoreSummary {
-    /// Its number.
-    pub id: u32,
-    /// The node whose it is.
-    pub owner: u32,
-    /// When it was made, Unix seconds.
-    pub created: u32,
-    /// Its type.
-    pub kind: u32,
-    /// The points.
-    pub value: i32,
-    /// Its name.
-    pub name: String,
-}
+use super::ConnectionId;
+use super::content::Facts;
+use super::session::Outcome;
+use super::steps::VaultState;
+use super::tables::scores::{Score, ScoreSummary};
 
 const FIXED: u32 = 0;
 const ACCUMULATIVE: u32 = 1;
@@ -43,81 +27,7 @@ pub(crate) const MAX_KIND: u32 = WITH_NEGATIVES;
 /// Scores in one list of the best.
 const MAX_HIGH: usize = 100;
 
-/// A score.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Score {
-    pub(crate) owner: u32,
-    pub(crate) name: String,
-    pub(crate) kind: u32,
-    pub(crate) value: i32,
-    pub(crate) created: u32,
-}
-
-impl Score {
-    pub(crate) fn of(row: ScoreRow) -> (u32, Self) {
-        let ScoreRow { id, owner, name, kind, value, created } = row;
-        (id, Self { owner, name, kind, value, created })
-    }
-
-    pub(crate) fn row(&self, id: u32) -> ScoreRow {
-        let Self { owner, name, kind, value, created } = self.clone();
-        ScoreRow { id, owner, name, kind, value, created }
-    }
-
-    fn summary(&self, id: u32) -> ScoreSummary {
-        let Self { owner, name, kind, value, created } = self.clone();
-        ScoreSummary { id, owner, created, kind, value, name }
-    }
-}
-
-/// All scores.
-#[derive(Debug, Default)]
-pub(crate) struct Scores {
-    by_id: HashMap<u32, Score>,
-    /// Name and owner.
-    by_name: BTreeMap<(String, u32), u32>,
-}
-
-impl Scores {
-    pub(crate) fn get(&self, id: u32) -> Option<&Score> {
-        self.by_id.get(&id)
-    }
-
-    /// Makes, replaces or removes a score, and returns what was there.
-    pub(crate) fn set(&mut self, id: u32, score: Option<Score>) -> Option<Score> {
-        let key = score.as_ref().map(|score| (score.name.clone(), score.owner));
-        let old = match score {
-            Some(score) => self.by_id.insert(id, score),
-            None => self.by_id.remove(&id),
-        };
-        if let Some(old) = &old {
-            self.by_name.remove(&(old.name.clone(), old.owner));
-        }
-        if let Some(key) = key {
-            self.by_name.insert(key, id);
-        }
-        old
-    }
-
-    pub(crate) fn ids(&self) -> Vec<u32> {
-        let mut ids: Vec<_> = self.by_id.keys().copied().collect();
-        ids.sort_unstable();
-        ids
-    }
-
-    fn of_owner(&self, name: &str, owner: u32) -> Option<ScoreSummary> {
-        let id = *self.by_name.get(&(name.to_owned(), owner))?;
-        Some(self.by_id.get(&id)?.summary(id))
-    }
-
-    fn named(&self, name: &str) -> impl Iterator<Item = ScoreSummary> {
-        let range = (name.to_owned(), 0)..=(name.to_owned(), u32::MAX);
-        let ids = self.by_name.range(range).map(|(_, id)| *id);
-        ids.filter_map(|id| Some(self.by_id.get(&id)?.summary(id)))
-    }
-}
-
-impl State {
+impl VaultState {
     /// `ScoreCreate`: the number of the new score, and when it was made.
     pub(crate) fn create_score(
         &mut self,
@@ -134,10 +44,10 @@ impl State {
         if kind > MAX_KIND {
             return Err(NetError::ScoreWrongType.into());
         }
-        if self.scores.of_owner(name, owner).is_some() {
+        if self.scores().of_owner(name, owner).is_some() {
             return Err(NetError::ScoreAlreadyExists.into());
         }
-        let created = self.now;
+        let created = self.now();
         let value = if kind == ACCUMULATIVE { value.max(0) } else { value };
         let score = Score { owner, name: name.to_owned(), kind, value, created };
         Ok((self.make_score(score)?, created))
@@ -151,7 +61,7 @@ impl State {
         name: &str,
     ) -> Outcome<Vec<ScoreSummary>> {
         self.logged_in(connection)?;
-        Ok(self.scores.of_owner(name, owner).into_iter().collect())
+        Ok(self.scores().of_owner(name, owner).into_iter().collect())
     }
 
     /// `ScoreAddPoints`: what does not fit is cut off at the limits of 32 bits, and at 0 unless the
@@ -230,21 +140,22 @@ impl State {
     ) -> Outcome<Vec<ScoreSummary>> {
         self.logged_in(connection)?;
         let mut scores: Vec<_> = if owner == 0 {
-            self.scores.named(name).collect()
+            self.scores().named(name).collect()
         } else {
-            let infos: Vec<_> = match self.graph.kind(owner) {
+            let infos: Vec<_> = match self.graph().kind(owner) {
                 Some(NodeType::AgeInfo) => {
                     let list = self.owners_list(owner);
-                    list.into_iter().flat_map(|list| self.graph.children(list)).collect()
+                    list.into_iter().flat_map(|list| self.graph().children(list)).collect()
                 }
                 Some(NodeType::PlayerInfo) => vec![owner],
                 _ => Vec::new(),
             };
-            let players = infos.into_iter().filter_map(|info| match self.graph.get(info)?.facts {
-                Facts::PlayerInfo { player, .. } => Some(player),
-                _ => None,
-            });
-            players.filter_map(|player| self.scores.of_owner(name, player)).collect()
+            let players =
+                infos.into_iter().filter_map(|info| match self.graph().get(info)?.facts {
+                    Facts::PlayerInfo { player, .. } => Some(player),
+                    _ => None,
+                });
+            players.filter_map(|player| self.scores().of_owner(name, player)).collect()
         };
         scores.sort_by_key(|score| (std::cmp::Reverse(score.value), score.id));
         scores.truncate(usize::try_from(most).unwrap_or(MAX_HIGH).min(MAX_HIGH));
@@ -254,9 +165,9 @@ impl State {
     /// A score that a connection may change.
     fn score(&self, connection: ConnectionId, id: u32) -> Outcome<Score> {
         self.playing(connection)?;
-        let score = self.scores.get(id).ok_or(NetError::ScoreNoDataFound)?;
+        let score = self.scores().get(id).ok_or(NetError::ScoreNoDataFound)?;
         // The owner of an old one may be gone.
-        if self.graph.contains(score.owner) || !self.playing(connection)?.is_admin() {
+        if self.graph().contains(score.owner) || !self.playing(connection)?.is_admin() {
             self.check_owner(connection, score.owner)?;
         }
         Ok(score.clone())
@@ -265,9 +176,9 @@ impl State {
     /// Whether a connection may make and change the scores of an owner.
     fn check_owner(&self, connection: ConnectionId, owner: u32) -> Result<(), NetError> {
         let session = self.playing(connection)?;
-        let entry = self.graph.get(owner).ok_or(NetError::VaultNodeNotFound)?;
+        let entry = self.graph().get(owner).ok_or(NetError::VaultNodeNotFound)?;
         let allowed = match entry.kind {
-            _ if session.is_admin() || !self.config.strict => true,
+            _ if session.is_admin() || !self.config().strict => true,
             NodeType::Player => owner == session.player,
             NodeType::PlayerInfo => entry.stands_for(session.player),
             NodeType::Age | NodeType::AgeInfo => self.is_present(session, owner),

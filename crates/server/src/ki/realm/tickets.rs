@@ -1,27 +1,27 @@
-//! CK2s: the server's secrets for accounts that have logged in. In memory only.
+//! CK2s: secrets issued to accounts that have logged in. They are kept in memory only.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use worldwire_ki::crypt::login::Secret;
 
-/// How many of an account are kept. More than this within a CK2's life is no person.
+/// CK2s kept per account. No person logs in this often while a CK2 is valid.
 const MAX_OF_AN_ACCOUNT: usize = 64;
 
 /// A CK2 of an account.
 #[derive(Debug)]
 struct Pass {
     ck2: Secret,
-    /// The machine it was given to; none for those that a web page was given.
+    /// The machine it was issued to; `None` if it was issued to a web page.
     machine: Option<u64>,
     expires: Duration,
 }
 
-/// CK2s of an account, and their machines.
+/// An account's CK2s and their machines, set aside while its client is in a zone.
 #[derive(Debug, Default)]
 pub(super) struct Kept(Vec<(Option<u64>, Secret)>);
 
-/// All CK2s that are good.
+/// All CK2s that are valid.
 #[derive(Debug, Default)]
 pub(super) struct Passes {
     of_user: HashMap<u64, VecDeque<Pass>>,
@@ -29,7 +29,7 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    /// Gives an account one more; the others stay good.
+    /// Adds a CK2 to an account. Its other CK2s stay valid.
     pub(super) fn add(
         &mut self,
         user: u64,
@@ -53,7 +53,7 @@ impl Passes {
         passes.push_back(Pass { ck2, machine, expires: now.saturating_add(life) });
     }
 
-    /// Those of an account that are good on a machine.
+    /// An account's CK2s that are valid on a machine.
     pub(super) fn of(&self, user: u64, machine: u64, now: Duration) -> Vec<Secret> {
         let fits =
             |pass: &&Pass| pass.expires > now && pass.machine.is_none_or(|bound| bound == machine);
@@ -61,15 +61,15 @@ impl Passes {
         passes.filter(fits).map(|pass| pass.ck2.clone()).collect()
     }
 
-    /// Those of an account that are good now, to be [renewed](Self::renew) when its client comes
-    /// back from a zone.
+    /// An account's CK2s that are valid now, to be [renewed](Self::renew) when its client returns
+    /// from a zone.
     pub(super) fn good(&self, user: u64, now: Duration) -> Kept {
         let passes = self.of_user.get(&user).into_iter().flatten();
         let good = passes.filter(|pass| pass.expires > now);
         Kept(good.map(|pass| (pass.machine, pass.ck2.clone())).collect())
     }
 
-    /// Gives an account back what it had.
+    /// Makes an account's CK2s valid for another lifetime.
     pub(super) fn renew(&mut self, user: u64, kept: Kept, now: Duration, life: Duration) {
         for (machine, ck2) in kept.0 {
             if let Some(passes) = self.of_user.get_mut(&user) {
@@ -79,7 +79,7 @@ impl Passes {
         }
     }
 
-    /// Takes all of an account away.
+    /// Revokes all of an account's CK2s.
     pub(super) fn revoke(&mut self, user: u64) {
         self.of_user.remove(&user);
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k_01_a_ck2_is_good_until_it_expires_and_older_ones_with_it() {
+    fn k_01_each_ck2_is_valid_until_it_expires() {
         let mut passes = Passes::default();
         let at = Duration::from_secs;
         let good = |passes: &Passes, user, machine, now| {
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(good(&passes, 1, 8, 299), ["web"]);
         assert_eq!(good(&passes, 1, 7, 300), ["b", "web"]);
         assert_eq!(good(&passes, 2, 0, 300), ["c"]);
-        // Whoever was in a zone comes back long after they would have expired.
+        // A client can return from a zone long after its CK2s would have expired.
         let kept = passes.good(1, at(350));
         passes.renew(1, kept, at(9000), at(300));
         assert_eq!(good(&passes, 1, 7, 9299), ["b", "web"]);
@@ -117,6 +117,6 @@ mod tests {
             passes.add(3, None, Secret::new(number.to_string()), at(9700), at(300));
         }
         assert_eq!(good(&passes, 3, 0, 9700).len(), MAX_OF_AN_ACCOUNT);
-        assert_eq!(passes.of_user.len(), 1, "those that expired are gone");
+        assert_eq!(passes.of_user.len(), 1, "expired ones are removed");
     }
 }

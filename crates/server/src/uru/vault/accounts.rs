@@ -4,21 +4,21 @@
 //! [`crypt::login`](worldwire_uru::crypt::login) for what they are and why neither can be salted.
 //! Names are compared without case and cut as clients cut them.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::IpAddr;
 
 use worldwire_uru::crypt::login::{
-    LoginForm, NAME_UNITS, PasswordHash, PasswordHashes, folded_name, hashes_agree, is_email_name,
-    verify,
+    LoginForm, PasswordHash, PasswordHashes, hashes_agree, is_email_name, verify,
 };
 use worldwire_uru::message::AccountFlags;
 use worldwire_uru::types::{NetError, Uuid};
 
-use crate::store::seal::ServerKey;
-use crate::store::{AccountRow, SettingRow};
-use crate::uru::players::PlayerSummary;
-use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State};
+use super::session::{Outcome, Session};
+use super::steps::VaultState;
+use super::tables::accounts::{Account, SECRET_VERSION};
+use super::tables::players::PlayerSummary;
+use super::{ConnectionId, Notice};
+use crate::store::SettingRow;
 
 /// What a login is: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
 /// before it, and where it comes from.
@@ -82,113 +82,19 @@ pub struct PasswordSet {
     pub all_clients: bool,
 }
 
-/// An account.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Account {
-    pub(crate) name: String,
-    pub(crate) flags: AccountFlags,
-    pub(crate) created: u32,
-    /// Sealed.
-    pub(crate) secret: Vec<u8>,
-}
-
-impl Account {
-    pub(crate) fn of(row: AccountRow) -> (Uuid, Self) {
-        let AccountRow { id, name, flags, created, secret, .. } = row;
-        (Uuid(id), Self { name, flags: AccountFlags(flags), created, secret })
-    }
-
-    pub(crate) fn row(&self, id: Uuid) -> AccountRow {
-        AccountRow {
-            id: id.0,
-            name: self.name.clone(),
-            folded: found_by(&self.name),
-            flags: self.flags.0,
-            created: self.created,
-            secret: self.secret.clone(),
-        }
-    }
-
-    fn hashes(&self, id: Uuid, key: &ServerKey) -> Option<PasswordHashes> {
-        let plain = key.unseal(&id.0, &self.secret).ok()?;
-        let digests = plain.strip_prefix(&[SECRET_VERSION])?;
-        let [sha0, sha1] = digests.as_chunks::<20>().0 else { return None };
-        let [sha0, sha1] = [*sha0, *sha1].map(PasswordHash::from_bytes);
-        Some(PasswordHashes { sha0, sha1 })
-    }
-
-    fn is_banned(&self) -> bool {
-        self.flags.0 & AccountFlags::Banned.0 != 0
-    }
-}
-
 /// The setting that says which key secrets are sealed under.
 const KEY_CHECK: &str = "uru.server-key";
 
-/// The first byte of what is sealed; both digests follow.
-const SECRET_VERSION: u8 = 1;
-
-/// All accounts.
-#[derive(Default)]
-pub(crate) struct Accounts {
-    by_id: HashMap<Uuid, Account>,
-    by_name: HashMap<String, Uuid>,
-    failures: Failures,
-}
-
-impl Accounts {
-    pub(crate) fn get(&self, id: Uuid) -> Option<&Account> {
-        self.by_id.get(&id)
-    }
-
-    pub(crate) fn named(&self, name: &str) -> Option<(Uuid, &Account)> {
-        let id = *self.by_name.get(&found_by(name))?;
-        Some((id, self.by_id.get(&id)?))
-    }
-
-    pub(crate) fn ids(&self) -> Vec<Uuid> {
-        let mut ids: Vec<_> = self.by_id.keys().copied().collect();
-        ids.sort_unstable_by_key(|id| self.by_id.get(id).map(|account| found_by(&account.name)));
-        ids
-    }
-
-    /// Makes, replaces or removes an account, and returns what was there.
-    pub(crate) fn set(&mut self, id: Uuid, account: Option<Account>) -> Option<Account> {
-        let name = account.as_ref().map(|account| found_by(&account.name));
-        let old = match account {
-            Some(account) => self.by_id.insert(id, account),
-            None => self.by_id.remove(&id),
-        };
-        if let Some(old) = &old {
-            self.by_name.remove(&found_by(&old.name));
-        }
-        if let Some(name) = name {
-            self.by_name.insert(name, id);
-        }
-        old
-    }
-}
-
-/// The form under which a name is looked up: cut as clients cut it, ASCII letters lowered.
-fn found_by(name: &str) -> String {
-    let mut units = 0;
-    let fits = |c: &char| {
-        units += c.len_utf16();
-        units <= NAME_UNITS
-    };
-    folded_name(&name.chars().take_while(fits).collect::<String>())
-}
-
-impl State {
+impl VaultState {
     /// `AcctLoginRequest`. An unknown name is answered like a wrong password.
     pub(crate) fn log_in(&mut self, connection: ConnectionId, login: &Login) -> Outcome<LoggedIn> {
         self.session(connection)?;
-        let most = self.config.failed_logins;
-        if self.accounts.failures.are_too_many(login, self.now, most) {
+        let most = self.config().failed_logins;
+        if self.failures().are_too_many(login, self.now(), most) {
             return Err(NetError::TooManyFailedLogins.into());
         }
-        let found = self.accounts.named(&login.name);
-        let hashes = found.and_then(|(id, account)| account.hashes(id, &self.key));
+        let found = self.accounts().named(&login.name);
+        let hashes = found.and_then(|(id, account)| account.hashes(id, self.key()));
         // Whoever is unknown costs as much time as who is known.
         let none = || PasswordHash::from_bytes([0; 20]);
         let (fits, hashes) = match hashes {
@@ -199,22 +105,23 @@ impl State {
         let challenges = (login.client_challenge, login.server_challenge);
         let form = verify(name, &hashes, challenges.0, challenges.1, &login.proof);
         let (Some((id, account)), Some(form), true) = (found, form, fits) else {
-            self.accounts.failures.add(login, self.now);
+            let now = self.now();
+            self.failures_mut().add(login, now);
             return Err(NetError::AuthenticationFailed.into());
         };
         if account.is_banned() {
             return Err(NetError::AccountBanned.into());
         }
         let staff = AccountFlags::Admin.0 | AccountFlags::Developer.0 | AccountFlags::BetaTester.0;
-        if self.config.restricted && account.flags.0 & staff == 0 {
+        if self.config().restricted && account.flags.0 & staff == 0 {
             return Err(NetError::LoginDenied.into());
         }
         let flags = account.flags;
-        self.accounts.failures.remember(login);
+        self.failures_mut().remember(login);
         self.leave_player(connection)?;
         let session = Session { account: id, flags, ..Session::default() };
         self.put_session(connection, Some(session));
-        Ok(LoggedIn { account: id, flags, players: self.players.of(id), form })
+        Ok(LoggedIn { account: id, flags, players: self.players().of(id), form })
     }
 
     /// `AcctChangePasswordRequest`: clients send P0 only, which is of no use for a name that is
@@ -226,7 +133,7 @@ impl State {
         sha0: [u8; 20],
     ) -> Outcome<()> {
         let own = self.logged_in(connection)?.account;
-        let (id, account) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        let (id, account) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         if id != own {
             return Err(NetError::ServiceForbidden.into());
         }
@@ -245,20 +152,19 @@ impl State {
     pub(crate) fn check_key(&mut self, settings: &[SettingRow]) -> bool {
         let check = settings.iter().find(|row| row.name == KEY_CHECK);
         if let Some(row) = check
-            && self.key.unseal(KEY_CHECK.as_bytes(), &row.value).is_ok()
+            && self.key().unseal(KEY_CHECK.as_bytes(), &row.value).is_ok()
         {
             return true;
         }
-        let mut sealed =
-            self.accounts.by_id.iter().filter(|(_, account)| !account.secret.is_empty()).peekable();
-        let is_used = sealed.peek().is_some();
-        let fits =
-            check.is_none() && sealed.any(|(id, account)| account.hashes(*id, &self.key).is_some());
+        let secrets = |(_, account): &(_, &Account)| !account.secret.is_empty();
+        let is_used = self.accounts().iter().any(|entry| secrets(&entry));
+        let opens = |(id, account): (Uuid, &Account)| account.hashes(id, self.key()).is_some();
+        let fits = check.is_none() && self.accounts().iter().filter(secrets).any(opens);
         if is_used && !fits {
             return false;
         }
         let nonce = self.random_bytes();
-        let value = self.key.seal(KEY_CHECK.as_bytes(), &[], nonce);
+        let value = self.key().seal(KEY_CHECK.as_bytes(), &[], nonce);
         self.put_setting(KEY_CHECK, value);
         true
     }
@@ -273,11 +179,11 @@ impl State {
         if !is_account_name(name) {
             return Err(NetError::InvalidParameter.into());
         }
-        if self.accounts.named(name).is_some() {
+        if self.accounts().named(name).is_some() {
             return Err(NetError::AccountAlreadyExists.into());
         }
         let id = self.random_uuid();
-        let created = self.now;
+        let created = self.now();
         let account = Account { name: name.to_owned(), flags, created, secret: Vec::new() };
         self.put_account(id, Some(account));
         self.set_password(name, password)
@@ -285,7 +191,7 @@ impl State {
 
     /// Changes a password.
     pub(crate) fn set_password(&mut self, name: &str, password: &str) -> Outcome<PasswordSet> {
-        let (id, account) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        let (id, account) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         let name = account.name.clone();
         self.set_hashes(id, &PasswordHashes::new(&name, password));
         Ok(PasswordSet { account: id, all_clients: hashes_agree(&name, password) })
@@ -293,7 +199,7 @@ impl State {
 
     /// Sets the only digest that is known: P0 for an e-mail name, else P1.
     pub(crate) fn set_digest(&mut self, id: Uuid, digest: [u8; 20]) {
-        let Some(account) = self.accounts.get(id) else { return };
+        let Some(account) = self.accounts().get(id) else { return };
         let is_email = is_email_name(&account.name);
         // Nobody knows what this one is a digest of.
         let unknown = self.random_bytes();
@@ -304,25 +210,25 @@ impl State {
 
     /// The digest that [`set_digest`](Self::set_digest) takes, if the account has a password.
     pub(crate) fn known_digest(&self, id: Uuid) -> Option<[u8; 20]> {
-        let account = self.accounts.get(id)?;
-        let hashes = account.hashes(id, &self.key)?;
+        let account = self.accounts().get(id)?;
+        let hashes = account.hashes(id, self.key())?;
         let known = if is_email_name(&account.name) { hashes.sha0 } else { hashes.sha1 };
         Some(*known.as_bytes())
     }
 
     fn set_hashes(&mut self, id: Uuid, hashes: &PasswordHashes) {
-        let Some(mut account) = self.accounts.get(id).cloned() else { return };
+        let Some(mut account) = self.accounts().get(id).cloned() else { return };
         let mut plain = zeroize::Zeroizing::new(vec![SECRET_VERSION]);
         plain.extend(hashes.sha0.as_bytes());
         plain.extend(hashes.sha1.as_bytes());
         let nonce = self.random_bytes();
-        account.secret = self.key.seal(&id.0, &plain, nonce);
+        account.secret = self.key().seal(&id.0, &plain, nonce);
         self.put_account(id, Some(account));
     }
 
     /// Bans an account, or lets it in again. Whoever is logged in is thrown out.
     pub(crate) fn ban_account(&mut self, name: &str, banned: bool) -> Outcome<Uuid> {
-        let (id, account) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        let (id, account) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         let mut account = account.clone();
         let flag = AccountFlags::Banned.0;
         let flags = if banned { account.flags.0 | flag } else { account.flags.0 & !flag };
@@ -336,9 +242,9 @@ impl State {
 
     /// Removes an account with its players. Whoever is logged in is thrown out.
     pub(crate) fn delete_account(&mut self, name: &str) -> Outcome<Uuid> {
-        let (id, _) = self.accounts.named(name).ok_or(NetError::AccountNotFound)?;
+        let (id, _) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         self.throw_out(id, NetError::AccountNotFound)?;
-        for player in self.players.of(id) {
+        for player in self.players().of(id) {
             self.remove_player(player.id);
         }
         self.put_account(id, None);
@@ -346,23 +252,23 @@ impl State {
     }
 
     pub(crate) fn list_accounts(&self) -> Vec<AccountSummary> {
-        let ids = self.accounts.ids().into_iter();
+        let ids = self.accounts().ids().into_iter();
         ids.filter_map(|id| {
-            let account = self.accounts.get(id)?;
+            let account = self.accounts().get(id)?;
             Some(AccountSummary {
                 id,
                 name: account.name.clone(),
                 flags: account.flags,
                 created: account.created,
                 has_password: !account.secret.is_empty(),
-                players: self.players.of(id),
+                players: self.players().of(id),
             })
         })
         .collect()
     }
 
     fn throw_out(&mut self, account: Uuid, reason: NetError) -> Outcome<()> {
-        let sessions = self.sessions.iter().filter(|(_, session)| session.account == account);
+        let sessions = self.sessions().iter().filter(|(_, session)| session.account == account);
         let connections: Vec<_> = sessions.map(|(connection, _)| *connection).collect();
         for connection in connections {
             self.kick(connection, reason)?;
@@ -379,80 +285,6 @@ impl State {
     }
 }
 
-/// Failed logins of the last minute: for a name from an address, for an address, and for a name.
-/// Who guesses locks out themselves, and not whoever has the right password: the bound of a name
-/// does not hold for addresses that have logged in to it.
-#[derive(Debug, Default)]
-struct Failures {
-    counts: HashMap<Source, (u32, u32)>,
-    /// Names, and addresses from which the right password came.
-    known: HashSet<(String, IpAddr)>,
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Source {
-    Pair(String, Option<IpAddr>),
-    Address(IpAddr),
-    Name(String),
-}
-
-impl Failures {
-    const WINDOW: u32 = 60;
-    /// More names and addresses than this are not remembered.
-    const MAX: usize = 65_536;
-    /// How many times as many failures an address, or a name, has as one for the other.
-    const TOGETHER: u32 = 4;
-
-    /// What failures count for, and how many times as many are allowed.
-    fn sources(login: &Login) -> impl Iterator<Item = (Source, u32)> {
-        let name = found_by(&login.name);
-        let pair = Source::Pair(name.clone(), login.address);
-        let address = login.address.map(|address| (Source::Address(address), Self::TOGETHER));
-        let name = (Source::Name(name), Self::TOGETHER);
-        [Some((pair, 1)), address, Some(name)].into_iter().flatten()
-    }
-
-    fn knows(&self, login: &Login) -> bool {
-        login.address.is_some_and(|it| self.known.contains(&(found_by(&login.name), it)))
-    }
-
-    /// A login succeeded.
-    fn remember(&mut self, login: &Login) {
-        if let Some(address) = login.address {
-            if self.known.len() >= Self::MAX {
-                self.known.clear();
-            }
-            self.known.insert((found_by(&login.name), address));
-        }
-    }
-
-    fn are_too_many(&self, login: &Login, now: u32, most: u32) -> bool {
-        let known = self.knows(login);
-        let exceeds = |(source, times): (Source, u32)| {
-            let (since, count) = self.counts.get(&source).copied().unwrap_or_default();
-            let recent = if now.saturating_sub(since) < Self::WINDOW { count } else { 0 };
-            let forgiven = known && matches!(source, Source::Name(_));
-            !forgiven && recent >= most.saturating_mul(times)
-        };
-        most != 0 && Self::sources(login).any(exceeds)
-    }
-
-    fn add(&mut self, login: &Login, now: u32) {
-        if self.counts.len() >= Self::MAX {
-            self.counts.retain(|_, (since, _)| now.saturating_sub(*since) < Self::WINDOW);
-            if self.counts.len() >= Self::MAX {
-                self.counts.clear();
-            }
-        }
-        for (source, _) in Self::sources(login) {
-            let (since, count) = self.counts.entry(source).or_insert((now, 0));
-            if now.saturating_sub(*since) >= Self::WINDOW {
-                (*since, *count) = (now, 0);
-            }
-            *count += 1;
-        }
-    }
-}
 /// Whether an account can be called so.
 pub(crate) fn is_account_name(name: &str) -> bool {
     let unfit = |c: char| c.is_control() || c == '\u{fffd}';

@@ -1,4 +1,4 @@
-//! What an age has to write: the latest of everything, one batch at a time.
+//! Writes an age's states to the vault: the latest of each, one batch at a time.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{Future, pending};
@@ -13,31 +13,32 @@ use super::games::Place;
 use super::records::{self, Change, END_WANTED, Key, Record, SETTINGS_CHANGED, Stored};
 use crate::uru::vault::{Connection, Notice, Notices, Vault};
 
-/// How long to wait before the vault is asked again.
+/// The delay before a failed write is retried.
 const BACK_OFF: Duration = Duration::from_secs(2);
-/// States of the age that are known to be its own.
+/// The number of recent states to remember, for telling them from others' changes.
 const MAX_KNOWN: usize = 4;
-/// How often the vault is asked when the age ends.
+/// How often the last write is tried when the age ends.
 const LAST_TRIES: u32 = 4;
 
-/// Writes what lasts: the latest of everything, one batch at a time.
+/// Writes an age's states to the vault, and reports changes that others make there.
 pub(super) struct Keeper {
     vault: Vault,
-    /// The age's name in files.
+    /// The age's filename.
     name: String,
     record: Record,
-    /// What hears of changes in the vault; none for an age without a record.
+    /// The session that receives notices; `None` for an age that is not in the vault.
     watch: Option<(Connection, Notices)>,
     /// The SDL node.
     sdl: Option<u32>,
-    /// What this age read or wrote there last, the latest first.
+    /// The states last read from or written to the SDL node, the latest first.
     known: VecDeque<Vec<u8>>,
-    /// Somebody else may have changed it.
+    /// Whether somebody else may have changed the SDL node.
     is_stale: bool,
-    /// Somebody has changed what is set for all instances.
+    /// Whether the settings for all instances have changed.
     has_settings: bool,
-    /// What tells the revisions of this age from those of others, and how many there were.
+    /// A number that marks this age's revisions as its own.
     serial: u64,
+    /// The number of revisions so far.
     revisions: u64,
     age: Option<Vec<u8>>,
     objects: BTreeMap<Key, (Uoid<'static>, Option<Vec<u8>>)>,
@@ -46,27 +47,27 @@ pub(super) struct Keeper {
     not_before: Instant,
 }
 
-/// What somebody else changed in the vault.
+/// A change that somebody else made in the vault.
 pub(super) enum News {
-    /// The state of the age.
+    /// The age's state has changed.
     Edited(Vec<u8>),
-    /// What is set for all instances of the age.
+    /// The settings for all instances of the age have changed.
     Settings(Vec<u8>),
-    /// An operator wants the age to end, if nobody is in it.
+    /// An operator wants the age to end if it is empty.
     EndWanted,
 }
 
-/// What a notice of the vault says.
+/// The meaning of a notice.
 enum Told {
-    /// Somebody else has changed the state of the age.
+    /// Somebody else has changed the age's state.
     Age,
-    /// Somebody has changed what is set for all instances.
+    /// The settings for all instances have changed.
     Settings,
-    /// The age is to end.
+    /// The age must end if it is empty.
     EndWanted,
 }
 
-/// What a batch returns: what was to be written, and where it is.
+/// The outcome of a batch: its contents, and the nodes they were written to.
 type Saved = (Option<Vec<u8>>, Vec<Change>, Result<Vec<(Key, Option<u32>)>, NetError>);
 type Saving = Pin<Box<dyn Future<Output = Saved> + Send>>;
 
@@ -128,7 +129,7 @@ impl Keeper {
         self.age.is_none() && self.objects.is_empty()
     }
 
-    /// Writes, and listens to the vault; returns what somebody else changed. Cancel safe.
+    /// Writes states and waits for notices. Returns changes made by others. Cancel safe.
     pub(super) async fn work(&mut self) -> Option<News> {
         if self.is_stale {
             let blob = self.read_again().await;
@@ -157,7 +158,7 @@ impl Keeper {
                 self.saving = None;
                 self.saved(saved);
             }
-            // Read with the next call.
+            // The next call reads the changes.
             told = changed(watch, sdl, serial) => match told {
                 Told::Settings => self.has_settings = true,
                 Told::Age => self.is_stale = true,
@@ -167,7 +168,7 @@ impl Keeper {
         None
     }
 
-    /// The state of the age in the vault, if it is not one that this age wrote.
+    /// The age's state in the vault, unless this age wrote it.
     async fn read_again(&mut self) -> Option<Vec<u8>> {
         let blob = records::age_state(&self.vault, self.sdl?).await.ok()?;
         if blob.is_empty() || self.known.contains(&blob) {
@@ -182,7 +183,7 @@ impl Keeper {
         self.known.truncate(MAX_KNOWN);
     }
 
-    /// Begins to write everything that waits.
+    /// Starts to write all pending states.
     fn save(&mut self) -> Saving {
         let (vault, record, sdl) = (self.vault.clone(), self.record, self.sdl);
         let age = self.age.take();
@@ -209,8 +210,7 @@ impl Keeper {
         })
     }
 
-    /// A batch is written; what was not is written with the next one, unless there is something
-    /// newer.
+    /// Handles the outcome of a batch. Failed states go into the next one, unless there are newer ones.
     fn saved(&mut self, (age, changes, places): Saved) {
         match places {
             Ok(places) => {
@@ -221,13 +221,17 @@ impl Keeper {
                     }
                 }
             }
-            // The age was removed from the vault.
+            // The age was deleted from the vault.
             Err(NetError::VaultNodeNotFound) => {
-                tracing::error!(age = self.record.age, "an age runs that the vault does not have");
+                tracing::error!(age = self.record.age, "a running age was deleted from the vault");
                 self.sdl = None;
             }
             Err(error) => {
-                tracing::warn!(age = self.record.age, ?error, "a state was not written");
+                tracing::warn!(
+                    age = self.record.age,
+                    ?error,
+                    "cannot write states of an age; will retry"
+                );
                 self.not_before = Instant::now() + BACK_OFF;
                 self.age = self.age.take().or(age);
                 for Change { key, object, blob, .. } in changes {
@@ -237,7 +241,7 @@ impl Keeper {
         }
     }
 
-    /// Writes all that is left; returns how many states it could not write.
+    /// Writes all pending states, and returns how many could not be written.
     pub(super) async fn finish(&mut self) -> usize {
         for _ in 0..LAST_TRIES {
             if let Some(saving) = self.saving.take() {
@@ -258,7 +262,7 @@ impl Keeper {
     }
 }
 
-/// Waits until the vault has something to say. Cancel safe.
+/// Waits for a relevant notice. Cancel safe.
 async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, serial: u64) -> Told {
     loop {
         let Some((_, notices)) = watch else { return pending().await };
@@ -275,13 +279,13 @@ async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, se
                 }
             }
             Some(_) => {}
-            // The vault has ended the connection.
+            // The vault has ended the session.
             None => *watch = None,
         }
     }
 }
 
-/// A revision of this age's own.
+/// A revision that marks a change as this age's own.
 fn revision(serial: u64, number: u64) -> Uuid {
     let mut bytes = [0; 16];
     let (head, tail) = bytes.split_at_mut(8);

@@ -1,4 +1,4 @@
-//! Connections: each has a machine of KI's protocol, a [`Login`], and a place in the realm.
+//! Client connections. Each has a protocol state machine, a [`Login`], and an entry in the realm.
 
 use std::future::pending;
 use std::sync::atomic::Ordering;
@@ -20,10 +20,10 @@ use super::realm::{Bell, Number, Orders, Realm};
 use super::secrets::Secrets;
 use super::wire::{Dialect, Heard, Reply};
 
-/// The most bytes of a frame's body: a message of 64 KiB, which is the most that it can tell of
-/// itself, and what stands around it.
+/// The largest body of a frame, in bytes: a message of 64 KiB, the most that its length field can
+/// express, and its headers.
 const MAX_FRAME_BYTES: u32 = 65 << 10;
-/// The most bytes of messages that wait for a client to accept its session.
+/// The maximum size of messages sent before the client accepts its session, in bytes.
 const MAX_EARLY_BYTES: usize = 16 << 10;
 
 /// Makes the connections of a login server.
@@ -40,8 +40,8 @@ pub struct Reception {
 }
 
 impl Reception {
-    /// A reception of these connections. `epoch` is the time since 1970 at zero of the clock, which
-    /// the listener has to have, too.
+    /// Creates the shared state of connections. `epoch` is the clock's zero, in time since 1970. The
+    /// listener must use the same clock.
     #[must_use]
     pub fn new(
         config: &KiConfig,
@@ -72,20 +72,20 @@ impl Reception {
         }
     }
 
-    /// Appends the secrets of logins to a file, for those who want to read captures.
+    /// Sets the key file for the secrets of logins.
     #[must_use]
     pub(super) fn with_secrets(mut self, secrets: Option<Secrets>) -> Self {
         self.secrets = secrets;
         self
     }
 
-    /// What all connections share.
+    /// The accounts, characters and queue.
     #[must_use]
     pub fn realm(&self) -> &Realm {
         &self.realm
     }
 
-    /// How many session ids are taken.
+    /// The number of session IDs in use.
     #[must_use]
     pub fn sessions(&self) -> u32 {
         self.ids().live()
@@ -102,7 +102,7 @@ impl Reception {
     }
 }
 
-/// [`Accept`] of a reception that is shared.
+/// Accepts connections.
 #[derive(Clone, Debug)]
 pub struct Door(pub Arc<Reception>);
 
@@ -119,9 +119,9 @@ impl Accept for Door {
                 reception.figures.no_ids.fetch_add(1, Ordering::Relaxed);
                 if let Some(count) = reception.figures.turned_away.count() {
                     let address = peer.address;
-                    tracing::warn!(%address, count, "closed: as many sessions live as can");
+                    tracing::warn!(%address, count, "connection closed: all session IDs are in use");
                 }
-                // Whoever only looks on says nothing, not even an offer.
+                // An observer sends nothing, not even a session offer.
                 let mut connection = Connection::observer(Arc::new(ObserverKeys::default()));
                 connection.close();
                 connection
@@ -142,17 +142,17 @@ pub struct Client {
     number: Number,
     bell: Arc<Bell>,
     login: Login,
-    /// The session, and the one that is to take its place.
+    /// The session's ID, and the ID of the session that will replace it.
     id: Option<u16>,
     next: Option<u16>,
 }
 
-/// What a connection wakes up for.
+/// Why a connection wakes up.
 #[derive(Debug)]
 pub enum Wake {
-    /// Others want something of it.
+    /// There are orders from elsewhere.
     Rung,
-    /// A deadline of the login.
+    /// The login's deadline has come.
     Due,
 }
 
@@ -179,7 +179,7 @@ impl Client {
             Heard::Unknown => self.ignored(service, order, "not for a login server"),
             Heard::Malformed => {
                 figures.malformed.fetch_add(1, Ordering::Relaxed);
-                self.ignored(service, order, "does not fit its definition");
+                self.ignored(service, order, "does not match its definition");
             }
         }
     }
@@ -189,11 +189,11 @@ impl Client {
         figures.ignored.fetch_add(1, Ordering::Relaxed);
         if let Some(count) = figures.ignored_messages.count() {
             let address = self.peer.address;
-            tracing::info!(%address, service, order, why, count, "messages ignored");
+            tracing::info!(%address, service, order, why, count, "ignored messages");
         }
     }
 
-    /// Does what is to be done.
+    /// Handles the login's outputs.
     async fn work(&mut self, sender: &mut Sender) -> Flow {
         while let Some(output) = self.login.poll() {
             match output {
@@ -210,7 +210,7 @@ impl Client {
                 }
                 Output::Tell(note) => self.note(note),
                 Output::Close => {
-                    // What the client had is free at once, and not when the stream has ended.
+                    // Frees the client's slot now, rather than when the stream has ended.
                     self.reception.realm.depart(self.number);
                     return Flow::Break(());
                 }
@@ -236,14 +236,14 @@ impl Client {
         let written = match self.reception.dialect.write(reply) {
             Ok(message) => sender.send(&message),
             Err(error) => {
-                tracing::warn!(%error, "a reply cannot be written by the loaded definitions");
+                tracing::warn!(%error, "the loaded definitions cannot encode a reply");
                 return Flow::Continue(());
             }
         };
         match written {
             Ok(()) => Flow::Continue(()),
             Err(error) => {
-                tracing::debug!(%error, "nothing more can be sent");
+                tracing::debug!(%error, "cannot send: closing the connection");
                 Flow::Break(())
             }
         }
@@ -262,7 +262,7 @@ impl Client {
             Note::Failed { name, why } => {
                 realm.failed(address.ip(), &name);
                 if let Some(count) = figures.failed_logins.count() {
-                    tracing::info!(%address, account = ?name, %why, count, "logins refused");
+                    tracing::info!(%address, account = ?name, %why, count, "refused logins");
                 }
             }
             Note::LoggedIn(user) => {
@@ -271,7 +271,7 @@ impl Client {
             }
             Note::LoggedOut => realm.logged_out(self.number),
             Note::Creation { stage, parameter } => {
-                tracing::debug!(%address, stage, parameter, "a character is being made");
+                tracing::debug!(%address, stage, parameter, "character creation");
                 figures.creations.fetch_add(1, Ordering::Relaxed);
             }
             Note::Ignored => {
@@ -280,7 +280,7 @@ impl Client {
         }
     }
 
-    /// Does what others want.
+    /// Carries out orders.
     fn obey(&mut self, orders: Orders, sender: &mut Sender) {
         let Orders { leave, refresh, moved } = orders;
         let now = self.reception.clock.now();
@@ -307,11 +307,11 @@ impl Application<Connection> for Client {
         match event {
             Event::News(News::Established { previous, .. }) => self.established(previous, sender),
             Event::Received(received) => self.hear(&received),
-            // What meets a stale session is sent again.
+            // Clients resend messages that met a stale session.
             Event::News(News::Ignored { unit: Unit::Message { service, order }, why, .. })
                 if why != Ignored::Stale =>
             {
-                self.ignored(service, order, "its session may not send it");
+                self.ignored(service, order, "not allowed in this session");
             }
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Moving out: the rows that another server keeps, made of a dump.
+//! Exporting: converts a dump to another server's rows.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,13 +13,13 @@ use super::{Result, reversed, whole};
 use crate::uru::game::records::Kept;
 use crate::uru::vault::{Dump, decode, uuid_of};
 
-/// What tells the two servers apart.
+/// The differences between the two servers.
 pub(super) struct Server {
     /// The flag of beta testers.
     pub(super) beta_tester: u32,
-    /// Whether players stand in a table of their own.
+    /// Whether players have their own table.
     has_players: bool,
-    /// The most characters of a Text.
+    /// The maximum length of a Text, in characters.
     max_text: usize,
 }
 
@@ -30,10 +30,10 @@ pub(super) const MOULARS: Server =
 /// A table, by its names in both databases.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// With its schema, as it stands in statements.
+    /// With its schema, as statements name it.
     pub(super) dirtsand: &'static str,
     pub(super) moulars: &'static str,
-    /// The same of each column.
+    /// The columns, by their names in both databases.
     pub(super) columns: &'static [(&'static str, &'static str)],
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Table {
 pub(super) enum Value {
     Null,
     Signed(i64),
-    /// Of 32 bits. dirtsand keeps it with a sign.
+    /// A number of 32 bits, which dirtsand stores as signed.
     Unsigned(u32),
     Flag(bool),
     Text(String),
@@ -54,23 +54,23 @@ pub(super) enum Value {
 pub(super) struct Filled {
     pub(super) table: &'static Table,
     pub(super) rows: Vec<Vec<Value>>,
-    /// The number that its next row gets.
+    /// The number of the next row.
     pub(super) next: u32,
 }
 
-/// Everything that moves out.
+/// An exported shard.
 pub(super) struct Rows {
     pub(super) tables: Vec<Filled>,
-    /// The highest number that an age has among its like.
+    /// The highest sequence number of an age.
     pub(super) last_age: u32,
     pub(super) left: Vec<String>,
 }
 
-/// The first node of both servers.
+/// The number of the first node on both servers.
 const FIRST_NODE: u32 = 10_001;
-/// The most characters of any other text.
+/// The maximum length of other texts, in characters.
 const MAX_SHORT: usize = 64;
-/// What accounts of both have: it is paid.
+/// The billing type of all accounts: paid.
 const BILLING: i64 = 1;
 
 const ACCOUNTS: Table = Table {
@@ -194,10 +194,8 @@ const GLOBAL_STATES: Table = Table {
     columns: &[("idx", "idx"), ("Descriptor", "descriptor"), ("SdlBlob", "sdl_blob")],
 };
 
-/// The rows of a dump for a server, and what it cannot keep.
-///
-/// # Errors
-/// When there are no random numbers.
+/// Converts a dump to a server's rows, and lists data that it cannot keep. Fails if the system has no
+/// random numbers.
 pub(super) fn rows(dump: &Dump, server: &Server) -> Result<Rows> {
     let mut exporter = Exporter { dump, server, nodes: BTreeMap::new(), left: Vec::new() };
     for (id, content) in &dump.nodes {
@@ -237,7 +235,7 @@ impl Exporter<'_> {
                 Some(password) if is_email_name(name) => password.0,
                 Some(password) => reversed(password.0),
                 None => {
-                    self.left.push(format!("account {name}: it has no password to take along"));
+                    self.left.push(format!("account {name}: it has no password in the dump"));
                     let mut unknown = [0; 20];
                     getrandom::fill(&mut unknown).map_err(|error| whole(&error.to_string()))?;
                     unknown
@@ -263,25 +261,23 @@ impl Exporter<'_> {
         }
         let flags = other_flags.into_iter();
         self.left.extend(
-            flags.map(|(flags, count)| {
-                format!("{}: the flags {flags:#x}", counted(count, "account"))
-            }),
+            flags.map(|(flags, count)| format!("{}: flags {flags:#x}", counted(count, "account"))),
         );
         if dated > 0 {
-            self.left.push(format!("{}: when they were made", counted(dated, "account")));
+            self.left.push(format!("{}: the creation time", counted(dated, "account")));
         }
         Ok(filled(&ACCOUNTS, rows))
     }
 
-    /// Players, and what the nodes say of them where there is no table.
+    /// Players; without a table for them, also the fields of their nodes.
     fn players(&mut self) -> Filled {
         let mut rows = Vec::new();
         for (id, player) in &self.dump.players {
-            // What was read from a dump was checked there.
+            // Reading the dump has checked this.
             let account = uuid_of(&player.account).unwrap_or_default();
             if let Some(node) = self.nodes.get_mut(id) {
                 if node.create_time != Some(player.created) {
-                    self.left.push(format!("player {id} ({}): when it was made", player.name));
+                    self.left.push(format!("player {id} ({}): the creation time", player.name));
                 }
                 if !self.server.has_players {
                     node.uuid_1 = Some(account);
@@ -316,7 +312,7 @@ impl Exporter<'_> {
         Filled { table: &SCORES, rows: rows.collect(), next: self.dump.head.next_score }
     }
 
-    /// The instances, and their numbers there.
+    /// The servers of instances, and their numbers.
     fn servers(&mut self) -> (Filled, HashMap<Uuid, u32>) {
         let (mut rows, mut numbers) = (Vec::new(), HashMap::new());
         for (age, node) in &self.nodes {
@@ -326,7 +322,7 @@ impl Exporter<'_> {
             let instance = node.uuid_1.unwrap_or_default();
             let serial = u32::try_from(rows.len() + 1).unwrap_or(u32::MAX);
             if instance.is_zero() || numbers.contains_key(&instance) {
-                self.left.push(format!("age {age} as an instance: it has no UUID of its own"));
+                self.left.push(format!("age {age}: it has no UUID of its own"));
                 continue;
             }
             numbers.insert(instance, serial);
@@ -336,7 +332,7 @@ impl Exporter<'_> {
                 field.as_ref().map(TermStr::to_text).filter(|text| !text.is_empty())
             };
             let filename = text(&node.string64_1).unwrap_or_default();
-            // As both name it to other players.
+            // The name that both servers show to players.
             let shown =
                 info.and_then(|(_, info)| text(&info.text_1).or_else(|| text(&info.string64_3)));
             rows.push(vec![
@@ -352,7 +348,7 @@ impl Exporter<'_> {
         (filled(&SERVERS, rows), numbers)
     }
 
-    /// The first child of a type.
+    /// The first child of this type.
     fn below(&self, parent: u32, kind: NodeType) -> Option<(u32, &VaultNode<'_>)> {
         let children = self.dump.refs.range((parent, 0)..=(parent, u32::MAX));
         let mut nodes =
@@ -360,8 +356,7 @@ impl Exporter<'_> {
         nodes.find(|(_, node)| node.node_type == Some(kind))
     }
 
-    /// The states of objects, and what is set for all instances of an age: nodes here, and rows
-    /// there.
+    /// States of objects, and settings for all instances of an age. Here they are nodes.
     fn states(&mut self, servers: &HashMap<Uuid, u32>) -> (Filled, Filled) {
         let (mut objects, mut settings) = (Vec::new(), Vec::new());
         let mut taken = HashSet::new();
@@ -374,12 +369,12 @@ impl Exporter<'_> {
                             number(objects.len()),
                             Value::Unsigned(*server),
                             Value::Text(descriptor),
-                            // Text in both.
+                            // Both servers store it as text.
                             Value::Text(STANDARD.encode(&object)),
                             Value::Blob(state),
                         ]),
                         None => self.left.push(format!(
-                            "the state of an object ({descriptor}) in node {id}: its age is gone"
+                            "the state of an object ({descriptor}) in node {id}: its age is missing"
                         )),
                     }
                 }
@@ -450,7 +445,7 @@ impl Exporter<'_> {
         }
         if unmade > 0 {
             let count = counted(unmade, "node");
-            self.left.push(format!("{count}: that nothing says when and by whom they were made"));
+            self.left.push(format!("{count}: that the creator and creation time are unknown"));
         }
         Filled { table: &NODES, rows, next: self.dump.head.next_node.max(FIRST_NODE) }
     }
@@ -465,13 +460,13 @@ impl Exporter<'_> {
     }
 }
 
-/// Rows that are numbered from 1.
+/// A table of rows numbered from 1.
 fn filled(table: &'static Table, rows: Vec<Vec<Value>>) -> Filled {
     let next = u32::try_from(rows.len() + 1).unwrap_or(u32::MAX);
     Filled { table, rows, next }
 }
 
-/// The number of the row behind so many.
+/// The number of the next row after this many.
 fn number(rows: usize) -> Value {
     Value::Signed(i64::try_from(rows + 1).unwrap_or(i64::MAX))
 }
@@ -492,25 +487,25 @@ fn blob(blob: &Blob<'_>) -> Value {
     Value::Blob(blob.to_vec())
 }
 
-/// A text as a database can keep it, in so many characters, and what is lost of it.
+/// Shortens a text to what a database can store, and describes what is lost.
 fn fitting(field: &TermStr<'_>, most: usize) -> (String, Option<String>) {
     let text = field.to_text();
     let kept: String = plain(&text).chars().take(most).collect();
     let lost = if kept != text {
-        Some(format!("what stands behind {} characters", kept.chars().count()))
+        Some(format!("the text after {}", counted(kept.chars().count(), "character")))
     } else if TermStr::from(&*text) != *field {
-        Some("units that are no characters".to_owned())
+        Some("invalid UTF-16 units".to_owned())
     } else {
         None
     };
     (kept, lost)
 }
 
-/// A text up to the first zero, which PostgreSQL keeps in none.
+/// A text up to the first zero, which PostgreSQL cannot store.
 fn plain(text: &str) -> &str {
     text.split('\0').next().unwrap_or_default()
 }
 
-fn counted(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,24 +1,24 @@
-//! Failed logins slow down what comes behind them, and lock nobody out: otherwise anybody could
-//! lock out others.
+//! Failed logins delay later ones but never lock anybody out, because anybody could then lock out
+//! others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// For how long failures count.
+/// How long failures are remembered.
 const WINDOW: Duration = Duration::from_secs(60);
-/// How many cost nothing.
+/// Failures that cause no delay.
 const FREE: u32 = 3;
-/// What the first one behind them costs; each one more costs twice as much.
+/// The delay after the next failure. It doubles with each one more.
 const FIRST: Duration = Duration::from_millis(250);
-/// What one costs at most.
+/// The longest delay.
 const MAX: Duration = Duration::from_secs(4);
-/// How often room is made for others.
+/// The shortest interval between removals of old failures.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
-/// More addresses and names than this are not remembered.
+/// The maximum number of addresses and names to remember.
 const MAX_SOURCES: usize = 65_536;
 
-/// Who failed.
+/// What a failure is counted for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Address(IpAddr),
@@ -28,13 +28,13 @@ enum Source {
 /// Failures of the last minute.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
-    /// How many there were, and when the last one was.
+    /// The number of failures, and the time of the last one.
     counts: HashMap<Source, (u32, Duration)>,
     swept: Duration,
 }
 
 impl Failures {
-    /// How long the next answer has to wait: by the address it goes to, and by the account.
+    /// How long to delay the next answer to this address or about this account.
     pub(super) fn pause(&self, address: IpAddr, account: &str, now: Duration) -> Duration {
         let pause = |source: Source| {
             let (count, last) = self.counts.get(&source).copied().unwrap_or_default();
@@ -45,9 +45,9 @@ impl Failures {
         pause(Source::Address(address)).max(pause(Source::Account(account.to_owned())))
     }
 
-    /// A login failed.
+    /// Counts a failed login.
     pub(super) fn add(&mut self, address: IpAddr, account: &str, now: Duration) {
-        // Not for every one of a flood.
+        // During a flood, not after every failure.
         let is_due = now.saturating_sub(self.swept) >= SWEEP_EVERY;
         if self.counts.len() + 2 > MAX_SOURCES && is_due {
             self.swept = now;
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k_18_failures_slow_down_and_never_lock_out() {
+    fn k_18_failures_delay_logins_and_never_lock_out() {
         let [home, away] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse::<IpAddr>().unwrap());
         let mut failures = Failures::default();
         let at = Duration::from_secs;
@@ -80,7 +80,7 @@ mod tests {
             failures.add(home, "merle", at(1));
         }
         assert_eq!(pauses, [0, 0, 0, 0, 250, 500, 1000, 2000, 4000, 4000, 4000, 4000]);
-        // The account from elsewhere, and the address with another account.
+        // The account from another address, and the address with another account.
         assert_eq!(failures.pause(away, "merle", at(1)), MAX);
         assert_eq!(failures.pause(home, "other", at(1)), MAX);
         assert_eq!(failures.pause(away, "other", at(1)), Duration::ZERO);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn memory_is_bounded() {
         let mut failures = Failures::default();
         for number in 0..100_000u32 {
             failures.add(IpAddr::from(number.to_be_bytes()), "merle", Duration::ZERO);

@@ -5,9 +5,11 @@ use std::cmp::Reverse;
 use worldwire_uru::types::{NetError, TermStr, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
-use crate::uru::vault::{
-    AgeNodes, ConnectionId, Facts, NewAge, Outcome, Session, State, decode, text,
-};
+use super::ConnectionId;
+use super::content::{Facts, decode};
+use super::session::{Outcome, Session};
+use super::steps::VaultState;
+use super::trees::{AgeNodes, NewAge, text};
 
 /// The fields of `VaultInitAgeRequest`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -75,7 +77,7 @@ const START: &str = "StartUp";
 /// Ages that are numbered from 1 whatever the client says.
 const NUMBERED: [&str; 3] = ["Neighborhood", "BahroCave", "LiveBahroCaves"];
 
-impl State {
+impl VaultState {
     /// `VaultInitAgeRequest`: finds an age, or makes it.
     pub(crate) fn init_age(
         &mut self,
@@ -100,7 +102,7 @@ impl State {
         }
         let texts = [&new.filename, &new.instance_name, &new.user_name].into_iter();
         let fit = texts.chain([&new.description]).enumerate().all(|(at, text)| {
-            let most = if at < 3 { 63 } else { self.config.max_text };
+            let most = if at < 3 { 63 } else { self.config().max_text };
             text.encode_utf16().count() <= most && !text.contains('\0')
         });
         if !fit {
@@ -127,7 +129,7 @@ impl State {
             language: new.language,
             public: false,
         })?;
-        *self.built.entry(session.player).or_default() += NODES_OF_AGE;
+        self.count_built(session.player, NODES_OF_AGE);
         if session.made.len() == MAX_MADE {
             session.made.remove(0);
         }
@@ -149,8 +151,8 @@ impl State {
             string64_2: text(&new.filename),
             ..VaultNode::default()
         };
-        let info = *self.graph.find(&template, 1).first()?;
-        Some(AgeNodes { age: self.graph.age_info(info)?.age, info })
+        let info = *self.graph().find(&template, 1).first()?;
+        Some(AgeNodes { age: self.graph().age_info(info)?.age, info })
     }
 
     /// `AgeRequest`: finds an age for a connection, which is on its way into it from here on. One
@@ -166,7 +168,7 @@ impl State {
             return Err(NetError::AuthenticationFailed.into());
         }
         let age = self.age_of_instance(instance).unwrap_or(0);
-        let place = match self.graph.get(age).map(|entry| &entry.facts) {
+        let place = match self.graph().get(age).map(|entry| &entry.facts) {
             Some(Facts::Age { filename: known, .. }) if **known == *filename => {
                 self.age_title(age, filename)?
             }
@@ -186,13 +188,13 @@ impl State {
     }
 
     fn is_temporary(&self, filename: &str) -> bool {
-        self.config.any_temporary_age
-            || self.config.temporary_ages.iter().any(|allowed| allowed == filename)
+        self.config().any_temporary_age
+            || self.config().temporary_ages.iter().any(|allowed| allowed == filename)
     }
 
     /// What an age is called where players see it: `Ann's Relto`, `DRC(3) Hood`.
     pub(crate) fn age_title(&mut self, age: u32, filename: &str) -> Outcome<String> {
-        let Some(info) = self.graph.child(age, NodeType::AgeInfo, None) else {
+        let Some(info) = self.graph().child(age, NodeType::AgeInfo, None) else {
             return Ok(filename.to_owned());
         };
         let content = self.content(info)?;
@@ -229,8 +231,8 @@ impl State {
             string64_2: Some(TermStr::from(filename)),
             ..VaultNode::default()
         };
-        let mut infos = self.graph.find(&template, usize::MAX);
-        let modified = |id: &u32| self.graph.get(*id).map(|entry| entry.modified);
+        let mut infos = self.graph().find(&template, usize::MAX);
+        let modified = |id: &u32| self.graph().get(*id).map(|entry| entry.modified);
         infos.sort_by_key(|id| (Reverse(modified(id)), *id));
         infos.truncate(MAX_PUBLIC);
         self.need(&infos)?;
@@ -243,7 +245,7 @@ impl State {
         let field =
             |field: &Option<TermStr<'_>>| field.as_ref().map(TermStr::to_text).unwrap_or_default();
         let instance = node.uuid_1.unwrap_or_default();
-        let owners = self.owners_list(info).map_or(0, |list| self.graph.children(list).count());
+        let owners = self.owners_list(info).map_or(0, |list| self.graph().children(list).count());
         Ok(PublicAge {
             instance,
             filename: field(&node.string64_2),
@@ -265,7 +267,7 @@ impl State {
             uuid_1: Some(instance),
             ..VaultNode::default()
         };
-        u32::try_from(self.graph.find(&template, usize::MAX).len()).unwrap_or(u32::MAX)
+        u32::try_from(self.graph().find(&template, usize::MAX).len()).unwrap_or(u32::MAX)
     }
 
     /// `SetAgePublic`: makes an age public or private, if one of its owners wants it.
@@ -276,7 +278,7 @@ impl State {
         public: bool,
     ) -> Outcome<()> {
         let session = self.playing(connection)?;
-        let age = self.graph.age_info(info).ok_or(NetError::VaultNodeNotFound)?;
+        let age = self.graph().age_info(info).ok_or(NetError::VaultNodeNotFound)?;
         if !self.may_publish(session, info, age) {
             return Err(NetError::VaultNodeAccessViolation.into());
         }

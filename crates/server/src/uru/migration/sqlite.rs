@@ -9,7 +9,7 @@ use sqlx::{TypeInfo as _, ValueRef as _, query, raw_sql};
 use super::export::{Filled, Value};
 use super::{Cell, MovingError, Result, Row, Tables, plain, text_order, whole};
 
-/// The tables, and how to read each.
+/// The tables, and the statements for reading them.
 const TABLES: [(&str, &str); 9] = [
     ("meta", "SELECT * FROM meta"),
     ("accounts", "SELECT * FROM accounts"),
@@ -21,13 +21,10 @@ const TABLES: [(&str, &str); 9] = [
     ("agestates", "SELECT * FROM age_states"),
     ("apitokens", "SELECT * FROM api_tokens"),
 ];
-/// The version of the tables that is known.
+/// The supported version of the schema.
 const VERSION: &str = "1";
 
-/// Reads all tables.
-///
-/// # Errors
-/// Those of the database; another version.
+/// Reads all tables. Fails for another version of the schema.
 pub(super) async fn read(file: &Path) -> Result<Tables> {
     let failed = |error: sqlx::Error| MovingError::Whole(error.to_string());
     let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(true);
@@ -45,20 +42,18 @@ pub(super) async fn read(file: &Path) -> Result<Tables> {
     match found {
         Some(Cell::Text(found)) if found == VERSION => Ok(tables),
         Some(Cell::Text(found)) => {
-            Err(MovingError::Whole(format!("schema_version: wanted {VERSION}, found {found}")))
+            let problem = format!("unsupported schema_version {found}; must be {VERSION}");
+            Err(MovingError::Whole(problem))
         }
-        _ => Err(whole("schema_version: wanted 1, found none")),
+        _ => Err(whole("has no schema_version")),
     }
 }
 
-/// Makes a file of these rows. There must be none of this name.
-///
-/// # Errors
-/// Those of the database.
+/// Writes a new database file with these rows. Fails if the file exists.
 pub(super) async fn write(tables: &[Filled], file: &Path) -> Result<()> {
     let failed = |error: sqlx::Error| MovingError::Whole(error.to_string());
     if file.exists() {
-        return Err(whole("there is a file already"));
+        return Err(whole("file exists"));
     }
     let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
     let mut connection = options.connect().await.map_err(failed)?;
@@ -69,7 +64,7 @@ pub(super) async fn write(tables: &[Filled], file: &Path) -> Result<()> {
         let names: Vec<_> = table.columns.iter().map(|(_, name)| *name).collect();
         let places: Vec<_> = (1..=names.len()).map(|number| format!("?{number}")).collect();
         let (name, names, places) = (table.moulars, names.join(", "), places.join(", "));
-        // Made of constants alone.
+        // The statement is built from constants only.
         let insert = format!("INSERT INTO {name} ({names}) VALUES ({places})");
         for row in rows {
             let insert = query(AssertSqlSafe(insert.clone()));

@@ -1,8 +1,8 @@
-//! Removing what is stored of an age.
+//! Clearing the stored states of an age.
 //!
-//! An age that runs has its states in memory and writes them when they change, so it has to end
-//! first. It does when nobody is in it, and writes what it has left; then everything is removed in
-//! one transaction, which is refused if somebody is there again.
+//! A running age has its states in memory and writes them when they change, so it has to end first. If
+//! it is empty, it ends and writes pending changes. Then all states are removed in one transaction,
+//! which is refused if a player has entered meanwhile.
 
 use std::time::Duration;
 
@@ -10,57 +10,57 @@ use tokio::time::{Instant, sleep};
 use worldwire_uru::types::{NetError, Uuid};
 
 use super::records::END_WANTED;
-use crate::uru::vault::{Facts, Notice, Outcome, State, Vault, decode};
+use crate::uru::vault::{Facts, Notice, Outcome, Vault, VaultState, decode};
 
 /// How long an age may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is asked to.
+/// The interval between requests to end.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// What was removed.
+/// The states that were removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cleared {
     /// The Age node.
     pub age: u32,
     /// The instance.
     pub instance: Uuid,
-    /// The age's name in files.
+    /// The age's filename.
     pub filename: String,
-    /// What players see it called.
+    /// The name that players see.
     pub title: String,
-    /// How many states of objects there were.
+    /// The number of objects' states removed.
     pub states: usize,
-    /// Whether there was a state of the age itself, and it was to be removed.
+    /// Whether the state of the age itself was removed, too.
     pub own_state: bool,
 }
 
-/// Why nothing was removed.
+/// Why no states were removed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClearError {
-    /// Players are in the age, or on the way into it: their names.
-    #[error("{} there", match &.0[..] {
+    /// These players are in the age, or on the way into it.
+    #[error("is not empty: {} there", match &.0[..] {
         [one] => format!("{one} is"),
         players => format!("{} are", players.join(", ")),
     })]
     Occupied(Vec<String>),
-    /// The age runs and does not end.
-    #[error("the age still runs; try again when nobody is in it")]
+    /// The age is running and did not end.
+    #[error("is still running; try again when it is empty")]
     Running,
-    /// The vault; [`NetError::VaultNodeNotFound`] if there is no such age.
+    /// An error of the vault; [`NetError::VaultNodeNotFound`] if there is no such age.
     #[error("{0:?}")]
     Vault(NetError),
 }
 
 impl Vault {
-    /// Removes the states of the objects of an age, by its Age node, and if so its own state. An age
-    /// that runs ends first. What is set for all instances stays.
+    /// Removes the states of all objects in an age, given its Age node, and with `own_state` the age's
+    /// own state. A running age ends first. Settings for all instances stay.
     ///
     /// # Errors
-    /// As [`ClearError`] says; nothing is removed then.
+    /// [`ClearError`]; then nothing was removed.
     pub async fn clear_states(&self, age: u32, own_state: bool) -> Result<Cleared, ClearError> {
         let begun = Instant::now();
         loop {
-            let clear = move |state: &mut State| state.clear_states(age, own_state);
+            let clear = move |state: &mut VaultState| state.clear_states(age, own_state);
             let (clearing, _) = self.call(None, None, clear).await.map_err(ClearError::Vault)?;
             match clearing {
                 Clearing::Done(cleared) => return Ok(cleared),
@@ -72,33 +72,33 @@ impl Vault {
     }
 }
 
-/// How far it has come.
+/// The outcome of an attempt.
 enum Clearing {
     Done(Cleared),
     Occupied(Vec<String>),
-    /// The age was asked to end.
+    /// The age is running and was asked to end.
     Running,
 }
 
-impl State {
+impl VaultState {
     fn clear_states(&mut self, age: u32, own_state: bool) -> Outcome<Clearing> {
-        let (instance, filename) = match self.graph.get(age).map(|entry| &entry.facts) {
+        let (instance, filename) = match self.graph().get(age).map(|entry| &entry.facts) {
             Some(Facts::Age { instance, filename }) => (*instance, filename.to_string()),
             _ => return Err(NetError::VaultNodeNotFound.into()),
         };
-        let there = self.sessions.values().filter(|it| it.age == age && it.player != 0);
+        let there = self.sessions().values().filter(|it| it.age == age && it.player != 0);
         let mut players: Vec<_> = there.map(|it| it.player).collect();
         if !players.is_empty() {
             players.sort_unstable();
             players.dedup();
-            let name = |player: u32| match self.players.name(player) {
+            let name = |player: u32| match self.players().name(player) {
                 Some(name) => name.to_owned(),
                 None => player.to_string(),
             };
             return Ok(Clearing::Occupied(players.into_iter().map(name).collect()));
         }
-        // What is in an age without a player is the age.
-        let running = self.sessions.iter().filter(|(_, it)| it.age == age);
+        // A session in an age without a player belongs to the running age.
+        let running = self.sessions().iter().filter(|(_, it)| it.age == age);
         let running: Vec<_> = running.map(|(connection, _)| *connection).collect();
         if !running.is_empty() {
             let notice = Notice::NodeChanged { node_id: age, revision_id: END_WANTED };
@@ -113,7 +113,7 @@ impl State {
         Ok(Clearing::Done(Cleared { age, instance, filename, title, states, own_state }))
     }
 
-    /// Makes the SDL node of an age as it was at first; whether there was a state in it.
+    /// Empties an age's SDL node, and returns whether there was a state in it.
     fn clear_own_state(&mut self, age: u32) -> Outcome<bool> {
         let Some(id) = self.age_states(age) else { return Ok(false) };
         let content = self.content(id)?;
@@ -121,7 +121,7 @@ impl State {
         if node.blob_1.take().is_none_or(|blob| blob.is_empty()) {
             return Ok(false);
         }
-        node.modify_time = Some(self.now);
+        node.modify_time = Some(self.now());
         self.put_node(id, &node)?;
         let revision_id = self.random_uuid();
         self.notify(id, Notice::NodeChanged { node_id: id, revision_id });

@@ -1,4 +1,4 @@
-//! Rows of other servers' databases, as they are read.
+//! Decoding rows of other servers' databases.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
 use super::{Cell, MovingError, Result, Row, text_order};
 
-/// A row with its place, for errors.
+/// A row, with its table for errors.
 pub(super) struct At<'r> {
     pub(super) table: &'static str,
     pub(super) row: &'r Row,
@@ -29,7 +29,7 @@ impl At<'_> {
     }
 
     fn misfit(&self, column: &str, wanted: &str) -> MovingError {
-        self.wrong(format!("{column}: wanted {wanted}"))
+        self.wrong(format!("{column}: must be {wanted}"))
     }
 
     pub(super) fn number(&self, column: &str) -> Result<Option<i64>> {
@@ -40,11 +40,13 @@ impl At<'_> {
         }
     }
 
-    /// A number without a sign, which PostgreSQL keeps with one.
+    /// An unsigned number, which PostgreSQL stores as signed.
     pub(super) fn unsigned(&self, column: &str) -> Result<Option<u32>> {
         let fits = |number: i64| {
             let negative = i32::try_from(number).map(i32::cast_unsigned);
-            u32::try_from(number).or(negative).map_err(|_| self.misfit(column, "32 bits"))
+            u32::try_from(number)
+                .or(negative)
+                .map_err(|_| self.misfit(column, "a number of 32 bits"))
         };
         self.number(column)?.map(fits).transpose()
     }
@@ -55,7 +57,8 @@ impl At<'_> {
     }
 
     pub(super) fn signed(&self, column: &str) -> Result<Option<i32>> {
-        let fits = |number| i32::try_from(number).map_err(|_| self.misfit(column, "32 bits"));
+        let fits =
+            |number| i32::try_from(number).map_err(|_| self.misfit(column, "a number of 32 bits"));
         self.number(column)?.map(fits).transpose()
     }
 
@@ -67,7 +70,7 @@ impl At<'_> {
         }
     }
 
-    /// As text, or as 16 bytes in the order of the text.
+    /// A UUID, stored as text, or as 16 bytes in the order of the text.
     pub(super) fn uuid(&self, column: &str) -> Result<Option<Uuid>> {
         let wrong = || self.misfit(column, "a UUID");
         match self.cell(column) {
@@ -84,7 +87,7 @@ impl At<'_> {
         }
     }
 
-    /// As bytes, or as text in base64.
+    /// Bytes, stored as they are or as base64.
     pub(super) fn blob(&self, column: &str) -> Result<Option<Blob<'static>>> {
         match self.cell(column) {
             None => Ok(None),
@@ -97,7 +100,7 @@ impl At<'_> {
         }
     }
 
-    /// A node. What is not set is absent, which is not the same as zero.
+    /// A vault node. NULL becomes an absent field, which differs from zero.
     pub(super) fn node(&self) -> Result<VaultNode<'static>> {
         let string =
             |column| Ok::<_, MovingError>(self.text(column)?.map(|text| TermStr::from(&*text)));

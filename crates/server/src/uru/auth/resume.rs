@@ -1,13 +1,13 @@
-//! Coming back: the session of a connection that was lost goes on with the client's next one.
+//! Reconnecting: a client whose connection was lost resumes its session on a new one.
 //!
-//! Behind every `ClientRegisterReply` a client is told a token with `ServerAddr`, which it repeats
-//! in the connect packet of its next connection. When that one registers, it gets the session, with
-//! its account and player, and hears what it may have missed. The old connection may be open still:
-//! a client often notices a loss first.
+//! After every `ClientRegisterReply`, `ServerAddr` gives the client a token, which it repeats in the
+//! connect packet of its next connection. When it registers there, that connection takes over the
+//! session, with its account and player, and resends messages that may have been lost. The old
+//! connection may still be open, because clients often notice a loss first.
 //!
-//! A client that hangs up is gone at once; only what the network ended is kept. A token stands in
-//! the clear in the connect packet, so it is good once, and from the same address only. It leads to
-//! the session of its account; whoever logs in to another account afterwards has left that session.
+//! If the client closed the connection itself, the session ends at once. The token is sent in the
+//! clear in the connect packet, so it can be used only once and only from the same address. A client
+//! that then logs in to another account gives up the session.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -24,13 +24,13 @@ use super::{Notices, Presence, Session, State};
 
 /// How long an open connection may take to hand its session over: it finishes a request first.
 const HANDOVER: Duration = Duration::from_secs(5);
-/// What was sent so long before a client was heard may not have reached it by then.
+/// Messages sent within this time before the client last answered may have been lost.
 const MARGIN: Duration = Duration::from_secs(5);
-/// How much is repeated at most.
+/// The maximum number and total size of messages to resend.
 const MAX_MESSAGES: usize = 256;
 const MAX_BYTES: usize = 64 << 10;
 
-/// What goes on with another connection.
+/// A session that can resume on another connection.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(super) session: Session,
@@ -42,17 +42,17 @@ pub(crate) struct Kept {
     pub(super) recent: Recent,
 }
 
-/// Who plays: the account, and the player or 0.
+/// An account and its player, or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Who {
     pub(super) account: Uuid,
     pub(super) player: u32,
 }
 
-/// Hands a session over.
+/// Where to hand over a session.
 pub(crate) type Claim = oneshot::Sender<Box<Kept>>;
 
-/// The sessions of a shard that may go on with another connection.
+/// A shard's sessions that can resume on another connection.
 pub(crate) struct Reconnections {
     patience: Duration,
     places: Mutex<Places>,
@@ -74,7 +74,7 @@ struct Place {
 enum Held {
     /// With an open connection, which can be asked for it.
     Open(oneshot::Sender<Claim>),
-    /// Here.
+    /// Here, since its connection was lost.
     Kept(Box<Kept>),
 }
 
@@ -86,18 +86,18 @@ impl fmt::Debug for Reconnections {
 }
 
 impl Reconnections {
-    /// Sessions are kept so long. With zero there are no tokens.
+    /// Keeps sessions for this long. Zero disables reconnecting.
     pub(crate) fn new(patience: Duration) -> Self {
         Self { patience, places: Mutex::default() }
     }
 
-    /// Gives up every session that waits for its client.
+    /// Ends all sessions that are kept for their clients.
     pub(crate) fn close(&self) {
         let places = std::mem::take(&mut *self.lock());
         drop(places);
     }
 
-    /// A token for an open connection; none if there are no tokens.
+    /// Issues a token to an open connection, unless reconnecting is disabled.
     pub(super) fn ticket(self: &Arc<Self>, address: IpAddr) -> Option<Ticket> {
         if self.patience.is_zero() {
             return None;
@@ -110,7 +110,7 @@ impl Reconnections {
         Some(Ticket { token: Uuid(token), claims: Some(claims), all: Arc::clone(self) })
     }
 
-    /// The session that a token stands for, once. Waits while the old connection is busy.
+    /// Redeems a token for its session. Waits while the old connection is busy.
     pub(super) async fn claim(&self, token: Uuid, address: IpAddr) -> Option<Box<Kept>> {
         let given = {
             let mut places = self.lock();
@@ -129,7 +129,7 @@ impl Reconnections {
         timeout(HANDOVER, given).await.ok()?.ok()
     }
 
-    /// Ends the session of a player whose client has come back without its token.
+    /// Ends the session of a player whose client reconnected without the token.
     pub(super) fn give_up(&self, who: Who) {
         let given_up = {
             let mut places = self.lock();
@@ -138,7 +138,7 @@ impl Reconnections {
         drop(given_up);
     }
 
-    /// Ends a session that nobody came back for.
+    /// Ends a session whose client did not reconnect in time.
     fn expire(&self, token: Uuid) {
         let expired = self.lock().take(token);
         drop(expired);
@@ -161,10 +161,10 @@ impl Places {
     }
 }
 
-/// The token of an open connection. Dropping it makes the token worthless.
+/// The token of an open connection. Dropping it invalidates the token.
 pub(super) struct Ticket {
     token: Uuid,
-    /// Nothing comes any more without it.
+    /// `None` once a claim was received.
     claims: Option<oneshot::Receiver<Claim>>,
     all: Arc<Reconnections>,
 }
@@ -180,7 +180,7 @@ impl Ticket {
         self.token
     }
 
-    /// Waits until another connection wants the session. Cancel safe.
+    /// Waits until another connection claims the session. Cancel safe.
     pub(super) async fn claimed(&mut self) -> Claim {
         if let Some(claims) = &mut self.claims {
             let claimed = claims.await;
@@ -192,15 +192,15 @@ impl Ticket {
         pending().await
     }
 
-    /// Keeps the session of a connection that is lost.
+    /// Keeps the session of a lost connection for a while.
     pub(super) fn keep(mut self, kept: Kept) {
         let (token, who) = (self.token, kept.who);
-        // What another lost connection of the same player has left.
+        // Ends the session of an earlier lost connection of the same player.
         self.all.give_up(who);
         let mut places = self.all.lock();
         let Some(place) = places.by_token.get_mut(&token) else {
             drop(places);
-            // Somebody wants it already.
+            // Another connection has claimed it already.
             if let Some(Ok(claim)) = self.claims.as_mut().map(oneshot::Receiver::try_recv) {
                 let _ = claim.send(Box::new(kept));
             }
@@ -210,7 +210,7 @@ impl Ticket {
         places.kept.insert(who, token);
         drop(places);
         let (all, patience) = (Arc::downgrade(&self.all), self.all.patience);
-        // From here on it is not this ticket's any more.
+        // Keeps `drop` from invalidating the token.
         self.token = Uuid::ZERO;
         tokio::spawn(async move {
             sleep(patience).await;
@@ -228,8 +228,8 @@ impl Drop for Ticket {
     }
 }
 
-/// What a client may have missed: what was sent since shortly before it was heard last. Clients
-/// ping every 30 s.
+/// Messages that the client may not have received: those sent since shortly before its last message.
+/// Clients ping every 30 s.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     messages: VecDeque<(Instant, Box<[u8]>)>,
@@ -237,7 +237,7 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// A message was sent. The oldest are forgotten when it is too much.
+    /// Remembers a sent message, and forgets the oldest ones beyond the limits.
     pub(super) fn sent(&mut self, message: Vec<u8>) {
         self.bytes += message.len();
         self.messages.push_back((Instant::now(), message.into()));
@@ -246,14 +246,14 @@ impl Recent {
         }
     }
 
-    /// The client was heard: what was sent well before has reached it.
+    /// Forgets messages that have arrived, because the client sent something well after them.
     pub(super) fn heard(&mut self) {
         let now = Instant::now();
         while self.messages.front().is_some_and(|(sent, _)| now.duration_since(*sent) > MARGIN) {
             self.forget_first();
         }
         if self.messages.is_empty() {
-            // An idle connection keeps no memory for this.
+            // Frees the memory of idle connections.
             *self = Self::default();
         }
     }
@@ -275,18 +275,18 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_not_have_arrived_is_remembered_within_bounds() {
+    async fn possibly_lost_messages_are_kept_within_limits() {
         let mut recent = Recent::default();
         recent.sent(vec![1; 10]);
         tokio::time::advance(MARGIN).await;
         recent.sent(vec![2; 10]);
         recent.heard();
-        assert_eq!(recent.iter().count(), 2, "the first may be under way");
+        assert_eq!(recent.iter().count(), 2, "the first may still be in transit");
         tokio::time::advance(Duration::from_millis(1)).await;
         recent.heard();
         assert_eq!(recent.iter().collect::<Vec<_>>(), [[2; 10]]);
         tokio::time::advance(MARGIN * 2).await;
-        assert_eq!(recent.iter().count(), 1, "nothing was heard since");
+        assert_eq!(recent.iter().count(), 1, "the client has sent nothing since");
         recent.heard();
         assert_eq!((recent.iter().count(), recent.bytes, recent.messages.capacity()), (0, 0, 0));
 

@@ -16,19 +16,19 @@ const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
 
 async fn clear(shard: &Running, age: &str, own_state: bool) -> Result<Json, String> {
     let request = Request::ClearStates { age: age.to_owned(), own_state };
-    let cleared = perform(&shard.vault, request, &[]).await?;
+    let cleared = perform(&shard.vault, request, &[]).await.map_err(|error| error.to_string())?;
     assert_eq!(cleared.len(), 1);
     Ok(cleared.into_iter().next().unwrap())
 }
 
-/// How many states of objects the vault has of an instance.
+/// The number of objects' states that the vault has for an instance.
 async fn stored(shard: &Running, instance: Uuid) -> usize {
     let node_type = Some(OBJECT_STATE);
     let template = VaultNode { node_type, uuid_1: Some(instance), ..VaultNode::default() };
     shard.vault.find(template).await.unwrap().len()
 }
 
-/// What a player finds who comes: by name, and whether the gate is open.
+/// The states that a player receives on joining: names, and whether the gate is open.
 async fn found(visitor: &mut Visitor) -> Vec<(String, Option<String>)> {
     assert!(matches!(visitor.hears().await, NetMessage::GroupOwner(_)));
     let state = visitor.asks_for_state().await;
@@ -40,7 +40,7 @@ async fn found(visitor: &mut Visitor) -> Vec<(String, Option<String>)> {
     state.iter().map(value).collect()
 }
 
-/// Pulls the lever and opens the gate. Returns when the age has seen it.
+/// Pulls the lever and opens the gate, and waits until the age has handled that.
 async fn plays(visitor: &mut Visitor) {
     visitor.changes(object(1, "Lever"), blob("lever", "place", Scalar::Int(5))).await;
     let open = blob("Fern", "open", Scalar::Bool(true));
@@ -62,10 +62,10 @@ async fn an_operator_clears_the_states_of_an_age() {
     plays(&mut yeesha).await;
     plays(&mut atrus).await;
 
-    // Whom a name means has to be clear, and nobody may be there.
+    // The name must be unique, and the age empty.
     let ambiguous = clear(&shard, "fern", false).await.unwrap_err();
     assert!(
-        ambiguous.starts_with("2 are called \"fern\"; give the number of one: "),
+        ambiguous.starts_with("2 nodes are called \"fern\"; give the number of one: "),
         "{ambiguous}"
     );
     assert!(ambiguous.contains(" (age Fern, Atrus's Fern)"), "{ambiguous}");
@@ -73,12 +73,12 @@ async fn an_operator_clears_the_states_of_an_age() {
     assert_eq!(unknown, Err("no age is called \"Gehn\"".to_owned()));
     let player = shard.vault.nodes_called("Yeesha").await.unwrap()[0].id;
     let no_age = clear(&shard, &player.to_string(), false).await;
-    assert_eq!(no_age, Err(format!("{player} is a player (Yeesha), not an age")));
+    assert_eq!(no_age, Err(format!("node {player} is a player (Yeesha), not an age")));
     let fern = FERN.to_string();
     let refused = clear(&shard, &fern, true).await;
-    assert_eq!(refused, Err(format!("{fern:?}: Yeesha is there")));
+    assert_eq!(refused, Err(format!("age {fern:?} is not empty: Yeesha is there")));
 
-    // The age still runs when she is gone. What it has to write is gone as well.
+    // The age is still running after she left. Its pending states are removed as well.
     let throw_out = async || {
         let who = "Yeesha".to_owned();
         perform(&shard.vault, Request::Kick { who }, &[]).await.unwrap();
@@ -98,7 +98,7 @@ async fn an_operator_clears_the_states_of_an_age() {
     let problems = shard.vault.check().await.unwrap();
     assert!(problems.iter().all(|finding| !finding.problem), "{problems:?}");
 
-    // The gate is the age's, and as she left it, until that is cleared, too.
+    // The gate is part of the age's own state, and stays as she left it until that is cleared, too.
     for (open, own_state) in [("Bool(true)", true), ("Bool(false)", false)] {
         let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
         let mut yeesha = ann.join(&shard).await;
@@ -112,7 +112,7 @@ async fn an_operator_clears_the_states_of_an_age() {
         assert_eq!((&cleared["states"], &cleared["ownState"]), (&json!(0), &json!(own_state)));
     }
 
-    // Who is in another instance has noticed nothing, and it lasts.
+    // Another instance is not affected, and its states last.
     drop((yeesha, atrus, ann, bob));
     let shard = Running::start_in(shard.stop().await, |_| ()).await;
     assert_eq!((stored(&shard, FERN).await, stored(&shard, OTHER).await), (0, 1));

@@ -1,8 +1,8 @@
-//! Who waits to be let in: clients that said hello, and have not shown that they hear.
+//! Admission of clients, and those that have sent a hello but not yet acknowledged anything.
 //!
-//! Anybody can send a hello in another's name, who would then be sent a world. So a hello is only
-//! answered, and an empty section is sent: who acknowledges it is let in. Until then it takes none
-//! of the places of clients.
+//! A hello can be sent with a forged address, which would then receive the whole world. So the server
+//! answers a hello with an empty section, and admits the client once it acknowledges that. Until then
+//! the client takes no slot.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,24 +13,25 @@ use std::time::Duration;
 use tokio::time::Instant;
 use worldwire_net::{Capacity, Refused, Seat, Seats};
 
-/// How many wait at most; one more, and the oldest waits no longer.
+/// The maximum number of clients that wait. Beyond that, the oldest is dropped.
 pub(super) const MAX_WAITING: usize = 1_024;
-/// How long a client that is in may take to show that it is still there, once its address says
-/// hello again.
+/// How long an admitted client may take to acknowledge something after its address sent another
+/// hello.
 pub(super) const ALIVE_TIME: Duration = Duration::from_secs(3);
-/// How often a client that waits is asked: datagrams get lost, and so do those that answer.
+/// How often a waiting client is sent an empty section: datagrams and acknowledgements get lost.
 const ASK_EVERY: Duration = Duration::from_millis(800);
-/// How long a client may take to show that it hears.
+/// How long a client may take to acknowledge something after its hello.
 pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 
+/// The clients of a world.
 #[derive(Debug)]
 pub(crate) struct Door {
     seats: Seats,
-    /// The oldest first; some may wait no more.
+    /// The oldest first. Some may have stopped waiting.
     waiting: Mutex<VecDeque<Weak<AtomicBool>>>,
 }
 
-/// A client that waits.
+/// A client that waits for admission.
 #[derive(Debug)]
 pub(super) struct Waiting {
     since: Instant,
@@ -43,7 +44,7 @@ impl Door {
         Self { seats: Seats::new(capacity), waiting: Mutex::default() }
     }
 
-    /// A client begins to wait.
+    /// Starts the wait of a new client.
     pub(super) fn wait(&self) -> Waiting {
         let is_sent_away = Arc::new(AtomicBool::new(false));
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,22 +63,22 @@ impl Door {
         Waiting { since, asked: since, is_sent_away }
     }
 
-    /// A client has shown that it hears.
+    /// Admits a client that has acknowledged something.
     ///
     /// # Errors
-    /// There is no place for it.
+    /// [`Refused`] if the world is full.
     pub(super) fn let_in(&self, address: IpAddr) -> Result<Seat, Refused> {
         self.seats.take(address)
     }
 
-    /// How many are in.
+    /// The number of admitted clients.
     pub(super) fn taken(&self) -> usize {
         self.seats.taken()
     }
 }
 
 impl Waiting {
-    /// Whether it is time to ask the client again whether it hears.
+    /// Whether it is time to send the client another empty section.
     pub(super) fn is_due(&mut self) -> bool {
         let is_due = self.asked.elapsed() >= ASK_EVERY;
         if is_due {
@@ -86,7 +87,7 @@ impl Waiting {
         is_due
     }
 
-    /// Whether it has waited for too long, or others need its place.
+    /// Whether the client has waited too long or was dropped for a newer one.
     pub(super) fn is_over(&self) -> bool {
         self.is_sent_away.load(Ordering::Relaxed) || self.since.elapsed() >= HELLO_TIME
     }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_goes_first_and_nobody_waits_for_long() {
+    async fn the_oldest_is_dropped_first_and_waits_are_short() {
         let door = Door::new(Capacity { total: 1, per_address: 1 });
         let gone = door.wait();
         let oldest = door.wait();
@@ -107,7 +108,7 @@ mod tests {
         let newest = door.wait();
         assert!(oldest.is_over() && !newest.is_over());
         assert!(others.iter().all(|one| !one.is_over()));
-        // None of them takes a place.
+        // Waiting clients take no slot.
         let seat = door.let_in([127, 0, 0, 1].into()).unwrap();
         assert!(door.let_in([127, 0, 0, 2].into()).is_err() && door.taken() == 1);
         drop(seat);

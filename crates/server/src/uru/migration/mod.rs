@@ -1,14 +1,14 @@
-//! Moving: what a shard of dirtsand or moulars keeps, as a dump of a vault here, and back.
+//! Importing shards from other servers, and exporting to them.
 //!
-//! | server | what is read | what is written |
+//! | server | import | export |
 //! | --- | --- | --- |
 //! | dirtsand | the text of `pg_dump --column-inserts`, with or without the schema | statements for psql that replace all rows |
-//! | moulars | its SQLite file | such a file |
+//! | moulars | its SQLite file | a new SQLite file |
 //!
-//! Both keep nearly the same tables under other names, so both are read into rows first, and written
-//! from rows. Numbers of nodes, players and scores stay as they are, and so do accounts with their
-//! passwords: the digests are those that clients prove to know. What cannot be kept is listed, so
-//! nothing is dropped silently. An import takes everybody offline, whatever the flags say.
+//! Both servers have nearly the same tables under different names, so imports and exports share a
+//! representation as rows. Nodes, players and scores keep their numbers. Accounts keep their
+//! passwords, because all servers store the digests that clients use. Data that cannot be kept is
+//! listed, so nothing is lost silently. After an import, all players are offline.
 
 mod export;
 mod pg_dump;
@@ -29,39 +29,38 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 use super::vault::{Dump, digest, encode_node, node_json};
 use row::At;
 
-/// A shard that moves in.
+/// A shard of another server, ready to be imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct House {
-    /// The lines of a [`Dump`]. They hold digests of passwords, which are as
-    /// good as passwords.
+    /// The lines of a [`Dump`]. They contain password digests, which can be used like passwords.
     pub lines: Vec<String>,
-    /// What is not in the lines, for people.
+    /// Data that could not be kept, for people.
     pub left: Vec<String>,
 }
 
-/// Why a database cannot be read.
+/// Why a shard cannot be imported or exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MovingError {
-    /// A dump is not what `pg_dump --column-inserts` writes.
+    /// The dump is not in the format of `pg_dump --column-inserts`.
     #[error("line {line}: {problem}")]
     Dump {
-        /// Its line, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// What is wrong with it.
         problem: String,
     },
-    /// A row is not what the server writes.
+    /// A row that the other server would not write.
     #[error("{table} {row}: {problem}")]
     Row {
         /// The table, in lower case and without `_`.
         table: &'static str,
-        /// Its `idx`.
+        /// The row's `idx`.
         row: i64,
-        /// What is wrong.
+        /// What is wrong with it.
         problem: String,
     },
-    /// The database as a whole.
+    /// A problem with the whole database.
     #[error("{0}")]
     Whole(String),
 }
@@ -83,59 +82,58 @@ type Row = HashMap<String, Cell>;
 /// Rows by the names of their tables, in lower case and without `_` and schema.
 type Tables = BTreeMap<String, Vec<Row>>;
 
-/// Reads a dump of dirtsand's database. States are checked by these descriptors; one that follows
-/// another moves in as it is.
+/// Imports a dump of dirtsand's database. States are checked against these descriptors. A state whose
+/// descriptor is missing is imported unchecked.
 ///
 /// # Errors
-/// As [`MovingError`] says.
+/// [`MovingError`] for the first problem.
 pub fn dirtsand(dump: &str, descriptors: &Descriptors) -> Result<House> {
     let tables = pg_dump::read(dump)?;
     let beta_tester = export::DIRTSAND.beta_tester;
     Mover { tables, beta_tester, descriptors, house: House::default() }.finish()
 }
 
-/// Reads moulars' database file, which its server must not have open. States are checked as those
-/// of [`dirtsand`] are.
+/// Imports moulars' database file, which its server must not have open. States are checked as in
+/// [`dirtsand`].
 ///
 /// # Errors
-/// As [`MovingError`] says.
+/// [`MovingError`] for the first problem.
 pub async fn moulars(file: &Path, descriptors: &Descriptors) -> Result<House> {
     let tables = sqlite::read(file).await?;
     let beta_tester = export::MOULARS.beta_tester;
     Mover { tables, beta_tester, descriptors, house: House::default() }.finish()
 }
 
-/// A shard that moves out.
+/// A shard exported for dirtsand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Departure {
-    /// Statements for psql. They hold digests of passwords, which are as good as passwords.
+    /// Statements for psql. They contain password digests, which can be used like passwords.
     pub statements: String,
-    /// What is not in them, for people.
+    /// Data that could not be kept, for people.
     pub left: Vec<String>,
 }
 
-/// Writes a vault as statements that replace everything in dirtsand's database, whose tables are
-/// there. Accounts whose passwords are not in the dump get one that nobody knows.
+/// Exports a vault as statements that replace all rows in dirtsand's database. The tables must exist.
+/// Accounts without a password in the dump get a random one.
 ///
 /// # Errors
-/// [`MovingError::Whole`] when there are no random numbers.
+/// [`MovingError::Whole`] if the system has no random numbers.
 pub fn to_dirtsand(dump: &Dump) -> Result<Departure> {
     let rows = export::rows(dump, &export::DIRTSAND)?;
     Ok(Departure { statements: pg_dump::write(&rows), left: rows.left })
 }
 
-/// Writes a vault as the database file of moulars; there must be none of this name. Returns what is
-/// not in it.
+/// Exports a vault as a new database file for moulars. Returns a list of data that could not be kept.
 ///
 /// # Errors
-/// As [`to_dirtsand`]; those of the database.
+/// Those of [`to_dirtsand`] and of the database; also if the file exists.
 pub async fn to_moulars(dump: &Dump, file: &Path) -> Result<Vec<String>> {
     let rows = export::rows(dump, &export::MOULARS)?;
     sqlite::write(&rows.tables, file).await?;
     Ok(rows.left)
 }
 
-/// The name of a table or column, without what tells the two servers apart.
+/// The name of a table or column in the form that both servers share.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }
@@ -170,14 +168,14 @@ impl Mover<'_> {
         lines.extend(accounts.into_values().flatten());
         for node in nodes.values() {
             let content = encode_node(node);
-            let content = content.map_err(|_| whole("a node has a field that is too long"))?;
+            let content = content.map_err(|_| whole("a field of a node is too long"))?;
             lines.push(format!("{{\"node\":{}}}", node_json(&content)));
         }
         lines.extend(refs.into_iter().chain(players).chain(scores));
         lines.push(end.to_string());
         let tokens = self.rows("apitokens").len();
         if tokens > 0 {
-            self.house.left.push(format!("{tokens} tokens of its API"));
+            self.house.left.push(export::counted(tokens, "API token"));
         }
         Ok(self.house)
     }
@@ -186,7 +184,7 @@ impl Mover<'_> {
         self.tables.get(table).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The lines of each account: itself, and its password.
+    /// The lines of each account and its password.
     fn accounts(&mut self) -> Result<BTreeMap<Uuid, Vec<String>>> {
         let mut accounts = BTreeMap::new();
         let mut left = Vec::new();
@@ -194,14 +192,14 @@ impl Mover<'_> {
         for row in self.rows("accounts") {
             let at = At { table: "accounts", row };
             let name = at.text("login")?.or(at.text("accountname")?);
-            let name = name.ok_or_else(|| at.wrong("wanted a name, found none"))?;
+            let name = name.ok_or_else(|| at.wrong("has no name"))?;
             let id = at.uuid("acctuuid")?.or(at.uuid("accountid")?);
-            let id = id.ok_or_else(|| at.wrong("wanted a UUID, found none"))?;
+            let id = id.ok_or_else(|| at.wrong("has no UUID"))?;
             if !names.insert(name.to_lowercase()) {
-                return Err(at.wrong("two accounts have this name but for its case: rename one"));
+                return Err(at.wrong("another account's name differs only in case; rename one"));
             }
             let flags = at.number("acctflags")?.or(at.number("accountflags")?).unwrap_or(0);
-            let flags = u32::try_from(flags).map_err(|_| at.wrong("wanted flags"))?;
+            let flags = u32::try_from(flags).map_err(|_| at.wrong("flags must have 32 bits"))?;
             let known = 1 | self.beta_tester | 0x1_0000;
             if flags & !known != 0 {
                 left.push(format!("account {name}: flags {:#x}", flags & !known));
@@ -214,8 +212,8 @@ impl Mover<'_> {
                 Some(digest) => {
                     if is_email_name(&name) && name.chars().any(|c| c.is_ascii_uppercase()) {
                         left.push(format!(
-                            "account {name}: a password that H'uru clients can log in with: its \
-                             digest was made of a name with capital letters"
+                            "account {name}: logins by H'uru clients: the password's digest was \
+                             computed from a name with capital letters"
                         ));
                     }
                     let digest = if is_email_name(&name) { digest } else { reversed(digest) };
@@ -223,10 +221,10 @@ impl Mover<'_> {
                     let password = json!({"account": id.to_string(), "digest": digest});
                     lines.push(json!({ "password": password }).to_string());
                 }
-                None => left.push(format!("account {name}: a password: its digest is damaged")),
+                None => left.push(format!("account {name}: the password: its digest is damaged")),
             }
             if accounts.insert(id, lines).is_some() {
-                return Err(at.wrong("two accounts have this UUID"));
+                return Err(at.wrong("another account has the same UUID"));
             }
         }
         self.house.left.append(&mut left);
@@ -240,7 +238,7 @@ impl Mover<'_> {
             nodes.insert(node.node_id.unwrap_or(0), node);
         }
         if nodes.is_empty() {
-            return Err(whole("wanted a table of nodes, found none"));
+            return Err(whole("has no table of nodes"));
         }
         Ok(nodes)
     }
@@ -253,19 +251,19 @@ impl Mover<'_> {
             let (parent, child) = (at.id("parentidx")?, at.id("childidx")?);
             let owner = at.unsigned("owneridx")?.unwrap_or(0);
             if !nodes.contains_key(&parent) || !nodes.contains_key(&child) {
-                left.push(format!("the reference from {parent} to {child}: one is missing"));
+                left.push(format!("the reference from {parent} to {child}: a node is missing"));
             } else if let Entry::Vacant(place) = refs.entry((parent, child)) {
                 let line = json!({"ref": {"parent": parent, "child": child, "owner": owner}});
                 place.insert(line.to_string());
             } else {
-                left.push(format!("the reference from {parent} to {child}, a second time"));
+                left.push(format!("the reference from {parent} to {child}: a duplicate"));
             }
         }
         self.house.left.append(&mut left);
         Ok(refs.into_values().collect())
     }
 
-    /// Players are in a table of their own on dirtsand, and nodes only on moulars.
+    /// Players are in their own table in dirtsand, and only nodes in moulars.
     fn players(
         &mut self,
         nodes: &BTreeMap<u32, VaultNode<'static>>,
@@ -315,7 +313,7 @@ impl Mover<'_> {
             }
         }
         for id in player_nodes.keys().filter(|id| !players.contains_key(**id)) {
-            left.push(format!("node {id} as a player: no account has it; it stays a node"));
+            left.push(format!("player {id}: no account owns it; only its node is kept"));
         }
         self.house.left.append(&mut left);
         Ok(players.into_values().collect())
@@ -332,11 +330,11 @@ impl Mover<'_> {
             let owner = at.unsigned("owneridx")?.unwrap_or(0);
             let name = at.text("name")?.unwrap_or_default();
             if !seen.insert((owner, name.clone())) {
-                left.push(format!("score {id}: {owner} has one of the name {name} already"));
+                left.push(format!("score {id}: {owner} has another score named {name}"));
                 continue;
             }
             let value = at.number("points")?.unwrap_or(0);
-            let value = i32::try_from(value).map_err(|_| at.wrong("wanted points"))?;
+            let value = i32::try_from(value).map_err(|_| at.wrong("points must have 32 bits"))?;
             let kind = at.unsigned("type")?.unwrap_or(0);
             let created = at.unsigned("createtime")?.unwrap_or(0);
             let line = json!({"score": {
@@ -358,14 +356,15 @@ fn whole(problem: &str) -> MovingError {
     MovingError::Whole(problem.to_owned())
 }
 
-/// SHA-1 of a password, as clients send it: the bytes of each group of four the other way round.
+/// Converts the SHA-1 of a password between databases and clients, which reverse each group of four
+/// bytes.
 fn reversed(mut digest: [u8; 20]) -> [u8; 20] {
     digest.as_chunks_mut::<4>().0.iter_mut().for_each(|group| group.reverse());
     digest
 }
 
-/// The bytes of a UUID in the order of its text, or from there back: the first three groups are
-/// numbers, which the wire has with their lowest byte first.
+/// Converts a UUID between the byte orders of its text and of the wire, where the first three groups
+/// are little-endian.
 fn text_order(mut id: [u8; 16]) -> [u8; 16] {
     id[..4].reverse();
     id[4..6].reverse();

@@ -1,8 +1,8 @@
-//! States that move in: those of objects in ages, and what is set for all instances of an age.
+//! Importing states: those of objects, and the settings for all instances of an age.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use worldwire_core::{Field as _, Reader};
+use worldwire_core::{Error, Field as _, Reader};
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::sdl::{Blob, BlobHeader};
 use worldwire_uru::types::{Uoid, Uuid};
@@ -12,9 +12,22 @@ use super::row::At;
 use super::{Cell, Mover, Result, Row, whole};
 use crate::uru::game::records::Kept;
 
+/// Why a state is not imported.
+#[derive(Debug, thiserror::Error)]
+enum StateError {
+    #[error("its age is missing")]
+    NoAge,
+    #[error("not base64")]
+    NotBase64,
+    #[error("{}", .0.clone().closed())]
+    Malformed(#[from] Error),
+    #[error("a duplicate")]
+    Duplicate,
+}
+
 impl Mover<'_> {
-    /// Adds the nodes that hold them here, behind those that are there. One that no age could use
-    /// is left, with the reason.
+    /// Adds nodes with the states after the existing ones. States that no age could use are listed
+    /// with the reason.
     pub(super) fn states(&mut self, nodes: &mut BTreeMap<u32, VaultNode<'static>>) -> Result<()> {
         let ages = self.ages(nodes)?;
         let (mut left, mut kept) = (Vec::new(), Vec::new());
@@ -24,25 +37,26 @@ impl Mover<'_> {
             let number = at.number("idx")?.unwrap_or(0);
             let descriptor = at.text("descriptor")?.unwrap_or_default();
             let server = at.number("serveridx")?.unwrap_or(0);
-            let mut leave =
-                |why: &str| left.push(format!("state {number} of an object ({descriptor}): {why}"));
+            let mut leave = |why: StateError| {
+                left.push(format!("state {number} of an object ({descriptor}): {why}"));
+            };
             let Some(&(instance, age)) = ages.get(&server) else {
-                leave("its age is missing");
+                leave(StateError::NoAge);
                 continue;
             };
             let (Ok(Some(object)), Ok(Some(state))) = (at.blob("objectkey"), at.blob("sdlblob"))
             else {
-                leave("wanted base64");
+                leave(StateError::NotBase64);
                 continue;
             };
-            let readable = is_object(&object).and_then(|()| check(self.descriptors, &state));
-            if let Err(why) = readable {
-                leave(&why);
+            let checked = check_object(&object).and_then(|()| check(self.descriptors, &state));
+            if let Err(why) = checked {
+                leave(why);
                 continue;
             }
             let [object, state] = [object, state].map(|blob| blob.to_vec());
             if !seen.insert((instance, descriptor.to_lowercase(), object.clone())) {
-                leave("there is one already");
+                leave(StateError::Duplicate);
                 continue;
             }
             kept.push(Kept::Object { instance, descriptor, object, state }.node(age));
@@ -51,27 +65,28 @@ impl Mover<'_> {
         for row in by_number(self.rows("globalstates")) {
             let at = At { table: "globalstates", row };
             let age = at.text("descriptor")?.unwrap_or_default();
-            let mut leave = |why: &str| left.push(format!("shard-wide settings of {age}: {why}"));
+            let mut leave =
+                |why: StateError| left.push(format!("shard-wide settings of {age}: {why}"));
             match at.blob("sdlblob") {
                 Ok(Some(state)) => match check(self.descriptors, &state) {
-                    Err(why) => leave(&why),
-                    Ok(()) if !names.insert(age.clone()) => leave("there are some already"),
+                    Err(why) => leave(why),
+                    Ok(()) if !names.insert(age.clone()) => leave(StateError::Duplicate),
                     Ok(()) => kept.push(Kept::Settings { age, state: state.to_vec() }.node(0)),
                 },
-                _ => leave("wanted base64"),
+                _ => leave(StateError::NotBase64),
             }
         }
         self.house.left.append(&mut left);
         let mut next = nodes.keys().next_back().copied().unwrap_or(0);
         for node in kept {
-            next = next.checked_add(1).ok_or_else(|| whole("no number is left for a node"))?;
+            next = next.checked_add(1).ok_or_else(|| whole("no node number is left"))?;
             let (node_id, time) = (Some(next), Some(0));
             nodes.insert(next, VaultNode { node_id, create_time: time, modify_time: time, ..node });
         }
         Ok(())
     }
 
-    /// The instances with their Age nodes, by the numbers that their servers had.
+    /// Instances and their Age nodes, by the numbers of their servers.
     fn ages(&self, nodes: &BTreeMap<u32, VaultNode<'static>>) -> Result<HashMap<i64, (Uuid, u32)>> {
         let mut ages = HashMap::new();
         for row in self.rows("servers") {
@@ -79,7 +94,7 @@ impl Mover<'_> {
             let number = at.number("idx")?.unwrap_or(0);
             let instance = at.uuid("ageuuid")?.or(at.uuid("instanceuuid")?).unwrap_or_default();
             let age = at.unsigned("ageidx")?.unwrap_or(0);
-            // A temporary age has no node, and its states were not meant to last.
+            // A temporary age has no node, and its states are not meant to last.
             if nodes.get(&age).is_some_and(|node| node.node_type == Some(NodeType::Age)) {
                 ages.insert(number, (instance, age));
             }
@@ -88,7 +103,7 @@ impl Mover<'_> {
     }
 }
 
-/// Rows by their `idx`: a dump has them in any order.
+/// Sorts rows by their `idx`, because a dump has them in any order.
 fn by_number(rows: &[Row]) -> Vec<&Row> {
     let mut rows: Vec<_> = rows.iter().collect();
     rows.sort_by_key(|row| match row.get("idx") {
@@ -98,21 +113,21 @@ fn by_number(rows: &[Row]) -> Vec<&Row> {
     rows
 }
 
-fn is_object(bytes: &[u8]) -> std::result::Result<(), String> {
+/// Checks that an object's key can be decoded.
+fn check_object(bytes: &[u8]) -> std::result::Result<(), StateError> {
     let mut reader = Reader::new(bytes);
-    let read = Uoid::decode(&mut reader, "object").and_then(|_| reader.end());
-    read.map_err(|error| error.closed().to_string())
+    Uoid::decode(&mut reader, "object")?;
+    Ok(reader.end()?)
 }
 
-/// Whether a state can be read; of one whose descriptor is not there, as much as can be known.
-fn check(descriptors: &Descriptors, state: &[u8]) -> std::result::Result<(), String> {
+/// Checks that a state can be decoded; without its descriptor, only its head.
+fn check(descriptors: &Descriptors, state: &[u8]) -> std::result::Result<(), StateError> {
     let mut reader = Reader::new(state);
-    let head =
-        BlobHeader::decode_fields(&mut reader).map_err(|error| error.closed().to_string())?;
+    let head = BlobHeader::decode_fields(&mut reader)?;
     if descriptors.find(&head.name.to_bytes(), head.version).is_err() {
         return Ok(());
     }
     let mut reader = Reader::new(state);
-    let read = Blob::decode(descriptors, &mut reader).and_then(|_| reader.end());
-    read.map_err(|error| error.closed().to_string())
+    Blob::decode(descriptors, &mut reader)?;
+    Ok(reader.end()?)
 }

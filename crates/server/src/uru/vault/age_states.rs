@@ -1,5 +1,5 @@
-//! What ages have in the vault: their own state, in the SDL node of the AgeInfo, and the states of
-//! their objects, each in a node of its own that is in no tree, so that no client meets it.
+//! The states of ages in the vault. An age's own state is in the SDL node of its AgeInfo. Each object's
+//! state is in a node of its own that is in no tree, so clients never see it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,18 +9,17 @@ use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
 use worldwire_uru::vault::{Blob, MAX_STRING_UNITS, NodeType, VaultNode};
 
-use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, State, Vault, decode, text};
+use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, Vault, VaultState, decode, text};
 
-/// The type of nodes that hold the state of an object. It has no name among types, so no client can
-/// make such a node.
+/// The type of nodes with the state of an object. Clients cannot create nodes of unnamed types.
 const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
 
-/// The type of nodes that hold what is set for all instances of an age, likewise.
+/// The type of nodes with the settings for all instances of an age.
 const AGE_SETTINGS: NodeType = NodeType(0x7577_0002);
-/// The revision by which ages that run know that these were changed.
+/// The revision that tells running ages to reload their settings.
 pub(super) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
 
-/// The revision by which an age that runs is asked to end, if nobody is in it.
+/// The revision that tells a running age to end if it is empty.
 pub(super) const END_WANTED: Uuid = Uuid([0xfe; 16]);
 
 /// Whether nodes of a type are in no tree.
@@ -28,13 +27,13 @@ pub(crate) fn stands_alone(kind: NodeType) -> bool {
     kind == OBJECT_STATE || kind == AGE_SETTINGS
 }
 
-/// Nodes whose contents are read, or states that are written, in one request.
+/// The maximum number of nodes to read, or of states to write, in one request.
 const AT_ONCE: usize = 256;
 
-/// What of an object's state is its key: the object, and the name of the descriptor.
+/// The key of an object's state: the object, and the name of the descriptor.
 pub(super) type Key = (ObjectKey, String);
 
-/// An age of the vault.
+/// An age in the vault.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     /// The Age node.
@@ -42,30 +41,30 @@ pub(super) struct Record {
     pub(super) instance: Uuid,
 }
 
-/// Everything that was stored of an age.
+/// Everything stored about an age.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     /// The SDL node of the AgeInfo, and the state in it.
     pub(super) sdl: Option<(u32, Vec<u8>)>,
-    /// What is set for all instances of the age.
+    /// The settings for all instances of the age.
     pub(super) settings: Option<Vec<u8>>,
-    /// Objects with their states.
+    /// Objects and their states.
     pub(super) objects: Vec<(Uoid<'static>, Vec<u8>)>,
-    /// Where they are.
+    /// The nodes with these states.
     pub(super) nodes: HashMap<Key, u32>,
 }
 
-/// A state of an object that is to be written, or to be removed.
+/// An object's state to write, or to remove if there is no blob.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     pub(super) key: Key,
     pub(super) object: Uoid<'static>,
     pub(super) blob: Option<Vec<u8>>,
-    /// Where it is.
+    /// The node with the state, if there is one.
     pub(super) node: Option<u32>,
 }
 
-/// What a node of one of these types holds.
+/// The content of a node of one of these types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// The state of an object in an instance.
@@ -77,16 +76,16 @@ pub(crate) enum Kept {
         object: Vec<u8>,
         state: Vec<u8>,
     },
-    /// What is set for all instances of an age.
+    /// The settings for all instances of an age.
     Settings {
-        /// The age's name in files.
+        /// The age's filename.
         age: String,
         state: Vec<u8>,
     },
 }
 
 impl Kept {
-    /// The node that holds it, without number and times. `age` is the Age node of the instance.
+    /// The node with this content, without number and times. `age` is the instance's Age node.
     pub(crate) fn node(self, age: u32) -> VaultNode<'static> {
         match self {
             Self::Object { instance, descriptor, object, state } => VaultNode {
@@ -110,7 +109,7 @@ impl Kept {
         }
     }
 
-    /// What a node holds, if it is of one of these types.
+    /// The content of a node, if it has one of these types.
     pub(crate) fn of(node: &VaultNode<'_>) -> Option<Self> {
         let text = |field: &Option<TermStr<'_>>| field.as_ref().map(TermStr::to_text);
         let bytes = |field: &Option<Blob<'_>>| field.as_ref().map(|blob| blob.to_vec());
@@ -130,21 +129,21 @@ impl Kept {
     }
 }
 
-impl State {
-    /// Makes a connection hear of everything below an age.
+impl VaultState {
+    /// Lets a session receive notices about everything below an age.
     fn watch_age(&mut self, connection: ConnectionId, age: u32) {
         self.put_session(connection, Some(Session { age, ..Session::default() }));
     }
 
     pub(super) fn age_states(&self, age: u32) -> Option<u32> {
-        let info = self.graph.child(age, NodeType::AgeInfo, None)?;
-        self.graph.children(info).find(|node| self.graph.kind(*node) == Some(NodeType::SDL))
+        let info = self.graph().child(age, NodeType::AgeInfo, None)?;
+        self.graph().children(info).find(|node| self.graph().kind(*node) == Some(NodeType::SDL))
     }
 
     pub(super) fn object_states(&self, instance: Uuid) -> Vec<u32> {
         let node_type = Some(OBJECT_STATE);
         let template = VaultNode { node_type, uuid_1: Some(instance), ..VaultNode::default() };
-        self.graph.find(&template, usize::MAX)
+        self.graph().find(&template, usize::MAX)
     }
 
     fn blob_of(&mut self, node: u32) -> Outcome<Vec<u8>> {
@@ -152,9 +151,9 @@ impl State {
         Ok(decode(&content)?.blob_1.map(|blob| blob.to_vec()).unwrap_or_default())
     }
 
-    /// The node of an object's state after a change; `None` if there is none any more.
+    /// Changes an object's state, and returns its node, or `None` after a removal.
     fn change_state(&mut self, record: Record, change: &Change) -> Outcome<Option<u32>> {
-        let node = change.node.filter(|node| self.graph.kind(*node) == Some(OBJECT_STATE));
+        let node = change.node.filter(|node| self.graph().kind(*node) == Some(OBJECT_STATE));
         let Some(blob) = &change.blob else {
             if let Some(node) = node {
                 self.drop_node(node);
@@ -180,7 +179,7 @@ impl State {
             string64_2: text(name),
             ..VaultNode::default()
         };
-        self.graph.find(&template, 1).first().copied()
+        self.graph().find(&template, 1).first().copied()
     }
 
     fn read_settings(&mut self, name: &str) -> Outcome<Option<Vec<u8>>> {
@@ -203,8 +202,8 @@ impl State {
                 self.make_node(kept.node(0))?
             }
         };
-        // Who has an age but no account is an age.
-        let ages = self.sessions.iter().filter(|(_, it)| it.account.is_zero() && it.age != 0);
+        // Sessions with an age but no account belong to running ages.
+        let ages = self.sessions().iter().filter(|(_, it)| it.account.is_zero() && it.age != 0);
         let ages: Vec<_> = ages.map(|(connection, _)| *connection).collect();
         for connection in ages {
             self.tell(connection, Notice::NodeChanged { node_id, revision_id: SETTINGS_CHANGED });
@@ -212,7 +211,7 @@ impl State {
         Ok(())
     }
 
-    /// The player of a connection has left its age, unless it is on the way into another one.
+    /// Records that a session's player has left its age, unless it has requested another one.
     fn left_age(&mut self, connection: ConnectionId, age: u32) -> Outcome<()> {
         match self.playing(connection) {
             Ok(session) if session.age == age => self.leave_age(connection),
@@ -221,7 +220,7 @@ impl State {
     }
 }
 
-/// Reads what was stored of an age, and makes `watcher` hear of what happens to it.
+/// Reads everything stored about an age, and lets `watcher` receive notices about it.
 pub(super) async fn load(
     vault: &Vault,
     watcher: u64,
@@ -229,7 +228,7 @@ pub(super) async fn load(
     record: Record,
 ) -> Result<Stored, NetError> {
     let (Record { age, instance }, name) = (record, name.to_owned());
-    let find = move |state: &mut State| {
+    let find = move |state: &mut VaultState| {
         state.watch_age(ConnectionId(watcher), age);
         let sdl = match state.age_states(age) {
             Some(node) => Some((node, state.blob_of(node)?)),
@@ -241,14 +240,14 @@ pub(super) async fn load(
     let mut stored = Stored { sdl, settings, ..Stored::default() };
     for some in nodes.chunks(AT_ONCE) {
         let some = some.to_vec();
-        let read = move |state: &mut State| {
+        let read = move |state: &mut VaultState| {
             state.need(&some)?;
             let contents = some.iter().map(|node| Ok((*node, state.content(*node)?)));
             contents.collect::<Outcome<Vec<_>>>()
         };
         for (id, content) in vault.call(None, None, read).await?.0 {
             let Some((key, object, blob)) = object_state(&content) else {
-                tracing::warn!(node = id, "a stored state of an object cannot be read");
+                tracing::warn!(node = id, "cannot decode a stored state of an object");
                 continue;
             };
             stored.nodes.insert(key, id);
@@ -266,14 +265,14 @@ fn object_state(content: &[u8]) -> Option<(Key, Uoid<'static>, Vec<u8>)> {
     Some(((ObjectKey::of(&object), descriptor), object, blob.to_vec()))
 }
 
-/// Reads the state of an age again.
+/// Reads an age's own state.
 pub(super) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetError> {
     Ok(vault.call(None, Some(node), move |state| state.blob_of(node)).await?.0)
 }
 
 impl Vault {
-    /// What is set for all instances of an age, by its name in files: a state (SDL) by the
-    /// descriptor of that name.
+    /// The settings for all instances of an age, by its filename: an SDL state of the descriptor with
+    /// that name.
     ///
     /// # Errors
     /// Those of the database.
@@ -282,34 +281,34 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.read_settings(&name)).await?.0)
     }
 
-    /// Sets that, and tells the instances that run. A variable counts for an instance if it was
-    /// changed later than the instance's own.
+    /// Sets the settings for all instances of an age, and tells the running ones. A variable applies
+    /// to every instance that has not changed it since.
     ///
     /// # Errors
-    /// [`NetError::InvalidParameter`] for a name or a state that is too long.
+    /// [`NetError::InvalidParameter`] if the name or the state is too long.
     pub async fn set_age_settings(&self, name: &str, state: Vec<u8>) -> Result<(), NetError> {
         let name = name.to_owned();
-        let set = move |vault: &mut State| vault.set_settings(&name, &state);
+        let set = move |vault: &mut VaultState| vault.set_settings(&name, &state);
         self.call(None, None, set).await.map(|((), _)| ())
     }
 }
 
-/// Writes the state of an age.
+/// Writes an age's own state.
 pub(super) async fn save_age(
     vault: &Vault,
     node: u32,
     revision: Uuid,
     blob: Vec<u8>,
 ) -> Result<(), NetError> {
-    let save = move |state: &mut State| {
+    let save = move |state: &mut VaultState| {
         let blob_1 = Some(Blob::new(blob.clone()));
         state.change_node(node, Some(revision), VaultNode { blob_1, ..VaultNode::default() })
     };
     vault.call(None, Some(node), save).await.map(|((), _)| ())
 }
 
-/// Writes states of objects, each part of them wholly or not at all. Returns where they are; what
-/// the vault cannot take at all is left out.
+/// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States that
+/// are too large for the vault are skipped.
 pub(super) async fn save_objects(
     vault: &Vault,
     record: Record,
@@ -319,7 +318,7 @@ pub(super) async fn save_objects(
     for some in changes.chunks(AT_ONCE) {
         let some: Arc<[Change]> = some.into();
         let shared = Arc::clone(&some);
-        let save = move |state: &mut State| {
+        let save = move |state: &mut VaultState| {
             let places = shared.iter().map(|change| match state.change_state(record, change) {
                 Err(crate::uru::vault::Stop::Refused(NetError::InvalidParameter)) => {
                     Ok(change.node)
@@ -334,7 +333,7 @@ pub(super) async fn save_objects(
     Ok(places)
 }
 
-/// Who is on the way into an age, as auth knows them.
+/// A player, as its auth session knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Traveller {
     pub(super) account: Uuid,
@@ -343,11 +342,11 @@ pub(super) struct Traveller {
     pub(super) is_admin: bool,
 }
 
-/// Who is at the other end of an auth connection; `None` without a player.
+/// The player of an auth session, if it has one.
 pub(super) async fn traveller(vault: &Vault, auth: u64) -> Result<Option<Traveller>, NetError> {
-    let find = move |state: &mut State| {
+    let find = move |state: &mut VaultState| {
         let Ok(session) = state.playing(ConnectionId(auth)) else { return Ok(None) };
-        let name = state.players.of(session.account).into_iter();
+        let name = state.players().of(session.account).into_iter();
         let name = name.into_iter().find(|summary| summary.id == session.player);
         Ok(Some(Traveller {
             account: session.account,
@@ -359,10 +358,10 @@ pub(super) async fn traveller(vault: &Vault, auth: u64) -> Result<Option<Travell
     Ok(vault.call(None, None, find).await?.0)
 }
 
-/// A player has left an age of the vault.
+/// Records that a player has left an age.
 pub(super) async fn left(vault: &Vault, auth: u64, age: u32) {
-    let left = move |state: &mut State| state.left_age(ConnectionId(auth), age);
+    let left = move |state: &mut VaultState| state.left_age(ConnectionId(auth), age);
     if let Err(error) = vault.call(None, None, left).await {
-        tracing::debug!(?error, age, "a player who left stays in the age as the vault sees it");
+        tracing::debug!(?error, age, "cannot record that a player has left an age");
     }
 }

@@ -1,4 +1,4 @@
-//! What is done with a connection.
+//! One client's connection.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -18,33 +18,33 @@ use worldwire_net::{Application, End, Flow, Peer, Seat};
 use super::Shared;
 use super::door::{ALIVE_TIME, Waiting};
 
-/// So many broken rules close a connection. Datagrams that somebody else sends in its name are
-/// damaged ones at the most: they are counted, and close nothing.
+/// The number of protocol violations after which a connection is closed. Undecodable datagrams do
+/// not count, because anybody can send them with a forged address.
 const MAX_BROKEN_RULES: u32 = 16;
 
-/// How long the connection of a client that has left is kept, so that it hears that this is known.
+/// How long the connection of a client that has left is kept, to acknowledge that.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// A client may reset its sequence once in so long.
+/// The shortest interval between a client's sequence resets.
 const BETWEEN_RESETS: Duration = Duration::from_secs(10);
 
-/// One client.
+/// One client's connection.
 #[derive(Debug)]
 pub(super) struct Visitor {
     shared: Arc<Shared>,
     address: SocketAddr,
-    /// The character that a hello named, as long as nothing shows that the client hears.
+    /// The character named in the hello, until the client acknowledges something.
     waiting: Option<(u64, Waiting)>,
-    /// Its place.
+    /// The slot of an admitted client.
     seat: Option<Seat>,
     client: Option<ClientId>,
     ticked: watch::Receiver<u64>,
     broken_rules: u32,
-    /// Since when it is not known whether the client is still there: its address said hello again.
+    /// When its address sent another hello, if the client has not acknowledged anything since.
     doubted: Option<Instant>,
     /// When the client last asked for a reset.
     reset: Option<Instant>,
-    /// When the client said that it leaves.
+    /// When the client announced that it is leaving.
     left: Option<Instant>,
 }
 
@@ -66,8 +66,8 @@ impl Visitor {
         }
     }
 
-    /// The client said hello. When it is in, another one may have begun at its address, or somebody
-    /// sends an old hello: the client shows whether it is still there.
+    /// Handles a hello. A hello from an admitted client's address can come from a new client there, or
+    /// be a replay, so the client must acknowledge something to stay.
     fn greet(&mut self, uid: u64, sender: &mut Sender) {
         let is_known = self.waiting.is_some() || self.client.is_some() || self.left.is_some();
         if !is_known {
@@ -79,7 +79,7 @@ impl Visitor {
         }
     }
 
-    /// The client hears what it is sent.
+    /// Admits the client, which has acknowledged something.
     fn enter(&mut self, uid: u64) -> Flow {
         match self.shared.door.let_in(self.address.ip()) {
             Ok(seat) => self.seat = Some(seat),
@@ -90,7 +90,7 @@ impl Visitor {
             Ok(client) => {
                 self.client = Some(client);
                 if let Some(count) = self.shared.come.count() {
-                    tracing::info!(address = %self.address, uid, count, "a client has come");
+                    tracing::info!(address = %self.address, uid, count, "client entered");
                 }
                 Flow::Continue(())
             }
@@ -101,12 +101,12 @@ impl Visitor {
     fn turn_away(&self, error: &dyn fmt::Display) -> Flow {
         self.shared.figures.turned_away();
         if let Some(count) = self.shared.full.count() {
-            tracing::warn!(address = %self.address, %error, count, "clients not let in");
+            tracing::warn!(address = %self.address, %error, count, "refused clients");
         }
         Flow::Break(())
     }
 
-    /// What the connection reports of packets.
+    /// Handles the fate of packets.
     fn news(&mut self, news: &News, sender: &mut Sender) -> Flow {
         if let Some(client) = self.client {
             self.shared.world().news(client, news);
@@ -124,41 +124,40 @@ impl Visitor {
         Flow::Continue(())
     }
 
-    /// The client has reset its sequence, or wants to: it is asked to do so, and then gets its views
-    /// anew. Its answer looks the same, and may come twice.
+    /// Handles a request to reset the sequence: asks the client to do so, after which it gets all its
+    /// views again. The client's answer looks the same as a request, and may arrive twice.
     fn reset(&mut self, sender: &mut Sender) {
         let is_answer = self.reset.is_some_and(|asked| asked.elapsed() < BETWEEN_RESETS);
         if self.client.is_none() || is_answer {
             return;
         }
         self.reset = Some(Instant::now());
-        // In the middle of a reset, there is none to begin.
+        // This fails while a reset is in progress.
         if sender.reset().is_ok() {
-            tracing::info!(address = %self.address, "a client resets its sequence");
+            tracing::info!(address = %self.address, "client is resetting its sequence");
         }
     }
 
-    /// The client is gone, and its character with it.
+    /// Removes the client and its character.
     fn leave(&mut self, end: &dyn fmt::Display) {
         if let Some(client) = self.client.take() {
             self.shared.world().leave(client);
-            tracing::debug!(address = %self.address, %end, "a client has gone");
+            tracing::debug!(address = %self.address, %end, "client left");
         }
     }
 
-    /// The client broke a rule.
+    /// Counts a protocol violation, or a datagram that cannot be decoded.
     fn refuse(&mut self, error: &Error, is_its_own: bool) -> Flow {
         self.shared.figures.refused();
         if let Some(count) = self.shared.refused.count() {
-            tracing::warn!(address = %self.address, %error, count, "refused");
+            tracing::warn!(address = %self.address, %error, count, "protocol violations");
         }
         self.broken_rules += u32::from(is_its_own);
         if self.broken_rules >= MAX_BROKEN_RULES { Flow::Break(()) } else { Flow::Continue(()) }
     }
 }
 
-/// Sends something for the client to acknowledge: a section without anything in it. What cannot be
-/// sent is over soon.
+/// Sends an empty section for the client to acknowledge. If that fails, the connection ends soon.
 fn challenge(sender: &mut Sender) {
     let _ = sender.send_objects(&END.to_le_bytes(), None);
 }
@@ -179,14 +178,14 @@ impl Application<Connection> for Visitor {
                 }
                 Unit::Rpc { .. } if RpcMessage::of(piece.bytes).opcode() == LEAVE => {
                     self.left.get_or_insert_with(Instant::now);
-                    self.leave(&"it has left");
+                    self.leave(&"the client left");
                 }
                 Unit::Upkeep { flags, .. } if flags.contains(RccFlags::Reset) => self.reset(sender),
-                // The world has nothing that other RPC messages could be about.
+                // The world does not support other RPC messages.
                 _ => {}
             },
             Event::News(news) => return self.news(&news, sender),
-            // A datagram that opens with no key may be anybody's.
+            // A datagram that cannot be decrypted may come from anybody.
             Event::Fault { error, .. } => return self.refuse(&error, false),
             _ => {}
         }
@@ -195,7 +194,7 @@ impl Application<Connection> for Visitor {
 
     async fn notified(&mut self) {
         if self.ticked.changed().await.is_err() {
-            // Time has ended: the server stops.
+            // The world has stopped with the server.
             core::future::pending::<()>().await;
         }
     }

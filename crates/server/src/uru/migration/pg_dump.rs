@@ -1,4 +1,4 @@
-//! The rows in a text of `pg_dump --column-inserts`.
+//! Reading and writing the format of `pg_dump --column-inserts`.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::export::{Rows, Value};
 use super::{Cell, MovingError, Result, Row, Tables, plain};
 
-/// Reads all `INSERT` statements and skips the others.
-///
-/// # Errors
-/// The first line that cannot be read.
+/// Reads all `INSERT` statements and skips all others. Fails at the first invalid line.
 pub(super) fn read(text: &str) -> Result<Tables> {
     let mut tables = Tables::new();
     let mut reader = Text { text, at: 0 };
@@ -24,18 +21,20 @@ pub(super) fn read(text: &str) -> Result<Tables> {
             let (table, row) = reader.insert()?;
             tables.entry(table).or_default().push(row);
         } else if reader.rest().starts_with("COPY ") {
-            return Err(reader.wrong("wanted a dump made with --column-inserts, found COPY"));
+            return Err(
+                reader.wrong("COPY is not supported; create the dump with --column-inserts")
+            );
         } else {
             reader.skip_statement();
         }
     }
 }
 
-/// Statements that replace everything in dirtsand's database by these rows, or change nothing.
+/// Statements that replace all rows in dirtsand's database in one transaction.
 pub(super) fn write(rows: &Rows) -> String {
     let mut out = String::from(HEAD);
     let names: Vec<_> = rows.tables.iter().map(|filled| filled.table.dirtsand).collect();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "TRUNCATE {};", names.join(", "));
     for filled in &rows.tables {
         let quoted = |name: &str| match name {
@@ -61,17 +60,17 @@ pub(super) fn write(rows: &Rows) -> String {
     out
 }
 
-/// What every text begins with.
+/// The beginning of every export.
 const HEAD: &str = "\
--- A shard for dirtsand: psql --set ON_ERROR_STOP=1 --file THIS dirtsand
--- It replaces everything in the database, whose tables are there already.
+-- A shard for dirtsand. To import it: psql --set ON_ERROR_STOP=1 --file THIS dirtsand
+-- This replaces everything in the database. The tables must exist.
 
 SET client_encoding = 'UTF8';
 SET standard_conforming_strings = on;
 BEGIN;
 ";
 
-/// Sets the number that a sequence gives next.
+/// Sets the next number of a sequence.
 fn next(out: &mut String, sequence: &str, next: u32) {
     let _ = writeln!(out, "SELECT pg_catalog.setval('{sequence}', {}, false);", next.max(1));
 }
@@ -89,7 +88,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// A cursor.
+/// A cursor over the text.
 struct Text<'t> {
     text: &'t str,
     at: usize,
@@ -117,7 +116,7 @@ impl<'t> Text<'t> {
             return Ok(());
         }
         let found: String = self.rest().chars().take(20).collect();
-        Err(self.wrong(format!("wanted {word}, found {found:?}")))
+        Err(self.wrong(format!("expected {word}, found {found:?}")))
     }
 
     fn skip_space(&mut self) {
@@ -143,7 +142,7 @@ impl<'t> Text<'t> {
             match c {
                 ';' => return,
                 '\'' | '"' => self.skip_behind(&c.to_string()),
-                // The body of a function stands between two equal tags.
+                // The body of a function is between two equal tags.
                 '$' => {
                     let rest = self.rest();
                     let is_tag = |tag: &str| tag.chars().all(|c| c.is_alphanumeric() || c == '_');
@@ -162,7 +161,7 @@ impl<'t> Text<'t> {
         self.at += rest.find(end).map_or(rest.len(), |at| at + end.len());
     }
 
-    /// What stands behind `INSERT INTO`: the table, and the row.
+    /// Parses the table and the row after `INSERT INTO`.
     fn insert(&mut self) -> Result<(String, Row)> {
         let mut table = self.name()?;
         while self.takes(".") {
@@ -176,12 +175,12 @@ impl<'t> Text<'t> {
         self.wants(";")?;
         if columns.len() != values.len() {
             let (wanted, found) = (columns.len(), values.len());
-            return Err(self.wrong(format!("wanted {wanted} values, found {found}")));
+            return Err(self.wrong(format!("has {wanted} columns but {found} values")));
         }
         Ok((table, columns.into_iter().zip(values).collect()))
     }
 
-    /// What stands between commas, up to the closing parenthesis.
+    /// Parses a list of items separated by commas, up to the closing parenthesis.
     fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut items = Vec::new();
         loop {
@@ -203,7 +202,7 @@ impl<'t> Text<'t> {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let name = rest.split(|c| !is_part(c)).next().unwrap_or_default();
         if name.is_empty() {
-            return Err(self.wrong("wanted a name"));
+            return Err(self.wrong("expected a name"));
         }
         self.at += name.len();
         Ok(plain(name))
@@ -220,19 +219,19 @@ impl<'t> Text<'t> {
             "false" => Cell::Number(0),
             number => match number.parse() {
                 Ok(number) => Cell::Number(number),
-                Err(_) => return Err(self.wrong(format!("wanted a value, found {word:?}"))),
+                Err(_) => return Err(self.wrong(format!("not a value: {word:?}"))),
             },
         };
         self.at += word.len();
         Ok(cell)
     }
 
-    /// A text behind its opening quote. A quote in it stands twice; a backslash is itself.
+    /// Parses a text after its opening quote. Quotes in it are doubled; backslashes are literal.
     fn quoted(&mut self, quote: char) -> Result<String> {
         let mut text = String::new();
         loop {
             let Some((before, _)) = self.rest().split_once(quote) else {
-                return Err(self.wrong("wanted a closing quote"));
+                return Err(self.wrong("a closing quote is missing"));
             };
             text.push_str(before);
             self.at += before.len() + 1;
@@ -250,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_read_and_the_rest_is_skipped() {
+    fn only_inserted_rows_are_read() {
         let dump = "--\n-- a comment; with ' in it\n\\restrict x'\nSET a = 'b;''c';\n\
                     CREATE FUNCTION f() AS $body$ INSERT INTO x; ' $body$;\n\
                     INSERT INTO auth.\"Node_Refs\" (idx, \"Parent_Idx\", d) VALUES (1, -2, 'it''s\n\
@@ -265,17 +264,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
-        for (dump, said) in [
-            ("\nCOPY t FROM stdin;", "line 2: wanted a dump made with --column-inserts"),
-            ("INSERT INTO t (a) VALUES (1, 2);", "line 1: wanted 1 values, found 2"),
-            ("INSERT INTO t (a) VALUES ('x);", "line 1: wanted a closing quote"),
-            ("INSERT INTO t (a) VALUES (x);", "line 1: wanted a value, found \"x\""),
-            ("INSERT INTO t (a) VALUES (1", "line 1: wanted ), found \"\""),
-            ("INSERT INTO t DEFAULT VALUES;", "line 1: wanted (, found \"DEFAULT VALUES;\""),
+    fn errors_name_the_line() {
+        for (dump, problem) in [
+            ("\nCOPY t FROM stdin;", "line 2: COPY is not supported"),
+            ("INSERT INTO t (a) VALUES (1, 2);", "line 1: has 1 columns but 2 values"),
+            ("INSERT INTO t (a) VALUES ('x);", "line 1: a closing quote is missing"),
+            ("INSERT INTO t (a) VALUES (x);", "line 1: not a value: \"x\""),
+            ("INSERT INTO t (a) VALUES (1", "line 1: expected ), found \"\""),
+            ("INSERT INTO t DEFAULT VALUES;", "line 1: expected (, found \"DEFAULT VALUES;\""),
         ] {
             let error = read(dump).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(problem), "{error}");
         }
     }
 }

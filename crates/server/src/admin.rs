@@ -1,0 +1,199 @@
+//! Administering a server from its folder, whether it is running or not.
+//!
+//! [`Admin::open`] checks which it is. A running server has locked its folder and listens on a
+//! [local socket](crate::operators) there. Otherwise the database is opened directly, for as long as
+//! the [`Admin`] lives. Requests and answers are the same either way.
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use crate::config::ConfigError;
+use crate::operators::{self, Operated};
+use crate::store::StoreError;
+use crate::store::lock::{FolderLock, LOCK_FILE};
+use crate::store::seal::KeyError;
+
+/// A kind of server that [`Admin`] can find in a folder.
+pub trait Administered: Operated {
+    /// What operators call it: `shard`.
+    const NAME: &'static str;
+    /// The command that creates one: `worldwire serve uru`.
+    const COMMAND: &'static str;
+
+    /// Why its stored data cannot be loaded.
+    type LoadError: Error + Send + Sync + 'static;
+
+    /// Whether a request is about connections, and so needs a running server.
+    fn needs_running(request: &Self::Request) -> bool {
+        let _ = request;
+        false
+    }
+
+    /// Checks that a folder belongs to a server of this kind, without locking it.
+    ///
+    /// # Errors
+    /// [`AdminError::NoServer`] or [`AdminError::NoKey`].
+    fn check_folder(folder: &Path) -> Result<(), AdminError<Self::LoadError>>;
+
+    /// Opens the database of a server that is not running. The caller holds the folder's lock.
+    fn open_stopped(
+        folder: &Path,
+    ) -> impl Future<Output = Result<Self, AdminError<Self::LoadError>>> + Send;
+
+    /// Closes what [`open_stopped`](Self::open_stopped) opened.
+    fn close_stopped(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdminError<E> {
+    /// The server's answer: why it did not do what was asked.
+    #[error("{0}")]
+    Refused(String),
+    /// The folder does not belong to such a server.
+    #[error("{}: not the folder of a {name}; `{command}` creates one", folder.display())]
+    NoServer {
+        /// The folder.
+        folder: PathBuf,
+        /// What operators call the server.
+        name: &'static str,
+        /// The command that creates one.
+        command: &'static str,
+    },
+    /// There is a server, but the key that its passwords are sealed with is missing.
+    #[error("{}: file is missing; restore it, or start the server once", .0.display())]
+    NoKey(PathBuf),
+    /// The request needs a running server.
+    #[error("{}: the server is not running", .0.display())]
+    NotRunning(PathBuf),
+    /// A server has locked the folder but does not answer.
+    #[error("{}: a {name} is running here but does not answer: {source}", folder.display())]
+    Silent {
+        /// The folder.
+        folder: PathBuf,
+        /// What operators call the server.
+        name: &'static str,
+        /// The error of its socket.
+        source: io::Error,
+    },
+    /// A file in the folder cannot be used.
+    #[error("{}: {source}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The configuration cannot be used.
+    #[error("{}: {error}", file.display())]
+    Config {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        error: ConfigError,
+    },
+    /// The key that passwords are sealed with.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The data in the database.
+    #[error("{0}")]
+    Load(#[source] E),
+}
+
+impl<E> AdminError<E> {
+    /// The error for a running server whose socket failed.
+    fn unanswered(folder: &Path, name: &'static str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied => Self::File { file: operators::file(folder), source },
+            _ => Self::Silent { folder: folder.to_owned(), name, source },
+        }
+    }
+}
+
+/// An operator's access to one server.
+#[derive(Debug)]
+pub struct Admin<S> {
+    folder: PathBuf,
+    /// The server's data and the folder's lock, if the server is not running.
+    stopped: Option<(S, FolderLock)>,
+}
+
+impl<S: Administered> Admin<S> {
+    /// Finds the server in a folder: the running one, or else its database.
+    ///
+    /// # Errors
+    /// [`AdminError`]: there is no server, or its files cannot be used.
+    pub async fn open(folder: &Path) -> Result<Self, AdminError<S::LoadError>> {
+        S::check_folder(folder)?;
+        let lock = FolderLock::take(folder)
+            .map_err(|source| AdminError::File { file: folder.join(LOCK_FILE), source })?;
+        let stopped = match lock {
+            Some(lock) => Some((S::open_stopped(folder).await?, lock)),
+            None => None,
+        };
+        Ok(Self { folder: folder.to_owned(), stopped })
+    }
+
+    /// Answers a request that no lines follow.
+    ///
+    /// # Errors
+    /// [`AdminError`]: the server refused it or cannot be reached.
+    pub async fn ask(&self, request: S::Request) -> Result<Vec<Json>, AdminError<S::LoadError>> {
+        self.ask_with_lines(request, &[]).await
+    }
+
+    /// Answers a request followed by lines, such as an import and its dump.
+    ///
+    /// # Errors
+    /// [`AdminError`]: the server refused it or cannot be reached.
+    pub async fn ask_with_lines(
+        &self,
+        request: S::Request,
+        lines: &[String],
+    ) -> Result<Vec<Json>, AdminError<S::LoadError>> {
+        let Self { folder, stopped } = self;
+        match stopped {
+            Some(_) if S::needs_running(&request) => Err(AdminError::NotRunning(folder.clone())),
+            Some((server, _)) => {
+                let answer = server.perform(request, lines).await;
+                answer.map_err(|error| AdminError::Refused(error.to_string()))
+            }
+            None => match operators::ask::<S>(folder, &request, lines).await {
+                Ok(answer) => answer.map_err(AdminError::Refused),
+                Err(source) => Err(AdminError::unanswered(folder, S::NAME, source)),
+            },
+        }
+    }
+
+    /// Closes the database if it was opened here. A running server keeps running.
+    pub async fn close(self) {
+        if let Some((server, _lock)) = self.stopped {
+            server.close_stopped().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreachable_sockets_are_reported_by_cause() {
+        let text = |kind: io::ErrorKind| {
+            let error = AdminError::<io::Error>::unanswered(Path::new("x"), "shard", kind.into());
+            error.to_string()
+        };
+        let file = operators::file(Path::new("x"));
+        let denied = format!("{}: permission denied", file.display());
+        assert_eq!(text(io::ErrorKind::PermissionDenied), denied);
+        let silent = text(io::ErrorKind::ConnectionRefused);
+        assert!(silent.starts_with("x: a shard is running here but does not answer: "), "{silent}");
+    }
+}

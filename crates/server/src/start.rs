@@ -1,0 +1,134 @@
+//! What starting a server of any family has in common: its folder, configuration, key and ports.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use tokio::net::TcpListener;
+use worldwire_net::{Options, tcp};
+
+use crate::config::{ConfigError, ServerConfig};
+use crate::folder::write_secret;
+use crate::page;
+use crate::store::lock::FolderLock;
+use crate::store::seal::{KEY_FILE, KeyError, ServerKey};
+use crate::store::{Ledger, StoreError};
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A file or folder cannot be used.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// The configuration cannot be used.
+    #[error("{}: {error}", path.display())]
+    Config {
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ConfigError,
+    },
+    /// Another process has locked the folder.
+    #[error("{}: a server is already running here", .0.display())]
+    Taken(PathBuf),
+    /// The key that passwords are sealed with is missing.
+    #[error("{}: file is missing; restore it, because the passwords in the database are sealed with it",
+        .0.display())]
+    KeyLost(PathBuf),
+    /// The key that passwords are sealed with cannot be used.
+    #[error(transparent)]
+    ServerKey(#[from] KeyError),
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address is not available.
+    #[error("cannot listen at {address}: {error}; choose another address with {setting}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The option or setting that it comes from.
+        setting: &'static str,
+        /// The system's error.
+        error: io::Error,
+    },
+}
+
+/// Adds a path to an IO error.
+pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> StartError {
+    let path = path.to_owned();
+    |error| StartError::Io { path, error }
+}
+
+/// Adds the configuration's file to its error.
+pub(crate) fn in_config<C: ServerConfig>(folder: &Path) -> impl FnOnce(ConfigError) -> StartError {
+    let path = folder.join(C::FILE);
+    |error| StartError::Config { path, error }
+}
+
+/// Creates a server's folder if it is missing, and locks it.
+pub(crate) fn lock_folder(folder: &Path) -> Result<FolderLock, StartError> {
+    std::fs::create_dir_all(folder).map_err(at(folder))?;
+    let lock = FolderLock::take(folder).map_err(at(folder))?;
+    lock.ok_or_else(|| StartError::Taken(folder.to_owned()))
+}
+
+/// Reads the configuration, changes it, and checks the result. Also returns whether this is the first
+/// start.
+pub(crate) fn configuration<C: ServerConfig>(
+    folder: &Path,
+    change: impl FnOnce(&mut C),
+) -> Result<(C, bool), StartError> {
+    let config = C::read(folder).map_err(in_config::<C>(folder))?;
+    let is_new = config.is_none();
+    let mut config = config.unwrap_or_default();
+    change(&mut config);
+    config.validate().map_err(in_config::<C>(folder))?;
+    Ok((config, is_new))
+}
+
+/// Writes the configuration on the first start. Only its owner can read the file, because the URL of
+/// a database may contain a password.
+pub(crate) fn save<C: ServerConfig>(folder: &Path, config: &C) -> Result<(), StartError> {
+    let file = folder.join(C::FILE);
+    write_secret(&file, config.to_text().as_bytes()).map_err(at(&file))
+}
+
+/// Reads the key that passwords are sealed with. It is created unless the database has passwords.
+pub(crate) async fn server_key<L: Ledger + ?Sized>(
+    folder: &Path,
+    store: &L,
+) -> Result<ServerKey, StartError> {
+    let path = folder.join(KEY_FILE);
+    if !path.exists() {
+        let accounts = store.accounts().await?;
+        if accounts.iter().any(|account| !account.secret.is_empty()) {
+            return Err(StartError::KeyLost(path));
+        }
+    }
+    Ok(ServerKey::load_or_create(&path)?)
+}
+
+/// Binds a port for clients. `setting` is where the address comes from.
+pub(crate) async fn listen(
+    address: SocketAddr,
+    setting: &'static str,
+    options: Options,
+) -> Result<tcp::Listener, StartError> {
+    let bound = tcp::Listener::bind(address, options).await;
+    bound.map_err(|error| StartError::Listen { address, setting, error })
+}
+
+/// Binds the port of the status page, if there is one.
+pub(crate) async fn listen_status(
+    address: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, StartError> {
+    let setting = "--status";
+    let bound = page::bind(address).await;
+    bound.map_err(|(address, error)| StartError::Listen { address, setting, error })
+}

@@ -1,0 +1,100 @@
+//! Loading the state from the rows of a database, before any request.
+
+use worldwire_uru::types::Uuid;
+use worldwire_uru::vault::{NodeType, VaultNode};
+
+use super::{NEXT_NODE, NEXT_SCORE, OWN_AGES, VaultState};
+use crate::store::{AccountRow, CharacterRow, NodeRow, RefRow, ScoreRow, SettingRow};
+use crate::uru::vault::content::{Content, Entry, decode};
+use crate::uru::vault::tables::accounts::Account;
+use crate::uru::vault::tables::players::Player;
+use crate::uru::vault::tables::scores::Score;
+
+/// A row that this server would not have written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Damage {
+    /// A player without valid data.
+    #[error("player {id}: {error}")]
+    Player {
+        /// The player.
+        id: u32,
+        /// What is wrong with the data.
+        error: serde_json::Error,
+    },
+    /// The content of a node is not a node.
+    #[error("node {0}: its content cannot be decoded")]
+    Node(u32),
+    /// The content of a node is that of another one.
+    #[error("node {0}: its number or type differs from its row")]
+    WrongNode(u32),
+    /// The references have a cycle.
+    #[error("node {0} is below itself")]
+    Cycle(u32),
+}
+
+impl VaultState {
+    pub(crate) fn load_settings(&mut self, settings: &[SettingRow]) {
+        for row in settings {
+            let number = std::str::from_utf8(&row.value).ok().and_then(|text| text.parse().ok());
+            match (row.name.as_str(), number) {
+                (NEXT_NODE, Some(next)) => self.next_node = self.next_node.max(next),
+                (NEXT_SCORE, Some(next)) => self.next_score = self.next_score.max(next),
+                (OWN_AGES, _) => {
+                    self.own_ages = row.value.as_chunks().0.iter().copied().map(Uuid).collect();
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn load_account(&mut self, row: AccountRow) {
+        let (id, account) = Account::of(row);
+        self.accounts.set(id, Some(account));
+    }
+
+    pub(crate) fn load_player(&mut self, row: CharacterRow) -> Result<(), Damage> {
+        let id = row.id;
+        let (id, player) = Player::of(row).map_err(|error| Damage::Player { id, error })?;
+        self.players.set(id, Some(player));
+        Ok(())
+    }
+
+    pub(crate) fn load_score(&mut self, row: ScoreRow) {
+        let (id, score) = Score::of(row);
+        self.next_score = self.next_score.max(id.saturating_add(1));
+        self.scores.set(id, Some(score));
+    }
+
+    pub(crate) fn load_node(&mut self, row: &NodeRow) -> Result<(), Damage> {
+        let node = decode(&row.data).map_err(|_| Damage::Node(row.id))?;
+        if node.node_id != Some(row.id) || node.node_type.map(|kind| kind.0) != Some(row.kind) {
+            return Err(Damage::WrongNode(row.id));
+        }
+        self.next_node = self.next_node.max(row.id.saturating_add(1));
+        self.graph.set(row.id, Some(Entry::of(&node, &self.graph.keys)));
+        Ok(())
+    }
+
+    pub(crate) fn load_ref(&mut self, row: RefRow) {
+        self.graph.link(row.parent, row.child, row.owner);
+    }
+
+    /// Completes the state after the last row.
+    pub(crate) fn finish_loading(&mut self) -> Result<(), Damage> {
+        if let Some(node) = self.graph.cycle() {
+            return Err(Damage::Cycle(node));
+        }
+        let system = VaultNode { node_type: Some(NodeType::System), ..VaultNode::default() };
+        if let Some(system) = self.graph.find(&system, 1).first() {
+            self.system = *system;
+            self.interests.set_system(*system, &self.graph);
+        }
+        Ok(())
+    }
+
+    /// Keeps the content of a node in memory until the batch ends.
+    pub(crate) fn load_content(&mut self, id: u32, content: Content) {
+        self.contents.loaded(id, content);
+    }
+}

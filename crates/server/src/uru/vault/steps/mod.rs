@@ -1,0 +1,528 @@
+//! The vault's data in memory, and the *steps*: the only code that can change it.
+//!
+//! All fields of [`VaultState`] are private to this module. Requests, in the modules above, read
+//! through references and change data by calling steps, so the compiler enforces that every change
+//!
+//! 1. is in the undo log before it happens,
+//! 2. is staged for the database, and
+//! 3. updates the indexes that depend on it.
+//!
+//! A request that is refused, needs contents that are not in memory, or panics is rolled back. A batch
+//! that the database did not commit is rolled back as a whole. After a panic the vault serves on: the
+//! request fails with [`NetError::InternalError`], and nothing of it remains.
+//!
+//! This module does no IO and has no clock or source of randomness of its own.
+
+mod load;
+#[cfg(test)]
+mod tests;
+mod undo;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use worldwire_uru::types::{NetError, Uuid};
+use worldwire_uru::vault::VaultNode;
+
+use super::config::VaultConfig;
+use super::content::{Content, Entry, decode, encode, overlay};
+use super::contents::Contents;
+use super::failures::Failures;
+use super::graph::Graph;
+use super::interest::Interests;
+use super::session::{Outcome, Session, Stop};
+use super::tables::accounts::{Account, Accounts};
+use super::tables::players::{Player, Players};
+use super::tables::scores::{Score, Scores};
+use super::{ConnectionId, Notice, Randomness};
+use crate::store::seal::ServerKey;
+use crate::store::{Change, Changes, Key, NodeRow, RefRow, SettingRow};
+
+pub use load::Damage;
+use undo::{Mark, Undo};
+
+/// The data of a shard. Contents of nodes are partly in the database; all else is in memory.
+pub(crate) struct VaultState {
+    config: VaultConfig,
+    key: ServerKey,
+    graph: Graph,
+    interests: Interests,
+    contents: Contents,
+    accounts: Accounts,
+    players: Players,
+    scores: Scores,
+    sessions: BTreeMap<ConnectionId, Session>,
+    /// The players that are online, and their connections.
+    online: HashMap<u32, ConnectionId>,
+    system: u32,
+    /// The instances that the shard created by itself. They belong to the operator under any name.
+    own_ages: BTreeSet<Uuid>,
+    /// The number of nodes in ages that each player has created since the shard started, including
+    /// those that were undone.
+    built: HashMap<u32, usize>,
+    failures: Failures,
+    /// Unix seconds.
+    now: u32,
+    random: Randomness,
+    next_node: u32,
+    next_score: u32,
+    /// Changes that the database does not have yet.
+    staged: Changes,
+    undo: Vec<Undo>,
+    /// Notices to send once the batch is committed.
+    outbox: Vec<(ConnectionId, Notice)>,
+    /// The number of steps before a test's panic.
+    #[cfg(test)]
+    panic_after: Option<usize>,
+}
+
+impl fmt::Debug for VaultState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VaultState")
+            .field("nodes", &self.graph.len())
+            .field("sessions", &self.sessions.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The largest node that a reply can hold, in bytes.
+const MAX_NODE_BYTES: usize = 1_048_576;
+
+/// The setting with the number of the next node. Numbers are never reused, even after a deletion.
+const NEXT_NODE: &str = "uru.next-node";
+/// The setting with the number of the next score.
+const NEXT_SCORE: &str = "uru.next-score";
+/// The setting with the instances that the shard created by itself, 16 bytes each.
+const OWN_AGES: &str = "uru.own-ages";
+
+impl VaultState {
+    /// An empty vault.
+    pub(crate) fn new(config: VaultConfig, key: ServerKey, random: Randomness) -> Self {
+        Self {
+            graph: Graph::default(),
+            interests: Interests::default(),
+            contents: Contents::new(config.cache_bytes),
+            accounts: Accounts::default(),
+            players: Players::default(),
+            scores: Scores::default(),
+            sessions: BTreeMap::new(),
+            online: HashMap::new(),
+            system: 0,
+            own_ages: BTreeSet::new(),
+            built: HashMap::new(),
+            failures: Failures::default(),
+            now: 0,
+            random,
+            next_node: config.first_node.max(1),
+            next_score: 1,
+            staged: Changes::new(),
+            undo: Vec::new(),
+            outbox: Vec::new(),
+            #[cfg(test)]
+            panic_after: None,
+            config,
+            key,
+        }
+    }
+
+    /// Sets the clock, in Unix seconds.
+    pub(crate) fn set_now(&mut self, now: u32) {
+        self.now = now;
+    }
+
+    /// Runs a request, and rolls it back if it does not succeed. A panic in it is reported as
+    /// [`NetError::InternalError`].
+    pub(crate) fn run<T>(&mut self, request: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        let mark = self.mark();
+        let outcome = match catch_unwind(AssertUnwindSafe(|| request(self))) {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                self.roll_back(mark);
+                self.rebuild_indexes();
+                return Err(NetError::InternalError.into());
+            }
+        };
+        if outcome.is_err() {
+            self.roll_back(mark);
+        }
+        outcome
+    }
+
+    /// The changes that the database does not have yet.
+    pub(crate) fn staged(&self) -> &Changes {
+        &self.staged
+    }
+
+    /// Ends a batch that was committed, or changed nothing persistent. Returns its notices, in order.
+    pub(crate) fn settle(&mut self) -> Vec<(ConnectionId, Notice)> {
+        self.undo.clear();
+        // First, because loaded contents are older than committed ones.
+        self.contents.end_batch();
+        for change in std::mem::take(&mut self.staged).into_values() {
+            match change {
+                Change::PutNode(row) => self.contents.keep(row.id, row.data),
+                Change::DeleteNode(id) => self.contents.forget(id),
+                _ => {}
+            }
+        }
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Ends a batch that was not committed, and rolls it back.
+    pub(crate) fn undo(&mut self) {
+        self.roll_back(Mark::default());
+        self.contents.end_batch();
+    }
+}
+
+/// Steps. Each one records its inverse before it changes anything.
+impl VaultState {
+    /// Creates a node with these fields. It gets its number and times here.
+    pub(crate) fn make_node(&mut self, node: VaultNode<'_>) -> Outcome<u32> {
+        let id = self.next_node;
+        let next = id.checked_add(1).ok_or(NetError::InternalError)?;
+        self.set_next_node(next);
+        let mut node = node;
+        node.node_id = Some(id);
+        node.create_time = Some(self.now);
+        node.modify_time = Some(self.now);
+        self.put_node(id, &node)?;
+        Ok(id)
+    }
+
+    /// Replaces a node.
+    pub(crate) fn put_node(&mut self, id: u32, node: &VaultNode<'_>) -> Outcome<()> {
+        let data = encode(node)?;
+        if data.len() > MAX_NODE_BYTES {
+            return Err(NetError::InvalidParameter.into());
+        }
+        let entry = Entry::of(node, &self.graph.keys);
+        self.stage(Change::PutNode(NodeRow { id, kind: entry.kind.0, data }));
+        self.set_entry(id, Some(entry));
+        Ok(())
+    }
+
+    /// Changes fields of a node and its time of modification, and notifies all sessions that watch
+    /// it.
+    pub(crate) fn change_node(
+        &mut self,
+        id: u32,
+        revision: Option<Uuid>,
+        change: VaultNode<'_>,
+    ) -> Outcome<()> {
+        let content = self.content(id)?;
+        let mut node = decode(&content)?;
+        overlay(&mut node, change);
+        node.modify_time = Some(self.now);
+        self.put_node(id, &node)?;
+        let revision_id = revision.unwrap_or_else(|| self.random_uuid());
+        self.notify(id, Notice::NodeChanged { node_id: id, revision_id });
+        Ok(())
+    }
+
+    /// Deletes a node that has no references in either direction.
+    pub(crate) fn drop_node(&mut self, id: u32) {
+        self.stage(Change::DeleteNode(id));
+        self.set_entry(id, None);
+    }
+
+    /// Puts a node below another one, unless it is there already, and notifies all sessions that
+    /// watch the parent.
+    pub(crate) fn link(&mut self, parent: u32, child: u32, owner: u32) {
+        if self.graph.owner(parent, child).is_some() {
+            return;
+        }
+        self.stage(Change::PutRef(RefRow { parent, child, owner }));
+        self.record(Undo::Ref(parent, child, None));
+        self.graph.link(parent, child, owner);
+        self.interests.linked(parent, child, &self.graph);
+        let notice = Notice::NodeAdded { parent_id: parent, child_id: child, owner_id: owner };
+        self.notify(parent, notice);
+    }
+
+    /// Removes a node from below another one, and notifies all sessions that watch the parent.
+    pub(crate) fn unlink(&mut self, parent: u32, child: u32) {
+        let Some(owner) = self.graph.owner(parent, child) else { return };
+        self.stage(Change::DeleteRef { parent, child });
+        self.record(Undo::Ref(parent, child, Some(owner)));
+        self.graph.unlink(parent, child);
+        self.interests.unlinked(parent, child, &self.graph);
+        self.notify(parent, Notice::NodeRemoved { parent_id: parent, child_id: child });
+    }
+
+    /// Adds a connection. This is not undone with the batch: the connection exists in any case.
+    pub(crate) fn connect(&mut self, connection: ConnectionId) {
+        self.place_session(connection, Some(Session::default()));
+    }
+
+    /// Replaces or ends a session.
+    pub(crate) fn put_session(&mut self, connection: ConnectionId, session: Option<Session>) {
+        self.record(Undo::Session(connection, self.sessions.get(&connection).cloned()));
+        self.place_session(connection, session);
+    }
+
+    /// Adds, replaces or deletes an account.
+    pub(crate) fn put_account(&mut self, id: Uuid, account: Option<Account>) {
+        self.stage(match &account {
+            Some(account) => Change::PutAccount(account.row(id)),
+            None => Change::DeleteAccount(id.0),
+        });
+        self.record(Undo::Account(id, self.accounts.get(id).cloned()));
+        self.accounts.set(id, account);
+    }
+
+    /// Adds, replaces or deletes a player.
+    pub(crate) fn put_player(&mut self, id: u32, player: Option<Player>) {
+        self.stage(match &player {
+            Some(player) => Change::PutCharacter(player.row(id)),
+            None => Change::DeleteCharacter(id),
+        });
+        self.record(Undo::Player(id, self.players.get(id).cloned()));
+        self.players.set(id, player);
+    }
+
+    /// Adds a score, which gets its number here.
+    pub(crate) fn make_score(&mut self, score: Score) -> Outcome<u32> {
+        let id = self.next_score;
+        let next = id.checked_add(1).ok_or(NetError::InternalError)?;
+        self.set_next_score(next);
+        self.put_score(id, Some(score));
+        Ok(id)
+    }
+
+    /// Adds, replaces or deletes a score.
+    pub(crate) fn put_score(&mut self, id: u32, score: Option<Score>) {
+        self.stage(match &score {
+            Some(score) => Change::PutScore(score.row(id)),
+            None => Change::DeleteScore(id),
+        });
+        self.record(Undo::Score(id, self.scores.get(id).cloned()));
+        self.scores.set(id, score);
+    }
+
+    /// Sets the System node.
+    pub(crate) fn put_system(&mut self, id: u32) {
+        self.record(Undo::System(self.system));
+        self.system = id;
+        self.interests.set_system(id, &self.graph);
+    }
+
+    /// Marks an instance as one that the shard created.
+    pub(crate) fn put_own_age(&mut self, instance: Uuid) {
+        if self.own_ages.contains(&instance) {
+            return;
+        }
+        self.record(Undo::OwnAge(instance));
+        self.own_ages.insert(instance);
+        self.put_setting(OWN_AGES, self.own_ages.iter().flat_map(|age| age.0).collect());
+    }
+
+    /// Sets the numbers of the next node and the next score.
+    pub(crate) fn set_next_numbers(&mut self, node: u32, score: u32) {
+        self.set_next_node(node);
+        self.set_next_score(score);
+    }
+
+    /// Stores a setting.
+    pub(crate) fn put_setting(&mut self, name: &str, value: Vec<u8>) {
+        self.stage(Change::PutSetting(SettingRow { name: name.to_owned(), value }));
+    }
+
+    fn set_next_node(&mut self, next: u32) {
+        self.record(Undo::NextNode(self.next_node));
+        self.next_node = next;
+        self.put_setting(NEXT_NODE, next.to_string().into_bytes());
+    }
+
+    fn set_next_score(&mut self, next: u32) {
+        self.record(Undo::NextScore(self.next_score));
+        self.next_score = next;
+        self.put_setting(NEXT_SCORE, next.to_string().into_bytes());
+    }
+
+    fn set_entry(&mut self, id: u32, entry: Option<Entry>) {
+        self.record(Undo::Node(id, self.graph.get(id).cloned()));
+        self.graph.set(id, entry);
+    }
+
+    fn stage(&mut self, change: Change) {
+        let key = change.key();
+        self.record(Undo::Staged(key.clone(), self.staged.get(&key).cloned()));
+        self.staged.insert(key, change);
+    }
+
+    fn place_session(&mut self, connection: ConnectionId, session: Option<Session>) {
+        let old = self.sessions.remove(&connection);
+        if let (Some(old), Some(new)) = (&old, &session)
+            && (old.player, old.age) == (new.player, new.age)
+        {
+            self.sessions.insert(connection, new.clone());
+            return;
+        }
+        if let Some(old) = &old {
+            for root in old.roots() {
+                self.interests.remove_root(connection, root, &self.graph);
+            }
+            self.online.remove(&old.player);
+        }
+        if let Some(new) = session {
+            for root in new.roots() {
+                self.interests.add_root(connection, root, &self.graph);
+            }
+            if new.player != 0 {
+                self.online.insert(new.player, connection);
+            }
+            self.sessions.insert(connection, new);
+        }
+    }
+}
+
+/// Changes of data that is not stored.
+impl VaultState {
+    /// Notifies all sessions that watch a node, in the order of connections.
+    pub(crate) fn notify(&mut self, node: u32, notice: Notice) {
+        let watchers = self.interests.watchers(node);
+        if self.interests.is_common(node) {
+            let players = self.sessions.iter().filter(|(_, session)| session.player != 0);
+            let all: BTreeSet<_> = players
+                .map(|(connection, _)| *connection)
+                .chain(watchers.iter().copied())
+                .collect();
+            self.outbox.extend(all.into_iter().map(|connection| (connection, notice)));
+        } else {
+            self.outbox.extend(watchers.iter().map(|connection| (*connection, notice)));
+        }
+    }
+
+    /// Notifies one session.
+    pub(crate) fn tell(&mut self, connection: ConnectionId, notice: Notice) {
+        self.outbox.push((connection, notice));
+    }
+
+    /// Counts nodes that a player has created as parts of ages. This is not undone.
+    pub(crate) fn count_built(&mut self, player: u32, nodes: usize) {
+        *self.built.entry(player).or_default() += nodes;
+    }
+
+    /// The counts of failed logins. They are not undone.
+    pub(in crate::uru::vault) fn failures_mut(&mut self) -> &mut Failures {
+        &mut self.failures
+    }
+
+    /// A random UUID (version 4), never zero.
+    pub(crate) fn random_uuid(&mut self) -> Uuid {
+        let mut bytes: [u8; 16] = self.random_bytes();
+        // The first three groups are little-endian: the version is in the last byte of the third.
+        bytes[7] = bytes[7] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Uuid(bytes)
+    }
+
+    pub(crate) fn random_bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        (self.random)(&mut bytes);
+        bytes
+    }
+
+    /// The content of a node. Fails with [`NetError::VaultNodeNotFound`], or with [`Stop::Need`] if
+    /// it must be loaded.
+    pub(crate) fn content(&mut self, id: u32) -> Outcome<Content> {
+        if !self.graph.contains(id) {
+            return Err(NetError::VaultNodeNotFound.into());
+        }
+        match self.staged.get(&Key::Node(id)) {
+            Some(Change::PutNode(row)) => Ok(Arc::clone(&row.data)),
+            _ => self.contents.get(id).ok_or_else(|| Stop::Need(vec![id])),
+        }
+    }
+}
+
+/// Readers.
+impl VaultState {
+    pub(crate) fn config(&self) -> &VaultConfig {
+        &self.config
+    }
+
+    pub(crate) fn key(&self) -> &ServerKey {
+        &self.key
+    }
+
+    pub(crate) fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    pub(crate) fn interests(&self) -> &Interests {
+        &self.interests
+    }
+
+    pub(crate) fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    pub(crate) fn players(&self) -> &Players {
+        &self.players
+    }
+
+    pub(crate) fn scores(&self) -> &Scores {
+        &self.scores
+    }
+
+    pub(crate) fn sessions(&self) -> &BTreeMap<ConnectionId, Session> {
+        &self.sessions
+    }
+
+    pub(in crate::uru::vault) fn failures(&self) -> &Failures {
+        &self.failures
+    }
+
+    /// The connection of a player who is online.
+    pub(crate) fn connection_of(&self, player: u32) -> Option<ConnectionId> {
+        self.online.get(&player).copied()
+    }
+
+    /// The System node.
+    pub(crate) fn system(&self) -> u32 {
+        self.system
+    }
+
+    /// Whether the shard created an instance by itself.
+    pub(crate) fn is_own_age(&self, instance: Uuid) -> bool {
+        self.own_ages.contains(&instance)
+    }
+
+    /// The number of nodes in ages that a player has created since the shard started.
+    pub(crate) fn built(&self, player: u32) -> usize {
+        self.built.get(&player).copied().unwrap_or_default()
+    }
+
+    /// The time, in Unix seconds.
+    pub(crate) fn now(&self) -> u32 {
+        self.now
+    }
+
+    /// The numbers of the next node and the next score.
+    pub(crate) fn next_numbers(&self) -> (u32, u32) {
+        (self.next_node, self.next_score)
+    }
+
+    /// The number of notices of this batch so far.
+    pub(crate) fn notices(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// Checks that the contents of nodes are in memory. Fails with [`Stop::Need`] for all that are
+    /// not.
+    pub(crate) fn need(&self, ids: &[u32]) -> Outcome<()> {
+        let missing: Vec<_> = ids.iter().copied().filter(|id| self.lacks(*id)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(Stop::Need(missing)) }
+    }
+
+    /// Whether the content of a node must be loaded.
+    pub(crate) fn lacks(&self, id: u32) -> bool {
+        self.graph.contains(id)
+            && !self.staged.contains_key(&Key::Node(id))
+            && !self.contents.has(id)
+    }
+}

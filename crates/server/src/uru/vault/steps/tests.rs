@@ -1,0 +1,148 @@
+//! Panics in the middle of a request.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use worldwire_uru::message::AccountFlags;
+use worldwire_uru::types::TermStr;
+use worldwire_uru::vault::NodeType;
+
+use super::*;
+use crate::store::SqliteStore;
+use crate::uru::vault::config::VaultConfig;
+use crate::uru::vault::dump::Dump;
+use crate::uru::vault::{Vault, VaultError};
+
+const CONNECTION: ConnectionId = ConnectionId(1);
+
+/// Everything that a request can change.
+#[derive(Debug, PartialEq)]
+struct Snapshot {
+    lines: Vec<String>,
+    staged: Changes,
+    sessions: BTreeMap<ConnectionId, Session>,
+    online: BTreeMap<u32, ConnectionId>,
+    own_ages: BTreeSet<Uuid>,
+    watched: BTreeSet<u32>,
+    common: BTreeSet<u32>,
+    notices: usize,
+    undo: usize,
+}
+
+impl Snapshot {
+    fn of(state: &mut VaultState) -> Self {
+        let dump: Dump = state.dump(true).unwrap();
+        Self {
+            lines: dump.lines().collect(),
+            staged: state.staged.clone(),
+            sessions: state.sessions.clone(),
+            online: state.online.iter().map(|(player, id)| (*player, *id)).collect(),
+            own_ages: state.own_ages.clone(),
+            watched: state.interests.of(CONNECTION),
+            common: state.interests.common(),
+            notices: state.outbox.len(),
+            undo: state.undo.len(),
+        }
+    }
+}
+
+/// A shard with an account that is logged in, and a player who is online.
+fn shard() -> VaultState {
+    let mut number = 0_u8;
+    let random = Box::new(move |bytes: &mut [u8]| {
+        number = number.wrapping_add(1);
+        bytes.fill(number);
+    });
+    let key = ServerKey::from_bytes(&[1; 32]);
+    let mut state = VaultState::new(VaultConfig::default(), key, random);
+    state.run(VaultState::found).unwrap();
+    let account = state.run(|state| state.add_account("ann", "secret", AccountFlags(0))).unwrap();
+    state.connect(CONNECTION);
+    let session = Session { account: account.account, ..Session::default() };
+    state.put_session(CONNECTION, Some(session));
+    let player = state.run(|state| state.create_player(CONNECTION, "Ann", "female")).unwrap();
+    state.run(|state| state.set_player(CONNECTION, player.id)).unwrap();
+    state
+}
+
+/// A request with steps of all kinds.
+fn request(state: &mut VaultState) -> Outcome<()> {
+    let player = state.playing(CONNECTION)?.player;
+    let name = Some(TermStr::from("note"));
+    let note =
+        VaultNode { node_type: Some(NodeType::TextNote), string64_1: name, ..VaultNode::default() };
+    let note = state.make_node(note)?;
+    state.link(player, note, player);
+    state.change_node(note, None, VaultNode { int32_1: Some(7), ..VaultNode::default() })?;
+    state.unlink(player, note);
+    state.drop_node(note);
+    let score = Score { owner: player, name: "points".to_owned(), kind: 0, value: 1, created: 0 };
+    let score = state.make_score(score)?;
+    state.put_score(score, None);
+    let instance = state.random_uuid();
+    state.put_own_age(instance);
+    state.put_system(state.system());
+    state.set_password("ann", "other")?;
+    state.leave_player(CONNECTION)?;
+    state.create_player(CONNECTION, "Bea", "female")?;
+    state.delete_player(CONNECTION, player)?;
+    state.ban_account("ann", true)?;
+    state.delete_account("ann")?;
+    Ok(())
+}
+
+/// At every step of a request, a panic leaves the state as it was, and the vault serves on.
+#[test]
+fn a_panic_at_any_step_changes_nothing() {
+    let mut state = shard();
+    let before = Snapshot::of(&mut state);
+    let mut steps = 0;
+    loop {
+        state.panic_after = Some(steps);
+        let outcome = state.run(request);
+        if state.panic_after.take().is_some() {
+            // The request has fewer steps.
+            outcome.unwrap();
+            break;
+        }
+        assert_eq!(outcome, Err(NetError::InternalError.into()), "step {steps}");
+        assert_eq!(Snapshot::of(&mut state), before, "step {steps}");
+        steps += 1;
+    }
+    assert!(steps > 500, "{steps} steps");
+    assert_ne!(Snapshot::of(&mut state), before);
+    state.undo();
+    assert!(state.graph.ids().is_empty() && state.staged.is_empty());
+}
+
+/// The same with a database: the request fails, nothing of it is stored, and the next one succeeds.
+#[tokio::test]
+async fn a_vault_serves_on_after_a_panic() -> Result<(), VaultError> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("shard.sqlite");
+    let open = async || {
+        let store = Arc::new(SqliteStore::open(&file, String::new()).await?);
+        Vault::open(store, ServerKey::from_bytes(&[1; 32]), VaultConfig::default()).await
+    };
+    let vault = open().await?;
+    vault.add_account("ann", "secret", AccountFlags(0)).await.unwrap();
+    let before = vault.export().await.unwrap();
+    let panics = |state: &mut VaultState| -> Outcome<()> {
+        state.delete_account("ann")?;
+        state.make_node(VaultNode::default())?;
+        panic!("a defect")
+    };
+    let outcome = vault.call(None, None, panics).await;
+    assert_eq!(outcome, Err(NetError::InternalError));
+    assert_eq!(vault.export().await.unwrap(), before);
+    assert!(!vault.is_failing());
+    vault.add_account("bob", "secret", AccountFlags(0)).await.unwrap();
+    vault.close().await;
+    let vault = open().await?;
+    let names = vault.accounts().await.unwrap().into_iter().map(|account| account.name);
+    assert_eq!(names.collect::<Vec<_>>(), ["ann", "bob"]);
+    vault.close().await;
+    Ok(())
+}
