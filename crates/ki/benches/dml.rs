@@ -1,7 +1,7 @@
-//! How fast definitions are loaded, and messages read and written: as typed structs, by the
-//! definitions at run time, and as a tree.
+//! Performance of loading definitions, and of decoding and encoding messages: as typed structs, by
+//! run-time definitions, and as a tree.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the benchmark")]
 
 use std::hint::black_box;
 use std::mem::take;
@@ -14,15 +14,15 @@ use worldwire_ki::message::{RawMessage, Values};
 use worldwire_ki::schema::{Mode, Protocols};
 
 #[path = "../tests/generated/messages.rs"]
-#[allow(dead_code, unreachable_pub, reason = "what is made is for everybody")]
+#[allow(dead_code, unreachable_pub, reason = "generated for other crates")]
 #[rustfmt::skip]
 mod generated;
-#[allow(dead_code, reason = "a test wants the rest")]
+#[allow(dead_code, reason = "a test uses the rest")]
 mod made_up;
 
 use generated::{game, login, system};
 
-/// What stands in the stream, again and again.
+/// The messages of the stream, which repeat.
 const MIX: [(u8, u8); 6] = [
     (game::MsgClientmove::SERVICE, game::MsgClientmove::ORDER),
     (game::MsgClientmove::SERVICE, game::MsgClientmove::ORDER),
@@ -52,7 +52,7 @@ fn frames(protocols: &Protocols) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Measures what is done with each of the frames.
+/// Measures an operation on each frame.
 fn each(bencher: Bencher<'_, '_>, frames: &[Vec<u8>], mut work: impl FnMut(&[u8])) {
     counted(bencher, frames, || frames.iter().for_each(|frame| work(black_box(frame))));
 }
@@ -65,7 +65,7 @@ fn counted(bencher: Bencher<'_, '_>, frames: &[Vec<u8>], work: impl FnMut()) {
         .bench_local(work);
 }
 
-/// The message of a frame, by way of its head and the header.
+/// Decodes the message of a frame, from its frame header and message header.
 #[inline]
 fn raw<'d>(reader: &mut Reader<'d>) -> RawMessage<'d> {
     let head = FrameHead::decode(reader).unwrap();
@@ -84,7 +84,7 @@ fn payload<'d>(message: &RawMessage<'d>) -> &'d [u8] {
     }
 }
 
-/// A typed message of any of the services.
+/// A typed message of any service.
 enum Typed<'d> {
     Game(game::Message),
     System(system::Message),
@@ -160,7 +160,7 @@ fn encode_typed(bencher: Bencher<'_, '_>) {
     let frames = frames(&Protocols::built_in());
     let raws: Vec<_> = frames.iter().map(|frame| raw(&mut Reader::new(frame))).collect();
     let messages: Vec<_> = raws.iter().map(typed).collect();
-    // Payloads alone are written.
+    // Only payloads are encoded.
     let payloads: Vec<_> = raws.iter().map(|message| payload(message).to_vec()).collect();
     let mut out = Vec::new();
     counted(bencher, &payloads, || {

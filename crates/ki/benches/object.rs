@@ -1,7 +1,7 @@
-//! How fast game objects are read and written: into values, as JSON, as trees; and how fast type
-//! lists of the size of a real client's are loaded.
+//! Performance of decoding and encoding game objects as values, JSON and trees, and of loading type
+//! lists of a real client's size.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the benchmark")]
 
 use std::hint::black_box;
 use std::mem::take;
@@ -18,7 +18,7 @@ fn main() {
     divan::main();
 }
 
-/// Ten properties as many classes have them.
+/// Ten properties that are typical of many classes.
 const SMALL: [(&str, &str); 10] = [
     ("m_globalID", "gid"),
     ("m_templateID", "unsigned int"),
@@ -32,7 +32,7 @@ const SMALL: [(&str, &str); 10] = [
     ("m_quantity", "unsigned short"),
 ];
 
-/// A list of classes with these properties each.
+/// A list of classes, each with these properties.
 fn list(classes: usize, properties: &[(&str, &str)]) -> String {
     let mut classes_of: Vec<String> = Vec::new();
     for class in 0..classes {
@@ -83,7 +83,7 @@ fn small(classes: &Classes, deep: bool) -> (ObjectCodec<'_>, Object, Vec<u8>) {
 /// A class that holds small objects.
 const BAG: [(&str, &str); 1] = [("m_items", "class SharedPointer<class Made0>")];
 
-/// An object of 10,000 small ones: about half a megabyte, or more than one when deep.
+/// An object with 10,000 small ones: about half a megabyte, or more than one if deep.
 fn large(classes: &Classes, deep: bool) -> (ObjectCodec<'_>, Vec<u8>) {
     let (codec, one, _) = small(classes, deep);
     let one = one.to_json(classes).unwrap();

@@ -1,9 +1,9 @@
-//! Half of a comparison; `object_peer.py` beside it is the other half and says how to run both.
+//! One half of a comparison. The other half, `object_peer.py`, explains how to run both.
 //!
-//! * `write FOLDER` writes a type list and objects of its classes, the same ones every time;
-//! * `time FOLDER` reads them and prints a line of JSON for each measurement.
+//! * `write FOLDER` writes a type list and objects of its classes, always the same ones;
+//! * `time FOLDER` decodes them and prints a line of JSON for each measurement.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the benchmark")]
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -17,14 +17,14 @@ use worldwire_ki::object::{JsonWriter, Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::{Classes, TypeLists};
 use worldwire_ki::{property_hash, string_id};
 
-/// How many small objects there are of each form.
+/// The number of small objects in each form.
 const OBJECTS: usize = 100_000;
-/// How many of them stand in the large one: it has 33 MB then.
+/// The number of small objects in the large one, which has 33 MB.
 const IN_LARGE: usize = 368_000;
-/// How often everything is measured; the best counts.
+/// The number of measurements, of which the best is reported.
 const ROUNDS: usize = 5;
 
-/// Ten properties as many classes have them.
+/// Ten properties that are typical of many classes.
 const SMALL: [(&str, &str); 10] = [
     ("m_globalID", "gid"),
     ("m_templateID", "unsigned int"),
@@ -39,7 +39,7 @@ const SMALL: [(&str, &str); 10] = [
 ];
 
 fn main() {
-    // Cargo adds arguments of its own.
+    // Cargo adds its own arguments.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["write", folder] => write(Path::new(folder)),
@@ -114,7 +114,7 @@ fn options(deep: bool) -> ObjectOptions {
     ObjectOptions { deep, ..ObjectOptions::default() }
 }
 
-/// Objects with their lengths in front.
+/// Writes objects, each after its length.
 fn write(folder: &Path) {
     let json = types();
     let classes = compile(&json);
@@ -141,7 +141,7 @@ fn write(folder: &Path) {
 
 fn time(folder: &Path) {
     let classes = compile(&fs::read_to_string(folder.join("types.json")).unwrap());
-    // Before anything else has used memory.
+    // Measured first, before anything else has used memory.
     let (mut best, mut bytes) = (f64::MAX, 0);
     for _ in 0..ROUNDS {
         let start = Instant::now();
@@ -186,7 +186,7 @@ fn time(folder: &Path) {
     }
 }
 
-/// The most memory that this process has had, in bytes.
+/// The peak memory of this process in bytes.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

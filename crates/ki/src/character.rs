@@ -1,53 +1,53 @@
-//! The blob of a character, as a login server needs it without a type list.
+//! The blob of a character, as far as a login server needs it, without a type list.
 //!
 //! `CreationInfo` and `CharacterInfo` hold a `WizardCharacterCreationInfo`: flags 0, mask 0x18,
-//! shallow, no envelope. Its ends have fixed places:
+//! shallow, no envelope. The fields at both ends have fixed positions:
 //!
 //! | offset | field | type |
 //! | --- | --- | --- |
 //! | 0 | class tag, 292458316 | `u32` |
 //! | 4 | `m_templateID` | `u32` |
 //! | 8 | `m_name` | `u16` count and bytes |
-//! | 10 + n | `m_shouldRename` | a bit |
+//! | 10 + n | `m_shouldRename` | one bit |
 //! | 11 + n | `m_globalID` | `u64` |
 //! | 19 + n | `m_userID` | `u64` |
 //! | 27 + n | `m_quarantined`, a bit; looks, equipment, `m_location`, `m_level` | |
-//! | end - 8 | `m_schoolOfFocus`: the string id of its name | `u32` |
+//! | end - 8 | `m_schoolOfFocus`: the string ID of its name | `u32` |
 //! | end - 4 | `m_nameIndices`: first, middle and last, 8 bits each | `u32` |
 //!
-//! What lies between is kept as it is. Unverified: that later revisions append nothing; all known
-//! blobs end with the name indices.
+//! Everything in between is kept verbatim. Unverified: that later revisions append nothing; all
+//! known blobs end with the name indices.
 
 use worldwire_core::{Error, Result};
 
 /// The tag of `class WizardCharacterCreationInfo`.
-pub const CLASS: u32 = 292_458_316;
-/// The highest `m_nameIndices` that names somebody: three indices of 8 bits.
+pub(crate) const CLASS: u32 = 292_458_316;
+/// The highest valid `m_nameIndices`: three 8-bit indices.
 pub const MAX_NAME_INDICES: u32 = 0xff_ffff;
 
-/// Where the name begins.
+/// The offset of the name.
 const NAME: usize = 10;
-/// Bytes from the end of the name to the looks.
+/// The number of bytes from the end of the name to the looks.
 const IDS: usize = 17;
-/// Bytes behind the ids at least: a bit, two null objects, an empty location, level, school,
-/// indices.
+/// The minimum number of bytes after the IDs: a bit, two null objects, an empty location, level,
+/// school, indices.
 const REST: usize = 23;
 
 /// A character's blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Character {
     bytes: Vec<u8>,
-    /// Bytes of the name.
+    /// The length of the name in bytes.
     name: usize,
 }
 
 impl Character {
-    /// Takes a blob whose ends are where they should be.
+    /// Checks a blob and wraps it.
     ///
     /// # Errors
-    /// Malformed: another class, or cut off.
+    /// Malformed, if the class is another one or the blob is truncated.
     pub fn read(blob: &[u8]) -> Result<Self> {
-        let short = || Error::malformed("a WizardCharacterCreationInfo", "a blob that is cut off");
+        let short = || Error::malformed("a WizardCharacterCreationInfo", "a truncated blob");
         let tag = blob.first_chunk().copied().map(u32::from_le_bytes).ok_or_else(short)?;
         if tag != CLASS {
             let found = format!("class {tag}");
@@ -61,7 +61,7 @@ impl Character {
         Ok(Self { bytes: blob.to_vec(), name })
     }
 
-    /// A plain character: no looks, no equipment, level 0. For clients without a game.
+    /// A minimal character: no looks, no equipment, level 0. For headless clients.
     #[must_use]
     pub fn plain(name: &str, school: &str, name_indices: u32) -> Self {
         let kept = name.len().min(usize::from(u16::MAX));
@@ -88,25 +88,25 @@ impl Character {
         self.bytes
     }
 
-    /// `m_name`, mostly empty: the client makes the name of the indices.
+    /// `m_name`, usually empty: the client builds the name from the indices.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         self.bytes.get(NAME..NAME + self.name).unwrap_or_default()
     }
 
-    /// `m_globalID`: the character's own.
+    /// `m_globalID`: the character's ID.
     #[must_use]
     pub fn global_id(&self) -> u64 {
         self.number(self.ids())
     }
 
-    /// `m_userID`: the account it belongs to.
+    /// `m_userID`: the account's ID.
     #[must_use]
     pub fn user_id(&self) -> u64 {
         self.number(self.ids() + 8)
     }
 
-    /// `m_schoolOfFocus`: the string id of `Fire`, `Ice` and so on.
+    /// `m_schoolOfFocus`: the string ID of `Fire`, `Ice` and so on.
     #[must_use]
     pub fn school(&self) -> u32 {
         self.last(8)
@@ -118,7 +118,7 @@ impl Character {
         self.last(4)
     }
 
-    /// Puts both ids in: a client that creates a character knows neither.
+    /// Sets both IDs: a client that creates a character knows neither.
     pub fn set_ids(&mut self, global_id: u64, user_id: u64) {
         let at = self.ids();
         let ids = [global_id.to_le_bytes(), user_id.to_le_bytes()];
@@ -155,7 +155,7 @@ mod tests {
         00840cab0448448a00";
 
     #[test]
-    fn both_ends_are_read_and_the_ids_are_put_in() {
+    fn both_ends_are_read_and_ids_are_set() {
         let blob = parse_hex(REAL).unwrap();
         let mut character = Character::read(&blob).unwrap();
         assert_eq!((character.name(), character.name_indices()), (&b""[..], 9_061_448));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_one_is_read_again() {
+    fn a_plain_character_reads_back() {
         let character = Character::plain("Merle", "Fire", 0x01_0203);
         let read = Character::read(character.as_bytes()).unwrap();
         assert_eq!(read, character);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_refused() {
+    fn truncated_blobs_are_refused() {
         let whole = Character::plain("Merle", "Fire", 1).into_bytes();
         for length in 0..whole.len() {
             assert!(Character::read(&whole[..length]).is_err(), "{length} bytes");

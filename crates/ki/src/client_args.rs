@@ -1,35 +1,35 @@
 //! The arguments of the graphical client, as a typed list.
 //!
-//! The list comes from the Kronos Grimoire; what it leaves out comes from the Imlight documents and
-//! Project Ambrose, and is marked.
+//! The list comes from the Kronos Grimoire. Arguments that only the Imlight documents or Project
+//! Ambrose mention are marked.
 
 use core::fmt;
 
-/// An argument the graphical client knows.
+/// An argument of the graphical client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// How it is written: `-L`. Upper and lower case differ.
+    /// The flag, such as `-L`. Case-sensitive.
     pub flag: &'static str,
-    /// A long name for it, ours.
+    /// A long name, chosen by worldwire.
     pub name: &'static str,
-    /// The words behind it, by name; none for a switch.
+    /// The words after it, by name; empty for a switch.
     pub values: &'static [Word],
     /// What it does.
     pub about: &'static str,
-    /// Whether the Grimoire has it, or only other documents.
+    /// Whether the Grimoire documents it; otherwise only other documents do.
     pub documented: bool,
 }
 
-/// A word behind an argument.
+/// A word after an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// Its name in help.
     pub name: &'static str,
-    /// What it has to be.
+    /// What is expected.
     pub kind: WordKind,
 }
 
-/// What a word has to be.
+/// What a word must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WordKind {
     /// Any text without quotes and control characters.
@@ -40,7 +40,7 @@ pub enum WordKind {
     Port,
     /// 0 or 1.
     Switch,
-    /// A user id with two dots in front: `..123`.
+    /// A user ID after two dots: `..123`.
     DottedId,
 }
 
@@ -66,79 +66,79 @@ macro_rules! arguments {
     };
 }
 
-/// All known arguments, as the client's own order of letters has them.
+/// All known arguments, in the client's alphabetical order.
 pub const ARGUMENTS: &[Argument] = arguments! {
-    "-?" "client-help" [] "shows help that is out of date" true;
+    "-?" "client-help" [] "shows outdated help" true;
     "-A" "locale" [text("LOCALE")] "the locale" true;
-    "-C" "character" [text("NAME|ID")] "the character to play, by name or id" true;
-    "-CS" "dump-signature" [] "writes out the client's signature" true;
+    "-C" "character" [text("NAME|ID")] "the character to play, by name or ID" true;
+    "-CS" "dump-signature" [] "prints the client's signature" true;
     "-D" "data-root" [text("FOLDER")] "the root of the game's data" true;
-    "-E" "gid" [number("GID")] "a global id" false;
+    "-E" "gid" [number("GID")] "a global ID" false;
     "-EF_OVERFLOW" "trap-overflow" [] "raises floating-point overflows as exceptions" true;
     "-EF_UNDERFLOW" "trap-underflow" [] "raises floating-point underflows as exceptions" true;
     "-G" "log" [text("FILE")] "where to write the log" true;
     "-HD" "heap-debug" [] "heap debugging" true;
     "-HS" "heap-server" [] "heap server" true;
     "-IgnoreMissingParams" "ignore-missing-params" [] "ignores unknown arguments" true;
-    "-K" "k" [ON] "not known" false;
+    "-K" "k" [ON] "unknown" false;
     "-L" "login" [text("HOST"), Word { name: "PORT", kind: WordKind::Port }] "the login server" true;
-    "-M" "m" [ON] "not known" false;
-    "-O" "log-resources" [] "logs which resources are asked for" true;
+    "-M" "m" [ON] "unknown" false;
+    "-O" "log-resources" [] "logs requested resources" true;
     "-P" "patch" [ON] "whether to patch" false;
     "-PT" "patch-time" [number("SECONDS")] "how long patching took" true;
     "-R" "zone" [text("ZONE")] "a zone" false;
-    "-R2" "zone-server-gid" [text("IP"), number("GID")] "a zone server and a global id" false;
+    "-R2" "zone-server-gid" [text("IP"), number("GID")] "a zone server and a global ID" false;
     "-S" "script" [text("SCRIPT")] "a script to run" false;
     "-SR" "resolution" [text("RESOLUTION")] "the screen's resolution" false;
-    "-ST" "steam" [] "insists on Steam" true;
+    "-ST" "steam" [] "requires Steam" true;
     "-T" "local-zone" [text("ZONE")] "loads a zone without a server" true;
     "-U" "user" [Word { name: "..UID", kind: WordKind::DottedId }, text("CK2"), text("USER")]
-        "a user who has logged in: id, the secret of the login, account name" true;
-    "-UN" "un" [ON] "not known" true;
+        "a logged-in user: ID, login secret, account name" true;
+    "-UN" "un" [ON] "unknown" true;
     "-V" "choose-server" [] "lets the user choose a server" true;
-    "-X" "dump-classes" [] "writes out the classes" true;
+    "-X" "dump-classes" [] "dumps the classes" true;
     "-Z" "zone-server" [text("IP")] "a zone server" false;
     "-c" "check-compression" [] "checks the compression of the volume's archives" true;
     "-u" "unpack" [text("WILDCARDS")] "which files of the archives to unpack" true;
 };
 
-/// An argument with its words.
+/// An argument as given, with its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// Which.
+pub struct GivenArgument {
+    /// The argument.
     pub argument: &'static Argument,
-    /// Its words, as many as it wants, each checked.
+    /// Its words, complete and validated.
     pub words: Vec<String>,
 }
 
-/// What is wrong with a command line.
+/// Why a command line was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgumentError {
     /// An unknown argument.
-    #[error("wanted an argument of the client, found \"{found}\"{}", near(.nearest))]
+    #[error("\"{found}\" is not an argument of the client{}", near(.nearest))]
     Unknown {
-        /// What stands there.
+        /// What was given.
         found: String,
-        /// The nearest one that is known.
+        /// The nearest known argument.
         nearest: Option<&'static str>,
     },
     /// A word is missing.
-    #[error("{flag}: wanted {wanted}, found nothing")]
+    #[error("{flag}: needs {wanted}")]
     Missing {
-        /// Whose word.
+        /// The argument.
         flag: &'static str,
-        /// Which word.
+        /// The missing word.
         wanted: &'static str,
     },
-    /// A word is not right.
+    /// A word is invalid.
     #[error("{flag}: wanted {wanted}, found \"{found}\"")]
     Word {
-        /// Whose word.
+        /// The argument.
         flag: &'static str,
-        /// What it has to be.
+        /// What is expected.
         wanted: String,
-        /// What stands there.
+        /// What was given.
         found: String,
     },
 }
@@ -148,19 +148,16 @@ fn near(nearest: &Option<&str>) -> String {
 }
 
 impl Argument {
-    /// The argument of this flag.
+    /// The argument with this flag.
     #[must_use]
     pub fn named(flag: &str) -> Option<&'static Self> {
         ARGUMENTS.iter().find(|argument| argument.flag == flag)
     }
 
-    /// This argument with words that stand in one text, colons between them: `127.0.0.1:12000`,
-    /// `5:SECRET:Merle`. The dots in front of a user id may be left out, and of two words only
-    /// the last colon counts, so that the first may be an address of IPv6.
-    ///
-    /// # Errors
-    /// Those of [`Argument::with`].
-    pub fn with_joined(&'static self, text: &str) -> Result<Given, ArgumentError> {
+    /// This argument with its words from one text, separated by colons: `127.0.0.1:12000`,
+    /// `5:SECRET:Merle`. The dots before a user ID may be omitted. If there are two words, they are
+    /// split at the last colon, so that the first may be an IPv6 address.
+    pub fn with_joined(&'static self, text: &str) -> Result<GivenArgument, ArgumentError> {
         let mut words: Vec<String> = match self.values.len() {
             0 => Vec::new(),
             1 => vec![text.to_owned()],
@@ -183,11 +180,11 @@ impl Argument {
     /// This argument with these words.
     ///
     /// # Errors
-    /// Too few words, or one that is not what it has to be. Words too many are let be.
+    /// An error if there are too few words or one is invalid. Surplus words are ignored.
     pub fn with<W: AsRef<str>>(
         &'static self,
         words: impl IntoIterator<Item = W>,
-    ) -> Result<Given, ArgumentError> {
+    ) -> Result<GivenArgument, ArgumentError> {
         let mut words = words.into_iter();
         let mut checked = Vec::with_capacity(self.values.len());
         for word in self.values {
@@ -195,7 +192,7 @@ impl Argument {
             let given = words.next().ok_or(missing)?;
             checked.push(word.check(self.flag, given.as_ref())?);
         }
-        Ok(Given { argument: self, words: checked })
+        Ok(GivenArgument { argument: self, words: checked })
     }
 }
 
@@ -206,7 +203,7 @@ impl Word {
             WordKind::Text => {
                 let is_odd = |c: char| c.is_control() || c == '"';
                 let plain = !found.is_empty() && !found.contains(is_odd);
-                (plain, "a text without quotes and control characters")
+                (plain, "text without quotes and control characters")
             }
             WordKind::Number => (digits(found), "a number"),
             WordKind::Port => (found.parse::<u16>().is_ok_and(|port| port > 0), "a port"),
@@ -231,25 +228,25 @@ impl fmt::Display for Argument {
     }
 }
 
-/// As it stands on a command line of Windows: words with spaces in quotes.
-impl fmt::Display for Given {
+/// Displays as on a Windows command line, with words in quotes if they contain spaces.
+impl fmt::Display for GivenArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.argument.flag)?;
         self.words.iter().try_for_each(|word| {
             if !word.contains(char::is_whitespace) {
                 return write!(f, " {word}");
             }
-            // A backslash in front of the last quote would take it away.
+            // A backslash before the closing quote would escape it.
             let ends = word.len() - word.trim_end_matches('\\').len();
             write!(f, " \"{word}{}\"", "\\".repeat(ends))
         })
     }
 }
 
-/// Reads the arguments of a client's command line, without the program's name.
+/// Parses the arguments of a client's command line, without the program's name.
 ///
 /// # Errors
-/// The first argument that is unknown or has not the words it wants.
+/// The first argument that is unknown or lacks valid words.
 ///
 /// ```
 /// use worldwire_ki::client_args::parse;
@@ -261,7 +258,7 @@ impl fmt::Display for Given {
 /// ```
 pub fn parse<W: AsRef<str>>(
     words: impl IntoIterator<Item = W>,
-) -> Result<Vec<Given>, ArgumentError> {
+) -> Result<Vec<GivenArgument>, ArgumentError> {
     let mut words = words.into_iter();
     let mut given = Vec::new();
     while let Some(word) = words.next() {
@@ -280,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_argument_is_read_as_it_is_written() {
+    fn every_argument_round_trips() {
         for argument in ARGUMENTS {
             let words = argument.values.iter().map(|word| match word.kind {
                 WordKind::Text => "a",
@@ -289,21 +286,22 @@ mod tests {
                 WordKind::Switch => "1",
                 WordKind::DottedId => "..7",
             });
-            let given = argument.with(words).expect("the words are right");
+            let given = argument.with(words).expect("the words are valid");
             let line = given.to_string();
             assert_eq!(parse(line.split(' ')), Ok(vec![given]), "{line}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        let error = |line: &str| parse(line.split(' ')).expect_err("it is wrong").to_string();
+    fn mistakes_are_named() {
+        let error =
+            |line: &str| parse(line.split(' ')).expect_err("the arguments are invalid").to_string();
         assert_eq!(
             error("-ignoremissingparams"),
-            "wanted an argument of the client, found \"-ignoremissingparams\"; \
+            "\"-ignoremissingparams\" is not an argument of the client; \
              did you mean -IgnoreMissingParams?"
         );
-        assert_eq!(error("-V -L 127.0.0.1"), "-L: wanted PORT, found nothing");
+        assert_eq!(error("-V -L 127.0.0.1"), "-L: needs PORT");
         assert_eq!(error("-L 127.0.0.1 0"), "-L: wanted PORT (a port), found \"0\"");
         assert_eq!(
             error("-U 5 ck2 Merle"),
@@ -313,9 +311,9 @@ mod tests {
     }
 
     #[test]
-    fn joined_words_are_taken_apart() {
+    fn joined_words_are_split() {
         let joined = |flag: &str, text: &str| {
-            let argument = Argument::named(flag).expect("it is known");
+            let argument = Argument::named(flag).expect("the flag is known");
             argument.with_joined(text).map(|given| given.to_string())
         };
         assert_eq!(joined("-L", "::1:12000").as_deref(), Ok("-L ::1 12000"));

@@ -8,17 +8,17 @@ use worldwire_core::{Field, Reader, Result, Side, Trace, Writer, record, wire_en
 use crate::crypto_block::{self, CryptoBlock};
 
 wire_enum! {
-    /// What a control message is, `u8`.
+    /// The type of a control message, `u8`.
     pub enum Opcode(u8) {
         /// The server offers a session.
         SessionOffer = 0,
-        /// The first datagram of a UDP conversation; what it says is not known.
+        /// The first datagram of a UDP conversation. Its contents are unknown.
         UdpHello = 1,
-        /// Asks whether the other side lives.
+        /// Asks whether the other side is alive.
         KeepAlive = 3,
-        /// Yes, it does.
+        /// The answer to a keep-alive.
         KeepAliveRsp = 4,
-        /// The client takes the session.
+        /// The client accepts the session.
         SessionAccept = 5,
     }
 }
@@ -26,26 +26,26 @@ wire_enum! {
 /// A control message, without frame and trailer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control<'d> {
-    /// Server: here is a session.
+    /// Sent by the server: offers a session.
     SessionOffer(SessionOffer<'d>),
-    /// Client: taken.
+    /// Sent by the client: accepts the session.
     SessionAccept(SessionAccept<'d>),
-    /// Either side, at intervals of its own.
+    /// Sent by either side, at its own intervals.
     KeepAlive(KeepAlive),
-    /// The answer: what was asked, echoed. Some clients send nothing in it.
+    /// The answer, which echoes the request. Some clients send it empty.
     KeepAliveRsp(Option<KeepAlive>),
     /// Any other opcode.
     Other {
-        /// Which.
+        /// Its opcode.
         opcode: Opcode,
-        /// Everything behind the frame's header.
+        /// Everything after the frame's header.
         body: Cow<'d, [u8]>,
     },
 }
 
 record! {
-    /// A time of day as it goes over the wire: Unix seconds in two halves, the upper one first,
-    /// and milliseconds.
+    /// A time as sent over the wire: Unix seconds in two halves, upper half first, and
+    /// milliseconds.
     pub struct SessionTime {
         /// The upper half of the seconds.
         high "timeHigh": i32,
@@ -60,27 +60,28 @@ impl Copy for SessionTime {}
 impl Eq for SessionTime {}
 
 impl SessionTime {
-    /// From seconds since 1970 and milliseconds.
+    /// From Unix seconds and milliseconds.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the two halves of the number")]
+    #[expect(clippy::cast_possible_truncation, reason = "splits the number into halves")]
     pub const fn new(seconds: i64, millis: u32) -> Self {
         Self { high: (seconds >> 32) as i32, low: seconds as i32, millis }
     }
 
-    /// From the time since 1970.
+    /// From the time since the Unix epoch.
     #[must_use]
     pub fn since_1970(time: core::time::Duration) -> Self {
         Self::new(time.as_secs().cast_signed(), time.subsec_millis())
     }
 
-    /// Seconds since 1970.
+    /// The Unix seconds.
     #[must_use]
     pub const fn seconds(self) -> i64 {
         ((self.high as i64) << 32) | (self.low.cast_unsigned() as i64)
     }
 }
 
-/// What a server says first, and again whenever it wants a new session on the same connection.
+/// The first message of a server, which it repeats whenever it wants a new session on the same
+/// connection.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
@@ -91,15 +92,15 @@ impl SessionTime {
 /// | 14 | `crypto` | [`CryptoBlock`] | may be missing |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOffer<'d> {
-    /// The id of the session.
+    /// The session ID.
     pub session_id: u16,
-    /// The server's clock. Part of all secrets of the login.
+    /// The server's clock. All secrets of the login depend on it.
     pub time: SessionTime,
-    /// What it says of encryption.
+    /// The encryption handshake.
     pub crypto: Option<CryptoBlock<'d>>,
 }
 
-/// What a client answers to an offer, at any time.
+/// A client's answer to an offer, which can arrive at any time.
 ///
 /// | offset | field | type | |
 /// | --- | --- | --- | --- |
@@ -115,36 +116,36 @@ pub struct SessionAccept<'d> {
     pub reserved: u16,
     /// The client's own clock, not the offer's.
     pub time: SessionTime,
-    /// The id that was offered.
+    /// The offered session ID.
     pub session_id: u16,
-    /// What it says of encryption.
+    /// The encryption handshake.
     pub crypto: Option<CryptoBlock<'d>>,
 }
 
-/// What keep-alives say; six bytes, read by whoever asked first.
+/// The contents of keep-alives: six bytes in the form of the side that sends the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeepAlive {
-    /// Of a client, and in the server's answer to it.
+    /// A client's request, and the server's answer to it.
     Client {
-        /// The session.
+        /// The session ID.
         session_id: u16,
         /// Milliseconds; not limited to 999 (14097 was seen).
         millis: u16,
-        /// Minutes since the client's start of the session.
+        /// Minutes since the client started the session.
         minutes: u16,
     },
-    /// Of a server, and in the client's answer to it.
+    /// A server's request, and the client's answer to it.
     Server {
-        /// 0 instead of a session.
+        /// 0 in place of a session ID.
         session_id: u16,
-        /// Milliseconds since the server was started.
+        /// Milliseconds since the server started.
         uptime_millis: u32,
     },
 }
 
-/// Bytes of [`KeepAlive`].
+/// The size of a [`KeepAlive`] in bytes.
 const KEEP_ALIVE_BYTES: usize = 6;
-/// A trailer is one byte.
+/// The size of a trailer in bytes.
 const TRAILER_BYTES: usize = 1;
 
 impl<'d> Control<'d> {
@@ -160,14 +161,14 @@ impl<'d> Control<'d> {
         }
     }
 
-    /// Reads the fields of the message with this opcode into the present scope, from a reader
+    /// Decodes the fields of the message with this opcode into the present scope, from a reader
     /// that ends with the frame's body. May leave one byte, the trailer.
     ///
-    /// `from` decides between the two forms of keep-alives; without it a session id of 0 means
-    /// the server's form.
+    /// `from` selects between the two forms of keep-alives. Without it, a session ID of 0 means the
+    /// server's form.
     ///
     /// # Errors
-    /// Malformed, when the body is too short.
+    /// Malformed, if the body is too short.
     pub fn decode<'n, T: Trace<'n>>(
         opcode: Opcode,
         from: Option<Side>,
@@ -188,7 +189,7 @@ impl<'d> Control<'d> {
             Opcode::KeepAlive => Self::KeepAlive(KeepAlive::decode(from, reader)?),
             Opcode::KeepAliveRsp if reader.remaining() <= TRAILER_BYTES => Self::KeepAliveRsp(None),
             Opcode::KeepAliveRsp => {
-                // The answer has the form of the question, which the other side asked.
+                // The answer has the form of the request, which the other side sent.
                 let asked = from.map(Side::other);
                 Self::KeepAliveRsp(Some(KeepAlive::decode(asked, reader)?))
             }
@@ -199,10 +200,10 @@ impl<'d> Control<'d> {
         })
     }
 
-    /// Writes the fields; the exact inverse of decoding.
+    /// Encodes the fields, the exact inverse of decoding.
     ///
     /// # Errors
-    /// Value, when a crypto block is too long for its length.
+    /// Value, if a crypto block is too long for its length field.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::SessionOffer(offer) => {
@@ -229,9 +230,6 @@ impl<'d> Control<'d> {
     }
 
     /// Reads the message with this opcode from the JSON of its fields.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json(opcode: Opcode, fields: &Json) -> Result<Self> {
         let mut fields = FieldsOf::new(fields)?;
         let control = match opcode {
@@ -258,7 +256,7 @@ impl<'d> Control<'d> {
         Ok(control)
     }
 
-    /// Makes it owned.
+    /// Copies borrowed bytes.
     #[must_use]
     pub fn into_owned(self) -> Control<'static> {
         let owned = |crypto: Option<CryptoBlock<'d>>| crypto.map(CryptoBlock::into_owned);
@@ -314,7 +312,7 @@ impl KeepAlive {
                 writer.u32(uptime_millis);
             }
         }
-        debug_assert_eq!(writer.len() - before, KEEP_ALIVE_BYTES, "both forms are as long");
+        debug_assert_eq!(writer.len() - before, KEEP_ALIVE_BYTES, "both forms have the same size");
     }
 
     fn from_json(fields: &mut FieldsOf<'_>) -> Result<Self> {

@@ -1,8 +1,8 @@
-//! The block in session offers and accepts that says how what follows is encrypted.
+//! The crypto block in session offers and accepts, which negotiates the encryption.
 //!
-//! It comes in three forms: missing (old peers), one zero byte (no encryption), or, since 2021, the
-//! two halves of a handshake. No keys are known here but those that users have: the blocks are
-//! shown field by field and kept to the last byte.
+//! It has three forms: missing (old peers), a single zero byte (no encryption), or, since 2021, the
+//! two halves of a handshake. No keys are built in; users supply theirs. Handshakes are displayed
+//! field by field and kept byte for byte.
 
 use std::borrow::Cow;
 
@@ -14,42 +14,42 @@ use worldwire_core::{Error, Reader, Result, Trace, Writer};
 /// | form | bytes |
 /// | --- | --- |
 /// | no encryption | one byte, 0 |
-/// | handshake of an offer | [`SignedOffer`], 256 bytes of signature |
-/// | handshake of an accept | one byte, 256 bytes that only the server can open |
+/// | offer's handshake | [`SignedOffer`], 256 bytes of signature |
+/// | accept's handshake | one byte, 256 bytes that only the server can decrypt |
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CryptoBlock<'d>(pub Cow<'d, [u8]>);
 
 impl CryptoBlock<'static> {
-    /// "No encryption", as official patch servers of today say it.
+    /// No encryption, as today's official patch servers announce it.
     pub const NONE: Self = Self(Cow::Borrowed(&[0]));
 }
 
-/// What a server signs in an offer of an encrypted session, with the signature: RSA-2048,
-/// PKCS #1 v1.5, SHA-1.
+/// The signed part of an offer of an encrypted session, with its signature: RSA-2048, PKCS #1 v1.5,
+/// SHA-1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedOffer<'d> {
     /// `u8`.
     pub flags: u8,
-    /// `u8`: which of the client's keys.
+    /// `u8`: selects one of the client's keys.
     pub key_slot: u8,
     /// `u8`.
     pub key_mask: u8,
-    /// With a `u8` length of its own in front.
+    /// The challenge, after its own `u8` length.
     pub challenge: Challenge<'d>,
-    /// `u32`, to be sent back.
+    /// `u32`, which the client sends back.
     pub echo: u32,
     /// 256 bytes.
     pub signature: Cow<'d, [u8]>,
 }
 
-/// What a client has to prove: that its program holds the right key.
+/// The challenge with which a client proves that its program contains the right key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge<'d> {
-    /// `u16`: where in the client's key buffer to begin.
+    /// `u16`: the offset in the client's key buffer.
     pub hash_offset: u16,
-    /// `u16`: how many bytes of it to hash.
+    /// `u16`: the number of bytes to hash.
     pub hash_length: u16,
-    /// What kind, and what belongs to the kind.
+    /// The kind, with its fields.
     pub kind: ChallengeKind<'d>,
 }
 
@@ -65,11 +65,11 @@ pub enum ChallengeKind<'d> {
         /// `u32`.
         key: u32,
     },
-    /// Any other.
+    /// Any other kind.
     Other {
-        /// The `u8`.
+        /// The number of the kind.
         kind: u8,
-        /// What is left of the challenge.
+        /// The rest of the challenge.
         rest: Cow<'d, [u8]>,
     },
 }
@@ -77,18 +77,18 @@ pub enum ChallengeKind<'d> {
 const CLIENT_SIGNATURE: u8 = 0xf1;
 const RSA_BYTES: usize = 256;
 
-/// The two places where a block stands.
+/// The message that contains a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum BlockPosition {
     Offer,
     Accept,
 }
 
-pub(crate) const OFFER: Place = Place::Offer;
-pub(crate) const ACCEPT: Place = Place::Accept;
+pub(crate) const OFFER: BlockPosition = BlockPosition::Offer;
+pub(crate) const ACCEPT: BlockPosition = BlockPosition::Accept;
 
 impl<'d> CryptoBlock<'d> {
-    /// What a signed offer says; `None` for other blocks.
+    /// The signed offer; `None` for other blocks.
     #[must_use]
     pub fn signed_offer(&self) -> Option<SignedOffer<'_>> {
         let mut reader = Reader::new(&self.0);
@@ -96,9 +96,9 @@ impl<'d> CryptoBlock<'d> {
         (reader.remaining() == 0).then_some(offer)
     }
 
-    /// Reads a block, if there is one: a frame's body may end here, with or without a trailer.
+    /// Decodes a block if there is one: a frame's body may end here, with or without a trailer.
     pub(crate) fn decode<'n, T: Trace<'n>>(
-        place: Place,
+        place: BlockPosition,
         reader: &mut Reader<'d, T>,
     ) -> Result<Option<Self>> {
         const NAME: &str = "crypto";
@@ -113,14 +113,14 @@ impl<'d> CryptoBlock<'d> {
             let error = Error::malformed("the length of the crypto block", found);
             return Err(reader.place_error(error).inside(NAME));
         };
-        // A handshake is shown field by field; whatever is none stays bytes.
+        // Handshakes are displayed field by field, everything else as bytes.
         let handshake = T::ON
             && reader
                 .attempt(|reader| {
                     reader.scope_from(NAME, worldwire_core::Value::Record, start, |reader| {
                         reader.part(length, |reader| match place {
-                            Place::Offer => SignedOffer::decode(reader).map(drop),
-                            Place::Accept => decode_sealed(reader),
+                            BlockPosition::Offer => SignedOffer::decode(reader).map(drop),
+                            BlockPosition::Accept => decode_sealed(reader),
                         })
                     })
                 })
@@ -131,15 +131,18 @@ impl<'d> CryptoBlock<'d> {
         Ok(Some(Self(bytes.into())))
     }
 
-    pub(crate) fn from_json(place: Place, fields: &mut FieldsOf<'_>) -> Result<Option<Self>> {
+    pub(crate) fn from_json(
+        place: BlockPosition,
+        fields: &mut FieldsOf<'_>,
+    ) -> Result<Option<Self>> {
         let block = |json: &Json| match (place, json) {
             (_, Json::Null) => Ok(None),
-            (Place::Offer, Json::Object(object)) if object.contains_key("echo") => {
+            (BlockPosition::Offer, Json::Object(object)) if object.contains_key("echo") => {
                 let mut writer = Writer::new();
                 SignedOffer::from_json(json.into())?.encode(&mut writer)?;
                 Ok(Some(writer.into_bytes()))
             }
-            (Place::Accept, Json::Object(object)) if object.contains_key("sealed") => {
+            (BlockPosition::Accept, Json::Object(object)) if object.contains_key("sealed") => {
                 sealed_from_json(json).map(Some)
             }
             _ => json::bytes(json).map(Some),
@@ -151,7 +154,7 @@ impl<'d> CryptoBlock<'d> {
         Ok(bytes.map(|bytes| Self(bytes.into())))
     }
 
-    /// Makes it owned.
+    /// Copies borrowed bytes.
     #[must_use]
     pub fn into_owned(self) -> CryptoBlock<'static> {
         CryptoBlock(self.0.into_owned().into())
@@ -172,10 +175,10 @@ pub(crate) fn encode(block: Option<&CryptoBlock<'_>>, writer: &mut Writer) -> Re
 }
 
 impl<'d> SignedOffer<'d> {
-    /// Reads the fields into the present scope.
+    /// Decodes the fields into the present scope.
     ///
     /// # Errors
-    /// Malformed or incomplete, when the bytes are something else.
+    /// Malformed or incomplete, if the bytes are not a signed offer.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Ok(Self {
             flags: reader.u8("flags")?,
@@ -187,10 +190,10 @@ impl<'d> SignedOffer<'d> {
         })
     }
 
-    /// Writes the fields.
+    /// Encodes the fields.
     ///
     /// # Errors
-    /// Value, for a signature that has not 256 bytes or a challenge of more than 255.
+    /// Value, if the signature does not have 256 bytes or the challenge exceeds 255.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.u8(self.flags);
         writer.u8(self.key_slot);
@@ -290,9 +293,9 @@ impl<'d> Challenge<'d> {
     }
 }
 
-/// The accept's handshake: one byte that nobody has explained, and 256 bytes of RSA-OAEP (SHA-1)
-/// for the server's key. Inside: `u8` flags, `u32` key hash, `u32` answer, `u32` echo, `u32` time,
-/// 16 bytes AES key, 16 bytes nonce.
+/// Decodes the accept's handshake: one byte of unknown meaning, and 256 bytes of RSA-OAEP (SHA-1)
+/// for the server's key. These contain `u8` flags, `u32` key hash, `u32` answer, `u32` echo, `u32`
+/// time, 16 bytes AES key, 16 bytes nonce.
 fn decode_sealed<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<()> {
     reader.u8("unknown")?;
     reader.bytes("sealed", RSA_BYTES)?;
@@ -312,7 +315,7 @@ fn bytes_field(fields: &mut FieldsOf<'_>, name: &'static str) -> Result<Cow<'sta
     Ok(bytes.into())
 }
 
-/// Shows bytes that have no inner structure, or none that is known.
+/// Reports bytes without known structure.
 fn opaque<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     name: &'n str,

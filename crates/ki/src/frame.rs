@@ -1,17 +1,17 @@
-//! Frames: how control messages and DML messages stand on the wire, the same on TCP and UDP.
+//! Frames: how control messages and DML messages are encoded on the wire, the same on TCP and UDP.
 //!
 //! | offset | field | type | |
 //! | --- | --- | --- | --- |
 //! | 0 | `magic` | `u16` | 0xF00D |
 //! | 2 | `length` | `u16` | bytes of the body, if below 0x8000 |
-//! | 4 | | `u32` | bytes of the body, if not: then the word before is 0x8000 |
-//! | | `isControl` | `u8` | 0 data, else a control message |
+//! | 4 | | `u32` | bytes of the body otherwise; `length` is then 0x8000 |
+//! | | `isControl` | `u8` | 0 for data, otherwise a control message |
 //! | | `opcode` | `u8` | of a control message |
 //! | | `reserved` | `u16` | 0 |
-//! | | | | a [`Control`] message, or [DML messages](crate::message) one after the other |
-//! | | `trailer` | `u8` | mostly 0; may be missing |
+//! | | | | a [`Control`] message, or a sequence of [DML messages](crate::message) |
+//! | | `trailer` | `u8` | usually 0; may be missing |
 //!
-//! The body is everything behind the length, with the trailer.
+//! The body is everything after the length, including the trailer.
 
 use worldwire_core::json::{self, FieldsOf, Given};
 use worldwire_core::{Error, Field, Limits, Reader, Result, Side, Trace, Value, Writer};
@@ -22,18 +22,18 @@ use crate::schema::Protocols;
 
 /// The first two bytes of every frame.
 pub const MAGIC: u16 = 0xf00d;
-/// The word that says that the length is behind it; readers take any word that is not less.
+/// The word which means that a longer length follows. Readers accept any word that is not less.
 pub const LARGE: u16 = 0x8000;
 /// `isControl`, `opcode`, `reserved`.
 pub(crate) const BODY_HEAD_BYTES: usize = 4;
 
-/// How the length of a frame is written.
+/// How the length of a frame is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FrameForm {
-    /// Small below 0x8000 bytes, else large with [`LARGE`] in front: what everybody writes.
+    /// The usual form: small below 0x8000 bytes, otherwise large, after [`LARGE`].
     #[default]
     Canonical,
-    /// Large though it could be small, or with another word in front.
+    /// Large although it could be small, or after another word.
     Large {
         /// The word, at least [`LARGE`].
         marker: u16,
@@ -50,34 +50,34 @@ impl FrameForm {
     }
 }
 
-/// What stands in front of a frame's body.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHead {
-    /// How the length is written.
+    /// How the length is encoded.
     pub form: FrameForm,
-    /// Bytes of the body.
+    /// The size of the body in bytes.
     pub length: u32,
 }
 
 impl FrameHead {
-    /// Reads it. The magic is checked as soon as it is there.
+    /// Decodes it. The magic is checked as soon as it arrives.
     ///
     /// # Errors
-    /// Incomplete; Malformed for another magic or a body of less than four bytes; the limit on
-    /// message bytes.
+    /// Incomplete; Malformed, if the magic is wrong or the body has less than four bytes; the limit
+    /// on message bytes.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let [low, high] = reader.shown(
             "magic",
             |reader| match reader.rest() {
-                // One byte can be wrong already.
+                // A single byte can already be wrong.
                 [first, ..] if *first != MAGIC.to_le_bytes()[0] => Err(no_magic(reader)),
                 [_, second, ..] if *second != MAGIC.to_le_bytes()[1] => Err(no_magic(reader)),
                 _ => reader.take_array(),
             },
             |magic| Value::Hex(u64::from(u16::from_le_bytes(*magic))),
         )?;
-        debug_assert_eq!(u16::from_le_bytes([low, high]), MAGIC, "it was checked");
+        debug_assert_eq!(u16::from_le_bytes([low, high]), MAGIC, "the magic was checked");
         let start = reader.place_if_on();
         let first: [u8; 2] = reader.take_array().map_err(|error| error.inside("length"))?;
         let first = u16::from_le_bytes(first);
@@ -93,34 +93,34 @@ impl FrameHead {
             let error = Error::malformed("a body of at least 4 bytes", format!("{length}"));
             return Err(reader.place_error(error).inside("length"));
         }
-        let most = reader.limits().message_bytes;
-        if u64::from(length) > most {
-            let error = Error::limit("frame bytes", most, length.into());
+        let max = reader.limits().message_bytes;
+        if u64::from(length) > max {
+            let error = Error::limit("frame bytes", max, length.into());
             return Err(reader.place_error(error).inside("length"));
         }
         Ok(Self { form, length })
     }
 
-    /// Bytes of the head itself.
+    /// The size of the header in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
         let large = self.length >= u32::from(LARGE) || self.form != FrameForm::Canonical;
         if large { 8 } else { 4 }
     }
 
-    /// Whether the length is written in the large form.
+    /// Whether the length is encoded in the large form.
     #[must_use]
     pub fn is_large(self) -> bool {
         self.bytes() == 8
     }
 
-    /// Where what the frame holds begins: behind opcode and `reserved`.
+    /// The offset of the frame's contents, after opcode and `reserved`.
     #[must_use]
     pub(crate) fn body(self) -> usize {
         self.bytes() + BODY_HEAD_BYTES
     }
 
-    /// Bytes of the whole frame.
+    /// The size of the whole frame in bytes.
     #[must_use]
     pub fn frame_bytes(self) -> usize {
         self.bytes() + self.length as usize
@@ -151,49 +151,48 @@ fn no_magic<'n, T: Trace<'n>>(reader: &Reader<'_, T>) -> Error {
 /// A frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Frame<'d> {
-    /// How its length is written.
+    /// How its length is encoded.
     pub form: FrameForm,
-    /// 0 for data; 1, or anything else, for a control message.
+    /// 0 for data; 1 or any other number for a control message.
     pub is_control: u8,
     /// The opcode of a control message; 0 in data frames.
     pub opcode: Opcode,
-    /// 0.
+    /// Always 0.
     pub reserved: u16,
-    /// What is in it.
+    /// Its contents.
     pub body: Body<'d>,
-    /// The last byte, mostly 0.
+    /// The last byte, usually 0.
     pub trailer: Option<u8>,
 }
 
-/// What is in a frame.
+/// The contents of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Body<'d> {
     /// A control message.
     Control(Control<'d>),
-    /// DML messages, mostly one.
+    /// DML messages, usually one.
     Data(Vec<RawMessage<'d>>),
 }
 
-/// A DML message in a frame: its header, and where it stands.
+/// The header and position of a DML message in a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageSpan {
     /// The protocol.
     pub service: u8,
-    /// The message in it.
+    /// The message within the protocol.
     pub order: u8,
-    /// Header and payload, counted from the frame's first byte.
+    /// The range of header and payload, relative to the start of the frame.
     pub range: core::ops::Range<usize>,
 }
 
-/// Whether bytes begin with something that is a frame, beyond reasonable doubt; `None` when there
-/// are too few of them.
+/// Whether bytes begin with a frame, beyond reasonable doubt; `None` if there are too few of them.
 #[must_use]
-pub fn recognize(bytes: &[u8], most: u64) -> Option<bool> {
-    // Most conversations are others': those need no error that says so.
+pub fn recognize(bytes: &[u8], max: u64) -> Option<bool> {
+    // Most conversations belong to other protocols and need no error.
     if bytes.first_chunk().is_some_and(|magic| *magic != MAGIC.to_le_bytes()) {
         return Some(false);
     }
-    let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
+    let limits = Limits { message_bytes: max, ..Limits::DEFAULT };
     let mut reader = Reader::within(bytes, &limits);
     match FrameHead::decode(&mut reader) {
         Ok(_) => match reader.rest() {
@@ -209,23 +208,22 @@ pub fn recognize(bytes: &[u8], most: u64) -> Option<bool> {
     }
 }
 
-/// Where two frames follow each other in bytes of which the beginning is missing; the second need
-/// not be whole.
+/// Finds two consecutive frames in bytes whose beginning is missing. The second need not be
+/// complete.
 #[must_use]
-pub fn find(bytes: &[u8], most: u64) -> Option<usize> {
+pub fn find(bytes: &[u8], max: u64) -> Option<usize> {
     let begins = |at: &usize| {
         let rest = bytes.get(*at..).unwrap_or_default();
-        let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
-        let is_frame =
-            rest.starts_with(&MAGIC.to_le_bytes()) && recognize(rest, most) == Some(true);
+        let limits = Limits { message_bytes: max, ..Limits::DEFAULT };
+        let is_frame = rest.starts_with(&MAGIC.to_le_bytes()) && recognize(rest, max) == Some(true);
         let head = is_frame.then(|| FrameHead::decode(&mut Reader::within(rest, &limits)).ok());
         let next = head.flatten().and_then(|head| rest.get(head.frame_bytes()..));
-        next.is_some_and(|next| recognize(next, most) == Some(true))
+        next.is_some_and(|next| recognize(next, max) == Some(true))
     };
     (0..bytes.len()).find(begins)
 }
 
-/// The opcode, if bytes begin with a control message; not all of it has to be there.
+/// The opcode, if bytes begin with a control message, which may be incomplete.
 #[must_use]
 pub fn control_opcode(bytes: &[u8]) -> Option<Opcode> {
     let mut reader = Reader::new(bytes);
@@ -243,10 +241,7 @@ pub(crate) fn is_control(frame: &[u8], head: FrameHead) -> bool {
 }
 
 /// The control message in the bytes of a complete frame.
-///
-/// # Errors
-/// Those of the decoder.
-pub fn control_in_frame(frame: &[u8], from: Option<Side>) -> Result<Control<'_>> {
+pub(crate) fn control_in_frame(frame: &[u8], from: Option<Side>) -> Result<Control<'_>> {
     let mut reader = Reader::new(frame);
     let head = FrameHead::decode(&mut reader)?;
     reader.part(head.length as usize, |reader| {
@@ -260,8 +255,8 @@ pub fn control_in_frame(frame: &[u8], from: Option<Side>) -> Result<Control<'_>>
 /// The DML messages in the bytes of a complete data frame.
 ///
 /// # Errors
-/// Malformed, when a message does not fit into the frame.
-pub fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
+/// Malformed, if a message does not fit into the frame.
+pub(crate) fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
     let mut found = Vec::with_capacity(1);
     let mut at = head.body();
     while let Some(span) = span_at(frame, head, at, found.len())? {
@@ -271,11 +266,11 @@ pub fn spans(frame: &[u8], head: FrameHead) -> Result<Vec<MessageSpan>> {
     Ok(found)
 }
 
-/// The DML message that begins at this byte of a complete data frame, and is this one of its
-/// messages. `None` behind the last.
+/// The DML message at this offset of a complete data frame; `index` is its position among the
+/// messages. `None` after the last.
 ///
 /// # Errors
-/// Malformed, when it does not fit into the frame.
+/// Malformed, if it does not fit into the frame.
 pub(crate) fn span_at(
     frame: &[u8],
     head: FrameHead,
@@ -342,7 +337,7 @@ fn decode_trailer<'d, 'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Op
 }
 
 impl<'d> Frame<'d> {
-    /// A frame with a control message, as servers and clients of today send it.
+    /// A frame with a control message, as today's servers and clients send it.
     #[must_use]
     pub fn control(control: Control<'d>) -> Self {
         Self {
@@ -355,7 +350,7 @@ impl<'d> Frame<'d> {
         }
     }
 
-    /// A frame with a DML message, as servers and clients of today send it.
+    /// A frame with a DML message, as today's servers and clients send it.
     #[must_use]
     pub fn message(message: RawMessage<'d>) -> Self {
         Self {
@@ -368,11 +363,11 @@ impl<'d> Frame<'d> {
         }
     }
 
-    /// Reads a frame. The fields of a control message stand in `fields`, DML messages in
-    /// `messages`. `from` decides between the two forms of keep-alives.
+    /// Decodes a frame. Shows the fields of a control message in `fields`, DML messages in
+    /// `messages`. `from` selects between the two forms of keep-alives.
     ///
     /// # Errors
-    /// Incomplete; Malformed for what is no frame, or holds no whole messages.
+    /// Incomplete; Malformed, if it is not a frame or does not hold whole messages.
     pub fn decode<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -399,11 +394,8 @@ impl<'d> Frame<'d> {
         })
     }
 
-    /// Reads a frame as [`Frame::decode`] does, with the names and fields of the definitions;
-    /// messages whose payload does not fit their definition, or that have none, are shown as bytes.
-    ///
-    /// # Errors
-    /// Those of [`Frame::decode`].
+    /// Decodes a frame like [`Frame::decode`], with the names and fields of the definitions.
+    /// Messages that have no definition or do not fit it are shown as bytes.
     pub fn decode_named<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         from: Option<Side>,
@@ -416,14 +408,11 @@ impl<'d> Frame<'d> {
         })
     }
 
-    /// Reads a frame from JSON; the exact inverse of writing the traced frame as JSON. Names of
-    /// messages are those of the definitions.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
+    /// Reads a frame from JSON, the exact inverse of writing the traced frame as JSON. Message
+    /// names are those of the definitions.
     pub fn from_json<'j>(json: impl Into<Given<'j>>, protocols: &Protocols) -> Result<Self> {
         let mut fields = FieldsOf::new(json)?;
-        // These follow from the rest.
+        // These are derived from the rest.
         fields.take_optional("magic");
         fields.take_optional("length");
         let marker: Option<u16> = optional(&mut fields, "marker")?;
@@ -450,7 +439,7 @@ impl<'d> Frame<'d> {
         let mut frame = Self { form, is_control, opcode, reserved, body, trailer };
         if let Some(marker) = marker {
             let length = frame.to_bytes()?.len() - 4;
-            // What everybody writes needs no mention.
+            // The usual form may be omitted.
             let length = u32::try_from(length).unwrap_or(u32::MAX);
             let large = length >= u32::from(LARGE);
             frame.form = FrameForm::of(marker, if large { length } else { 0 });
@@ -458,10 +447,10 @@ impl<'d> Frame<'d> {
         Ok(frame)
     }
 
-    /// Writes the frame; the exact inverse of decoding.
+    /// Encodes the frame, the exact inverse of decoding.
     ///
     /// # Errors
-    /// Value, for a message that cannot state its length.
+    /// Value, if a message is too long for its length field.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let mut body = Writer::new();
         body.u8(self.is_control);
@@ -488,10 +477,7 @@ impl<'d> Frame<'d> {
         Ok(())
     }
 
-    /// The bytes of the frame.
-    ///
-    /// # Errors
-    /// Those of [`Frame::encode`].
+    /// Encodes the frame to bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer)?;

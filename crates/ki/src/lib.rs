@@ -9,11 +9,11 @@
 //!
 //! let bytes = [0x0d, 0xf0, 0x11, 0, 0, 0, 0, 0, 7, 20, 12, 0, 1, 0, 0, 0, 3, 0, 0, 0, 0];
 //! let frame = Frame::decode(&mut Reader::new(&bytes), None)?;
-//! let Body::Data(messages) = &frame.body else { panic!("it is no control message") };
+//! let Body::Data(messages) = &frame.body else { panic!("not a data frame") };
 //!
 //! let protocols = Protocols::built_in();
 //! let message = &messages[0];
-//! let definition = protocols.message(message.service, message.order).expect("it is known");
+//! let definition = protocols.message(message.service, message.order).expect("the definition is built in");
 //! let mut values = Values::new();
 //! definition.decode(&mut Reader::new(&message.payload), &mut values)?;
 //! assert_eq!(protocols.name(definition), "LOGIN.MSG_USER_ADMIT_IND");
@@ -33,14 +33,14 @@
 //! | [`frame`](mod@frame) | framing of control and DML messages |
 //! | [`connection`] | the state machine: client, server, observer, relay |
 //! | [`crypt`] | the login's secrets, encrypted streams, the key file |
-//! | [`file`](mod@file) | DML tables, KIWAD archives |
+//! | [`file`](mod@file) | DML tables, KIWAD archives, and other client files |
 //! | [`codegen`] | typed Rust from definitions |
-//! | [`character`] | what stands in the blob of a character, without a type list |
+//! | [`character`] | the fields of a character blob, readable without a type list |
 //! | [`client_args`] | the command line of the graphical client |
-//! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | numbers that stand for texts |
+//! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | hashes and numbers that represent text | |
 //!
-//! The facts come from the Kronos Grimoire and were checked against the servers and tools of the
-//! community and public captures. Guesses are marked `Unverified:`.
+//! The facts come from the Kronos Grimoire and were checked against community servers and tools and
+//! against public captures. Guesses are marked `Unverified:`.
 
 pub mod character;
 pub mod client_args;
@@ -60,6 +60,7 @@ pub mod schema;
 mod settings;
 mod string_id;
 pub mod types;
+mod xml;
 
 pub use string_id::{
     Dictionary, LoginError, LoginErrorInt, SCHOOLS, djb2_31, property_hash, string_id,

@@ -1,20 +1,21 @@
-//! String ids and property hashes: the numbers that stand for texts in KI's protocols.
+//! String IDs and property hashes: the numbers that represent texts in KI's protocols.
 
 use std::collections::HashMap;
 
 use worldwire_core::wire_enum;
 
-/// The most words of one id that a dictionary keeps.
+/// A dictionary keeps at most this many words for one ID.
 const MAX_WORDS: usize = 64;
 
-/// The schools of magic, by the names whose ids `m_schoolOfFocus` of characters holds. Their places here are
-/// the numbers that `MSG_LOGINLOGCHARACTERCREATION` gives them.
+/// The schools of magic. A character's `m_schoolOfFocus` holds the ID of the name;
+/// `MSG_LOGINLOGCHARACTERCREATION` holds the index into this array.
 pub const SCHOOLS: [&str; 7] = ["Fire", "Ice", "Storm", "Myth", "Life", "Death", "Balance"];
 
-/// The id of a text: type tags, error codes, school and state names.
+/// The ID of a text, used for type tags, error codes, and the names of schools and states.
 ///
-/// The hash takes the raw bytes of the text, UTF-8 in practice. For bytes below 0x20, which no
-/// known name has, other programs differ; this is the arithmetic rule of the Kronos Grimoire.
+/// The hash covers the raw bytes of the text, which are UTF-8 in practice. Implementations differ
+/// for bytes below 0x20, which no known name has; this one follows the arithmetic rule of the
+/// Kronos Grimoire.
 ///
 /// ```
 /// use worldwire_ki::string_id;
@@ -38,7 +39,7 @@ pub const fn string_id(text: &[u8]) -> u32 {
     hash.unsigned_abs()
 }
 
-/// The djb2 hash with its top bit cleared: property names, and class tags of Pirate101.
+/// The djb2 hash with its top bit cleared, used for property names and for Pirate101's class tags.
 #[must_use]
 pub const fn djb2_31(text: &[u8]) -> u32 {
     let mut hash: u32 = 5381;
@@ -50,7 +51,7 @@ pub const fn djb2_31(text: &[u8]) -> u32 {
     hash & 0x7fff_ffff
 }
 
-/// The hash of a property: of its type as the type list spells it (`unsigned int`,
+/// The hash of a property, computed from its type as the type list spells it (`unsigned int`,
 /// `class SharedPointer<class EquipmentSet>`) and its name, which may be a path (`m_id.m_full`).
 ///
 /// ```
@@ -75,11 +76,11 @@ macro_rules! errors {
                 MachineBanned = 1_157_331_960,
                 /// Wrong name or password.
                 AuthenFailed = 996_708_736,
-                /// The account server lets nobody in.
+                /// The account server accepts no logins.
                 AISNoLogin = 1_662_107_094,
-                /// It took too long.
+                /// The login timed out.
                 Timeout = 1_361_855_231,
-                /// Free players are not let in now.
+                /// Free players cannot log in at the moment.
                 FtpCapped = 1_543_467_878,
                 /// The character could not be locked.
                 ErrorNoLock = 1_742_541_802,
@@ -87,19 +88,19 @@ macro_rules! errors {
                 FailedUpload = 277_183_861,
                 /// The pass key of the second connection is wrong.
                 ValidateFailed = 246_825_817,
-                /// The name of a new character is refused.
-                /// Unverified: the text was found by a search for words with this id.
+                /// The name of a new character is refused. Unverified: the text was found by
+                /// searching for words with this ID.
                 InvalidName = 1_745_079_928,
-                /// Of `worldwire serve ki`, as the rest is: no document has an id for it. No login, or
-                /// not let in yet.
+                /// The client has not logged in or is not admitted yet. This one and the rest are
+                /// specific to `worldwire serve ki`: no document has IDs for them.
                 NotAdmitted = 548_851_844,
-                /// The blob of a new character cannot be read.
+                /// The blob of a new character is malformed.
                 MalformedCharacter = 344_871_311,
                 /// The account has no slot left.
                 SlotLimit = 789_879_832,
-                /// There is no such character, or it is another account's.
+                /// The character does not exist or belongs to another account.
                 UnknownCharacter = 991_218_962,
-                /// The key with which a client enters a zone is wrong, used or out of date.
+                /// The key with which a client enters a zone is wrong, already used, or expired.
                 WrongKey = 307_639_470,
             }
         }
@@ -109,20 +110,20 @@ macro_rules! errors {
 errors! {
     LoginError(u32): "What goes wrong on a login server: the string ids of these names, in fields \
                       called `Error` or `ErrorCode` of type `UINT`.";
-    LoginErrorInt(i32): "The same in fields of type `INT`.";
+    LoginErrorInt(i32): "A [`LoginError`] in a field of type `INT`.";
 }
 
-/// Finds the texts that have an id, among words that somebody gave.
+/// Finds the texts with an ID, among known words.
 ///
-/// Ids cannot be turned back into texts; a dictionary of the words that occur in definitions finds
-/// most of them.
+/// IDs cannot be turned back into text, but a dictionary of the words in definitions finds most of
+/// them.
 #[derive(Clone, Debug, Default)]
 pub struct Dictionary {
     words: HashMap<u32, Vec<String>>,
 }
 
 impl Dictionary {
-    /// The names of the known errors and the schools of magic.
+    /// Contains the names of the known errors and the schools of magic.
     #[must_use]
     pub fn new() -> Self {
         let errors = LoginError::NAMES.iter().map(|(_, name)| name);
@@ -132,8 +133,8 @@ impl Dictionary {
         dictionary
     }
 
-    /// Adds a word; adding it again changes nothing. At most 64 words of one id are kept, the
-    /// first ones: real words hardly ever share an id, but it is easy to make up words that do.
+    /// Adds a word. At most 64 words with the same ID are kept, the first ones: real words hardly
+    /// ever share an ID, but such words are easy to construct.
     pub fn add(&mut self, word: &str) {
         let words = self.words.entry(string_id(word.as_bytes())).or_default();
         if words.len() < MAX_WORDS && !words.iter().any(|known| known == word) {
@@ -141,19 +142,19 @@ impl Dictionary {
         }
     }
 
-    /// The words with this id, in the order in which they were added.
+    /// The words with this ID, in insertion order.
     #[must_use]
     pub fn find(&self, id: u32) -> &[String] {
         self.words.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// How many different ids it knows.
+    /// The number of distinct IDs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// Whether it knows no word.
+    /// Whether it contains no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
@@ -165,17 +166,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_the_ids_of_their_names() {
+    fn error_codes_are_the_ids_of_their_names() {
         for (number, name) in LoginError::NAMES.iter().filter(|(number, _)| *number != 0) {
             assert_eq!(number, i64::from(string_id(name.as_bytes())), "{name}");
         }
     }
 
     #[test]
-    fn the_smallest_number_has_an_absolute_value() {
-        // No text is needed to see that the absolute value cannot overflow.
+    fn the_absolute_value_cannot_overflow() {
+        // Shows without a text that the absolute value cannot overflow.
         assert_eq!(i32::MIN.unsigned_abs(), 0x8000_0000);
-        // The rotating form, for bytes of 0x20 and more.
+        // The rotating form of the hash, for bytes of 0x20 and more.
         let text = "class SharedPointer<class ÄÖÜ日本語>".as_bytes();
         let rotated = text.iter().enumerate().fold(0u32, |hash, (at, byte)| {
             hash ^ (u32::from(*byte) - 32).rotate_left(u32::try_from(5 * at % 32).unwrap_or(0))

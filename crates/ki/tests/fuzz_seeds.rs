@@ -1,16 +1,16 @@
-//! Every fuzz target over its seeds and some thousand mutations of them, in bounded memory.
-//! `WORLDWIRE_FUZZ_RUNS` says how many.
+//! Runs every fuzz target on its seeds and several thousand mutations of them, in bounded memory.
+//! `WORLDWIRE_FUZZ_RUNS` sets their number.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::alloc::System;
 
 use worldwire_core::testing::{each_alone, fuzz, fuzz_runs};
 use worldwire_ki::fuzzing::targets;
 
-/// What one call may take beyond what is there already; its input has at most 64 KiB.
+/// The memory that one call may take, in bytes. Its input has at most 64 KiB.
 const MAX_BYTES: usize = 64 << 20;
-/// What the seeds of a target and the mutations of them may take.
+/// The memory that a target's seeds and their mutations may take, in bytes.
 const MAX_SEED_BYTES: usize = 4 << 20;
 
 #[global_allocator]
@@ -20,7 +20,7 @@ static MEMORY: cap::Cap<System> = cap::Cap::new(System, usize::MAX);
 fn every_target_keeps_its_promises() {
     each_alone("every_target_keeps_its_promises", targets(), |target| {
         let before = MEMORY.allocated();
-        // More than this and the program ends.
+        // Allocating more aborts the program.
         MEMORY.set_limit(before + MAX_BYTES + MAX_SEED_BYTES).unwrap();
         fuzz(target, fuzz_runs());
         let left = MEMORY.allocated().saturating_sub(before);

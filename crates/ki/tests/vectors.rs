@@ -1,6 +1,6 @@
-//! Every case of every conformance vector of the family.
+//! Runs every case of every conformance vector of the family.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod dml;
 mod files;
@@ -11,8 +11,8 @@ mod wire;
 use worldwire_core::testing::run_vectors;
 
 #[test]
-fn every_case_of_every_file() {
-    // They have no cases, and a test of their own.
+fn every_case_of_every_file_holds() {
+    // These files have no cases and are tested separately.
     let elsewhere = ["character_blob", "objectproperty_types", "objectproperty_types_v1"];
     run_vectors("ki", &elsewhere, |case| match case.file {
         "bcd" => files::bcd(&case),
@@ -39,11 +39,11 @@ fn every_case_of_every_file() {
 }
 
 #[test]
-fn type_lists_of_both_versions_say_the_same() {
+fn type_lists_of_both_versions_agree() {
     object::type_lists().unwrap();
 }
 
 #[test]
-fn the_blob_of_a_real_character_is_read_and_written() {
+fn a_real_character_blob_round_trips() {
     object::character_blob().unwrap();
 }

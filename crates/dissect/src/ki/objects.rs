@@ -6,7 +6,7 @@ use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::opener::{Closer, Opener, Site};
 use worldwire_core::{Diagnostic, Error, Reader, Result, TreeBuilder};
 use worldwire_ki::message::Values;
-use worldwire_ki::object::hints::{Fields, Hints};
+use worldwire_ki::object::hints::{FieldHints, Hints};
 use worldwire_ki::object::{
     ENVELOPE_STORED, FLAG_NAMES, Header, Object, ObjectCodec, ObjectOptions, ZLIB,
 };
@@ -21,7 +21,7 @@ use crate::knowledge::Definitions;
 pub struct KiObjects {
     classes: Option<Arc<Classes>>,
     hints: Hints,
-    fields: Fields,
+    fields: FieldHints,
 }
 
 impl Default for KiObjects {

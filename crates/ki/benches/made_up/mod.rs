@@ -1,15 +1,15 @@
-//! Made-up definitions of the size and shape of a real client's: 29 files, 1,446 messages, 4,311
-//! fields.
+//! Generated definitions with the size and shape of a real client's: 29 files, 1,446 messages,
+//! 4,311 fields.
 
 use std::fmt::Write as _;
 
 use worldwire_core::Sampler;
 
-/// How many files there are.
+/// The number of files.
 pub(crate) const FILES: usize = 29;
-/// How many messages are in them.
+/// The number of messages.
 pub(crate) const MESSAGES: usize = 1446;
-/// How many fields of which type.
+/// The number of fields by type.
 pub(crate) const FIELDS: [(&str, usize); 9] = [
     ("GID", 1193),
     ("STR", 911),
@@ -22,7 +22,7 @@ pub(crate) const FIELDS: [(&str, usize); 9] = [
     ("USHRT", 27),
 ];
 
-/// The names and texts of the files; always the same.
+/// The names and texts of the files, always the same.
 pub(crate) fn files() -> Vec<(String, String)> {
     let mut sampler = Sampler::new(29);
     let mut below = |bound: usize| {
@@ -39,7 +39,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
     let mut messages = fields.iter().enumerate();
     (0..FILES)
         .map(|file| {
-            // One is as full as can be; the others share the rest.
+            // One file has the maximum number of messages; the others share the rest.
             let rest = MESSAGES - 255;
             let count = match file {
                 0 => 255,
@@ -47,7 +47,7 @@ pub(crate) fn files() -> Vec<(String, String)> {
             };
             let mut text = head(file);
             for (order, (number, fields)) in (1..=count).zip(&mut messages) {
-                // Some files are numbered by hand, others by their tags.
+                // Some files state their numbers, others are numbered by tag.
                 message(number, (file % 3 == 0).then_some(order), fields, &mut text);
             }
             let _ = writeln!(text, "</MadeUp{file}Messages>");
@@ -69,7 +69,7 @@ fn head(file: usize) -> String {
 }
 
 fn message(number: usize, order: Option<usize>, fields: &[&str], text: &mut String) {
-    // Scattered, so that sorting has something to do; the factor shares nothing with the modulus.
+    // Scattered, so that there is something to sort. The factor is coprime to the modulus.
     let tag = format!("MSG_THING_{:04}", number * 7919 % 10_000);
     let _ = writeln!(text, "  <{tag}>\n    <RECORD>");
     let _ = writeln!(text, "      <_MsgName TYPE=\"STR\" NOXFER=\"TRUE\">{tag}</_MsgName>");

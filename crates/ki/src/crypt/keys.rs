@@ -307,9 +307,9 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         keys.toml:2:11: error: wanted a session id from 1 to 65535
         keys.toml:3:7: error: wanted 32 hexadecimal digits in quotes
-        keys.toml:4:1: error: wanted one of session, key, nonce, found nonec (did you mean nonce?)
+        keys.toml:4:1: error: unknown key nonec; it must be one of session, key, nonce (did you mean nonce?)
         keys.toml:5:1: error: wanted one of password, password-hash and ck2
-        keys.toml:7:5: error: wanted one of stream, login, found other
+        keys.toml:7:5: error: unknown key other; it must be one of stream, login
         ");
         let errors = KeyFile::parse("keys.toml", "[[ki.stream]\n").expect_err("it is wrong");
         insta::assert_snapshot!(errors[0], @"keys.toml:1:13: error: unclosed array table, expected `]`");

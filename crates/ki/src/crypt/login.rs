@@ -1,9 +1,9 @@
-//! What stands for a password on the wire.
+//! The secrets that represent a password on the wire.
 //!
-//! A client proves that it knows the password with CK1, inside REC1; the server answers with CK2,
-//! a secret of its own for that account; with it the client proves on a second connection (PK3)
-//! that it is the one who logged in. All of them hang on the session id and the time of the
-//! session offer that the connection received.
+//! A client proves that it knows the password with CK1, inside REC1. The server answers with CK2,
+//! its own secret for the account. With CK2, the client proves on a second connection (PK3) that it
+//! is the one that logged in. All of these depend on the session ID and the time in the session
+//! offer that the connection received.
 
 use core::fmt;
 
@@ -16,14 +16,14 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::control::SessionOffer;
 
-/// What all secrets of a connection hang on: id and time of the session offer it received.
+/// What all secrets of a connection depend on: ID and time of the session offer that it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Salt {
-    /// The session's id.
+    /// The session ID.
     pub session_id: u16,
-    /// The offer's time, seconds since 1970.
+    /// The time of the offer, in Unix seconds.
     pub seconds: i64,
-    /// Milliseconds of it.
+    /// The milliseconds of that time.
     pub millis: u32,
 }
 
@@ -37,7 +37,7 @@ impl From<&SessionOffer<'_>> for Salt {
     }
 }
 
-/// The salt as it is hashed: three decimal numbers with nothing between them.
+/// Displays the salt as it is hashed: three decimal numbers without separators.
 impl fmt::Display for Salt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { session_id, seconds, millis } = self;
@@ -45,13 +45,13 @@ impl fmt::Display for Salt {
     }
 }
 
-/// A secret text of the login: a password hash, CK1, CK2 or PK3. Compared in constant time, not
-/// shown by `Debug`, cleared on drop.
+/// A secret of the login, as text: a password hash, CK1, CK2 or PK3. Compared in constant time,
+/// hidden by `Debug`, cleared on drop.
 #[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
-    /// A secret that is a text already: what a store or the wire holds.
+    /// Wraps the text of a secret, from a store or the wire.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
@@ -63,7 +63,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether both are the same, in a time that tells nothing but their lengths.
+    /// Whether both are equal, in a time that depends only on their lengths.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
@@ -82,8 +82,8 @@ impl Drop for Secret {
     }
 }
 
-/// What an account store keeps: base64 of SHA-512 of the password in UTF-8, 88 characters. It is
-/// as good as the password: whoever has it can log in.
+/// The hash that an account store keeps: base64 of SHA-512 of the password in UTF-8, 88 characters.
+/// Treat it like the password: it is sufficient for logging in.
 #[must_use]
 pub fn password_hash(password: &str) -> Secret {
     Secret(BASE64.encode(Sha512::digest(password.as_bytes())))
@@ -115,16 +115,16 @@ fn salted(secret: &Secret, salt: Salt) -> Secret {
     Secret(BASE64.encode(hash.finalize()))
 }
 
-/// Encrypts or decrypts, which is the same, a `Rec1` field: Twofish with 256 bits in OFB.
+/// Encrypts or decrypts (the same operation) a `Rec1` field: Twofish with a 256-bit key in OFB.
 ///
-/// Key and IV are fixed but for the session's id and time: nobody who sees the offer is kept from
-/// reading it.
+/// Apart from the session's ID and time, key and IV are fixed, so anyone who sees the offer can
+/// decrypt it.
 pub fn apply_rec1(salt: Salt, data: &mut [u8]) {
     let (key, iv) = rec1_key(salt);
     ofb::Ofb::<twofish::Twofish>::new(&key.into(), &iv.into()).apply_keystream(data);
 }
 
-/// Key and IV of [`apply_rec1`].
+/// The key and IV of [`apply_rec1`].
 #[must_use]
 pub fn rec1_key(salt: Salt) -> ([u8; 32], [u8; 16]) {
     let mut key = [0; 32];
@@ -140,56 +140,55 @@ pub fn rec1_key(salt: Salt) -> ([u8; 32], [u8; 16]) {
     (key, iv)
 }
 
-/// What a client encrypts in `Rec1` of its login: session id, account name and CK1, with single
-/// spaces between them.
+/// The contents of a login's `Rec1`: session ID, account name and CK1, separated by single spaces.
 #[derive(Clone, Debug)]
 pub struct Rec1 {
-    /// The session's id.
+    /// The session ID.
     pub session_id: u16,
-    /// The account's name; no spaces.
+    /// The account name, without spaces.
     pub username: String,
     /// The proof.
     pub ck1: Secret,
 }
 
-/// Why a `Rec1` cannot be used.
+/// Why a `Rec1` is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Rec1Error {
-    /// Not text: another session's, or no `Rec1` at all.
-    #[error("wanted text in the decrypted Rec1, found other bytes")]
+    /// It is not text: it belongs to another session or is not a `Rec1`.
+    #[error("the decrypted Rec1 is not text")]
     NotText,
-    /// Not three words.
-    #[error("wanted session id, account name and CK1 in Rec1, found {found} words")]
+    /// It does not have three words.
+    #[error("Rec1 must have session ID, account name and CK1, but has {found} words")]
     Words {
-        /// How many there are.
+        /// The number of words.
         found: usize,
     },
-    /// The first word is no session id.
-    #[error("wanted a session id first in Rec1, found \"{found}\"")]
+    /// Its first word is not a session ID.
+    #[error("Rec1 must begin with a session ID, but begins with \"{found}\"")]
     SessionId {
         /// The word.
         found: String,
     },
-    /// The session id is not this connection's.
-    #[error("wanted session {wanted} in Rec1, found {found}")]
+    /// Its session ID is not this connection's.
+    #[error("Rec1 is for session {found}, but this is session {wanted}")]
     OtherSession {
-        /// This connection's.
+        /// This connection's session ID.
         wanted: u16,
-        /// The one in it.
+        /// The session ID in it.
         found: u16,
     },
 }
 
 impl Rec1 {
-    /// What a client sends that knows the password's hash.
+    /// The proof that a client with this password hash sends.
     #[must_use]
     pub fn new(username: &str, password_hash: &Secret, salt: Salt) -> Self {
         let ck1 = ck1(password_hash, salt);
         Self { session_id: salt.session_id, username: username.to_owned(), ck1 }
     }
 
-    /// The encrypted bytes.
+    /// Encrypts it.
     #[must_use]
     pub fn seal(&self, salt: Salt) -> Vec<u8> {
         let Self { session_id, username, ck1 } = self;
@@ -198,10 +197,7 @@ impl Rec1 {
         data
     }
 
-    /// Reads the encrypted bytes.
-    ///
-    /// # Errors
-    /// When they are not three words, or those of another session.
+    /// Decrypts and parses it.
     pub fn open(sealed: &[u8], salt: Salt) -> Result<Self, Rec1Error> {
         let mut plain = Zeroizing::new(sealed.to_vec());
         apply_rec1(salt, &mut plain);
@@ -210,7 +206,7 @@ impl Rec1 {
         let [id, username, ck1] = words[..] else {
             return Err(Rec1Error::Words { found: text.split(' ').count() });
         };
-        // As it is written, and in no other way: "0123" and "+123" are other texts.
+        // Only the canonical form is accepted: "0123" and "+123" are not.
         let session_id: Option<u16> =
             id.parse().ok().filter(|number: &u16| number.to_string() == id);
         let session_id = session_id.ok_or_else(|| Rec1Error::SessionId { found: id.to_owned() })?;
@@ -221,7 +217,7 @@ impl Rec1 {
     }
 
     /// Whether it proves the password with this hash, in constant time. For an account that does
-    /// not exist call it all the same, with any hash, so that nobody can tell by the time.
+    /// not exist, call it with any hash, so that the time does not reveal this.
     #[must_use]
     pub fn proves(&self, password_hash: &Secret, salt: Salt) -> bool {
         ck1(password_hash, salt).is(&self.ck1)
@@ -235,10 +231,10 @@ mod tests {
     const SALT: Salt = Salt { session_id: 3258, seconds: 1_617_815_695, millis: 805 };
 
     #[test]
-    fn a_login_is_proven() {
+    fn a_valid_login_is_proven() {
         let hash = password_hash("hunter2");
         let sealed = Rec1::new("Merle", &hash, SALT).seal(SALT);
-        let opened = Rec1::open(&sealed, SALT).expect("it is the same session");
+        let opened = Rec1::open(&sealed, SALT).expect("the session is the same");
         assert_eq!((opened.session_id, opened.username.as_str()), (3258, "Merle"));
         assert!(opened.proves(&hash, SALT));
         assert!(!opened.proves(&password_hash("hunter3"), SALT));
@@ -246,11 +242,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn every_mistake_has_its_error() {
         let seal = |text: &str| {
             let mut data = text.as_bytes().to_vec();
             apply_rec1(SALT, &mut data);
-            Rec1::open(&data, SALT).map(|_| ()).expect_err("it is not right")
+            Rec1::open(&data, SALT).map(|_| ()).expect_err("the Rec1 is invalid")
         };
         assert_eq!(seal("3258 a"), Rec1Error::Words { found: 2 });
         assert_eq!(seal("3258 a b c d"), Rec1Error::Words { found: 5 });
@@ -265,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn debug_hides_secrets() {
         assert_eq!(format!("{:?}", password_hash("hunter2")), "Secret(..)");
     }
 }

@@ -1,11 +1,11 @@
-//! Encrypted connections: AES-128-GCM in chunks, with key and nonce that the user has.
+//! Encrypted connections: AES-128-GCM in chunks, with a key and nonce that the user supplies.
 //!
-//! Behind a session accept whose crypto block is a handshake each direction may be a stream of
-//! chunks: so many bytes of ciphertext, a tag of 16 bytes, and the nonce of the next chunk, 16
-//! bytes in plain. A chunk of what clients send holds 4096 bytes, of what servers send 65536.
+//! After a session accept whose crypto block is a handshake, each direction can be a stream of
+//! chunks: ciphertext, a 16-byte tag, and the 16-byte nonce of the next chunk, unencrypted. A chunk
+//! from the client holds 4096 bytes, one from the server 65536.
 //!
-//! Unverified: that both directions begin with the same nonce, that a nonce follows the tag in
-//! plain, and that the chunks' sizes hang on the sender.
+//! Unverified: that both directions begin with the same nonce, that the nonce after the tag is
+//! unencrypted, and that the chunk size depends on the sender.
 
 use core::fmt;
 
@@ -17,13 +17,13 @@ use subtle::ConstantTimeEq;
 use worldwire_core::{Error, Result, Side};
 
 const BLOCK_BYTES: usize = 16;
-/// Tag and next nonce.
+/// The size of the tag and the next nonce in bytes.
 const REST_BYTES: usize = 2 * BLOCK_BYTES;
 
-/// Key and first nonce of an encrypted connection.
+/// The key and first nonce of an encrypted connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey {
-    /// AES-128.
+    /// The AES-128 key.
     pub key: [u8; 16],
     /// The first nonce.
     pub nonce: [u8; 16],
@@ -35,7 +35,7 @@ impl fmt::Debug for StreamKey {
     }
 }
 
-/// How many bytes of plain text a chunk of this side holds.
+/// The number of plaintext bytes in a chunk from this side.
 #[must_use]
 pub const fn chunk_bytes(side: Side) -> usize {
     match side {
@@ -44,28 +44,28 @@ pub const fn chunk_bytes(side: Side) -> usize {
     }
 }
 
-/// One direction of an encrypted connection, being read.
+/// Decrypts one direction of an encrypted connection.
 pub struct Opener {
     stream: Chunks,
-    /// Tag and nonce, as far as they have come.
+    /// The tag and nonce, as far as received.
     rest: Vec<u8>,
     chunk: Chunk,
-    /// Whether a byte of the tag that comes, and of the nonce, is missing.
+    /// Whether bytes of the next tag, and of the next nonce, are missing.
     is_torn: [bool; 2],
 }
 
-/// What there is of the chunk that is being read.
+/// The state of the current chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunk {
-    /// All so far.
+    /// Complete so far.
     Whole,
-    /// Bytes are missing, so its tag tells nothing.
+    /// Bytes are missing, so its tag cannot be checked.
     Torn,
-    /// Its nonce is missing: it cannot be decrypted.
+    /// Its nonce is missing, so it cannot be decrypted.
     Sealed,
 }
 
-/// One direction of an encrypted connection, being written.
+/// Encrypts one direction of an encrypted connection.
 pub struct Sealer {
     stream: Chunks,
 }
@@ -83,27 +83,27 @@ impl fmt::Debug for Sealer {
 }
 
 impl Opener {
-    /// Reads what `side` sends.
+    /// Decrypts what `side` sends.
     #[must_use]
     pub fn new(key: &StreamKey, side: Side) -> Self {
         let (stream, rest) = (Chunks::new(key, side), Vec::with_capacity(REST_BYTES));
         Self { stream, rest, chunk: Chunk::Whole, is_torn: [false; 2] }
     }
 
-    /// Decrypts the bytes that come next, cut anywhere, and appends the plain ones. What stands in
-    /// an unfinished chunk is handed out before its tag has come.
+    /// Decrypts the next bytes, which may be split anywhere, and appends the plaintext. Plaintext
+    /// of an incomplete chunk is returned before its tag arrives.
     ///
     /// # Errors
-    /// Malformed, when a tag is not right; what was handed out of that chunk was forged, or the
-    /// key is not this connection's.
+    /// Malformed, if a tag is wrong: either the plaintext returned from that chunk was forged, or
+    /// the key is not this connection's.
     pub fn open(&mut self, mut bytes: &[u8], plain: &mut Vec<u8>) -> Result<()> {
         self.open_part(&mut bytes, plain, |_| ()).map(drop)
     }
 
-    /// As [`open`](Self::open); hands out every nonce, and leaves in `bytes` what stands behind a
-    /// wrong tag and its nonce, which are then the [`rest`](Self::rest). Stops behind bytes that
-    /// cannot be decrypted, because the nonce of their chunk [is missing](Self::skip), and returns
-    /// how many those are; 0 when all was read.
+    /// Like [`open`](Self::open), but reports every nonce, and leaves in `bytes` what follows a
+    /// wrong tag and its nonce, which are then the [`rest`](Self::rest). Stops after bytes that
+    /// cannot be decrypted because their chunk's nonce [is missing](Self::skip), and returns their
+    /// number; 0 once everything is read.
     pub(crate) fn open_part(
         &mut self,
         bytes: &mut &[u8],
@@ -135,20 +135,20 @@ impl Opener {
         Ok(0)
     }
 
-    /// Whether the tag is that of the chunk, as far as both are there.
+    /// Checks the tag of the chunk, as far as both were received.
     fn check(&self) -> Result<()> {
         let Some((tag, _)) = self.rest.split_first_chunk::<BLOCK_BYTES>() else { return Ok(()) };
         let is_known = self.chunk == Chunk::Whole && !self.is_torn[0];
         let is_good: bool = self.stream.tag().ct_eq(tag).into();
         if is_known && !is_good {
             let wanted = "the tag of an AES-GCM chunk";
-            return Err(Error::malformed(wanted, "another one")
-                .hint("is the key of another connection, or were the bytes changed?"));
+            return Err(Error::malformed(wanted, "another tag")
+                .hint("is the key from another connection, or were the bytes modified?"));
         }
         Ok(())
     }
 
-    /// Tag and nonce have come: the next chunk begins.
+    /// Begins the next chunk, after tag and nonce were received.
     fn next_chunk(&mut self, on_nonce: &mut impl FnMut([u8; BLOCK_BYTES])) {
         let [_, is_torn] = core::mem::take(&mut self.is_torn);
         let nonce = self.rest.get(BLOCK_BYTES..).and_then(|nonce| nonce.first_chunk().copied());
@@ -166,21 +166,20 @@ impl Opener {
         }
     }
 
-    /// Reads on behind a tag that is not right, as if it were.
+    /// Continues after a wrong tag as if it were right.
     pub(crate) fn go_on(&mut self) {
         self.next_chunk(&mut |_| ());
     }
 
-    /// Passes over bytes that are missing, and returns how many of them were text. A chunk of which
-    /// text is missing can be read on; without its nonce a chunk is passed over.
+    /// Skips missing bytes and returns how many of them were text. A chunk with missing text
+    /// remains readable; a chunk without its nonce is skipped.
     pub(crate) fn skip(&mut self, mut length: u64) -> u64 {
         let (chunk, mut text) = (self.stream.chunk, 0);
-        let small =
-            |length: u64, most: usize| usize::try_from(length).map_or(most, |it| it.min(most));
+        let small = |length: u64, max: usize| usize::try_from(length).map_or(max, |it| it.min(max));
         while length > 0 {
             let period = (chunk + REST_BYTES) as u64;
             if self.chunk == Chunk::Sealed && self.stream.left == chunk && length >= period {
-                // Chunks of which nothing is there.
+                // Chunks that are missing completely.
                 let chunks = length / period;
                 text += chunks * chunk as u64;
                 length -= chunks * period;
@@ -209,31 +208,31 @@ impl Opener {
         text
     }
 
-    /// Whether what comes next cannot be decrypted.
+    /// Whether the next bytes cannot be decrypted.
     pub(crate) fn is_sealed(&self) -> bool {
         self.chunk == Chunk::Sealed && self.stream.left > 0
     }
 
-    /// How many bytes of tag and nonce come before the next text.
+    /// The number of tag and nonce bytes before the next text.
     pub(crate) fn owed(&self) -> usize {
         if self.stream.left == 0 { REST_BYTES - self.rest.len() } else { 0 }
     }
 
-    /// Tag and nonce, as far as they have come.
+    /// The tag and nonce, as far as received.
     pub(crate) fn rest(&self) -> &[u8] {
         &self.rest
     }
 }
 
 impl Sealer {
-    /// Writes what `side` sends.
+    /// Encrypts what `side` sends.
     #[must_use]
     pub fn new(key: &StreamKey, side: Side) -> Self {
         Self { stream: Chunks::new(key, side) }
     }
 
-    /// Encrypts bytes and appends them, with tag and nonce wherever a chunk is full. `nonce` gives
-    /// 16 fresh random bytes.
+    /// Encrypts bytes and appends them, with tag and nonce after each full chunk. `nonce` must
+    /// return 16 fresh random bytes.
     pub fn seal(
         &mut self,
         mut plain: &[u8],
@@ -248,7 +247,7 @@ impl Sealer {
         }
     }
 
-    /// Encrypts bytes as far as the chunk goes, and returns those behind it.
+    /// Encrypts bytes up to the end of the chunk, and returns the rest.
     pub(crate) fn seal_part<'p>(&mut self, plain: &'p [u8], sealed: &mut Vec<u8>) -> &'p [u8] {
         let (now, later) = plain.split_at(plain.len().min(self.stream.left));
         let start = sealed.len();
@@ -258,7 +257,7 @@ impl Sealer {
         later
     }
 
-    /// Whether the chunk is full: its tag and the next nonce come now.
+    /// Whether the chunk is full, so that its tag and the next nonce follow.
     pub(crate) fn is_full(&self) -> bool {
         self.stream.left == 0
     }
@@ -268,7 +267,7 @@ impl Sealer {
         self.stream.tag()
     }
 
-    /// Appends the tag of a full chunk and the nonce of the next one, which begins.
+    /// Appends the tag of a full chunk and the nonce of the next one, and begins that.
     pub(crate) fn begin_chunk(&mut self, nonce: &[u8; BLOCK_BYTES], sealed: &mut Vec<u8>) {
         sealed.extend_from_slice(&self.stream.tag());
         sealed.extend_from_slice(nonce);
@@ -276,16 +275,16 @@ impl Sealer {
     }
 }
 
-/// GCM over chunks, a piece at a time: the crates do whole messages only, and a connection cannot
+/// GCM over chunks, piece by piece: the crates only process whole messages, and a connection cannot
 /// wait for 64 KiB.
 struct Chunks {
     aes: Aes128,
-    /// Fresh, for every chunk anew.
+    /// The initial state, copied for every chunk.
     fresh: GHash,
     chunk: usize,
     left: usize,
     ghash: GHash,
-    /// Ciphertext that fills no block yet.
+    /// Ciphertext that does not fill a block yet.
     partial: Vec<u8>,
     first: [u8; BLOCK_BYTES],
     keystream: ctr::Ctr32BE<Aes128>,
@@ -312,7 +311,7 @@ impl Chunks {
         chunks
     }
 
-    /// Begins a chunk. A nonce that has not 12 bytes is hashed into the first counter block.
+    /// Begins a chunk. A nonce that does not have 12 bytes is hashed into the first counter block.
     fn begin(&mut self, nonce: &[u8; BLOCK_BYTES]) {
         let mut hash = self.fresh.clone();
         hash.update(&[(*nonce).into(), lengths(BLOCK_BYTES).into()]);
@@ -333,7 +332,7 @@ impl Chunks {
         self.keystream.apply_keystream(data);
     }
 
-    /// Passes over text that is missing.
+    /// Skips missing text.
     fn pass(&mut self, length: usize) {
         self.left -= length;
         let at: u64 = self.keystream.current_pos();
@@ -358,7 +357,7 @@ impl Chunks {
         self.partial.extend_from_slice(rest);
     }
 
-    /// The tag of a full chunk; chunks are made of whole blocks.
+    /// The tag of a full chunk. Chunks consist of whole blocks.
     fn tag(&self) -> [u8; BLOCK_BYTES] {
         let mut hash = self.ghash.clone();
         hash.update(&[lengths(self.chunk).into()]);
@@ -370,7 +369,7 @@ impl Chunks {
     }
 }
 
-/// The last block that is hashed: bits of additional data, of which there are none, and of text.
+/// The last hashed block: the lengths in bits of additional data, which is empty, and of text.
 fn lengths(bytes: usize) -> [u8; BLOCK_BYTES] {
     (8 * bytes as u128).to_be_bytes()
 }
@@ -398,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_what_the_crate_makes_of_them() {
+    fn chunks_equal_those_of_the_aes_gcm_crate() {
         let plain: Vec<u8> = (0..10_000u32).map(|at| at.to_le_bytes()[0] ^ 0x5a).collect();
         let out = sealed(Side::Client, &plain);
         let cipher = AesGcm::<Aes128, U16>::new(&KEY.key.into());
@@ -409,7 +408,7 @@ mod tests {
             let tag = cipher.encrypt_inout_detached(&nonce.into(), b"", data.as_mut_slice().into());
             wanted.extend_from_slice(&data);
             if chunk.len() == 4096 {
-                wanted.extend_from_slice(&tag.expect("it is short"));
+                wanted.extend_from_slice(&tag.expect("the text is short"));
                 wanted.extend_from_slice(&[index + 1; 16]);
             }
         }
@@ -417,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_open_however_they_are_cut() {
+    fn streams_open_however_they_are_split() {
         for side in Side::BOTH {
             let plain: Vec<u8> = (0..140_000u32).map(|at| at.to_le_bytes()[1]).collect();
             let out = sealed(side, &plain);
@@ -425,7 +424,7 @@ mod tests {
                 let mut opener = Opener::new(&KEY, side);
                 let mut opened = Vec::new();
                 for piece in out.chunks(size.min(out.len())) {
-                    opener.open(piece, &mut opened).expect("nothing was changed");
+                    opener.open(piece, &mut opened).expect("nothing was modified");
                 }
                 assert!(opened == plain, "{side} in pieces of {size}");
             }
@@ -433,12 +432,12 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_costs_what_is_missing_and_the_chunk_whose_nonce_is() {
+    fn a_gap_loses_missing_text_and_chunks_without_their_nonce() {
         for side in Side::BOTH {
             let chunk = chunk_bytes(side);
             let plain: Vec<u8> = (0..400_000u32).map(|at| at.to_le_bytes()[1]).collect();
             let out = sealed(side, &plain);
-            // Where a byte of text is on the wire, and whether tag or nonce is there.
+            // The position of a text byte on the wire.
             let place = |at: usize| (at / (chunk + REST_BYTES), at % (chunk + REST_BYTES));
             let holes = [(10, 5), (chunk - 3, 3), (chunk - 3, 10), (chunk + 1, 3), (chunk + 20, 1)];
             let more =
@@ -473,21 +472,21 @@ mod tests {
                     assert_eq!(*known, (!is_lost).then_some(*plain), "{side} {from} {length}");
                 }
             }
-            // However much is missing, it takes no time.
+            // The time does not depend on how much is missing.
             let mut opener = Opener::new(&KEY, side);
             assert!(opener.skip(1 << 62) > 1 << 61);
         }
     }
 
     #[test]
-    fn a_changed_byte_is_found_out() {
+    fn a_modified_byte_is_detected() {
         let mut out = sealed(Side::Client, &[0; 5000]);
         out[100] ^= 1;
         let mut opener = Opener::new(&KEY, Side::Client);
-        let error = opener.open(&out, &mut Vec::new()).expect_err("a byte was changed");
+        let error = opener.open(&out, &mut Vec::new()).expect_err("a byte was modified");
         insta::assert_snapshot!(
             error,
-            @"wanted the tag of an AES-GCM chunk, found another one; is the key of another connection, or were the bytes changed?"
+            @"wanted the tag of an AES-GCM chunk, found another tag; is the key from another connection, or were the bytes modified?"
         );
     }
 }

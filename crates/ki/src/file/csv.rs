@@ -1,10 +1,10 @@
-//! DML tables as comma-separated values, for spreadsheets, both ways.
+//! Reading and writing DML tables as comma-separated values, for spreadsheets.
 //!
-//! A table is a line with its columns and a line for every record. A column is its name and type,
-//! and its flags where they are not the usual ones: `Size:UINT`, `Size:UINT:0x29`. In front of
-//! every table of a file stands a line with its name alone in brackets, `[Base]`; a single table
-//! does without. Strings that are no text are `hex:` and digits; a text that begins with `hex:` or
-//! `text:` has another `text:` in front.
+//! A table is a line with its columns followed by a line for every record. A column has a name, a
+//! type, and flags unless they are the usual ones: `Size:UINT`, `Size:UINT:0x29`. In a file, a line
+//! with only the name in brackets, `[Base]`, precedes every table; a single table omits it. Strings
+//! that are not text are `hex:` and digits; text that begins with `hex:` or `text:` gets another
+//! `text:` in front.
 
 use csv::{ReaderBuilder, StringRecord, Terminator, WriterBuilder};
 use worldwire_core::value::{parse_hex, push_hex};
@@ -17,10 +17,10 @@ const HEX: &str = "hex:";
 const TEXT: &str = "text:";
 
 impl Table<'_> {
-    /// The table alone, without its name.
+    /// Writes this table without its name.
     ///
     /// # Errors
-    /// Value, for sizes that are stated wrongly: there is no place for them.
+    /// Value, if a stated size is wrong: CSV cannot represent it.
     pub fn to_csv(&self) -> Result<String> {
         self.check_sizes()?;
         let mut lines = vec![self.columns.iter().map(heading).collect::<Vec<_>>()];
@@ -34,17 +34,17 @@ impl Table<'_> {
             let name = String::from_utf8_lossy(self.name.as_bytes()).into_owned();
             return Err(Error::value("records with correct sizes", "wrong ones")
                 .inside(&name)
-                .hint("JSON can hold them"));
+                .hint("JSON can represent it"));
         }
         Ok(())
     }
 }
 
 impl TableFile<'_> {
-    /// All tables, each with its name in front.
+    /// Writes all tables, each after its name.
     ///
     /// # Errors
-    /// Value, for sizes that are stated wrongly: there is no place for them.
+    /// Value, if a stated size is wrong: CSV cannot represent it.
     pub fn to_csv(&self) -> Result<String> {
         let mut out = String::new();
         for table in &self.tables {
@@ -59,16 +59,16 @@ impl TableFile<'_> {
         Ok(out)
     }
 
-    /// Reads what [`TableFile::to_csv`] or [`Table::to_csv`] wrote; a table without a name of its
-    /// own gets this one.
+    /// Reads what [`TableFile::to_csv`] or [`Table::to_csv`] writes. A table without a name gets
+    /// this one.
     ///
     /// # Errors
-    /// Value, with the row, for anything else.
+    /// Value, with the row, if the text is anything else.
     pub fn from_csv(text: &str, name: &str) -> Result<TableFile<'static>> {
         let mut reader =
             ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
         let mut tables: Vec<Table<'static>> = Vec::new();
-        // The next line has columns.
+        // Whether the next line has columns.
         let mut heads = false;
         for (index, record) in reader.records().enumerate() {
             let record =
@@ -103,7 +103,7 @@ fn empty(name: Str<'static>, target_flags: u8) -> Table<'static> {
 pub(super) fn written(lines: &[Vec<String>]) -> Result<String> {
     let mut writer =
         WriterBuilder::new().flexible(true).terminator(Terminator::CRLF).from_writer(Vec::new());
-    let failed = |error: String| Error::value("cells that CSV can hold", error);
+    let failed = |error: String| Error::value("cells that CSV can represent", error);
     for line in lines {
         writer.write_record(line).map_err(|error| failed(error.to_string()))?;
     }
@@ -136,13 +136,13 @@ fn cell(value: &FieldValue<'_>) -> String {
     out
 }
 
-/// The cells of a row; a row without any is one empty cell.
+/// The cells of a row; an empty row is one empty cell.
 fn cells(record: &StringRecord) -> impl Iterator<Item = &str> {
     let nothing = record.len() == 1 && record.get(0) == Some("");
     record.iter().filter(move |_| !nothing)
 }
 
-/// The name and flags in a line that begins a table.
+/// The name and flags from a line that begins a table.
 fn section(record: &StringRecord) -> Option<(String, u8)> {
     let [line] = record.iter().collect::<Vec<_>>()[..] else { return None };
     let line = line.strip_prefix('[')?;
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_tables_read_back() {
         let columns = [("a", FieldType::Str), ("b,\"c\"", FieldType::WStr), ("n", FieldType::Flt)];
         let columns: Vec<_> = columns
             .into_iter()
@@ -255,16 +255,16 @@ mod tests {
             ],
         };
         let file = TableFile { tables: vec![table.clone(), table] };
-        let text = file.to_csv().expect("it can be written");
-        let again = TableFile::from_csv(&text, "").expect("it was written just now");
+        let text = file.to_csv().expect("CSV can represent it");
+        let again = TableFile::from_csv(&text, "").expect("it was just written");
         assert_eq!(again.to_bytes(), file.to_bytes(), "{text}");
-        let alone = file.tables[0].to_csv().expect("it can be written");
-        let again = TableFile::from_csv(&alone, "Base").expect("it was written just now");
+        let alone = file.tables[0].to_csv().expect("CSV can represent it");
+        let again = TableFile::from_csv(&alone, "Base").expect("it was just written");
         assert_eq!(again.tables[0].records, file.tables[0].records);
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn mistakes_are_reported_with_their_row() {
         let error = |text: &str| TableFile::from_csv(text, "T").expect_err("wrong").to_string();
         assert_eq!(error("a\r\n"), "row 1: wanted a column such as Size:UINT, found \"a\"");
         assert_eq!(error("a:UINT\r\n1,2\r\n"), "row 2: wanted 1 cells, found 2");

@@ -1,7 +1,7 @@
-//! POI: the points of interest of all zones (`poi.dat`): where quests lead, teleporters, and which
-//! models a zone has.
+//! POI: the points of interest of all zones (`poi.dat`), such as goals of quests and teleporters,
+//! and the models that zones contain.
 //!
-//! Six lists, one behind the other, all always there:
+//! Six lists in sequence, all always present:
 //!
 //! | list | elements |
 //! | --- | --- |
@@ -10,40 +10,42 @@
 //! | interactive_goals | [`InteractiveGoals`] |
 //! | teleporters | [`ZoneTeleporters`] |
 //! | goal_adjectives | [`GoalAdjectives`] |
-//! | zone_mobs | [`ZoneMob`]: one element for each model, so a zone occurs many times |
+//! | zone_mobs | [`ZoneMob`]: one element for each model, so a zone occurs several times |
 //!
-//! Order and repeats are kept. Newer versions of one tool of the community write the last list
-//! nested, by zone; the game's files are flat, and what such a tool wrote is refused with a hint.
+//! Order and repetitions are kept. Newer versions of one community tool nest the last list by zone.
+//! The game's files are flat; nested ones are refused with a hint.
 //!
-//! Unverified: which archive has the file, and how large it is.
+//! Unverified: which archive contains the file, and its size.
 
 use std::collections::{HashMap, HashSet};
 
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Field, Limits, Reader, Record, Result, Step, Trace, Writer, record};
 
-use super::primitive::{Many, Text, Truth, Vector3, ZoneKey, gather, left_over, not_utf8, refuse};
+use super::primitive::{
+    ByteBool, Many, Text, Vector3, ZoneKey, gather, left_over, not_utf8, refuse,
+};
 use crate::string_id;
 
 record! {
-    /// Where a goal of a quest is.
+    /// The location of a quest's goal.
     pub struct Goal {
         goal_id "goal_id": u64,
-        /// Unverified: set where the quest helper does not lead to this point.
-        no_quest_helper "no_quest_helper": Truth,
+        /// Unverified: set if the quest helper does not lead to this point.
+        no_quest_helper "no_quest_helper": ByteBool,
         /// The position of the zone in `zone_names`.
         zone_id "zone_id": u16,
         template_id "template_id": u64,
         location "location": Vector3,
-        /// Somebody to talk to.
-        interactable "interactable": Truth,
-        /// Something to collect.
-        collectable "collectable": Truth,
+        /// Whether it is someone to talk to.
+        interactable "interactable": ByteBool,
+        /// Whether it is something to collect.
+        collectable "collectable": ByteBool,
     }
 }
 
 record! {
-    /// The templates of a zone that one can act on.
+    /// The templates of a zone that players can interact with.
     pub struct InteractiveGoals {
         zone_key "zone_key": ZoneKey,
         template_ids "template_ids": Many<u64>,
@@ -53,9 +55,9 @@ record! {
 record! {
     /// A way to another zone.
     pub struct Teleporter<'d> {
-        /// The name of the zone it leads to, which need not be in `zone_names`.
+        /// The name of the target zone, which need not be in `zone_names`.
         destination "destination": Text<'d>,
-        /// Where it is.
+        /// Its location.
         position "position": Vector3,
     }
 }
@@ -72,7 +74,7 @@ record! {
     /// Words that describe a goal.
     pub struct GoalAdjectives {
         goal_id "goal_id": u64,
-        /// Unverified: string ids of adjectives.
+        /// Unverified: string IDs of adjectives.
         adjectives "adjectives": Many<u32>,
     }
 }
@@ -99,21 +101,21 @@ record! {
 }
 
 impl<'d> PoiFile<'d> {
-    /// Reads a file.
+    /// Decodes a file.
     ///
     /// # Errors
-    /// Malformed, for what is no POI file or is cut off; the limits.
+    /// Malformed, if it is not a POI file or is truncated; the limits.
     pub fn read<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let bytes = reader.rest();
         let hinted = |error: Error| match is_nested(bytes) {
-            true => error.hint("the list is nested by zone, as katsuba writes it since 2026"),
+            true => error.hint("the list is nested by zone, as katsuba has written it since 2026"),
             false => error,
         };
         let poi = Self::decode_fields(reader).map_err(Error::closed).map_err(|error| {
             let last = Step::Field("zone_mobs".into());
             if error.path().next() == Some(&last) { hinted(error) } else { error }
         })?;
-        // A nested list may read as a flat one that ends too early.
+        // A nested list can decode as a flat one that ends too early.
         if reader.remaining() > 0 && is_nested(bytes) {
             let found = format!("{} bytes more", reader.remaining());
             let error = reader.place_error(Error::malformed("the end of a flat list", found));
@@ -122,11 +124,8 @@ impl<'d> PoiFile<'d> {
         Ok(poi)
     }
 
-    /// Reads a file as tools want it: with warnings instead of errors where that is possible. Bytes
-    /// that are left at the end are passed over.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
+    /// Decodes a file for tools, with warnings instead of errors where possible. Bytes left at the
+    /// end are skipped.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let poi = Self::read(&mut reader)?;
@@ -156,16 +155,16 @@ impl<'d> PoiFile<'d> {
         Ok((poi, warnings))
     }
 
-    /// Reads a file that must have nothing odd about it: how a POI file is told from others.
+    /// Decodes a file that must not cause any warnings, to recognise POI files.
     ///
     /// # Errors
-    /// As [`Self::read`]; Malformed, for what [`Self::open`] warns of.
+    /// Those of [`Self::read`]; Malformed, for whatever [`Self::open`] warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (poi, warnings) = Self::open(bytes, limits)?;
         refuse(warnings.into_iter()).map(|()| poi)
     }
 
-    /// The bytes of the file.
+    /// Encodes the file to bytes.
     ///
     /// # Errors
     /// The limits, for lists of 4 Gi elements and more.
@@ -174,15 +173,12 @@ impl<'d> PoiFile<'d> {
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// Reads it from the JSON that the traced decode writes.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
+    /// Reads a file from the JSON of a traced decode.
     pub fn read_json(json: &Json) -> Result<PoiFile<'static>> {
         <PoiFile<'static> as Field<'static>>::from_json(json.into())
     }
 
-    /// The zones that keys stand for: those of `zone_names`, and the destinations of teleporters.
+    /// The zones by key: those of `zone_names`, and the destinations of teleporters.
     #[must_use]
     pub fn zones(&self) -> HashMap<ZoneKey, &Text<'d>> {
         let ways = self.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
@@ -190,8 +186,8 @@ impl<'d> PoiFile<'d> {
         names.map(|name| (ZoneKey(string_id(name.as_bytes())), name)).collect()
     }
 
-    /// What is odd, though it can be read: goals in zones that are not there, keys that are no name's,
-    /// repeated goals and places that are not finite. Each text is made when it is asked for.
+    /// Reports problems that do not prevent decoding: goals in missing zones, keys that match no
+    /// name, repeated goals, and locations that are not finite. Each text is built on demand.
     pub fn check(&self) -> impl Iterator<Item = String> {
         let zones = self.zones();
         let unknown = move |list: &'static str, index: usize, key: ZoneKey| {
@@ -201,13 +197,14 @@ impl<'d> PoiFile<'d> {
         let mut seen = HashMap::new();
         let goals = self.goals.iter().enumerate().flat_map(move |(index, goal)| {
             let count = self.zone_names.len();
-            let zone = (usize::from(goal.zone_id) >= count)
-                .then(|| format!("goal {index}: no zone {}, there are {count}", goal.zone_id));
+            let zone = (usize::from(goal.zone_id) >= count).then(|| {
+                format!("goal {index}: zone {} is missing, the file has {count}", goal.zone_id)
+            });
             let first = *seen.entry(goal.goal_id).or_insert(index);
             let again = (first != index)
-                .then(|| format!("goal {index} has the id {} of goal {first}", goal.goal_id));
+                .then(|| format!("goal {index} has the same ID as goal {first}: {}", goal.goal_id));
             let place = (!goal.location.is_finite())
-                .then(|| format!("goal {index}: its place is not finite"));
+                .then(|| format!("goal {index}: its location is not finite"));
             zone.into_iter().chain(again).chain(place)
         });
         let lists = self.interactive_goals.iter().map(|it| ("interactive_goals", it.zone_key));
@@ -221,23 +218,23 @@ impl<'d> PoiFile<'d> {
         )
     }
 
-    /// What a zone is called: by its position in `zone_names`.
+    /// The name of a zone, by its position in `zone_names`.
     #[must_use]
     pub fn zone(&self, id: u16) -> Option<&Text<'d>> {
         self.zone_names.get(usize::from(id))
     }
 
-    /// The goals as comma-separated values: zone, place, ids and what can be done there.
+    /// Writes the goals as comma-separated values: zone, location, IDs and flags.
     ///
     /// # Errors
-    /// Value, when the table cannot be written; the limit on the ratio of texts, for many goals in a
-    /// zone with a long name.
+    /// Value, if the table cannot be written; the limit on the text ratio, for many goals in a zone
+    /// with a long name.
     pub fn to_csv(&self) -> Result<String> {
         let zones = self.goals.iter().map(|goal| self.zone(goal.zone_id).map_or(0, Text::len));
         let bytes = zones.fold(0, |sum: u64, zone| sum.saturating_add(zone as u64));
-        let most = Limits::DEFAULT.text_ratio * (Goal::LEAST * self.goals.len()) as u64;
-        if bytes > most {
-            return Err(Error::limit("text ratio", most, bytes));
+        let max = Limits::DEFAULT.text_ratio * (Goal::LEAST * self.goals.len()) as u64;
+        if bytes > max {
+            return Err(Error::limit("text ratio", max, bytes));
         }
         let mut rows = vec![
             [
@@ -267,7 +264,7 @@ impl<'d> PoiFile<'d> {
         super::csv::written(&rows)
     }
 
-    /// The teleporters as GraphML: zones, and which lead to which.
+    /// Exports the teleporters as GraphML, with zones as nodes.
     #[must_use]
     pub fn to_graphml(&self) -> String {
         use super::svg::push_escaped;
@@ -336,12 +333,12 @@ mod tests {
     fn made_up() -> PoiFile<'static> {
         let goal = |goal_id, zone_id, x| Goal {
             goal_id,
-            no_quest_helper: Truth(0),
+            no_quest_helper: ByteBool(0),
             zone_id,
             template_id: 7,
             location: Vector3([x, 2.5, 3.0]),
-            interactable: Truth(1),
-            collectable: Truth(0),
+            interactable: ByteBool(1),
+            collectable: ByteBool(0),
         };
         let way = Teleporter { destination: Text::from("B, \"x\""), position: Vector3::default() };
         let key = |name: &str| ZoneKey(string_id(name.as_bytes()));
@@ -358,19 +355,19 @@ mod tests {
     }
 
     #[test]
-    fn everything_odd_is_told() {
-        let said: Vec<String> = made_up().check().collect();
-        insta::assert_snapshot!(said.join("\n"), @r#"
-        goal 1: no zone 9, there are 1
-        goal 1 has the id 1 of goal 0
-        goal 1: its place is not finite
+    fn every_problem_is_reported() {
+        let problems: Vec<String> = made_up().check().collect();
+        insta::assert_snapshot!(problems.join("\n"), @r#"
+        goal 1: zone 9 is missing, the file has 1
+        goal 1 has the same ID as goal 0: 1
+        goal 1: its location is not finite
         teleporters 1: no zone has the key 0x00000005
         zone_mobs 1: no zone has the key 0x00000006
         "#);
     }
 
     #[test]
-    fn long_names_of_zones_do_not_become_gigabytes() {
+    fn long_zone_names_do_not_become_gigabytes() {
         let mut poi = made_up();
         poi.zone_names = vec![Text::new(vec![b'a'; 1 << 20])].into();
         poi.goals.0.truncate(1);
@@ -380,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_and_graphs_have_names() {
+    fn exports_have_names() {
         insta::assert_snapshot!(made_up().to_csv().unwrap().replace('\r', ""), @r#"
         zone,x,y,z,goal_id,template_id,no_quest_helper,interactable,collectable
         A,1.5,2.5,3,1,7,false,true,false

@@ -1,6 +1,6 @@
-//! What the client's own files are made of: counted texts, vectors, truth values of one byte.
+//! The building blocks of the client's own files: counted texts, vectors, one-byte booleans.
 //!
-//! Everything is little-endian and packed.
+//! All of them are little-endian and unaligned.
 
 use core::fmt;
 use std::borrow::Cow;
@@ -11,12 +11,12 @@ use worldwire_core::{
     scalar,
 };
 
-/// A list behind a `u32` count. The bytes at hand bound it, and the limit on elements.
+/// A list after a `u32` count, bounded by the available bytes and the limit on elements.
 pub type Many<E> = List32<E, { u32::MAX as usize }>;
 
 /// `u32` count of bytes, then the bytes: UTF-8, without a terminator.
 ///
-/// Bytes that are not UTF-8 are kept, and shown in hexadecimal.
+/// Bytes that are not UTF-8 are kept, and displayed in hexadecimal.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Text<'d>(Cow<'d, [u8]>);
 
@@ -32,13 +32,13 @@ impl<'d> Text<'d> {
         &self.0
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -50,7 +50,7 @@ impl<'d> Text<'d> {
         core::str::from_utf8(&self.0).ok()
     }
 
-    /// The text; what is not UTF-8 becomes U+FFFD.
+    /// The text. Invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn to_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
@@ -85,9 +85,9 @@ impl<'d> Field<'d> for Text<'d> {
         let at = reader.position() as u64;
         let count = reader.take_array().map(u32::from_le_bytes);
         let count = count.map_err(|error| error.inside(name))?;
-        let most = reader.limits().string_bytes;
-        if u64::from(count) > most {
-            return Err(Error::limit("string bytes", most, count.into()).at(at).inside(name));
+        let max = reader.limits().string_bytes;
+        if u64::from(count) > max {
+            return Err(Error::limit("string bytes", max, count.into()).at(at).inside(name));
         }
         let bytes = reader.blob(name, start, count as usize, Form::Utf8)?;
         Ok(Self(Cow::Borrowed(bytes)))
@@ -116,18 +116,18 @@ impl<'d> Field<'d> for Text<'d> {
     }
 }
 
-/// Three `f32`: x, y, z, with z up. Two are equal when their bits are.
+/// Three `f32`: x, y, z, with z up. Two are equal if their bits are.
 #[derive(Clone, Copy, Default)]
 pub struct Vector3(pub [f32; 3]);
 
 impl Vector3 {
-    /// Whether no part is infinite or no number.
+    /// Whether all coordinates are finite.
     #[must_use]
     pub fn is_finite(self) -> bool {
         self.0.iter().all(|part| part.is_finite())
     }
 
-    /// How far it is to another place.
+    /// The distance to another point.
     #[must_use]
     pub fn distance(self, other: Self) -> f64 {
         let parts = self.0.iter().zip(other.0);
@@ -159,7 +159,7 @@ impl<'d> Field<'d> for Vector3 {
 
     fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, name: &'n str) -> Result<Self> {
         if !T::ON && reader.remaining() >= Self::LEAST {
-            // In one go: meshes are made of little else.
+            // Decodes all three at once, as meshes consist mostly of vectors.
             let bytes: [u8; 12] = reader.take_array().map_err(|error| error.inside(name))?;
             let [x, y, z] = *bytes.as_chunks::<4>().0 else {
                 return Err(Error::malformed("three numbers", "fewer"));
@@ -201,9 +201,10 @@ impl<'d> Field<'d> for Vector3 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Matrix3(pub [Vector3; 3]);
 
+#[cfg(test)]
 impl Matrix3 {
-    /// The matrix that changes nothing.
-    pub const IDENTITY: Self =
+    /// The identity matrix.
+    pub(crate) const IDENTITY: Self =
         Self([Vector3([1.0, 0.0, 0.0]), Vector3([0.0, 1.0, 0.0]), Vector3([0.0, 0.0, 1.0])]);
 }
 
@@ -245,12 +246,12 @@ impl<'d> Field<'d> for Matrix3 {
     }
 }
 
-/// A truth value of one byte. Anything but 0 is true; a byte that is neither 0 nor 1 is kept, and
-/// shown as a number.
+/// A one-byte boolean. Everything except 0 is true. A byte other than 0 and 1 is kept and displayed
+/// as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Truth(pub u8);
+pub struct ByteBool(pub u8);
 
-impl Truth {
+impl ByteBool {
     /// Whether it is true.
     #[must_use]
     pub const fn is_true(self) -> bool {
@@ -264,13 +265,13 @@ impl Truth {
     }
 }
 
-impl From<bool> for Truth {
+impl From<bool> for ByteBool {
     fn from(value: bool) -> Self {
         Self(value.into())
     }
 }
 
-impl<'d> Field<'d> for Truth {
+impl<'d> Field<'d> for ByteBool {
     type Owned = Self;
     const LEAST: usize = 1;
 
@@ -308,24 +309,24 @@ impl<'d> Field<'d> for Truth {
 }
 
 scalar! {
-    /// The string id of a zone's name ([`string_id`](crate::string_id)).
+    /// The string ID of a zone's name ([`string_id`](crate::string_id)).
     pub struct ZoneKey(u32) as Hex;
 }
 
-/// The complaint about a text that is not UTF-8, if it is one.
+/// The warning about a text, if it is not UTF-8.
 pub(super) fn not_utf8(what: impl fmt::Display, text: &Text<'_>) -> Option<String> {
     text.as_text().is_none().then(|| format!("{what} is not UTF-8: {}", shown(text)))
 }
 
-/// The most characters of a text that a message quotes.
+/// Messages quote at most this many characters of a text.
 const MAX_SHOWN: usize = 80;
 
-/// A text as messages quote it: its first characters, when it has too many.
+/// A text as messages quote it, truncated if it is too long.
 pub(super) fn shown(text: &Text<'_>) -> String {
     shortened(&super::table::shown(text.as_bytes()))
 }
 
-/// The first characters of a text.
+/// A text, truncated if it is too long.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{:?}...", text.get(..end).unwrap_or_default()),
@@ -333,28 +334,29 @@ pub(super) fn shortened(text: &str) -> String {
     }
 }
 
-/// The most warnings about one file that are kept.
+/// Warnings beyond this number are only counted.
 const MAX_WARNINGS: usize = 1000;
 
-/// The first warnings, and how many more there are: each element of a hostile file can be odd.
+/// Collects the first warnings, and the number of further ones: in a hostile file, every element
+/// can cause one.
 pub(super) fn gather(mut warnings: impl Iterator<Item = String>) -> Vec<String> {
     let mut kept: Vec<String> = warnings.by_ref().take(MAX_WARNINGS).collect();
     let more = warnings.count();
     if more > 0 {
-        kept.push(format!("{more} more like these"));
+        kept.push(format!("{more} more warnings omitted"));
     }
     kept
 }
 
-/// Refuses what there is to warn of.
+/// Turns the first warning into an error.
 pub(super) fn refuse(mut warnings: impl Iterator<Item = String>) -> Result<()> {
     match warnings.next() {
         None => Ok(()),
-        Some(warning) => Err(Error::malformed("a file without oddities", warning)),
+        Some(warning) => Err(Error::malformed("a file without irregularities", warning)),
     }
 }
 
-/// The complaint about bytes that are left at the end of a file.
+/// The warning about bytes left at the end of a file.
 pub(super) fn left_over(reader: &Reader<'_>) -> Option<String> {
     let left = reader.remaining();
     let at = reader.position();

@@ -1,7 +1,7 @@
-//! The files of a revision, as `LatestFileList.bin` lists them in tables by package.
+//! The files of a revision, as listed by package in `LatestFileList.bin`.
 //!
 //! Tables with a column `SrcFileName` list files; `_TableList` and `About` are bookkeeping. The
-//! patch server tells the prefix of all URLs (`URLPrefix` of `MSG_LATEST_FILE_LIST_V2`).
+//! patch server sends the prefix of all URLs (`URLPrefix` of `MSG_LATEST_FILE_LIST_V2`).
 //!
 //! ```
 //! use worldwire_ki::file::revision::FileList;
@@ -19,56 +19,55 @@ use std::fmt::Write as _;
 use super::table::{Row, Table, TableFile, shown};
 use crate::types::FieldValue;
 
-/// The most warnings that are kept: each record of a hostile file can be odd.
+/// Warnings beyond this number are only counted: in a hostile file, every record can cause one.
 const MAX_WARNINGS: usize = 20;
 
-/// A file that a patch server has.
+/// A file on a patch server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFile {
-    /// The tables that list it: packages, such as `Base`.
+    /// The tables that list it, which are packages, such as `Base`.
     pub packages: Vec<String>,
-    /// `SrcFileName`: where it is below the prefix of URLs.
+    /// `SrcFileName`: its path below the URL prefix.
     pub name: String,
-    /// `TarFileName`: where it goes, if that is another place. Unverified: mostly empty.
+    /// `TarFileName`: its target path, if different. Unverified: usually empty.
     pub target: String,
-    /// `FileType`, if there is such a column.
+    /// `FileType`, if the column exists.
     pub kind: Option<u64>,
     /// `Size`, in bytes.
     pub size: Option<u64>,
     /// `CRC` of the whole file, as [`crc`](super::wad::crc) computes it.
     pub crc: Option<u32>,
-    /// `HeaderSize`: bytes of the table, for an archive.
+    /// `HeaderSize`: for an archive, the size of its table in bytes.
     pub header_size: Option<u64>,
-    /// `HeaderCRC`: that of the table, for an archive.
+    /// `HeaderCRC`: for an archive, the CRC of its table.
     pub header_crc: Option<u32>,
 }
 
-/// All files of a revision, each once, sorted by name.
+/// All files of a revision, without duplicates, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileList {
     /// The files.
     pub files: Vec<ListedFile>,
-    /// What is odd: files that packages describe differently, and those without a name. The first
-    /// of them.
+    /// The first warnings: files that packages describe differently, and files without a name.
     pub warnings: Vec<String>,
-    /// How many more there are.
+    /// The number of further warnings.
     pub more_warnings: usize,
 }
 
-/// How two revisions differ.
+/// The differences between two revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileListDiff<'l> {
-    /// Files of the later one only.
+    /// Files that only the later revision has.
     pub added: Vec<&'l ListedFile>,
-    /// Files of the earlier one only.
+    /// Files that only the earlier revision has.
     pub removed: Vec<&'l ListedFile>,
     /// Files with another size or CRC: the earlier, and the later.
     pub changed: Vec<(&'l ListedFile, &'l ListedFile)>,
 }
 
 impl FileList {
-    /// The files that tables list. A file that several packages have is one; where they describe it
-    /// differently, the first counts.
+    /// Collects the files that tables list. A file in several packages is listed once; if they
+    /// describe it differently, the first description is used.
     #[must_use]
     pub fn of(tables: &TableFile<'_>) -> Self {
         let mut list = Self::default();
@@ -119,7 +118,7 @@ impl FileList {
         }
     }
 
-    /// How a later revision differs from this one.
+    /// Compares this revision with a later one.
     #[must_use]
     pub fn diff<'l>(&'l self, later: &'l Self) -> FileListDiff<'l> {
         let mut diff = FileListDiff::default();
@@ -142,13 +141,13 @@ impl FileList {
 }
 
 impl ListedFile {
-    /// Where it goes in a folder: `target`, or else `name`.
+    /// Its path in a folder: `target`, or else `name`.
     #[must_use]
     pub fn path(&self) -> &str {
         if self.target.is_empty() { &self.name } else { &self.target }
     }
 
-    /// Where it is fetched from. What a URL cannot hold is percent-encoded.
+    /// The URL to download it from, percent-encoded where necessary.
     #[must_use]
     pub fn url(&self, prefix: &str) -> String {
         let mut url = prefix.trim_end_matches('/').to_owned();
@@ -166,7 +165,7 @@ impl ListedFile {
         url
     }
 
-    /// Whether these bytes are the file, as far as the list says: by size and CRC.
+    /// Whether these bytes are the file, judging by the size and CRC in the list.
     #[must_use]
     pub fn is(&self, bytes: &[u8]) -> bool {
         self.size.is_none_or(|size| size == bytes.len() as u64)
@@ -174,7 +173,7 @@ impl ListedFile {
     }
 }
 
-/// Where the columns of a table are.
+/// The positions of the columns of a table.
 struct Columns {
     name: Option<usize>,
     target: Option<usize>,
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_all_packages_stand_once() {
+    fn files_of_all_packages_are_listed_once() {
         let list = list(
             "[_TableList]\r\nName:STR\r\nBase\r\n\
              [Base]\r\nSrcFileName:STR,Size:UINT,CRC:INT\r\nb,2,-1\r\na,1,1\r\n,5,5\r\n\
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn revisions_differ_by_name_size_and_crc() {
+    fn revisions_are_compared_by_name_size_and_crc() {
         let head = "SrcFileName:STR,Size:UINT,CRC:UINT\r\n";
         let old = list(&format!("{head}a,1,1\r\nb,1,1\r\nc,1,1\r\nz,1,1\r\n"));
         let new = list(&format!("{head}a,1,1\r\nb,1,2\r\nd,1,1\r\n"));
@@ -271,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_size_and_crc() {
+    fn a_file_is_recognised_by_size_and_crc() {
         let list = list("SrcFileName:STR,Size:UINT,CRC:UINT\r\nData/a b#.wad,9,771566984\r\n");
         let file = &list.files[0];
         assert!(file.is(b"123456789"));

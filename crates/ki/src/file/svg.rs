@@ -1,13 +1,13 @@
-//! Pictures from above, as SVG: x to the right, y up, z as a colour.
+//! Drawing from above as SVG: x points right, y up, and z is a colour.
 
 use std::fmt::Write as _;
 
-/// How long the longer side of a picture is, without its margins.
+/// The length of the longer side of a picture, without its margins.
 const SIDE: f64 = 1000.0;
 /// The empty space on all sides.
 const MARGIN: f64 = 30.0;
 
-/// What part of the world a picture shows, and how it gets there.
+/// The part of the world that a picture shows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     left: f64,
@@ -19,7 +19,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// A view of all these places; those that are not finite do not count.
+    /// A view of all these points, except those that are not finite.
     pub(super) fn of(places: impl IntoIterator<Item = [f64; 3]>) -> Self {
         let mut bounds = [(f64::INFINITY, f64::NEG_INFINITY); 3];
         for place in places.into_iter().filter(is_finite) {
@@ -35,7 +35,7 @@ impl View {
         Self { left: x.0, top: y.1, scale, size, low: z.0, high: z.1 }
     }
 
-    /// Where a place is in the picture.
+    /// The position of a point in the picture.
     pub(super) fn place(&self, [x, y, _]: [f64; 3]) -> [f64; 2] {
         [(x - self.left) * self.scale + MARGIN, (self.top - y) * self.scale + MARGIN]
     }
@@ -48,7 +48,7 @@ impl View {
         format!("hsl({hue:.0},70%,45%)")
     }
 
-    /// The head of the picture, with its title and the heights that colours stand for.
+    /// Writes the start of the picture, with its title and a legend for heights.
     pub(super) fn begin(&self, title: &str, out: &mut String) {
         let [width, height] = self.size.map(|side| side + 2.0 * MARGIN);
         let _ = writeln!(
@@ -68,24 +68,24 @@ impl View {
     }
 }
 
-/// The foot of the picture.
+/// Writes the end of the picture.
 pub(super) fn end(out: &mut String) {
     out.push_str("</svg>\n");
 }
 
-/// A text at a place.
+/// Writes a text at a position.
 pub(super) fn push_label([x, y]: [f64; 2], text: &str, out: &mut String) {
     let _ = write!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\">");
     push_escaped(text, out);
     out.push_str("</text>\n");
 }
 
-/// Whether all parts of a place are finite.
+/// Whether all coordinates are finite.
 pub(super) fn is_finite(place: &[f64; 3]) -> bool {
     place.iter().all(|part| part.is_finite())
 }
 
-/// A text for XML. Characters that XML cannot hold become U+FFFD.
+/// Escapes a text for XML. Characters that XML does not allow become U+FFFD.
 pub(super) fn push_escaped(text: &str, out: &mut String) {
     for part in text.chars() {
         match part {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_view_shows_everything_that_is_somewhere() {
+    fn a_view_shows_all_finite_points() {
         let view = View::of([[0.0, 0.0, 5.0], [10.0, 20.0, 1.0], [f64::NAN, 1e9, 1e9]]);
         assert_eq!(view.place([0.0, 20.0, 0.0]), [MARGIN, MARGIN]);
         assert_eq!(view.place([10.0, 0.0, 0.0]), [MARGIN + 500.0, MARGIN + 1000.0]);

@@ -1,11 +1,11 @@
-//! DML tables: `LatestFileList.bin` and its like.
+//! DML tables, as in `LatestFileList.bin`.
 //!
-//! A file is tables one after the other, a table a `u32` count of records, a template, and the
-//! records. Template and record have a header like a message of service 2: `u8` 2, `u8` kind (1
-//! template, 2 record), `u16` size of all with these four bytes.
+//! A file is a sequence of tables. A table is a `u32` count of records, a template, and the
+//! records. Template and record have a header like that of a message of service 2: `u8` 2, `u8`
+//! kind (1 template, 2 record), `u16` total size including these four bytes.
 //!
-//! The template lists the fields: `u16` count and name, `u8` type, `u8` flags. The last one is
-//! `_TargetTable`, behind which stands a `STR`: the name of the table. A record has the values.
+//! The template lists the fields: `u16` count and name, `u8` type, `u8` flags. The last field is
+//! `_TargetTable`, followed by a `STR` with the table's name. A record has the values.
 
 use core::fmt;
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ const SERVICE: u8 = 2;
 const TEMPLATE: u8 = 1;
 const RECORD: u8 = 2;
 const TARGET: &[u8] = b"_TargetTable";
-/// The flags of all columns that anybody has seen. Unverified: what they mean.
+/// The flags of all known columns. Unverified: what they mean.
 pub const USUAL_FLAGS: u8 = 0x28;
 
 /// A file of tables.
@@ -38,7 +38,7 @@ pub struct Table<'d> {
     pub columns: Vec<Column<'d>>,
     /// The flags of `_TargetTable`.
     pub target_flags: u8,
-    /// The size that the template states, where it is not the right one.
+    /// The size that the template states, if it is wrong.
     pub stated_size: Option<u16>,
     /// The records.
     pub records: Vec<Row<'d>>,
@@ -51,27 +51,27 @@ pub struct Column<'d> {
     pub name: Str<'d>,
     /// The type; never `BOOL`.
     pub kind: FieldType,
-    /// Mostly [`USUAL_FLAGS`].
+    /// Usually [`USUAL_FLAGS`].
     pub flags: u8,
 }
 
 /// A record of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row<'d> {
-    /// The values, in the order of the columns.
+    /// The values, in column order.
     pub values: Vec<FieldValue<'d>>,
-    /// The size that the record states, where it is not the right one.
+    /// The size that the record states, if it is wrong.
     pub stated_size: Option<u16>,
 }
 
 impl<'d> TableFile<'d> {
-    /// Reads all tables up to the end of the file.
+    /// Decodes all tables up to the end of the file.
     ///
-    /// A record or template whose stated size is wrong is read by its columns; the wrong size is
-    /// kept ([`Self::warnings`]), so that encoding gives the same bytes.
+    /// A record or template whose stated size is wrong is decoded by its columns. The wrong size is
+    /// kept ([`Self::warnings`]), so that encoding reproduces the same bytes.
     ///
     /// # Errors
-    /// Malformed, for what is no table or cut off; the limit on elements.
+    /// Malformed, if it is not a table file or is truncated; the limit on elements.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let tables = reader.list("tables", |reader| {
             let mut tables = Vec::new();
@@ -85,29 +85,23 @@ impl<'d> TableFile<'d> {
         tables.map(|tables| Self { tables }).map_err(Error::closed)
     }
 
-    /// Writes it.
+    /// Encodes the file.
     ///
     /// # Errors
-    /// Value, for a record that does not have the values of its columns; the limits.
+    /// Value, if the values of a record do not match the columns; the limits.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         self.tables.iter().enumerate().try_for_each(|(index, table)| {
             table.encode(writer).map_err(|error| error.inside_item(index).inside("tables"))
         })
     }
 
-    /// The bytes of the file.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// Encodes the file to bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
     /// Reads it from JSON.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
     pub fn from_json(json: &Json) -> Result<TableFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let tables = each(fields.take("tables")?, table_from_json);
@@ -115,11 +109,11 @@ impl<'d> TableFile<'d> {
         tables.map(|tables| TableFile { tables }).map_err(|error| error.inside("tables"))
     }
 
-    /// The bytes of the file that JSON tells of, as [`Self::from_json`] and [`Self::to_bytes`] give
-    /// them, without all records in memory at the same time.
+    /// Encodes a file from JSON, like [`Self::from_json`] and [`Self::to_bytes`], without all
+    /// records in memory at the same time.
     ///
     /// # Errors
-    /// Value, when the JSON is something else; the limits.
+    /// Value, if the JSON is not a table file; the limits.
     pub fn json_to_bytes(json: &Json) -> Result<Vec<u8>> {
         let mut fields = FieldsOf::new(json)?;
         let mut writer = Writer::new();
@@ -128,11 +122,10 @@ impl<'d> TableFile<'d> {
         tables.map(|_| writer.into_bytes()).map_err(|error| error.inside("tables"))
     }
 
-    /// Refuses what [`Self::warnings`] and [`Self::missing`] tell, for those who want only what is
-    /// in order.
+    /// Refuses everything that [`Self::warnings`] and [`Self::missing`] report.
     ///
     /// # Errors
-    /// Malformed, for the first size that is stated wrongly, and for a table that is missing.
+    /// Malformed, for the first wrong size or missing table.
     pub fn strict(&self) -> Result<()> {
         if let Some(name) = self.missing().first() {
             return Err(Error::malformed(format!("table {name}"), "the end of the file"));
@@ -143,8 +136,8 @@ impl<'d> TableFile<'d> {
         }
     }
 
-    /// The tables that `_TableList`, the table of all tables, names and that are not there: the file
-    /// was cut between two tables. At most 100.
+    /// The tables that are listed in `_TableList` but missing, because the file was truncated
+    /// between two tables. At most 100.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         const LIST: &[u8] = b"_TableList";
@@ -160,8 +153,8 @@ impl<'d> TableFile<'d> {
         missing.map(shown).take(MAX).collect()
     }
 
-    /// What is odd: sizes that are stated wrongly. Each text is made when it is asked for, and
-    /// quotes at most 80 characters of a name: every record of a hostile file can be odd.
+    /// Warnings about wrong sizes. Each text is built on demand and quotes at most 80 characters of
+    /// a name: in a hostile file, every record can have one.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.tables.iter().flat_map(|table| {
             let text = |what: fmt::Arguments<'_>, size: u16| {
@@ -227,22 +220,23 @@ impl<'d> Table<'d> {
             let inside = |error: Error| error.inside_item(index).inside("records");
             let kinds = row.values.iter().map(FieldValue::kind);
             if !kinds.eq(self.columns.iter().map(|column| column.kind)) {
-                return Err(inside(Error::value("the values of the columns", "others")));
+                return Err(inside(Error::value("values that match the columns", "others")));
             }
             row.encode(writer).map_err(inside)?;
         }
         Ok(())
     }
 
-    /// All that stands in front of so many records.
+    /// Encodes everything before this many records.
     fn encode_template(&self, records: usize, writer: &mut Writer) -> Result<()> {
         let count = u32::try_from(records);
         writer.u32(count.map_err(|_| Error::value("at most 4294967295 records", "more"))?);
         sized(writer, TEMPLATE, self.stated_size, |writer| {
             for column in &self.columns {
                 let tag = column.kind.table_tag();
-                let tag =
-                    tag.ok_or_else(|| Error::value("a type of tables", column.kind.name()))?;
+                let tag = tag.ok_or_else(|| {
+                    Error::value("a type that tables can have", column.kind.name())
+                })?;
                 column.name.encode(writer)?;
                 writer.u8(tag);
                 writer.u8(column.flags);
@@ -256,12 +250,12 @@ impl<'d> Table<'d> {
 }
 
 const HEAD_BYTES: usize = 4;
-/// The most characters of a name that a warning quotes.
+/// Warnings quote at most this many characters of a name.
 const MAX_SHOWN: usize = 80;
 
-/// A name for people: its first characters, when it has too many.
+/// A name for display, truncated if it is too long.
 pub(super) fn shown(name: &[u8]) -> String {
-    // A character has at most four bytes, so the rest need not be looked at.
+    // A character has at most four bytes, so the rest is not needed.
     let head = name.get(..MAX_SHOWN * 4).unwrap_or(name);
     let text = String::from_utf8_lossy(head);
     match text.char_indices().nth(MAX_SHOWN) {
@@ -367,7 +361,7 @@ fn table_from_json(json: &Json) -> Result<Table<'static>> {
     Ok(table)
 }
 
-/// Reads a table and writes it, a record at a time.
+/// Encodes a table from JSON, one record at a time.
 fn write_table(json: &Json, writer: &mut Writer) -> Result<()> {
     let mut fields = FieldsOf::new(json)?;
     let table = template_from_json(&mut fields)?;
@@ -378,7 +372,7 @@ fn write_table(json: &Json, writer: &mut Writer) -> Result<()> {
     fields.end()
 }
 
-/// A table without its records.
+/// Reads a table without its records.
 fn template_from_json(fields: &mut FieldsOf<'_>) -> Result<Table<'static>> {
     fields.take_optional("count");
     let stated_size = stated_size(fields)?;
@@ -395,14 +389,14 @@ fn template_from_json(fields: &mut FieldsOf<'_>) -> Result<Table<'static>> {
     }
     let name = Str::from_json(fields.given("name")?).map_err(|error| error.inside("name"))?;
     let mut table = Table { name, columns, target_flags, stated_size, records: Vec::new() };
-    // Sizes from JSON are kept only where they are wrong.
+    // Sizes from JSON are kept only if they are wrong.
     let template = table.template_bytes();
     table.stated_size = table.stated_size.filter(|size| usize::from(*size) != template);
     Ok(table)
 }
 
 impl Table<'_> {
-    /// How many bytes the template takes.
+    /// The size of the template in bytes.
     pub(super) fn template_bytes(&self) -> usize {
         let name = self.name.as_bytes().len();
         let columns = self.columns.iter().map(|column| column.name.as_bytes().len() + 4);
@@ -411,7 +405,7 @@ impl Table<'_> {
 }
 
 impl Row<'_> {
-    /// How many bytes the record takes.
+    /// The size of the record in bytes.
     pub(super) fn bytes(&self) -> usize {
         HEAD_BYTES + self.values.iter().map(value_bytes).sum::<usize>()
     }

@@ -1,4 +1,4 @@
-//! Targets for connections: bytes however they are cut, and lists of operations, in every role.
+//! Targets for connections in every role: bytes split anywhere, and lists of operations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::wire::{KEY, client_streams, server_streams};
 use crate::connection::{ClientConfig, Connection, ObserverKeys, RelayConfig, ServerConfig};
 use crate::message::RawMessage;
 
-/// All targets of this file.
+/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_connection_client", run: client, seeds: server_streams },
     Target { name: "ki_connection_server", run: server, seeds: client_streams },
@@ -21,7 +21,8 @@ pub(super) const TARGETS: &[Target] = &[
 
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
-/// The first byte says how the rest is cut. Returns what was sent on, and how it ended.
+/// The first byte determines how the rest is split. Returns the forwarded bytes and how the
+/// connection ended.
 fn feed(mut connection: Connection, side: Side, data: &[u8]) -> (Vec<u8>, Option<CloseReason>) {
     let mut passed = Vec::new();
     let Some((cut, data)) = data.split_first() else { return (passed, None) };
@@ -32,11 +33,11 @@ fn feed(mut connection: Connection, side: Side, data: &[u8]) -> (Vec<u8>, Option
         while let Some(event) = connection.poll_event() {
             let Event::Received(received) = event else { continue };
             if received.side == side && !received.encrypted {
-                // Messages kept for later come after the accept that released them.
+                // Postponed messages follow the accept that released them.
                 read = received.range.end.max(read);
-                assert!(read <= data.len() as u64, "nothing that was not there");
+                assert!(read <= data.len() as u64, "read beyond the input");
             }
-            received.control().expect("it was decoded before");
+            received.control().expect("it was already decoded");
             assert!(received.payload().len() <= received.bytes.len());
         }
         while let Some(bytes) = connection.poll_transmit(side.other()) {
@@ -52,7 +53,7 @@ fn feed(mut connection: Connection, side: Side, data: &[u8]) -> (Vec<u8>, Option
     }
     let mut reason = None;
     while let Some(event) = connection.poll_event() {
-        assert_eq!(reason, None, "nothing behind the end");
+        assert_eq!(reason, None, "an event after the end");
         if let Event::Closed(why) = event {
             reason = Some(why);
         }
@@ -66,7 +67,7 @@ fn feed(mut connection: Connection, side: Side, data: &[u8]) -> (Vec<u8>, Option
 fn client(data: &[u8]) {
     let mut client = Connection::client(Arc::new(ClientConfig::new(EPOCH)), Duration::ZERO);
     let message = RawMessage { service: 1, order: 1, payload: b"early"[..].into() };
-    client.send(&message).expect("there is room");
+    client.send(&message).expect("the queue has room");
     feed(client, Side::Server, data);
 }
 
@@ -93,16 +94,16 @@ fn observer(data: &[u8]) {
     while datagrams.poll_event().is_some() {}
 }
 
-/// With nothing changed the same bytes come out, readable or not; only a key that is missing ends
-/// it early.
+/// If nothing is changed, the same bytes come out, readable or not; only a missing key ends it
+/// early.
 fn relay(data: &[u8]) {
     for side in Side::BOTH {
         let relay = Connection::relay(Arc::new(RelayConfig::new(keys())), Duration::ZERO);
         let (passed, reason) = feed(relay, side, data);
         let data = data.get(1..).unwrap_or_default();
-        assert!(data.starts_with(&passed), "nothing is changed");
+        assert!(data.starts_with(&passed), "bytes changed");
         if reason == Some(CloseReason::Remote) {
-            assert_eq!(data.len(), passed.len(), "everything goes on");
+            assert_eq!(data.len(), passed.len(), "bytes were not forwarded");
         }
     }
 }

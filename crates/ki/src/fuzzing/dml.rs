@@ -11,7 +11,7 @@ use crate::file::table::TableFile;
 use crate::message::Values;
 use crate::schema::{Mode, Protocols, load};
 
-/// All targets of this file.
+/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_dml_xml", run: xml, seeds: xml_seeds },
     Target { name: "ki_dml_message", run: message, seeds: message_seeds },
@@ -37,24 +37,27 @@ static PROTOCOLS: LazyLock<Protocols> = LazyLock::new(Protocols::built_in);
 fn xml(data: &[u8]) {
     let lenient = load("fuzz.xml", data, Mode::Lenient);
     let strict = load("fuzz.xml", data, Mode::Strict);
-    assert!(strict.protocol.is_none() || lenient.protocol.is_some(), "strict accepts more");
-    for said in &lenient.diagnostics {
-        assert!(!said.to_string().is_empty(), "a diagnostic says something");
+    assert!(strict.protocol.is_none() || lenient.protocol.is_some(), "strict mode accepts more");
+    for diagnostic in &lenient.diagnostics {
+        assert!(!diagnostic.to_string().is_empty(), "an empty diagnostic");
     }
 }
 
 fn table_text(data: &[u8]) {
     let loaded = crate::file::xml::load("fuzz.xml", data);
-    assert!(loaded.file.is_some() || !loaded.diagnostics.is_empty(), "no word about it");
+    assert!(
+        loaded.file.is_some() || !loaded.diagnostics.is_empty(),
+        "refused without a diagnostic"
+    );
     let Ok(text) = core::str::from_utf8(data) else { return };
     let Ok(file) = TableFile::from_csv(text, "fuzz") else { return };
     if let (Ok(bytes), Ok(csv)) = (file.to_bytes(), file.to_csv()) {
-        let again = TableFile::from_csv(&csv, "fuzz").expect("it was written just now");
-        assert_eq!(again.to_bytes(), Ok(bytes), "the way back");
+        let again = TableFile::from_csv(&csv, "fuzz").expect("it was just written");
+        assert_eq!(again.to_bytes(), Ok(bytes), "round trip");
     }
 }
 
-/// The first two bytes choose the message.
+/// The first two bytes select the message.
 fn message(data: &[u8]) {
     let [service, order, payload @ ..] = data else { return };
     let Some(definition) = PROTOCOLS.message(*service, *order) else { return };
@@ -63,15 +66,15 @@ fn message(data: &[u8]) {
     let mut reader = Reader::traced("payload", payload, Tree::new());
     let mut values = Values::new();
     let traced = definition.decode(&mut reader, &mut values);
-    assert_eq!(traced, outcome, "a trace changes nothing");
+    assert_eq!(traced, outcome, "a trace changed the outcome");
     let (tree, _) = reader.conclude(traced);
     let json = render(&tree, Style::default());
-    assert!(!definition.fit(payload).to_string().is_empty(), "a fit says something");
+    assert!(!definition.fit(payload).to_string().is_empty(), "an empty fit");
     if outcome.is_ok() {
         if let Ok(bytes) = definition.payload(&values) {
-            assert_eq!(bytes, payload, "encodes to other bytes");
+            assert_eq!(bytes, payload, "encoded to other bytes");
         }
-        assert_eq!(definition.from_json(&json).as_ref(), Ok(&values), "JSON says something else");
+        assert_eq!(definition.from_json(&json).as_ref(), Ok(&values), "JSON has other values");
     }
 }
 
@@ -83,7 +86,7 @@ fn json(data: &[u8]) {
         }
     }
     let bytes = TableFile::from_json(&json).and_then(|file| file.to_bytes());
-    assert_eq!(TableFile::json_to_bytes(&json).ok(), bytes.ok(), "a record at a time");
+    assert_eq!(TableFile::json_to_bytes(&json).ok(), bytes.ok(), "differs one record at a time");
 }
 
 fn table(data: &[u8]) {
@@ -96,21 +99,21 @@ fn table(data: &[u8]) {
     let plain = TableFile::decode(&mut Reader::new(data));
     let mut reader = Reader::traced("file", data, Tree::new());
     let traced = TableFile::decode(&mut reader);
-    assert_eq!(plain, traced, "a trace changes nothing");
+    assert_eq!(plain, traced, "a trace changed the outcome");
     let (tree, outcome) = reader.conclude(traced);
     let json = render(&tree, Style::default());
     let Ok(file) = outcome else { return };
-    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encodes to other bytes");
+    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encoded to other bytes");
     let again = TableFile::from_json(&json).and_then(|file| file.to_bytes());
-    assert_eq!(again.as_deref(), Ok(data), "JSON encodes to other bytes");
-    assert_eq!(TableFile::json_to_bytes(&json), again, "a record at a time");
+    assert_eq!(again.as_deref(), Ok(data), "JSON encoded to other bytes");
+    assert_eq!(TableFile::json_to_bytes(&json), again, "differs one record at a time");
     if let Ok(csv) = file.to_csv() {
-        let again = TableFile::from_csv(&csv, "").expect("it was written just now");
-        assert_eq!(again.to_bytes(), file.to_bytes(), "the way back from CSV");
+        let again = TableFile::from_csv(&csv, "").expect("it was just written");
+        assert_eq!(again.to_bytes(), file.to_bytes(), "round trip through CSV");
     }
     if let Ok(xml) = file.to_xml() {
         let again = crate::file::xml::load("fuzz.xml", xml.as_bytes());
-        assert!(again.file.is_some(), "the way back from XML: {:?}", again.diagnostics);
+        assert!(again.file.is_some(), "round trip through XML: {:?}", again.diagnostics);
     }
 }
 

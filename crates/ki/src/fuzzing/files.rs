@@ -9,7 +9,7 @@ use crate::file::lang::{LangFile, Locale, Translation, codes_in};
 use crate::file::nav::{Directions, NavFile, NavGraph};
 use crate::file::poi::PoiFile;
 
-/// All targets of this file.
+/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_bcd", run: bcd, seeds: bcd_seeds },
     Target { name: "ki_lang", run: lang, seeds: lang_seeds },
@@ -19,7 +19,7 @@ pub(super) const TARGETS: &[Target] = &[
 
 const LIMITS: Limits = Limits { inflated_bytes: 1 << 20, ..Limits::DEFAULT };
 
-/// Decodes with and without a trace, all of the data.
+/// Decodes all of the data with and without a trace.
 fn both<'d, F: PartialEq + core::fmt::Debug>(
     data: &'d [u8],
     plain: impl FnOnce(&mut Reader<'d, NoTrace>) -> Result<F>,
@@ -29,16 +29,16 @@ fn both<'d, F: PartialEq + core::fmt::Debug>(
     let plain = plain(&mut reader).and_then(|file| reader.end().map(|()| file));
     let mut reader = Reader::traced_within("file", data, Tree::new(), &LIMITS);
     let traced = traced(&mut reader).and_then(|file| reader.end().map(|()| file));
-    assert_eq!(plain, traced, "a trace changes nothing");
+    assert_eq!(plain, traced, "a trace changed the outcome");
     let (tree, outcome) = reader.conclude(traced);
     let json = render(&tree, Style::default());
     Some((outcome.ok()?, json))
 }
 
-/// What was decoded and its JSON encode to the same bytes.
+/// Checks that the decoded value and its JSON encode to the same bytes.
 fn same(data: &[u8], direct: Result<Vec<u8>>, by_json: Result<Vec<u8>>) {
-    assert_eq!(direct.as_deref(), Ok(data), "encodes to other bytes");
-    assert_eq!(by_json.as_deref(), Ok(data), "JSON encodes to other bytes");
+    assert_eq!(direct.as_deref(), Ok(data), "encoded to other bytes");
+    assert_eq!(by_json.as_deref(), Ok(data), "JSON encoded to other bytes");
 }
 
 fn nav(data: &[u8]) {
@@ -51,7 +51,11 @@ fn nav(data: &[u8]) {
         };
         let again = NavFile::from_json(&json).and_then(|file| file.to_bytes());
         same(&bytes, file.to_bytes(), again);
-        assert_eq!(opened.as_ref().map(|(opened, _)| opened), Ok(&file), "two minds");
+        assert_eq!(
+            opened.as_ref().map(|(opened, _)| opened),
+            Ok(&file),
+            "decode and open disagree"
+        );
     }
     let Ok((file, _)) = opened else { return };
     file.check().for_each(drop);
@@ -69,7 +73,11 @@ fn bcd(data: &[u8]) {
     let decoded = both(data, BcdFile::decode, BcdFile::decode);
     if let Some((file, json)) = decoded {
         same(data, file.to_bytes(), BcdFile::from_json(&json).and_then(|file| file.to_bytes()));
-        assert_eq!(opened.as_ref().map(|(opened, _)| opened), Ok(&file), "two minds");
+        assert_eq!(
+            opened.as_ref().map(|(opened, _)| opened),
+            Ok(&file),
+            "decode and open disagree"
+        );
     }
     let Ok((file, _)) = opened else { return };
     file.check().for_each(drop);
@@ -85,7 +93,11 @@ fn poi(data: &[u8]) {
     let decoded = both(data, PoiFile::read, PoiFile::read);
     if let Some((file, json)) = decoded {
         same(data, file.to_bytes(), PoiFile::read_json(&json).and_then(|file| file.to_bytes()));
-        assert_eq!(opened.as_ref().map(|(opened, _)| opened), Ok(&file), "two minds");
+        assert_eq!(
+            opened.as_ref().map(|(opened, _)| opened),
+            Ok(&file),
+            "decode and open disagree"
+        );
     }
     let Ok((file, _)) = opened else { return };
     file.check().for_each(drop);
@@ -99,11 +111,16 @@ fn lang(data: &[u8]) {
     let decoded = both(data, LangFile::decode, LangFile::decode);
     if let Some((file, json)) = decoded {
         same(data, file.to_bytes(), LangFile::from_json(&json).and_then(|file| file.to_bytes()));
-        assert_eq!(opened.as_ref().map(|(opened, _)| opened), Ok(&file), "two minds");
+        assert_eq!(
+            opened.as_ref().map(|(opened, _)| opened),
+            Ok(&file),
+            "decode and open disagree"
+        );
     }
     let Ok((file, _)) = opened else { return };
     file.check(None).for_each(drop);
-    let bytes = file.to_bytes().unwrap_or_else(|error| panic!("what was read is written: {error}"));
+    let bytes =
+        file.to_bytes().unwrap_or_else(|error| panic!("a decoded file must encode: {error}"));
     assert_eq!(LangFile::decode(&mut Reader::new(&bytes)), Ok(file.clone()), "repaired");
     let mut locale = Locale::new();
     locale.add("A_b", &file);

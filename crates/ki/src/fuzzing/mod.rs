@@ -1,5 +1,4 @@
-//! What the fuzz targets of this family call: every kind of input, with the promises that must
-//! hold.
+//! Fuzz targets: every kind of input, with the promises that must hold.
 
 mod connection;
 mod dml;

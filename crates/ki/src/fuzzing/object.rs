@@ -11,7 +11,7 @@ use crate::object::{CoreTable, JsonWriter, Object, ObjectCodec, ObjectOptions, Z
 use crate::schema::classes::cache::{HEAD_BYTES, sealed};
 use crate::schema::classes::{Class, Classes, ContentHash, ListVersion, Tuple, TypeLists};
 
-/// All targets of this file.
+/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_object", run: object, seeds: object_seeds },
     Target { name: "ki_object_types", run: types, seeds: type_seeds },
@@ -20,9 +20,9 @@ pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_object_json", run: json, seeds: json_seeds },
 ];
 
-/// A made-up type list: every type there is, in classes that lead to each other.
+/// A generated type list with every type, in classes that refer to each other.
 #[must_use]
-pub fn made_up_list(sampler: &mut Sampler, classes: usize) -> String {
+pub fn generated_list(sampler: &mut Sampler, classes: usize) -> String {
     let simple = [
         "bool",
         "char",
@@ -51,7 +51,7 @@ pub fn made_up_list(sampler: &mut Sampler, classes: usize) -> String {
         "__int64",
         "enum Colour",
     ];
-    // Names that end in their number would make hashes of different types collide.
+    // With names that end in their number, hashes of different types would collide.
     let tuples = Tuple::ALL.map(Tuple::type_name);
     let mut json = String::from("{");
     for class in 0..classes {
@@ -96,19 +96,19 @@ pub fn made_up_list(sampler: &mut Sampler, classes: usize) -> String {
     json
 }
 
-/// The classes of a made-up list.
+/// The classes of a generated list.
 ///
 /// # Panics
-/// When the list cannot be read, which would be a mistake of this file.
+/// If the list cannot be read, which would be a bug in this file.
 #[must_use]
-pub fn made_up_classes(sampler: &mut Sampler, classes: usize) -> Classes {
+pub fn generated_classes(sampler: &mut Sampler, classes: usize) -> Classes {
     let mut lists = TypeLists::new();
-    let json = made_up_list(sampler, classes);
-    lists.add("made-up.json", json.as_bytes()).expect("it is a list");
+    let json = generated_list(sampler, classes);
+    lists.add("generated.json", json.as_bytes()).expect("the list is valid");
     lists.compile()
 }
 
-/// All options that change the bytes, by the bits of a number.
+/// All options that affect the bytes, selected by the bits of a number.
 #[must_use]
 pub fn options(classes: &Classes, bits: u16) -> ObjectOptions {
     let core = (bits & 0x80 != 0).then(|| {
@@ -132,10 +132,10 @@ pub fn options(classes: &Classes, bits: u16) -> ObjectOptions {
     }
 }
 
-static CLASSES: LazyLock<Classes> = LazyLock::new(|| made_up_classes(&mut Sampler::new(8), 12));
+static CLASSES: LazyLock<Classes> = LazyLock::new(|| generated_classes(&mut Sampler::new(8), 12));
 static NONE: LazyLock<Classes> = LazyLock::new(|| TypeLists::new().compile());
 
-/// The first two bytes choose the options.
+/// The first two bytes select the options.
 fn object(data: &[u8]) {
     let [low, high, bytes @ ..] = data else { return };
     let bits = u16::from_le_bytes([*low, *high]);
@@ -152,33 +152,37 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     let mut traced = Reader::traced("stream", bytes, Tree::new());
     let mut shown = Object::new();
     let heard = codec.decode(&mut traced, &mut shown);
-    assert_eq!(outcome, heard, "a trace changes nothing");
+    assert_eq!(outcome, heard, "a trace changed the outcome");
     let (tree, _) = traced.conclude(heard);
     render(&tree, Style::default());
     let mut json = JsonWriter::new(Vec::new(), Style::default());
     let streamed = codec.decode(&mut Reader::new(bytes), &mut json);
-    assert_eq!(streamed, outcome, "the visitor changes nothing");
+    assert_eq!(streamed, outcome, "the visitor changed the outcome");
     let Ok(decoded) = outcome else { return };
-    assert!(object == shown, "a trace changes no value");
-    let json = json.finish().expect("memory takes everything");
+    assert!(object == shown, "a trace changed the value");
+    let json = json.finish().expect("writing to memory cannot fail");
     let json = String::from_utf8(json).expect("JSON is text");
     assert_eq!(object.to_json(classes).as_ref(), Ok(&json), "JSON of the value");
-    let again = Object::parse_json(classes, &json).expect("it was written just now");
-    assert!(again == object, "JSON says something else: {json}");
-    // An object of an unrelated class is read like any other.
+    let again = Object::parse_json(classes, &json).expect("it was just written");
+    assert!(again == object, "JSON has other values: {json}");
+    // Notes about unrelated classes do not affect decoding.
     if decoded.notes.iter().all(|note| note.text.ends_with(" belongs")) {
         let mut text = String::new();
-        write_node(tree.find("object").expect("it was read"), Style::default(), &mut text);
+        write_node(
+            tree.find("object").expect("the tree has the object"),
+            Style::default(),
+            &mut text,
+        );
         assert_eq!(text, json, "the tree");
     } else {
-        assert!(codec.options().lenient, "only lenient reading leaves notes");
+        assert!(codec.options().lenient, "notes without lenient decoding");
     }
-    // What was mended is written mended, so it is the second time that has to agree.
+    // Encoding normalises what lenient decoding accepted, so only the second round must agree.
     let first = codec.encode(&object, decoded.header);
-    let first = first.unwrap_or_else(|error| panic!("what was read can be written: {error}"));
+    let first = first.unwrap_or_else(|error| panic!("a decoded object must encode: {error}"));
     let mut second = Object::new();
-    let read = codec.decode_all(&first, &mut second).expect("it was written just now");
-    assert!(second == object, "another object on the way back");
+    let read = codec.decode_all(&first, &mut second).expect("it was just written");
+    assert!(second == object, "another object after a round trip");
     assert_eq!(codec.encode(&second, read.header).as_ref(), Ok(&first), "other bytes");
     if !decoded.header.is_packed && !decoded.header.is_compressed && codec.options().deep {
         let flags = codec.options().flags | decoded.header.flags;
@@ -186,13 +190,13 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     }
 }
 
-/// A list that is written is the same list.
+/// Checks that a written list reads back the same.
 fn written(classes: &Classes, version: ListVersion) {
     let text = classes.to_list(version);
     let mut lists = TypeLists::new();
     let is_key = |class: &Class| matches!(&*class.name, "version" | "classes");
     if version == ListVersion::One && classes.all().iter().any(is_key) {
-        // By their names alone such classes cannot be told from keys.
+        // The names of such classes are indistinguishable from keys.
         return;
     }
     lists.add("written.json", text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -207,14 +211,14 @@ fn types(data: &[u8]) {
     let classes = lists.compile();
     let content = ContentHash::of([data]);
     let cache = classes.to_cache(content);
-    let again = Classes::from_cache(&cache, content).expect("it was made just now");
+    let again = Classes::from_cache(&cache, content).expect("it was just created");
     assert_eq!(again.all(), classes.all(), "the cache");
     for version in [ListVersion::One, ListVersion::Two] {
         written(&classes, version);
     }
     let mut sampler = Sampler::new(data.len() as u64);
     for class in classes.all().iter().take(20) {
-        assert!(!classes.explain(class).to_string().is_empty(), "it says something");
+        assert!(!classes.explain(class).to_string().is_empty(), "an empty explanation");
         let Ok(made) = Object::sample(&classes, class, true, &mut sampler) else { continue };
         if made.len() > 20_000 {
             continue;
@@ -224,50 +228,50 @@ fn types(data: &[u8]) {
             ObjectOptions { null_root: true, ..ObjectOptions::default() },
         );
         if let Ok(bytes) = codec.encode(&made, codec.header()) {
-            // Hashes may stand for another class, so only the promise not to panic is left.
+            // Hashes can belong to another class, so this only checks that nothing panics.
             drop(codec.decode_all(&bytes, &mut Object::new()));
         }
     }
 }
 
-/// No content at all.
+/// The hash of no content.
 const NO_CONTENT: ContentHash = ContentHash([0; 32]);
 
-/// What stands behind the head of a cache, which has a checksum.
+/// The input follows the header of a cache, which has a checksum.
 fn cache(data: &[u8]) {
     let Ok(classes) = Classes::from_cache(&sealed(NO_CONTENT, data), NO_CONTENT) else { return };
     let cache = classes.to_cache(NO_CONTENT);
-    let again = Classes::from_cache(&cache, NO_CONTENT).expect("it was made just now");
-    assert_eq!(again.all(), classes.all(), "the way back");
+    let again = Classes::from_cache(&cache, NO_CONTENT).expect("it was just created");
+    assert_eq!(again.all(), classes.all(), "round trip");
 }
 
 fn text(data: &[u8]) {
     let loaded = xml::load(&CLASSES, "fuzz.xml", data);
     let Some(objects) = loaded.objects else {
-        assert!(!loaded.diagnostics.is_empty(), "no word about it");
+        assert!(!loaded.diagnostics.is_empty(), "refused without a diagnostic");
         return;
     };
     if let Ok(written) = xml::to_xml(&CLASSES, &objects) {
         let again = xml::load(&CLASSES, "again.xml", written.as_bytes());
-        assert!(again.objects == Some(objects), "the way back");
+        assert!(again.objects == Some(objects), "round trip");
     }
 }
 
 fn json(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let Ok(object) = Object::parse_json(&CLASSES, text) else { return };
-    let json = object.to_json(&CLASSES).expect("it has the classes");
+    let json = object.to_json(&CLASSES).expect("the object has these classes");
     let again = Object::parse_json(&CLASSES, &json);
-    assert_eq!(again.as_ref(), Ok(&object), "the way back: {json}");
+    assert_eq!(again.as_ref(), Ok(&object), "round trip: {json}");
     if let Ok(value) = serde_json::from_str(text) {
-        assert!(Object::from_json(&CLASSES, &value).is_ok(), "both ways in agree");
+        assert!(Object::from_json(&CLASSES, &value).is_ok(), "the two JSON readers disagree");
     }
     for bits in [0, 0x20, 0x26] {
         let codec = ObjectCodec::new(&CLASSES, options(&CLASSES, bits));
         if let Ok(bytes) = codec.encode(&object, codec.header()) {
             let lenient = ObjectOptions { lenient: true, ..codec.options().clone() };
             let codec = ObjectCodec::new(&CLASSES, lenient);
-            codec.decode_all(&bytes, &mut Object::new()).expect("it was written just now");
+            codec.decode_all(&bytes, &mut Object::new()).expect("it was just written");
         }
     }
 }
@@ -294,7 +298,7 @@ fn object_seeds() -> Vec<Vec<u8>> {
 }
 
 fn type_seeds() -> Vec<Vec<u8>> {
-    let list = made_up_list(&mut Sampler::new(3), 3);
+    let list = generated_list(&mut Sampler::new(3), 3);
     let two = "{\"version\":2,\"classes\":{\"1\":{\"name\":\"class A\",\"bases\":[],\"hash\":1,\
                \"singleton\":false,\"properties\":{\"m\":{\"type\":\"int\",\"id\":0,\"hash\":2}}}}}";
     let xml = "<ClassList><Class Name=\"class A\" Base=\"class B\"><Property Name=\"m\" Type=\"enum \
@@ -306,7 +310,7 @@ fn type_seeds() -> Vec<Vec<u8>> {
 }
 
 fn cache_seeds() -> Vec<Vec<u8>> {
-    let cache = made_up_classes(&mut Sampler::new(3), 3).to_cache(NO_CONTENT);
+    let cache = generated_classes(&mut Sampler::new(3), 3).to_cache(NO_CONTENT);
     vec![cache.get(HEAD_BYTES..).unwrap_or_default().to_vec()]
 }
 

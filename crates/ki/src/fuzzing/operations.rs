@@ -1,4 +1,4 @@
-//! Targets for connections driven by lists of operations, one a role.
+//! Targets for connections driven by lists of operations, one for each role.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::crypto_block::CryptoBlock;
 use crate::frame::{Body, Frame};
 use crate::message::RawMessage;
 
-/// All targets of this file.
+/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target {
         name: "ki_operations_client",
@@ -53,7 +53,7 @@ pub(super) const TARGETS: &[Target] = &[
 ];
 
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);
-/// Small, so that lists reach them.
+/// Small limits, so that lists of operations reach them.
 const BOUNDS: Bounds = Bounds { queued_bytes: 4096, queued_messages: 64 };
 const SESSION: u16 = 0x1234;
 
@@ -63,7 +63,7 @@ fn client(data: &[u8]) -> Seen {
     drive(Connection::client(config.into(), Duration::ZERO), data)
 }
 
-/// A server ignores some messages and keeps others for later.
+/// A server ignores some messages and postpones others.
 fn server(data: &[u8]) -> Seen {
     let (rule, data) = data.split_first().unwrap_or((&0, data));
     let mut config = ServerConfig { keep_early: rule & 1 == 0, ..ServerConfig::new(EPOCH) };
@@ -109,7 +109,7 @@ fn relay(data: &[u8]) -> Seen {
     drive(Connection::relay(config.into(), Duration::ZERO), data)
 }
 
-/// Behind an accept with a handshake both sides are encrypted.
+/// After an accept with a handshake, both sides are encrypted.
 fn drive(connection: Connection, data: &[u8]) -> Seen {
     let handshake = accept(Some(CryptoBlock(vec![9; 257].into())));
     let mut sent = Vec::new();
@@ -142,7 +142,7 @@ fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) {
         let length = usize::try_from(sampler.below(300)).unwrap_or(0);
         RawMessage { service: 5, order: 1, payload: sampler.bytes(length).into() }
     };
-    // Some of them are no message.
+    // Some of these are not messages.
     let encoded = |data: &[u8]| {
         let mut writer = Writer::new();
         if data.len() % 8 == 7 || made(data).encode(&mut writer).is_err() {
@@ -189,7 +189,7 @@ fn alive() -> Vec<u8> {
     bytes(&Frame::control(Control::KeepAlive(alive)))
 }
 
-/// A list of operations; bytes that are too long for one are cut.
+/// Encodes a list of operations. Bytes that are too long for one are split.
 fn list(operations: &[Operation<'_>]) -> Vec<u8> {
     let mut list = Vec::new();
     for operation in operations {
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seeds_get_far() {
+    fn seeds_reach_deep_states() {
         let messages = |seeds: Vec<Vec<u8>>, run: fn(&[u8]) -> Seen| -> Vec<u64> {
             seeds.iter().map(|seed| run(seed).messages).collect()
         };

@@ -8,7 +8,7 @@ use crate::file::wad::{
     Archive, ArchiveFile, BuildOptions, Inflater, Packed, Plan, build, diff, safe_path,
 };
 
-/// All targets of this file.
+/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[Target { name: "ki_wad", run: wad, seeds }];
 
 fn wad(data: &[u8]) {
@@ -16,16 +16,16 @@ fn wad(data: &[u8]) {
     let plain = ArchiveFile::decode(&mut Reader::new(data));
     let mut reader = Reader::traced("file", data, Tree::new());
     let traced = ArchiveFile::decode(&mut reader);
-    assert_eq!(plain, traced, "a trace changes nothing");
+    assert_eq!(plain, traced, "a trace changed the outcome");
     let (tree, outcome) = reader.conclude(traced);
     let json = render(&tree, Style::default());
     let limits = Limits { inflated_bytes: 1 << 20, ..Limits::DEFAULT };
     let archive = Archive::parse(data, &limits);
-    assert_eq!(archive.is_ok(), outcome.is_ok(), "two minds");
+    assert_eq!(archive.is_ok(), outcome.is_ok(), "table and archive disagree");
     let (Ok(file), Ok(archive)) = (outcome, archive) else { return };
-    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encodes to other bytes");
+    assert_eq!(file.to_bytes().as_deref(), Ok(data), "encoded to other bytes");
     let again = ArchiveFile::from_json(&json).and_then(|file| file.to_bytes());
-    assert_eq!(again.as_deref(), Ok(data), "JSON encodes to other bytes");
+    assert_eq!(again.as_deref(), Ok(data), "JSON encoded to other bytes");
     assert_eq!(file.table.encoded_size(), (data.len() - file.data.len()) as u64);
     assert!(diff(archive.table(), archive.table()).is_empty(), "differs from itself");
     assert!(archive.overlaps().len() <= archive.entries().len());
@@ -36,13 +36,13 @@ fn wad(data: &[u8]) {
             assert_eq!(file.len(), entry.size as usize, "another size");
             let begins = file.get(..9).unwrap_or(file).to_vec();
             let head = archive.head(entry, 9, &mut inflater);
-            assert_eq!(head, Ok(Some(&*begins)), "begins otherwise");
+            assert_eq!(head, Ok(Some(&*begins)), "another beginning");
         }
     }
     repack(&archive);
 }
 
-/// What can be packed anew keeps its stored bytes.
+/// Checks that repacking keeps the stored bytes.
 fn repack(archive: &Archive<'_>) {
     let mut kept: Vec<(&[u8], Packed<'_>)> = Vec::new();
     for entry in archive.entries().iter().take(64) {
@@ -54,19 +54,19 @@ fn repack(archive: &Archive<'_>) {
     let names = kept.iter().map(|(name, _)| (*name).into()).collect();
     let options = BuildOptions { version: archive.table().version, flags: 0, level: 1 };
     let Ok(mut plan) = Plan::new(&options, names) else { return };
-    let most: usize = 4 << 20;
-    if kept.iter().map(|(_, packed)| packed.bytes.len()).sum::<usize>() > most {
+    let max: usize = 4 << 20;
+    if kept.iter().map(|(_, packed)| packed.bytes.len()).sum::<usize>() > max {
         return;
     }
     let mut data = Vec::new();
     for (_, packed) in &kept {
-        plan.add(packed).expect("it was in an archive");
+        plan.add(packed).expect("it came from an archive");
         data.extend_from_slice(&packed.bytes);
     }
-    let mut bytes = plan.finish().expect("all have their place");
+    let mut bytes = plan.finish().expect("all files were added");
     bytes.append(&mut data);
-    let again = Archive::parse(&bytes, &Limits::DEFAULT).expect("it was made just now");
-    assert!(again.overlaps().is_empty(), "made with overlaps");
+    let again = Archive::parse(&bytes, &Limits::DEFAULT).expect("it was just built");
+    assert!(again.overlaps().is_empty(), "built with overlaps");
     for (entry, (_, packed)) in again.entries().iter().zip(&kept) {
         assert_eq!(again.packed(entry).as_ref(), Ok(packed), "other bytes");
     }

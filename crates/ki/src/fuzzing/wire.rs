@@ -13,14 +13,14 @@ use crate::frame::Frame;
 use crate::message::RawMessage;
 use crate::schema::Protocols;
 
-/// All targets of this file.
+/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target { name: "ki_frame", run: frame, seeds: frames },
     Target { name: "ki_key_file", run: key_file, seeds: key_files },
     Target { name: "ki_client_args", run: client_args, seeds: command_lines },
 ];
 
-/// Decodes, with and without a trace, with and without definitions, and all the way back.
+/// Decodes with and without a trace and definitions, and encodes again.
 fn frame(data: &[u8]) {
     let protocols = protocols();
     for from in [None, Some(Side::Client), Some(Side::Server)] {
@@ -30,35 +30,35 @@ fn frame(data: &[u8]) {
         let mut traced = Reader::traced("frame", data, Tree::new());
         let outcome = Frame::decode(&mut traced, from);
         let (tree, outcome) = traced.conclude(outcome);
-        assert_eq!(plain, outcome, "a trace changes nothing");
+        assert_eq!(plain, outcome, "a trace changed the outcome");
         let mut named = Reader::traced("frame", data, Tree::new());
         let outcome = Frame::decode_named(&mut named, from, protocols);
         let (named, outcome) = named.conclude(outcome);
-        assert_eq!(plain, outcome, "names change nothing");
+        assert_eq!(plain, outcome, "names changed the outcome");
         let shown = [&tree, &named].map(|tree| render(tree, Style::default()));
         let Ok(frame) = plain else { continue };
         let bytes = frame.to_bytes();
         if named.nodes().any(|node| node.name() == "isBoundByFrame") {
-            // Nobody knows how to write such a message.
+            // The encoding of such a message is unknown.
             assert!(bytes.is_err());
             continue;
         }
-        assert_eq!(bytes.as_deref(), Ok(&data[..data.len() - rest]), "the way back");
+        assert_eq!(bytes.as_deref(), Ok(&data[..data.len() - rest]), "round trip");
         for json in shown {
             let again = Frame::from_json(&json, protocols).and_then(|frame| frame.to_bytes());
-            assert_eq!(again, bytes, "the way back from JSON");
+            assert_eq!(again, bytes, "round trip through JSON");
         }
     }
 }
 
-/// Making them takes longer than a run.
+/// Created once, as this takes longer than a run.
 fn protocols() -> &'static Protocols {
     static PROTOCOLS: std::sync::LazyLock<Protocols> =
         std::sync::LazyLock::new(Protocols::built_in);
     &PROTOCOLS
 }
 
-/// Key and first nonce of the encrypted samples.
+/// The key and first nonce of the encrypted samples.
 pub(super) const KEY: StreamKey = StreamKey { key: [1; 16], nonce: [2; 16] };
 
 fn key_file(data: &[u8]) {
@@ -97,7 +97,7 @@ pub(super) fn samples() -> Vec<(Side, Frame<'static>)> {
         signature: vec![6; 256].into(),
     };
     let mut block = worldwire_core::Writer::new();
-    signed.encode(&mut block).expect("it has a wire form");
+    signed.encode(&mut block).expect("it can be encoded");
     let offer = |crypto| Control::SessionOffer(SessionOffer { session_id: 0x1234, time, crypto });
     let accept = |crypto| {
         let (reserved, session_id) = (0, 0x1234);
@@ -134,7 +134,7 @@ fn frames() -> Vec<Vec<u8>> {
     samples().into_iter().filter_map(|(_, frame)| frame.to_bytes().ok()).collect()
 }
 
-/// All of one side, in pieces of 200 bytes.
+/// Everything that one side sends, in pieces of 200 bytes.
 fn stream(side: Side) -> Vec<u8> {
     let of_side = samples().into_iter().filter(|(by, _)| *by == side);
     let frames = of_side.filter_map(|(_, frame)| frame.to_bytes().ok());

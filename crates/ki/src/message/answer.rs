@@ -1,9 +1,9 @@
-//! Answers of login and patch servers with many fields, described once for those who write them and
-//! those who read them.
+//! Answers of login and patch servers that have many fields, described once for senders and
+//! receivers.
 
 use super::{Fields, Put};
 
-/// A type of a field that is found by name.
+/// A field type that can be looked up by name.
 trait Named: Sized {
     fn read(fields: &Fields<'_>, name: &str) -> Self;
     fn put(&self) -> Put;
@@ -22,7 +22,7 @@ impl Named for String {
 macro_rules! numbers {
     ($($kind:ty)*) => {$(
         impl Named for $kind {
-            /// 0 for a number that does not fit.
+            /// Reads the field; a number out of range becomes 0.
             fn read(fields: &Fields<'_>, name: &str) -> Self {
                 Self::try_from(fields.number(name)).unwrap_or_default()
             }
@@ -45,13 +45,13 @@ macro_rules! answers {
         }
 
         impl $answer {
-            /// Reads it. What the definition in use lacks is 0 or empty.
+            /// Reads the answer. Fields missing from the loaded definition are 0 or empty.
             #[must_use]
             pub fn read(fields: &Fields<'_>) -> Self {
                 Self { $($field: Named::read(fields, $name),)* }
             }
 
-            /// Its fields, to be sent.
+            /// Its fields, for sending.
             #[must_use]
             pub fn fields(&self) -> Vec<(&'static str, Put)> {
                 vec![$(($name, self.$field.put()),)*]
@@ -61,47 +61,47 @@ macro_rules! answers {
 }
 
 answers! {
-    /// Where a client goes that has selected a character: `MSG_CHARACTERSELECTED` without an error. A
-    /// server sends an empty `IP` and port 0 while the zone is being prepared.
+    /// Where a client connects after selecting a character: `MSG_CHARACTERSELECTED` without an
+    /// error. While the zone is being prepared, a server sends an empty `IP` and port 0.
     Selected {
-        /// of the zone server.
+        /// is the address of the zone server.
         ip "IP": String,
-        /// of it.
+        /// is its TCP port.
         tcp_port "TCPPort": u16,
-        /// of it.
+        /// is its UDP port.
         udp_port "UDPPort": u16,
-        /// comes back as `LoginKey` of `MSG_ATTACH`.
+        /// is the key that the client returns as `LoginKey` of `MSG_ATTACH`.
         key "Key": String,
-        /// is the account.
+        /// is the account ID.
         user "UserID": u64,
-        /// is the character.
+        /// is the character ID.
         character "CharID": u64,
-        /// is the number of the zone.
+        /// is the zone ID.
         zone_id "ZoneID": u64,
-        /// is its name.
+        /// is the zone's name.
         zone "ZoneName": String,
-        /// is where in the zone.
+        /// is the location in the zone.
         location "Location": String,
-        /// is the name of the server that says this.
+        /// is the name of the server that sends this.
         server "LoginServer": String,
     }
 
-    /// The list of files that a patch client is pointed to: `MSG_LATEST_FILE_LIST` and
+    /// The file list that a patch client must download: `MSG_LATEST_FILE_LIST` and
     /// `MSG_LATEST_FILE_LIST_V2`.
     FileListAnswer {
-        /// is the number of the version.
+        /// is the version number.
         version "LatestVersion": u32,
-        /// is the name of the list.
+        /// is the file name of the list.
         name "ListFileName": String,
-        /// is when it was made, Unix seconds.
+        /// is the time at which the list was created, in Unix seconds.
         time "ListFileTime": u32,
-        /// is how many bytes it has.
+        /// is the size of the list in bytes.
         size "ListFileSize": u32,
-        /// is its checksum, as archives have it.
+        /// is the list's checksum, computed as in archives.
         crc "ListFileCRC": u32,
-        /// is where the list is.
+        /// is the list's URL.
         url "ListFileURL": String,
-        /// is what the names in the list go behind.
+        /// is the URL prefix for the names in the list.
         prefix "URLPrefix": String,
     }
 }
@@ -112,7 +112,7 @@ mod tests {
     use crate::schema::Protocols;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_answers_read_back() {
         let protocols = Protocols::built_in();
         let selected = Selected {
             ip: "192.0.2.1".to_owned(),

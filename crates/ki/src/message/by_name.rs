@@ -1,5 +1,5 @@
-//! Messages by the names of their fields, for servers and clients that do not know which revision's
-//! definitions are loaded.
+//! Messages by field name, for servers and clients that do not know which revision's definitions
+//! are loaded.
 
 use worldwire_core::{Error, Reader, Result};
 
@@ -7,7 +7,7 @@ use super::{Fit, RawMessage, Values};
 use crate::schema::{FieldDef, Message, Protocols};
 use crate::types::{FieldType, FieldValue, Str, WStr};
 
-/// The fields of a message, by name. What a definition lacks is 0 or empty.
+/// The fields of a message, by name. Fields missing from the definition are 0 or empty.
 #[derive(Clone, Debug)]
 pub struct Fields<'m> {
     message: &'m Message,
@@ -15,9 +15,9 @@ pub struct Fields<'m> {
 }
 
 impl<'m> Fields<'m> {
-    /// Reads a payload that has at least so many fields. Later ones may be missing as a whole, as
-    /// from senders of an earlier revision, and have their defaults then. `None` if the payload does
-    /// not fit.
+    /// Reads a payload with at least this many fields. Later ones may all be missing, as from
+    /// senders of an earlier revision, and then have their defaults. `None` if the payload does not
+    /// fit.
     #[must_use]
     pub fn read(message: &'m Message, payload: &'m [u8], least: usize) -> Option<Self> {
         let mut values = Values::new();
@@ -44,7 +44,7 @@ impl<'m> Fields<'m> {
         self.values.fields().get(at)
     }
 
-    /// A number; the bits of a signed one.
+    /// A number. A signed one is returned as its bits.
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
         match self.value(name) {
@@ -57,13 +57,13 @@ impl<'m> Fields<'m> {
         }
     }
 
-    /// A number of 32 bits; the highest one, if it has more.
+    /// A 32-bit number; larger ones become the maximum.
     #[must_use]
     pub fn word(&self, name: &str) -> u32 {
         u32::try_from(self.number(name)).unwrap_or(u32::MAX)
     }
 
-    /// The bytes of a text; those of UTF-8 for a wide one.
+    /// The bytes of a string; a wide string is converted to UTF-8.
     #[must_use]
     pub fn bytes(&self, name: &str) -> Vec<u8> {
         match self.value(name) {
@@ -73,19 +73,19 @@ impl<'m> Fields<'m> {
         }
     }
 
-    /// A text; what is no UTF-8 becomes U+FFFD.
+    /// A string as text. Invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn text(&self, name: &str) -> String {
         String::from_utf8_lossy(&self.bytes(name)).into_owned()
     }
 }
 
-/// A value for a field, whatever type its definition gives it.
+/// A value for a field of any type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// A number, of which the field keeps as many bits as it has.
+    /// A number, truncated to the field's width.
     Number(u64),
-    /// The bytes of a text; UTF-8 for a wide one.
+    /// The bytes of a string; for a wide string, UTF-8.
     Bytes(Vec<u8>),
 }
 
@@ -96,7 +96,7 @@ impl<N: Into<u64>> From<N> for Put {
 }
 
 impl Put {
-    /// A text.
+    /// A text value.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self::Bytes(text.as_bytes().to_vec())
@@ -130,11 +130,11 @@ impl Put {
 }
 
 impl Protocols {
-    /// A message with these fields. Those that its definition lacks are left out, and all others
-    /// have their defaults.
+    /// Builds a message from these fields. Fields missing from its definition are left out; all
+    /// others have their defaults.
     ///
     /// # Errors
-    /// Value, when no definition has the message; the limits on strings.
+    /// Value, if no definition has the message; the limits on strings.
     pub fn compose(
         &self,
         service: u8,
@@ -161,7 +161,7 @@ mod tests {
     use crate::schema::Mode;
 
     #[test]
-    fn fields_are_put_and_read_by_name_whatever_their_types() {
+    fn fields_are_set_and_read_by_name_whatever_their_types() {
         let protocols = Protocols::built_in();
         let put = [
             ("Status", Put::from(0x1_0000_0001_u64)),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn k_02_the_loaded_definitions_say_what_a_text_is() {
+    fn k_02_the_loaded_definitions_determine_text_types() {
         let mut protocols = Protocols::built_in();
         let put = [("Message", Put::text("hi"))];
         let raw = protocols.compose(2, "MSG_SERVERMESSAGE", &put).unwrap();
@@ -195,19 +195,19 @@ mod tests {
     }
 
     #[test]
-    fn k_05_fields_at_the_end_may_be_missing_as_a_whole() {
+    fn k_05_whole_fields_at_the_end_may_be_missing() {
         let protocols = Protocols::built_in();
         let message = protocols.message(7, 15).unwrap();
         let put = [("UserID", Put::from(5_u32)), ("MachineID", Put::from(6_u32))];
         let raw = protocols.compose(7, "MSG_USER_VALIDATE", &put).unwrap();
-        // Without the last one, and then with half of it.
+        // Without the last field, then with half of it.
         let short = &raw.payload[..raw.payload.len() - 2];
         let fields = Fields::read(message, short, 4).unwrap();
         assert_eq!((fields.number("UserID"), fields.number("MachineID")), (5, 6));
         assert_eq!(fields.text("PatchClientID"), "");
         assert!(Fields::read(message, short, 5).is_none());
         assert!(Fields::read(message, &raw.payload[..raw.payload.len() - 1], 4).is_none());
-        // Those that a later revision appends are let be.
+        // Fields that a later revision appends are ignored.
         let longer = [&raw.payload[..], &[0, 0]].concat();
         assert!(Fields::read(message, &longer, 5).is_some());
     }

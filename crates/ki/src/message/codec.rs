@@ -1,4 +1,4 @@
-//! Payloads, by their definitions.
+//! Decoding and encoding payloads by their definitions.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use crate::types::{FieldType, FieldValue, Str};
 
 use super::raw::MAX_PAYLOAD;
 
-/// The name under which bytes behind the last field are shown.
+/// The name under which bytes after the last field are shown.
 const TRAILING: &str = "_trailing";
 
-/// The values of a message, in the order of its fields. Meant to be used again and again.
+/// The values of a message, in field order. Reuse it to avoid allocations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values<'d> {
     fields: Vec<FieldValue<'d>>,
@@ -22,13 +22,13 @@ pub struct Values<'d> {
 }
 
 impl<'d> Values<'d> {
-    /// Starts empty.
+    /// Contains no values.
     #[must_use]
     pub const fn new() -> Self {
         Self { fields: Vec::new(), trailing: Cow::Borrowed(&[]) }
     }
 
-    /// Values to be encoded; [`Message::encode`] checks them.
+    /// Wraps values for encoding; [`Message::encode`] checks them.
     #[must_use]
     pub const fn of(fields: Vec<FieldValue<'d>>) -> Self {
         Self { fields, trailing: Cow::Borrowed(&[]) }
@@ -40,27 +40,27 @@ impl<'d> Values<'d> {
         &self.fields
     }
 
-    /// The values, to be changed.
-    pub fn fields_mut(&mut self) -> &mut Vec<FieldValue<'d>> {
+    /// The values, for changing them.
+    pub(crate) fn fields_mut(&mut self) -> &mut Vec<FieldValue<'d>> {
         &mut self.fields
     }
 
-    /// Bytes behind the last field: the sender's definition has more.
+    /// The bytes after the last field: the sender's definition has more fields.
     #[must_use]
     pub fn trailing(&self) -> &[u8] {
         &self.trailing
     }
 
-    /// The memory, for bytes that live in another place.
+    /// Empties it and keeps its memory, for input with another lifetime.
     #[must_use]
     pub fn recycle<'m>(mut self) -> Values<'m> {
         self.fields.clear();
-        // An empty vector of the same layout: the standard library keeps its memory.
+        // Collecting an empty vector in place keeps its allocation.
         let fields = self.fields.into_iter().map(FieldValue::into_owned).collect();
         Values { fields, trailing: Cow::Borrowed(&[]) }
     }
 
-    /// Makes all bytes owned.
+    /// Copies borrowed bytes.
     #[must_use]
     pub fn into_owned(self) -> Values<'static> {
         let fields = self.fields.into_iter().map(FieldValue::into_owned).collect();
@@ -68,13 +68,13 @@ impl<'d> Values<'d> {
     }
 }
 
-/// Payloads.
+/// Decoding and encoding payloads.
 impl Message {
-    /// Reads the fields from the present part. Bytes behind them are kept as
-    /// [`Values::trailing`]: a later revision may have appended a field.
+    /// Decodes the fields from the present part. Bytes after them are kept as [`Values::trailing`]:
+    /// a later revision may have appended a field.
     ///
     /// # Errors
-    /// Malformed, when the payload ends in a field: with its name.
+    /// Malformed, with the field's name, if the payload ends inside a field.
     #[inline]
     pub fn decode<'d, 'n, T: Trace<'n>>(
         &'n self,
@@ -101,7 +101,7 @@ impl Message {
         Ok(())
     }
 
-    /// The same with names.
+    /// Like [`Self::decode`], but shows values by name.
     fn decode_shown<'d, 'n, T: Trace<'n>>(
         &'n self,
         reader: &mut Reader<'d, T>,
@@ -110,7 +110,7 @@ impl Message {
         for (index, field) in self.fields().iter().enumerate() {
             let value = if let Some(names) = field.names() {
                 let read = |reader: &mut Reader<'d, T>| {
-                    // The number under the name is not reported.
+                    // Shows the name; the number itself is not reported.
                     let bytes: [u8; 4] = reader.take_array()?;
                     FieldValue::decode(field.kind, &mut Reader::new(&bytes), "")
                         .map(FieldValue::into_owned)
@@ -128,7 +128,7 @@ impl Message {
         Ok(())
     }
 
-    /// What an [opener](worldwire_core::opener) learns of the message.
+    /// What an [opener](worldwire_core::opener) is told about the message.
     fn subject(&self) -> Subject<'_> {
         let number = u32::from(self.service) << 8 | u32::from(self.order);
         Subject { connection: "ki", number, name: &self.tag }
@@ -143,20 +143,20 @@ impl Message {
         let missing: Vec<&str> = fields.iter().take(4).map(|field| &*field.name).collect();
         let more = if fields.len() > missing.len() { ", ..." } else { "" };
         let hint = format!(
-            "a sender of an earlier revision leaves the last fields out: {}{more}",
+            "senders of an earlier revision omit the last fields: {}{more}",
             missing.join(", ")
         );
-        // A payload is all there is.
+        // The payload is complete, so more bytes cannot arrive.
         let named = error.path().next().is_some();
         let error = if named { error } else { error.inside(&first.name) }.closed();
         if error.found() == "0" { error.hint(hint) } else { error }
     }
 
-    /// Writes the fields, and the trailing bytes as they were.
+    /// Encodes the fields, followed by the trailing bytes unchanged.
     ///
     /// # Errors
-    /// Value, for another number of values or a value of another type; the limits on strings and
-    /// on the payload. Nothing is written then.
+    /// Value, if the number of values or the type of one is wrong; the limits on strings and on the
+    /// payload. In each case, nothing is written.
     pub fn encode(&self, values: &Values<'_>, writer: &mut Writer) -> Result<()> {
         self.check(values)?;
         for (field, value) in self.fields().iter().zip(&values.fields) {
@@ -166,17 +166,14 @@ impl Message {
         Ok(())
     }
 
-    /// The payload that the values make.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// Encodes the values to a payload.
     pub fn payload(&self, values: &Values<'_>) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(values, &mut writer)?;
         Ok(writer.into_bytes())
     }
 
-    /// Finds everything that keeps values from being written, before a byte is.
+    /// Finds every reason why the values cannot be encoded, before anything is written.
     fn check(&self, values: &Values<'_>) -> Result<()> {
         if values.fields.len() != self.plan().len() {
             let wanted = format!("{} values", self.plan().len());
@@ -193,23 +190,23 @@ impl Message {
             length += value.measure().map_err(|error| error.inside(&field.name))?;
         }
         if length > MAX_PAYLOAD {
-            let (most, asked) = (MAX_PAYLOAD as u64, length as u64);
-            return Err(Error::limit("bytes of a payload", most, asked));
+            let (max, asked) = (MAX_PAYLOAD as u64, length as u64);
+            return Err(Error::limit("bytes of a payload", max, asked));
         }
         Ok(())
     }
 
-    /// The values that the definition gives to fields nobody sets.
+    /// The default values of all fields.
     #[must_use]
     pub fn defaults(&self) -> Values<'static> {
         Values::of(self.fields().iter().map(|field| field.default.clone()).collect())
     }
 
-    /// Reads the values from JSON. A field that is missing has its default.
+    /// Reads the values from JSON. Missing fields have their defaults.
     ///
     /// # Errors
-    /// Value, for a field that the message does not have, and for a value of another kind or out
-    /// of range.
+    /// Value, if the message does not have a field, or a value has the wrong type or is out of
+    /// range.
     pub fn from_json<'j>(&self, json: impl Into<Given<'j>>) -> Result<Values<'static>> {
         let json = json.into();
         let Json::Object(object) = json.json() else {
@@ -246,13 +243,13 @@ impl Message {
         Ok(values)
     }
 
-    /// Makes values up.
+    /// Generates values for tests.
     pub fn sample(&self, sampler: &mut Sampler) -> Values<'static> {
         Values::of(self.plan().iter().map(|kind| FieldValue::sample(*kind, sampler)).collect())
     }
 }
 
-/// A value from JSON: for fields whose values have names, a name will do.
+/// A value from JSON. Fields whose values have names accept the name.
 fn value(field: &FieldDef, json: &Json) -> Result<FieldValue<'static>> {
     let names = field.names().filter(|_| json.is_string());
     let named = names.and_then(|names| names.number(json.as_str()?));

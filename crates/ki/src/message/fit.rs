@@ -1,4 +1,4 @@
-//! Why a payload does not fit its definition.
+//! Explaining why a payload does not fit its definition.
 
 use core::fmt;
 
@@ -9,29 +9,30 @@ use crate::types::{FieldType, FieldValue};
 
 use super::codec::Values;
 
-/// How a payload fits a definition. Shown as a sentence.
+/// How a payload fits a definition. Displays as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// To the last byte.
+    /// It fits exactly.
     Exact,
-    /// Bytes are left over.
+    /// Bytes are left after the last field.
     TooLong {
-        /// How many.
+        /// The number of bytes left.
         bytes: usize,
-        /// The fields that they are, if those known to be appended later use them up.
+        /// The fields that these bytes are, if fields that a later revision appends fit them
+        /// exactly.
         appended: Vec<Box<str>>,
     },
     /// Bytes are missing.
     TooShort {
-        /// The fields that are not there. The first of them is cut off, unless `at_boundary`.
+        /// The missing fields. The first of them is truncated, unless `at_boundary`.
         missing: Vec<Box<str>>,
-        /// Whether the payload ends behind a whole field: then it is an earlier revision's.
+        /// Whether the payload ends after a whole field, so an earlier revision probably sent it.
         at_boundary: bool,
     },
 }
 
 impl Message {
-    /// Whether a payload fits to the last byte; takes no memory.
+    /// Whether a payload fits exactly. Does not allocate.
     #[must_use]
     pub fn fits(&self, payload: &[u8]) -> bool {
         let mut rest = Some(payload);
@@ -51,7 +52,7 @@ impl Message {
         rest.is_some_and(<[u8]>::is_empty)
     }
 
-    /// How a payload fits, and the likely reason when it does not.
+    /// How a payload fits, with the likely reason if it does not.
     #[must_use]
     pub fn fit(&self, payload: &[u8]) -> Fit {
         let mut values = Values::new();
@@ -82,7 +83,7 @@ impl Message {
 impl fmt::Display for Fit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exact => f.write_str("fits to the last byte"),
+            Self::Exact => f.write_str("fits exactly"),
             Self::TooLong { bytes, appended } => {
                 let plural = if *bytes == 1 { "" } else { "s" };
                 write!(f, "{bytes} byte{plural} too many: ")?;
@@ -94,11 +95,11 @@ impl fmt::Display for Fit {
             }
             Self::TooShort { missing, at_boundary: true } => {
                 write!(f, "the last fields are missing: {}; ", missing.join(", "))?;
-                f.write_str("the sender's revision is likely an earlier one")
+                f.write_str("the sender probably uses an earlier revision")
             }
             Self::TooShort { missing, .. } => {
                 let first = missing.first().map_or("", |name| name);
-                write!(f, "ends in the middle of {first}: it is cut off, or has another layout")
+                write!(f, "ends in the middle of {first}: it is truncated or has another layout")
             }
         }
     }

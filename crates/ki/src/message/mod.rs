@@ -3,11 +3,11 @@
 //! | offset | field | type | |
 //! | --- | --- | --- | --- |
 //! | 0 | `service` | `u8` | the protocol |
-//! | 1 | `order` | `u8` | the message in it |
+//! | 1 | `order` | `u8` | the message within the protocol |
 //! | 2 | `length` | `u16` | of the message, including these four bytes |
-//! | 4 | `payload` | | the fields one after the other |
+//! | 4 | `payload` | | the fields in order |
 //!
-//! A [definition](crate::schema::Message) says which fields there are.
+//! A [definition](crate::schema::Message) lists the fields.
 //!
 //! ```
 //! use worldwire_ki::message::{RawMessage, Values};

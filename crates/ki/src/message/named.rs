@@ -1,4 +1,4 @@
-//! Messages with the names of their definitions.
+//! Reading messages with the names from their definitions.
 
 use worldwire_core::json::{self, FieldsOf, Given, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Value};
@@ -8,18 +8,17 @@ use super::raw::{HEAD_BYTES, RawMessage};
 use crate::schema::{Message, Protocols};
 
 impl<'d> RawMessage<'d> {
-    /// Reads a message of a frame's body into the present scope, as [`RawMessage::decode`] does;
-    /// `service` and `order` are shown by their names, and the payload as `fields` if there is a
-    /// definition for it.
+    /// Decodes a message of a frame's body into the present scope, as [`RawMessage::decode`] does.
+    /// Shows `service` and `order` by name and, if there is a definition, the payload as `fields`.
     ///
     /// # Errors
-    /// Those of [`RawMessage::decode`], and of the definition when the payload does not fit it.
+    /// Those of [`RawMessage::decode`], and those of the definition if the payload does not fit it.
     pub fn decode_named<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         is_first_of_large: bool,
         protocols: &'n Protocols,
     ) -> Result<Self> {
-        // Whether there is a definition has to be known before the first node is made.
+        // The definition must be known before the first node is created.
         let definition = match reader.rest() {
             [service, order, ..] => protocols.message(*service, *order),
             _ => None,
@@ -50,10 +49,7 @@ impl<'d> RawMessage<'d> {
         Ok(plain)
     }
 
-    /// Reads a message from JSON: as [`RawMessage::from_json`] does, or with names and `fields`.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else, or names a message that no definition has.
+    /// Reads a message from JSON, as [`RawMessage::from_json`] does, or with names and `fields`.
     pub fn from_named_json<'j>(
         json: impl Into<Given<'j>>,
         protocols: &Protocols,
@@ -76,7 +72,7 @@ impl<'d> RawMessage<'d> {
     }
 }
 
-/// The definition that `service` and `order` name: by name or by number, or both in `message`.
+/// The definition that `service` and `order` select, by name or number, or `message` by both.
 fn named<'p>(fields: &mut FieldsOf<'_>, protocols: &'p Protocols) -> Result<&'p Message> {
     let word = |json: &Json| match json {
         Json::String(word) => Ok(word.to_string()),

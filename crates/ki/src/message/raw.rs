@@ -1,34 +1,34 @@
-//! The header of a message.
+//! Messages with their header, before their fields are decoded.
 
 use std::borrow::Cow;
 
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Reader, Result, Trace, Value, Writer};
 
-/// Bytes of the header.
+/// The size of the header in bytes.
 pub const HEAD_BYTES: usize = 4;
-/// The most bytes of a payload: the length has two bytes and counts the header.
+/// The maximum size of a payload in bytes: the length has two bytes and includes the header.
 pub const MAX_PAYLOAD: usize = 0xffff - HEAD_BYTES;
 
-/// A message whose fields are not read yet.
+/// A message whose fields are not decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawMessage<'d> {
     /// The protocol.
     pub service: u8,
-    /// The message in it.
+    /// The message within the protocol.
     pub order: u8,
-    /// The fields.
+    /// The encoded fields.
     pub payload: Cow<'d, [u8]>,
 }
 
 impl<'d> RawMessage<'d> {
-    /// Reads a message of a frame's body into the present scope.
+    /// Decodes a message of a frame's body into the present scope.
     ///
-    /// `is_first_of_large` says that it is the first message of a frame in the large form. Such a
-    /// message may be longer than its length can say: if more bytes are there than any length
-    /// could count and the length does not fit a message that ends in the frame, it is bounded by
-    /// the frame, without a trailer of one byte, and `isBoundByFrame` is shown.
-    /// Unverified: nobody has seen how the client treats these. They cannot be encoded.
+    /// `is_first_of_large` means that it is the first message of a frame in the large form. Such a
+    /// message may be longer than its length field can express. If more bytes follow than any
+    /// length could count, and the length does not match a message inside the frame, the message
+    /// extends to the end of the frame without a one-byte trailer, and `isBoundByFrame` is shown.
+    /// Unverified: how the client treats these. They cannot be encoded.
     ///
     /// # Errors
     /// Incomplete; Malformed for a length below 4.
@@ -43,7 +43,7 @@ impl<'d> RawMessage<'d> {
         let length = usize::from(reader.u16("length")?);
         let excess = all > usize::from(u16::MAX) + 1;
         let payload = match length.checked_sub(HEAD_BYTES) {
-            // What is behind the message would have to be a message.
+            // Whatever follows the message must itself be a message.
             Some(count) if !(is_first_of_large && excess && !chains(reader.rest(), count)) => {
                 reader.bytes("payload", count)?
             }
@@ -61,14 +61,14 @@ impl<'d> RawMessage<'d> {
         Ok(Self { service, order, payload: Cow::Borrowed(payload) })
     }
 
-    /// Writes it.
+    /// Encodes the message.
     ///
     /// # Errors
-    /// The limit, for a payload of more than [`MAX_PAYLOAD`] bytes, before anything is written.
+    /// The limit, if the payload exceeds [`MAX_PAYLOAD`]; nothing is written.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let length = u16::try_from(self.payload.len() + HEAD_BYTES).map_err(|_| {
-            let (most, asked) = (MAX_PAYLOAD as u64, self.payload.len() as u64);
-            Error::limit("bytes of a payload", most, asked).inside("payload")
+            let (max, asked) = (MAX_PAYLOAD as u64, self.payload.len() as u64);
+            Error::limit("bytes of a payload", max, asked).inside("payload")
         })?;
         writer.u8(self.service);
         writer.u8(self.order);
@@ -77,10 +77,7 @@ impl<'d> RawMessage<'d> {
         Ok(())
     }
 
-    /// Reads it from JSON. `length` may be missing; it is worked out anyway.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
+    /// Reads a message from JSON. `length` may be missing, as it is recomputed.
     pub fn from_json(json: &Json) -> Result<RawMessage<'static>> {
         const BYTE: &str = "a whole number from 0 to 255";
         let mut fields = FieldsOf::new(json)?;
@@ -97,14 +94,14 @@ impl<'d> RawMessage<'d> {
         Ok(RawMessage { service, order, payload: payload.into() })
     }
 
-    /// Makes it owned.
+    /// Copies the payload if it is borrowed.
     #[must_use]
     pub fn into_owned(self) -> RawMessage<'static> {
         RawMessage { payload: self.payload.into_owned().into(), ..self }
     }
 }
 
-/// Whether messages, and nothing else but a trailer, stand behind `count` bytes.
+/// Whether only messages and a trailer follow the first `count` bytes.
 fn chains(bytes: &[u8], count: usize) -> bool {
     let mut rest = bytes.get(count..);
     while let Some(bytes) = rest {
@@ -125,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_too_long_for_its_length_is_bound_by_its_frame() {
+    fn an_oversized_message_extends_to_the_end_of_its_frame() {
         let mut bytes = vec![5, 122, 0x10, 0];
         bytes.resize(70_001, 0xee);
         let message = RawMessage::decode(&mut Reader::new(&bytes), true).unwrap();

@@ -1,15 +1,15 @@
-//! Objects where those of another class belong.
+//! Finding objects of the wrong class.
 
 use super::value::{Children, Object};
 use crate::schema::classes::{Classes, Property};
 
-/// The most objects that are told of.
-const MAX_TOLD: usize = 200;
+/// At most this many objects are reported.
+const MAX_REPORTED: usize = 200;
 
 impl Object {
-    /// The objects in it that are none of the class that their property asks for, nor of one that
-    /// is derived from it: at most 200 of them, with the name of the property. They can be written
-    /// and read, but a game may not expect them.
+    /// The nested objects whose class is neither the one that their property names nor derived from
+    /// it, with the name of the property; at most 200. They can be encoded and decoded, but a game
+    /// may not expect them.
     #[must_use]
     pub fn unrelated(&self, classes: &Classes) -> Vec<String> {
         let mut found = Vec::new();
@@ -25,7 +25,7 @@ impl Object {
             if let (Some(class), Some(wanted), Some(property)) = (value.class(), wanted, property)
                 && !classes.is_a(class, wanted)
             {
-                if found.len() == MAX_TOLD {
+                if found.len() == MAX_REPORTED {
                     return found;
                 }
                 let (class, wanted) = (&class.name, &wanted.name);
@@ -45,7 +45,7 @@ mod tests {
     use crate::schema::classes::TypeLists;
 
     #[test]
-    fn an_unrelated_class_is_told_when_read_and_when_written() {
+    fn unrelated_classes_are_reported_when_decoding_and_encoding() {
         let list = r#"{"class Base": {"hash": 7, "properties": {}},
             "class Good": {"hash": 8, "bases": ["Base"], "properties": {}},
             "class Other": {"hash": 9, "properties": {}},
@@ -66,9 +66,9 @@ mod tests {
             |one: &str, all: &[&str]| Object::parse_json(&classes, &json(one, all)).unwrap();
         assert!(object("Good", &["Base", "Good", "Good"]).unrelated(&classes).is_empty());
         let wrong = object("Holder", &["Good", "Other", "Good", "Other"]);
-        let told = wrong.unrelated(&classes);
+        let unrelated = wrong.unrelated(&classes);
         assert_eq!(
-            told,
+            unrelated,
             [
                 "m_one: class Holder where class Base belongs",
                 "m_all: class Other where class Base belongs",

@@ -1,56 +1,42 @@
-//! Objects with all the properties of their classes.
+//! Completing objects with default values.
 
 use worldwire_core::{Error, Limits, Result};
 
 use super::ObjectCodec;
-use super::encode::parse_choice;
-use super::value::{Object, ValueRef, foreign};
+use super::parse;
+use super::value::{Object, ValueRef};
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Classes, Kind, Property};
+use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 
-/// How deep objects and containers may stand in each other.
+/// How deep objects and containers can be nested.
 const MAX_DEPTH: u32 = Limits::DEFAULT.depth;
 
 impl Object {
-    /// The same object with every missing property at its default: what a shallow stream needs of
-    /// an object that was written by hand or read from a deep stream. Properties take the order of
-    /// their class. Defaults are 0, nothing and null, for enumerations what the list says; an
-    /// object that is no pointer is made of defaults itself.
+    /// A copy with every missing property at its default, as shallow streams need it for an object
+    /// that was written by hand or read from a deep stream. Properties are put into class order.
+    /// Defaults are 0, empty and null; for enumerations, the list's default. An object that is not
+    /// a pointer is itself filled with defaults.
     ///
     /// # Errors
-    /// Value, for classes that it was not made with; the limits on depth and nodes.
+    /// Value, if it was made with other classes; the limits on depth and nodes.
     pub fn complete(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| true)
     }
 
-    /// The same object with its properties in the order of their classes: it holds the same as
-    /// another if they are equal then.
+    /// A copy with all properties in class order. Two objects have the same contents if these
+    /// copies are equal.
     ///
     /// # Errors
-    /// Value, for classes that it was not made with; the limit on depth.
+    /// Value, if it was made with other classes; the limit on depth.
     pub fn in_class_order(&self, classes: &Classes) -> Result<Self> {
         fill(self, classes, &|_| false)
-    }
-
-    /// A new object of a class with every property at its default.
-    ///
-    /// # Errors
-    /// The limits on depth and nodes, for classes that contain themselves.
-    pub fn with_defaults(classes: &Classes, class: &Class) -> Result<Self> {
-        let class = classes.get(class.index()).ok_or_else(foreign)?;
-        let mut filler = Filler { classes, object: Self::new(), wants: &|_| true };
-        filler.defaults(Slot::Root, class, MAX_DEPTH)?;
-        Ok(filler.object)
     }
 }
 
 impl ObjectCodec<'_> {
-    /// The same object with the defaults that its streams want: in a shallow stream those of all
-    /// properties that it has, in a deep one those that the mask asks for, that are in use and that
-    /// are not left out as unchanged. What the object has stays.
-    ///
-    /// # Errors
-    /// Those of [`Object::complete`].
+    /// A copy with the defaults that this codec's streams need: in a shallow stream, those of all
+    /// properties that it has; in a deep one, those of properties that are covered by the mask, not
+    /// deprecated, and not omitted as unchanged. Existing values stay.
     pub fn complete(&self, object: &Object) -> Result<Object> {
         let options = &self.options;
         fill(object, self.classes, &|property| match options.deep {
@@ -69,7 +55,7 @@ fn fill(object: &Object, classes: &Classes, wants: &dyn Fn(&Property) -> bool) -
 struct Filler<'f, 'c> {
     classes: &'c Classes,
     object: Object,
-    /// The properties that are to be there.
+    /// Which properties to fill in.
     wants: &'f dyn Fn(&Property) -> bool,
 }
 
@@ -122,30 +108,36 @@ impl<'c> Filler<'_, 'c> {
             self.object.begin_list(slot)?;
             return self.object.end_list();
         }
-        // Whatever the list calls the default has to be an option; else there is none.
+        // The list's default is used only if it is an option.
         let choice = |kind| {
             let choices = property.choices.as_ref();
             let name = choices.and_then(|choices| choices.default.as_deref()).unwrap_or_default();
-            parse_choice(property, kind, name.as_bytes()).unwrap_or(0)
+            parse::choice(property, kind, name.as_bytes()).unwrap_or(0)
         };
         let zeros;
         let leaf = match property.kind() {
-            Kind::Bool => Leaf::Bool(false),
-            Kind::I8 | Kind::I16 | Kind::I32 | Kind::I64 | Kind::SignedBits(_) => Leaf::Signed(0),
-            Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 | Kind::UnsignedBits(_) => {
-                Leaf::Unsigned(0)
-            }
-            Kind::F32 => Leaf::F32(0.0),
-            Kind::F64 => Leaf::F64(0.0),
-            Kind::String => Leaf::Text(&[]),
-            Kind::WideString => Leaf::WideText(&[]),
-            kind @ Kind::Enum => Leaf::Enum(choice(kind)),
-            kind @ Kind::Flags => Leaf::Flags(choice(kind)),
-            Kind::Tuple(tuple) => {
+            PropertyKind::Bool => Leaf::Bool(false),
+            PropertyKind::I8
+            | PropertyKind::I16
+            | PropertyKind::I32
+            | PropertyKind::I64
+            | PropertyKind::SignedBits(_) => Leaf::Signed(0),
+            PropertyKind::U8
+            | PropertyKind::U16
+            | PropertyKind::U32
+            | PropertyKind::U64
+            | PropertyKind::UnsignedBits(_) => Leaf::Unsigned(0),
+            PropertyKind::F32 => Leaf::F32(0.0),
+            PropertyKind::F64 => Leaf::F64(0.0),
+            PropertyKind::String => Leaf::Text(&[]),
+            PropertyKind::WideString => Leaf::WideText(&[]),
+            kind @ PropertyKind::Enum => Leaf::Enum(choice(kind)),
+            kind @ PropertyKind::Flags => Leaf::Flags(choice(kind)),
+            PropertyKind::Tuple(tuple) => {
                 zeros = vec![0; tuple.size()];
                 Leaf::Tuple(tuple, &zeros)
             }
-            Kind::Object => {
+            PropertyKind::Object => {
                 let class = property.class().and_then(|class| self.classes.get(class));
                 match class.filter(|class| class.name == property.type_name) {
                     Some(class) => return self.defaults(slot, class, depth),
@@ -170,7 +162,7 @@ mod tests {
     use crate::schema::classes::TypeLists;
 
     #[test]
-    fn a_stream_gets_what_it_wants() {
+    fn streams_get_the_defaults_they_need() {
         let list = br#"{"class A": {"hash": 7, "properties": {
             "m_save": {"type": "int", "id": 0, "flags": 1}, "m_net": {"type": "int", "id": 1,
             "flags": 24}, "m_old": {"type": "int", "id": 2, "flags": 65},
@@ -192,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_gets_its_default() {
+    fn missing_properties_get_their_defaults() {
         let list = r#"{"class A": {"hash": 7, "properties": {
             "m_n": {"type": "int", "id": 0, "flags": 24},
             "m_e": {"type": "enum E", "id": 1, "flags": 24,
@@ -226,8 +218,8 @@ mod tests {
                 + r#""m_c":{"b":0,"g":0,"r":0,"a":0}},"m_p":null,"m_r":["READ","EXEC"],"m_o":"NO"}"#
         );
         codec.encode(&whole, codec.header()).unwrap();
-        let class = classes.find("C").unwrap();
-        let error = Object::with_defaults(&classes, class).unwrap_err().to_string();
+        let endless = Object::parse_json(&classes, r#"{"$class":"C"}"#).unwrap();
+        let error = endless.complete(&classes).unwrap_err().to_string();
         assert_eq!(error, "wanted at most 128 (depth), found 129");
     }
 }

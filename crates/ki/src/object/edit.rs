@@ -1,4 +1,4 @@
-//! Values changed by their paths.
+//! Changing values by path.
 
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Limits, Result, nearest};
@@ -9,13 +9,13 @@ use super::visitor::Slot;
 use crate::schema::classes::{Class, Classes};
 
 impl Object {
-    /// Changes the value at a path (`m_leaf.m_names[2]`) to that of a JSON value. A property that
-    /// was not there is put in; the index behind the last element appends one. Properties without
-    /// a name stand under their hashes (`0x0000002a`), what is left of an object under `$rest`.
+    /// Sets the value at a path (`m_leaf.m_names[2]`) from JSON. A missing property is added; the
+    /// index after the last element appends one. Unknown properties are addressed by hash
+    /// (`0x0000002a`), leftovers of an object by `$rest`.
     ///
     /// # Errors
-    /// Value, for a path that leads nowhere or a value that is not of its type; the limits on depth
-    /// and nodes. Nothing is changed then.
+    /// Value, if the path does not exist or the value has the wrong type; the limits on depth and
+    /// nodes. In each case, nothing changes.
     pub fn set(&mut self, classes: &Classes, path: &str, json: &Json) -> Result<()> {
         let about = |error: Error| error.about(path.to_owned());
         let place = find(self, classes, path).map_err(about)?;
@@ -23,17 +23,17 @@ impl Object {
         let limits = &Limits::DEFAULT;
         let new = item(json, limits).and_then(|item| build(classes, &item, slot, true, limits));
         let new = new.map_err(about)?;
-        let (most, depth) = (u64::from(limits.depth), (place.around.len() + new.depth()) as u64);
-        if depth > most {
-            return Err(about(Error::limit("depth", most, depth)));
+        let (max, depth) = (u64::from(limits.depth), (place.around.len() + new.depth()) as u64);
+        if depth > max {
+            return Err(about(Error::limit("depth", max, depth)));
         }
         self.splice(place.at, place.count, &place.around, slot, &new)
     }
 
-    /// Takes the value at a path out: a property that is then not there, or an element.
+    /// Removes the value at a path: a property or an element.
     ///
     /// # Errors
-    /// Value, for a path that leads nowhere.
+    /// Value, if the path does not exist.
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
         let place = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
         if place.count == 0 || place.around.is_empty() {
@@ -43,18 +43,18 @@ impl Object {
     }
 }
 
-/// Where a path leads.
-struct Found<'c> {
-    /// The node, or where it would be.
+/// The target of a path.
+struct Target<'c> {
+    /// The index of the node, or where it would be inserted.
     at: usize,
-    /// Nodes there: 0 when it is not there yet.
+    /// The number of its nodes; 0 if it does not exist yet.
     count: usize,
     slot: Slot<'c>,
-    /// The nodes around it, outermost first.
+    /// The enclosing nodes, outermost first.
     around: Vec<usize>,
 }
 
-fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Found<'c>> {
+fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Target<'c>> {
     let mut value = object.known_root(classes)?;
     let mut around = Vec::new();
     let mut rest = path;
@@ -65,7 +65,7 @@ fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Found<'
         let found = match slot {
             Ok(found) => found,
             Err((slot, at)) if rest.is_empty() => {
-                return Ok(Found { at, count: 0, slot, around });
+                return Ok(Target { at, count: 0, slot, around });
             }
             Err(_) => {
                 return Err(Error::value(format!("a value before {rest}"), "none"));
@@ -73,10 +73,10 @@ fn find<'c>(object: &Object, classes: &'c Classes, path: &str) -> Result<Found<'
         };
         value = found;
     }
-    Ok(Found { at: value.index(), count: value.count(), slot: value.slot(), around })
+    Ok(Target { at: value.index(), count: value.count(), slot: value.slot(), around })
 }
 
-/// A value, or where it would be.
+/// A value, or where it would be inserted.
 type Step<'a, 'c> = Result<ValueRef<'a, 'c>, (Slot<'c>, usize)>;
 
 /// One step of a path: a property, whose name may itself have dots, or an index.
@@ -109,7 +109,7 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
         }
         _ => {
             let error = Error::value("the end of the path", path.to_owned());
-            Err(error.hint("a value that has parts is set as a whole"))
+            Err(error.hint("set a value that has parts as a whole"))
         }
     }
 }
@@ -123,9 +123,9 @@ fn no_property(class: &Class, path: &str) -> Error {
     }
 }
 
-/// What a path begins with, and the rest of it.
+/// The first part of a path, and the rest.
 fn slot_of<'c, 'p>(class: &'c Class, path: &'p str) -> Option<(Slot<'c>, &'p str)> {
-    // A name may have dots itself; the longest one counts.
+    // A name may itself have dots; the longest match wins.
     let ends = path.match_indices(['.', '[']).map(|(at, _)| at).chain([path.len()]);
     let longest = ends.rev().find_map(|end| {
         let (name, rest) = path.split_at_checked(end)?;
@@ -137,8 +137,7 @@ fn slot_of<'c, 'p>(class: &'c Class, path: &'p str) -> Option<(Slot<'c>, &'p str
     })
 }
 
-/// Where a value stands in its object when that keeps to the order of the class: those without a
-/// name behind those with one, in the end what is left.
+/// The sort key of a value for class order: known properties, then unknown ones, then leftovers.
 fn order(slot: Slot<'_>) -> (u32, u32) {
     match slot {
         Slot::Property(property) => (property.index(), 0),
@@ -156,7 +155,7 @@ mod tests {
     use crate::schema::classes::TypeLists;
 
     #[test]
-    fn paths_lead_to_values() {
+    fn paths_select_values() {
         let list = r#"{"class A": {"hash": 7, "properties": {
             "m_id": {"type": "class A*", "id": 0},
             "m_id.m_full": {"type": "gid", "id": 1},
@@ -181,21 +180,22 @@ mod tests {
             assert!(object.set(&classes, wrong, &json!(1)).is_err(), "{wrong}");
         }
         let error = object.set(&classes, "m_s", &json!(1)).unwrap_err().to_string();
-        assert_eq!(error, "m_s: wanted a text or {\"$hex\": \"00ff\"}, found 1");
+        assert_eq!(error, "m_s: wanted a string or {\"$hex\": \"00ff\"}, found 1");
         assert!(object.remove(&classes, "").is_err());
-        let mut told = |path: &str| object.set(&classes, path, &json!(1)).unwrap_err().to_string();
+        let mut error_of =
+            |path: &str| object.set(&classes, path, &json!(1)).unwrap_err().to_string();
         assert_eq!(
-            told("m_l[0].m_ss"),
+            error_of("m_l[0].m_ss"),
             "m_l[0].m_ss: wanted a property of class A, found \"m_ss\"; did you mean \"m_s\"?"
         );
-        assert_eq!(told("m_l[7]"), "m_l[7]: wanted an index up to 1, found 7");
-        assert_eq!(told("m_id.m_s"), "m_id.m_s: wanted a value before m_s, found none");
+        assert_eq!(error_of("m_l[7]"), "m_l[7]: wanted an index up to 1, found 7");
+        assert_eq!(error_of("m_id.m_s"), "m_id.m_s: wanted a value before m_s, found none");
         let nothing = Object::new().set(&classes, "m_s", &json!("x")).unwrap_err().to_string();
         assert_eq!(nothing, "m_s: wanted an object, found nothing");
     }
 
     #[test]
-    fn values_that_are_gone_take_no_memory_and_depth_is_bounded() {
+    fn removed_values_free_their_memory_and_depth_is_bounded() {
         let list = br#"{"class A": {"hash": 7, "properties": {
             "m_a": {"type": "class A*", "id": 0}, "m_s": {"type": "std::string", "id": 1},
             "m_t": {"type": "std::string", "id": 2}}}}"#;

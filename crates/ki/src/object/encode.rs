@@ -1,4 +1,4 @@
-//! Objects to bytes: the inverse of the decoder.
+//! Encoding objects, the inverse of decoding.
 
 use worldwire_core::{Error, Limits, Result, Writer};
 
@@ -10,10 +10,10 @@ use super::visitor::{Bits, CoreId, Leaf, Slot};
 use super::{
     COMPACT, FORBID_DELTA, HUMAN_READABLE, Header, MAGIC, ObjectCodec, ObjectOptions, ZLIB,
 };
-use crate::schema::classes::{Class, Classes, Kind, Property, parse_number};
+use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 
-/// Room for bytes to begin with.
-const FIRST_ROOM: usize = 256;
+/// The initial capacity in bytes.
+const INITIAL_CAPACITY: usize = 256;
 
 pub(super) fn encode(
     codec: &ObjectCodec<'_>,
@@ -23,9 +23,9 @@ pub(super) fn encode(
 ) -> Result<Vec<u8>> {
     let ObjectCodec { classes, options } = codec;
     let root = object.known_root(classes)?;
-    let mut out = Writer::append_to(Vec::with_capacity(FIRST_ROOM));
+    let mut out = Writer::append_to(Vec::with_capacity(INITIAL_CAPACITY));
     let is_stateful = options.is_stateful();
-    // A stream that does not state its flags has those that everybody expects.
+    // A stream without its own flags must have the flags that its reader assumes.
     let flags = if is_stateful { header.flags } else { options.flags };
     let may_pack = flags & ZLIB != 0;
     if is_stateful && !may_pack {
@@ -34,7 +34,7 @@ pub(super) fn encode(
     let mut encoder = Encoder { classes, options, flags, depth: 0, limits, out };
     encoder.value(None, root)?;
     let mut bytes = encoder.out.into_bytes();
-    // What compresses so well that decoding would refuse it is written as it is.
+    // An object that compresses so well that decoding would refuse it is not compressed.
     let values = object.len() as u64;
     let may_take = |length: usize| values <= max_values(length, limits);
     if may_pack {
@@ -78,11 +78,11 @@ struct Encoder<'o> {
 }
 
 impl Encoder<'_> {
-    /// A value: the outermost object, or that of a property or an element of its container.
+    /// Encodes a value: the outermost object, or the value of a property or element.
     fn value(&mut self, property: Option<&Property>, value: ValueRef<'_, '_>) -> Result<()> {
         if let Some(class) = value.class() {
             return match property {
-                Some(property) if property.kind() != Kind::Object => {
+                Some(property) if property.kind() != PropertyKind::Object => {
                     Err(misfit(property, "an object"))
                 }
                 _ => self.nested(|this| this.object(class, value)),
@@ -113,14 +113,14 @@ impl Encoder<'_> {
         self.tag_if(tag, id, |class| class.tag(classes) == Some(tag))
     }
 
-    /// A tag, or the id in its place if that may stand for the class.
+    /// Encodes a tag, or the pair in its place if it fits the class.
     fn tag_if(&mut self, tag: u32, id: CoreId, may: impl Fn(&CoreClass) -> bool) -> Result<()> {
         let CoreId { block, kind, template } = id;
         let Some(table) = &self.options.core else {
             if id != CoreId::default() {
                 let found = format!("block {block} type {kind}");
-                let error = Error::value("an object without an id of its own", found);
-                return Err(error.hint("only a stream in the CoreObject form has them"));
+                let error = Error::value("an object without an ID of its own", found);
+                return Err(error.hint("only streams in the CoreObject form have IDs"));
             }
             self.out.u32(tag);
             return Ok(());
@@ -136,7 +136,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Null, or an object of a class that no list knows.
+    /// Encodes null, or an object of an unknown class.
     fn no_object(&mut self, leaf: Leaf<'_>) -> Result<()> {
         let Leaf::Object { tag, block, kind, template, count, bytes } = leaf else {
             return self.tag(0, CoreId::default());
@@ -144,7 +144,7 @@ impl Encoder<'_> {
         if !self.options.deep {
             return Err(Error::value("an object of a known class", format!("class {tag:#010x}")));
         }
-        // The pair is what was read; the tag need not be that of the list at hand.
+        // The pair is as decoded; the current table may map it to another tag.
         self.tag_if(tag, CoreId { block, kind, template }, |_| true)?;
         self.out.u32(count.checked_add(32).ok_or_else(|| too_long(u64::from(count)))?);
         self.raw(Bits { count, bytes });
@@ -153,7 +153,10 @@ impl Encoder<'_> {
 
     fn object(&mut self, class: &Class, value: ValueRef<'_, '_>) -> Result<()> {
         if class.hash == 0 {
-            return Err(Error::value("a class with a tag", format!("{} with 0", class.name)));
+            return Err(Error::value(
+                "a class with a tag",
+                format!("{}, whose tag is 0", class.name),
+            ));
         }
         self.tag(class.hash, value.core_id())?;
         if !self.options.deep {
@@ -202,13 +205,13 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// What was left of an object, as it is no property.
+    /// Encodes the leftovers of an object, which are not a property.
     #[cold]
     fn rest(&mut self, value: ValueRef<'_, '_>) -> Result<()> {
         let Some(Leaf::Raw(bits)) = value.leaf() else { return Err(foreign()) };
         let at = self.out.bit_len();
         let padding = at.next_multiple_of(8) - at;
-        // The size that it would have.
+        // The size it would have if it were read as a property.
         let size =
             bits.bytes.iter().take(8).rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let size = (size >> padding) & u64::from(u32::MAX);
@@ -226,7 +229,7 @@ impl Encoder<'_> {
     }
 
     fn shallow(&mut self, class: &Class, value: ValueRef<'_, '_>) -> Result<()> {
-        // Those of no property come last, where they are refused.
+        // Values without a property are last, where they are refused.
         let index =
             |child: &ValueRef<'_, '_>| child.slot().property().map_or(u32::MAX, Property::index);
         if value.children().map(|child| index(&child)).is_sorted() {
@@ -237,7 +240,7 @@ impl Encoder<'_> {
         self.in_order(class, children.into_iter())
     }
 
-    /// The values of a shallow object; children come in the order of the class.
+    /// Encodes the values of a shallow object from children in class order.
     fn in_order<'a, 'c>(
         &mut self,
         class: &Class,
@@ -251,7 +254,7 @@ impl Encoder<'_> {
                 match next.slot() {
                     Slot::Property(other) if other.index() == property.index() => {
                         if child.is_some() {
-                            return Err(wrong_count(class, property, "one value", "another one"));
+                            return Err(wrong_count(class, property, "one value", "two"));
                         }
                         child = children.next();
                     }
@@ -286,7 +289,7 @@ impl Encoder<'_> {
                     self.raw(bits);
                     Ok(())
                 } else {
-                    Err(misfit(property, "bits that could not be read"))
+                    Err(misfit(property, "undecoded bits"))
                 }
             }
             (true, true, _) => self.nested(|this| {
@@ -309,21 +312,21 @@ impl Encoder<'_> {
     }
 
     fn length(&mut self, length: usize, container: bool) -> Result<()> {
-        let most = match (self.flags & COMPACT != 0, container) {
+        let max = match (self.flags & COMPACT != 0, container) {
             (true, _) => (1 << 31) - 1,
             (false, true) => u64::from(u32::MAX),
             (false, false) => u64::from(u16::MAX),
         };
         let length = length as u64;
-        if length > most {
-            return Err(Error::limit("length", most, length));
+        if length > max {
+            return Err(Error::limit("length", max, length));
         }
         if self.flags & COMPACT != 0 {
             let is_long = length >= 0x80;
             self.out.bit(is_long);
             self.out.bits(length, if is_long { 31 } else { 7 });
         } else {
-            // Whole bytes again.
+            // Long lengths start at a whole byte.
             self.out.align();
             let bytes = length.to_le_bytes();
             self.out.bytes(bytes.get(..if container { 4 } else { 2 }).unwrap_or(&bytes));
@@ -336,7 +339,7 @@ impl Encoder<'_> {
             return Err(Error::value("an even number of bytes", bytes.len().to_string()));
         }
         self.length(bytes.len() / unit, false)?;
-        // An empty one does not go on to the next byte.
+        // An empty string does not align to the next byte.
         if !bytes.is_empty() {
             self.out.bytes(bytes);
         }
@@ -357,47 +360,56 @@ impl Encoder<'_> {
         let out = &mut self.out;
         let kind = property.kind();
         match (kind, leaf) {
-            (Kind::Bool, Leaf::Bool(value)) => out.bit(value),
-            (Kind::F32, Leaf::F32(value)) => out.f32(value),
-            (Kind::F64, Leaf::F64(value)) => out.f64(value),
-            (Kind::U64, Leaf::Unsigned(value)) => out.u64(value),
-            (Kind::I64, Leaf::Signed(value)) => out.i64(value),
-            (Kind::String, Leaf::Text(bytes)) => return self.string(bytes, 1),
-            (Kind::WideString, Leaf::WideText(bytes)) => return self.string(bytes, 2),
-            (Kind::Tuple(tuple), Leaf::Tuple(other, bytes)) if tuple == other => out.bytes(bytes),
-            (Kind::Object, Leaf::Null | Leaf::Object { .. }) => return self.no_object(leaf),
-            (Kind::Enum, Leaf::Enum(number)) | (Kind::Flags, Leaf::Flags(number)) => {
+            (PropertyKind::Bool, Leaf::Bool(value)) => out.bit(value),
+            (PropertyKind::F32, Leaf::F32(value)) => out.f32(value),
+            (PropertyKind::F64, Leaf::F64(value)) => out.f64(value),
+            (PropertyKind::U64, Leaf::Unsigned(value)) => out.u64(value),
+            (PropertyKind::I64, Leaf::Signed(value)) => out.i64(value),
+            (PropertyKind::String, Leaf::Text(bytes)) => return self.string(bytes, 1),
+            (PropertyKind::WideString, Leaf::WideText(bytes)) => return self.string(bytes, 2),
+            (PropertyKind::Tuple(tuple), Leaf::Tuple(other, bytes)) if tuple == other => {
+                out.bytes(bytes)
+            }
+            (PropertyKind::Object, Leaf::Null | Leaf::Object { .. }) => {
+                return self.no_object(leaf);
+            }
+            (PropertyKind::Enum, Leaf::Enum(number))
+            | (PropertyKind::Flags, Leaf::Flags(number)) => {
                 return self.choice(property, number);
             }
-            (Kind::Enum | Kind::Flags, Leaf::Text(name)) => {
+            (PropertyKind::Enum | PropertyKind::Flags, Leaf::Text(name)) => {
                 if self.flags & HUMAN_READABLE != 0 {
                     return self.string(name, 1);
                 }
                 return Err(misfit(property, "a name with an unknown number"));
             }
-            (Kind::SignedBits(count), Leaf::Signed(value)) => {
-                let most = 1_i64 << (count - 1);
-                if !(-most..most).contains(&value) {
+            (PropertyKind::SignedBits(count), Leaf::Signed(value)) => {
+                let max = 1_i64 << (count - 1);
+                if !(-max..max).contains(&value) {
                     return Err(misfit(property, value));
                 }
                 out.bits(value.cast_unsigned(), count);
             }
-            (Kind::UnsignedBits(count), Leaf::Unsigned(value)) => {
+            (PropertyKind::UnsignedBits(count), Leaf::Unsigned(value)) => {
                 if value >> count != 0 {
                     return Err(misfit(property, value));
                 }
                 out.bits(value, count);
             }
-            (Kind::I8 | Kind::I16 | Kind::I32, Leaf::Signed(value)) => match kind {
-                Kind::I8 => out.i8(fit(property, value)?),
-                Kind::I16 => out.i16(fit(property, value)?),
-                _ => out.i32(fit(property, value)?),
-            },
-            (Kind::U8 | Kind::U16 | Kind::U32, Leaf::Unsigned(value)) => match kind {
-                Kind::U8 => out.u8(fit(property, value)?),
-                Kind::U16 => out.u16(fit(property, value)?),
-                _ => out.u32(fit(property, value)?),
-            },
+            (PropertyKind::I8 | PropertyKind::I16 | PropertyKind::I32, Leaf::Signed(value)) => {
+                match kind {
+                    PropertyKind::I8 => out.i8(fit(property, value)?),
+                    PropertyKind::I16 => out.i16(fit(property, value)?),
+                    _ => out.i32(fit(property, value)?),
+                }
+            }
+            (PropertyKind::U8 | PropertyKind::U16 | PropertyKind::U32, Leaf::Unsigned(value)) => {
+                match kind {
+                    PropertyKind::U8 => out.u8(fit(property, value)?),
+                    PropertyKind::U16 => out.u16(fit(property, value)?),
+                    _ => out.u32(fit(property, value)?),
+                }
+            }
             _ => return Err(misfit(property, format_args!("{leaf:?}"))),
         }
         Ok(())
@@ -414,26 +426,13 @@ impl Encoder<'_> {
     }
 }
 
-/// The text of an enumeration or a set of flags; digits where there is no name.
+/// Appends the text of an enumeration or a set of flags; digits where no name exists.
 pub(super) fn push_choice(property: &Property, number: u32, out: &mut String) {
     match (&property.choices, property.kind()) {
-        (Some(choices), Kind::Flags) => choices.push_flags(number, out),
+        (Some(choices), PropertyKind::Flags) => choices.push_flags(number, out),
         (Some(choices), _) => choices.push_name(number, out),
-        (None, Kind::Flags) if number == 0 => {}
+        (None, PropertyKind::Flags) if number == 0 => {}
         (None, _) => out.push_str(&number.to_string()),
-    }
-}
-
-/// The inverse of [`push_choice`], or the name that is unknown.
-pub(super) fn parse_choice(property: &Property, kind: Kind, bytes: &[u8]) -> Result<u32, String> {
-    let Ok(text) = core::str::from_utf8(bytes) else {
-        return Err(String::from_utf8_lossy(bytes).into_owned());
-    };
-    match (&property.choices, kind) {
-        (Some(choices), Kind::Flags) => choices.parse_flags(text).map_err(str::to_owned),
-        (Some(choices), _) => choices.parse(text).ok_or_else(|| text.to_owned()),
-        (None, Kind::Flags) if text.trim().is_empty() => Ok(0),
-        (None, _) => parse_number(text.trim()).ok_or_else(|| text.to_owned()),
     }
 }
 
@@ -451,7 +450,7 @@ fn wrong_count(
     Error::value(wanted, found).inside(&property.name).about(class.name.to_string())
 }
 
-/// What a shallow object has no place for.
+/// The error for a value that shallow objects cannot hold.
 #[cold]
 fn left_over(value: ValueRef<'_, '_>) -> Error {
     match value.slot() {
@@ -462,7 +461,7 @@ fn left_over(value: ValueRef<'_, '_>) -> Error {
 
 #[cold]
 fn misfit(property: &Property, found: impl core::fmt::Display) -> Error {
-    Error::value(format!("a value of the type {}", property.type_name), found.to_string())
+    Error::value(format!("a value of type {}", property.type_name), found.to_string())
 }
 
 fn bits(count: u64) -> Result<u32> {

@@ -1,9 +1,9 @@
-//! Which field of which message holds an object, and how to read it.
+//! Which message fields hold objects, and how to decode them.
 //!
-//! Nothing on the wire says so. A few fields are known; users add theirs:
+//! The wire format does not say this. A few fields are built in, and users can add more:
 //!
 //! ```toml
-//! # A field with an object. What is left out is as in ObjectOptions::default().
+//! # A field with an object. Omitted keys are as in ObjectOptions::default().
 //! [[ki.object]]
 //! message = "GAME.MSG_LOGINCOMPLETE"
 //! field = "Data"
@@ -13,15 +13,15 @@
 //! envelope = true
 //! core = true          # tags in the CoreObject form
 //!
-//! # What a tag of the CoreObject form stands for.
+//! # The class of a pair in the CoreObject form.
 //! [[ki.core]]
 //! block = 104
 //! type = 2
 //! class = "class WizClientObject"   # or its hash
 //! ```
 //!
-//! Type lists may come later than hints. The tag of a class that is called by its name is looked up
-//! in the list while objects are read; [`Hints::unknown_classes`] lists the names that are in none.
+//! Type lists can be loaded after hints: a class given by name is looked up while objects are
+//! decoded. [`Hints::unknown_classes`] lists the names that no type list has.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,37 +34,37 @@ use crate::schema::{Message, Protocols};
 use crate::settings::{Settings, Value};
 use crate::types::FieldType;
 
-/// What some editors put in front of a text.
+/// The byte order mark, which some editors put before the text.
 const BOM: char = '\u{feff}';
 
-/// What is known of fields, by the names of messages.
+/// The known fields that hold objects, by message name.
 #[derive(Clone, Debug)]
 pub struct Hints {
     hints: Vec<Hint>,
     core: Arc<CoreTable>,
-    /// The pairs whose classes are called by their names, and what to say when those are unknown.
+    /// The pairs whose classes are given by name, with the warning for unknown names.
     names: Vec<(u8, u8, Diagnostic)>,
 }
 
-/// What is known of a field.
+/// A field that holds an object.
 #[derive(Clone, Debug)]
 struct Hint {
-    /// Service and message, by names or numbers: `LOGIN.MSG_CHARACTERINFO`, `7.1`.
+    /// Service and message, by name or number: `LOGIN.MSG_CHARACTERINFO`, `7.1`.
     message: String,
     field: String,
     options: ObjectOptions,
-    /// Whether tags are in the CoreObject form; the table comes in the end.
+    /// Whether tags have the CoreObject form. The table is added last.
     core: bool,
-    /// What to say of a user's hint when there is no such message or no such field.
+    /// The warnings for a user's hint whose message or field does not exist.
     unknown: Option<[Diagnostic; 2]>,
 }
 
-/// Hints by the numbers of messages, as a set of definitions has them.
+/// Hints by message number, resolved for a set of definitions.
 #[derive(Clone, Debug, Default)]
-pub struct Fields(HashMap<(u8, u8), OfMessage>);
+pub struct FieldHints(HashMap<(u8, u8), MessageHints>);
 
 /// The fields of one message, by name.
-type OfMessage = Vec<(Box<str>, ObjectOptions)>;
+type MessageHints = Vec<(Box<str>, ObjectOptions)>;
 
 impl Default for Hints {
     fn default() -> Self {
@@ -73,7 +73,7 @@ impl Default for Hints {
 }
 
 impl Hints {
-    /// The fields that are known.
+    /// The built-in fields.
     ///
     /// Unverified: the flags and masks of `GAME` messages.
     #[must_use]
@@ -95,13 +95,13 @@ impl Hints {
         Self { hints, core: Arc::default(), names: Vec::new() }
     }
 
-    /// Whether a TOML text has tables with hints.
+    /// Whether a TOML text contains hint tables.
     #[must_use]
     pub fn is_in(text: &str) -> bool {
         text.trim_start_matches(BOM).lines().any(|line| {
             let line: String = line.chars().filter(|c| !" \t\"'".contains(*c)).collect();
             let table = line.trim_start_matches('[');
-            // Keys of connections and accounts are no hints.
+            // Connection and account keys are not hints.
             table.len() < line.len()
                 && (table.starts_with("ki.") || table.starts_with("ki]"))
                 && !table.starts_with("ki.stream]")
@@ -109,10 +109,10 @@ impl Hints {
         })
     }
 
-    /// Reads a user's hints over those that are there; of two for the same field the last counts.
+    /// Adds a user's hints. A later hint for the same field replaces an earlier one.
     ///
     /// # Errors
-    /// Everything that is wrong with the text; nothing of it counts then.
+    /// Everything wrong with the text. In that case, none of its hints are added.
     pub fn add(&mut self, name: &str, text: &str) -> Result<(), Vec<Diagnostic>> {
         let (mut settings, root) = Settings::open(name, text.trim_start_matches(BOM));
         let mut hints = Vec::new();
@@ -126,7 +126,7 @@ impl Hints {
                     "core" => settings.each("ki.core", value, |settings, table| {
                         pairs.extend(pair(settings, table));
                     }),
-                    // Keys of connections and accounts may stand in the same file.
+                    // The same file may hold connection and account keys.
                     "stream" | "login" => {}
                     _ => settings.unknown(key, &["object", "core"]),
                 }
@@ -136,7 +136,7 @@ impl Hints {
         self.hints.extend(hints);
         let core = Arc::make_mut(&mut self.core);
         for Pair { block, kind, class, unknown } in pairs {
-            // Most pairs are new: there is nothing to look for.
+            // Most pairs are new, so there is nothing to replace.
             if core.get(block, kind).is_some() {
                 self.names.retain(|(old, of, _)| (*old, *of) != (block, kind));
             }
@@ -148,10 +148,11 @@ impl Hints {
         Ok(())
     }
 
-    /// Warnings about pairs whose classes are in no list, so that no object with them can be read.
+    /// Warnings about pairs whose classes no type list has, so that their objects cannot be
+    /// decoded.
     #[must_use]
     pub fn unknown_classes(&self, classes: &Classes) -> Vec<Diagnostic> {
-        let said = self.names.iter().filter_map(|(block, kind, warning)| {
+        let warnings = self.names.iter().filter_map(|(block, kind, warning)| {
             let Some(CoreClass::Name(name)) = self.core.get(*block, *kind) else { return None };
             if classes.find(name).is_some() {
                 return None;
@@ -162,13 +163,13 @@ impl Hints {
                 None => warning,
             })
         });
-        said.collect()
+        warnings.collect()
     }
 
-    /// Warnings about a user's hints that a set of definitions has no message or no field for.
+    /// Warnings about a user's hints whose message or field no definition has.
     #[must_use]
     pub fn unknown_fields(&self, protocols: &Protocols) -> Vec<Diagnostic> {
-        let said = self.hints.iter().filter_map(|hint| {
+        let warnings = self.hints.iter().filter_map(|hint| {
             let [no_message, no_field] = hint.unknown.clone()?;
             let (warning, near) = match protocols.message_named(&hint.message) {
                 None => (no_message, protocols.suggest(&hint.message)),
@@ -182,19 +183,19 @@ impl Hints {
                 None => warning,
             })
         });
-        said.collect()
+        warnings.collect()
     }
 
-    /// What tags of the CoreObject form stand for.
+    /// The table for tags in the CoreObject form.
     #[must_use]
     pub fn core(&self) -> &Arc<CoreTable> {
         &self.core
     }
 
-    /// The hints whose messages and fields a set of definitions has.
+    /// Resolves the hints whose messages and fields exist in a set of definitions.
     #[must_use]
-    pub fn fields(&self, protocols: &Protocols) -> Fields {
-        let mut fields = Fields::default();
+    pub fn fields(&self, protocols: &Protocols) -> FieldHints {
+        let mut fields = FieldHints::default();
         for Hint { message, field, options, core, .. } in &self.hints {
             let Some(message) = protocols.message_named(message) else { continue };
             let core = core.then(|| Arc::clone(&self.core));
@@ -207,15 +208,15 @@ impl Hints {
     }
 }
 
-impl Fields {
-    /// How the object in a field is to be read; `None` where no object is known to be.
+impl FieldHints {
+    /// How to decode the object in a field; `None` if the field is not known to hold one.
     #[must_use]
     pub fn get(&self, service: u8, order: u8, field: &str) -> Option<&ObjectOptions> {
         let fields = self.0.get(&(service, order))?;
         fields.iter().find(|(name, _)| **name == *field).map(|(_, options)| options)
     }
 
-    /// The fields of a message that are known to hold objects.
+    /// The fields of a message that hold objects.
     pub fn of<'f>(&'f self, message: &'f Message) -> impl Iterator<Item = &'f str> {
         texts(message).filter(|name| self.get(message.service, message.order, name).is_some())
     }
@@ -232,7 +233,7 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     let mut options = ObjectOptions::default();
     let before = settings.count();
     for (key, value) in settings.table(table) {
-        let mask = "wanted a number of 32 bits";
+        let mask = "must be a 32-bit number";
         match key.get_ref().as_ref() {
             "message" => message = settings.text(value).map(|text| (text, value.span())),
             "field" => field = settings.text(value).map(|text| (text, value.span())),
@@ -262,26 +263,26 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
     match (message, field) {
         (Some((message, of_message)), Some((field, of_field))) => {
             let unknown = [
-                settings.source.warning(of_message, "this message is in no definition"),
+                settings.source.warning(of_message, "no definition has this message"),
                 settings.source.warning(of_field, "the message has no STR field of this name"),
             ];
             Some(Hint { message, field, options, core, unknown: Some(unknown) })
         }
         _ => {
             if settings.count() == before {
-                settings.error(table.span(), "wanted both message and field");
+                settings.error(table.span(), "needs both message and field");
             }
             None
         }
     }
 }
 
-/// A pair that stands for a class.
+/// A pair and its class.
 struct Pair {
     block: u8,
     kind: u8,
     class: CoreClass,
-    /// What to say when the class is unknown.
+    /// The warning if the class is unknown.
     unknown: Diagnostic,
 }
 
@@ -289,7 +290,7 @@ fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Pair> {
     let (mut block, mut kind, mut class) = (None, None, None);
     let before = settings.count();
     for (key, value) in settings.table(table) {
-        let byte = "wanted a number from 0 to 255";
+        let byte = "must be a number from 0 to 255";
         match key.get_ref().as_ref() {
             "block" => block = settings.number::<u8>(value, byte),
             "type" => kind = settings.number::<u8>(value, byte),
@@ -297,7 +298,7 @@ fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Pair> {
                 let found = match value.get_ref().as_str() {
                     Some(name) => Some(CoreClass::from(name)),
                     None => {
-                        let wanted = "wanted the name or the hash of a class";
+                        let wanted = "must be the name or the hash of a class";
                         settings.number(value, wanted).map(CoreClass::Tag)
                     }
                 };
@@ -307,10 +308,10 @@ fn pair(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Pair> {
         }
     }
     if settings.count() == before && (block.is_none() || kind.is_none() || class.is_none()) {
-        settings.error(table.span(), "wanted block, type and class");
+        settings.error(table.span(), "needs block, type and class");
     }
     let (class, span) = class?;
-    let unknown = settings.source.warning(span, "the class is in no type list");
+    let unknown = settings.source.warning(span, "no type list has this class");
     Some(Pair { block: block?, kind: kind?, class, unknown })
 }
 
@@ -320,11 +321,11 @@ mod tests {
     use crate::schema::classes::TypeLists;
 
     #[test]
-    fn users_say_more_and_better() {
+    fn user_hints_add_to_and_override_built_in_ones() {
         let protocols = Protocols::built_in();
         let mut hints = Hints::built_in();
         let known = hints.fields(&protocols);
-        let character = known.get(7, 1, "CharacterInfo").expect("it is built in");
+        let character = known.get(7, 1, "CharacterInfo").expect("the hint is built in");
         assert_eq!((character.mask, character.envelope), (0x18, false));
         assert!(known.get(7, 1, "Other").is_none());
 
@@ -335,15 +336,15 @@ mod tests {
                     [[ki.core]]\nblock = 1\ntype = 3\nclass = 7\n\
                     [[ki.core]]\nblock = 1\ntype = 4\nclass = \"Dual\"\n";
         assert!(Hints::is_in(text));
-        hints.add("hints.toml", text).expect("it is right");
+        hints.add("hints.toml", text).expect("the hints are valid");
         let known = hints.fields(&protocols);
-        let character = known.get(7, 1, "CharacterInfo").expect("it is there");
+        let character = known.get(7, 1, "CharacterInfo").expect("the hint was added");
         assert_eq!((character.flags, character.envelope), (2, true));
-        let core = character.core.as_ref().expect("it was asked for");
-        // The list says which tag a class has, and which there are.
+        let core = character.core.as_ref().expect("the hint sets it");
+        // The type list defines which classes exist and their tags.
         let mut lists = TypeLists::new();
         let list = br#"{"class Duel": {"hash": 5, "properties": {}}}"#;
-        lists.add("list.json", list).expect("it is a list");
+        lists.add("list.json", list).expect("the list is valid");
         let classes = lists.compile();
         let tag = |kind| core.get(1, kind).and_then(|class| class.tag(&classes));
         assert_eq!([2, 3, 4].map(tag), [Some(5), Some(7), None]);
@@ -351,26 +352,26 @@ mod tests {
             hints.unknown_classes(&classes).iter().map(ToString::to_string).collect();
         assert_eq!(
             unknown,
-            ["hints.toml:22:9: warning: the class is in no type list (did you mean class Duel?)"]
+            ["hints.toml:22:9: warning: no type list has this class (did you mean class Duel?)"]
         );
         assert!(known.get(7, 10, "ServerName").expect("by number").deep);
     }
 
     #[test]
-    fn everything_wrong_is_named() {
+    fn every_mistake_is_reported() {
         let text = "[[ki.object]]\nfield = \"x\"\n[[ki.object]]\nmessage = 1\nfeild = 2\n\
                     [[ki.core]]\nblock = 256\n[ki.other]\n";
-        let errors = Hints::built_in().add("h.toml", text).expect_err("it is wrong");
+        let errors = Hints::built_in().add("h.toml", text).expect_err("the hints are invalid");
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
             lines,
             [
-                "h.toml:1:1: error: wanted both message and field",
-                "h.toml:4:11: error: wanted a text in quotes",
-                "h.toml:5:1: error: wanted one of message, field, flags, mask, deep, envelope, \
-                 core, skip-deprecated, found feild (did you mean field?)",
-                "h.toml:7:9: error: wanted a number from 0 to 255",
-                "h.toml:8:5: error: wanted one of object, core, found other",
+                "h.toml:1:1: error: needs both message and field",
+                "h.toml:4:11: error: must be a string in quotes",
+                "h.toml:5:1: error: unknown key feild; it must be one of message, field, \
+                 flags, mask, deep, envelope, core, skip-deprecated (did you mean field?)",
+                "h.toml:7:9: error: must be a number from 0 to 255",
+                "h.toml:8:5: error: unknown key other; it must be one of object, core",
             ]
         );
         assert!(!Hints::is_in("[[ki.login]]\n"));

@@ -1,17 +1,17 @@
 //! ObjectProperty: the encoding of game objects in messages and files.
 //!
 //! Bits fill a byte from the least significant up; most values begin at a whole byte. An object is
-//! the tag of its class and its values. In shallow streams the values follow each other in the
-//! order of the class; in deep streams each has its size and hash before it. [`ObjectCodec`] reads and
-//! writes both, by the [`Classes`] of the user's type lists.
+//! its class tag followed by its values. In shallow streams, values follow in class order; in deep
+//! streams, each has its size and hash before it. [`ObjectCodec`] decodes and encodes both, using
+//! the [`Classes`] of the user's type lists.
 //!
 //! | layer | layout | when |
 //! | --- | --- | --- |
 //! | file | `BINd` | [`ObjectOptions::magic`] |
 //! | envelope | `u32` size, zlib data; or `u32` size with bit 31, plain data | [`ObjectOptions::envelope`] |
-//! | flags | `u32`, which override those of the options | [`STATEFUL`] |
-//! | compression | `u8` 0, or another and `u32` size, zlib data | [`ZLIB`] |
-//! | object | `u32` tag or six bytes ([`ObjectOptions::core`]), values; 0 for none | always |
+//! | flags | `u32`, overriding those of the options | [`STATEFUL`] |
+//! | compression | `u8` 0, plain data; or another `u8`, `u32` size, zlib data | [`ZLIB`] |
+//! | object | `u32` tag or six bytes ([`ObjectOptions::core`]), values; tag 0 for null | always |
 //!
 //! ```
 //! use worldwire_core::Reader;
@@ -29,7 +29,7 @@
 //! let codec = ObjectCodec::new(&classes, ObjectOptions::default());
 //! let mut object = Object::new();
 //! let decoded = codec.decode_all(bytes, &mut object)?;
-//! let root = object.root(&classes).expect("it was read just now");
+//! let root = object.root(&classes).expect("it was just decoded");
 //! assert_eq!(root.property("m_v").and_then(|value| value.unsigned()), Some(7));
 //! let json = object.to_json(&classes)?;
 //! assert_eq!(json, r#"{"$class":"class Leaf","m_v":7,"m_n":"hi"}"#);
@@ -48,6 +48,7 @@ mod encode;
 pub mod hints;
 mod json;
 mod pack;
+mod parse;
 mod sample;
 mod show;
 mod value;
@@ -67,15 +68,15 @@ pub use pack::{ENVELOPE_STORED, open_envelope, seal_envelope};
 pub use value::{Children, Object, ValueRef};
 pub use visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 
-/// Flag of a stream: its flags are written in front of it.
+/// Stream flag: the flags precede the stream.
 pub const STATEFUL: u32 = 1;
-/// Flag of a stream: lengths below 128 take 8 bits, others 32.
+/// Stream flag: lengths below 128 take 8 bits, others 32.
 pub const COMPACT: u32 = 1 << 1;
-/// Flag of a stream: enumerations are written as their names.
+/// Stream flag: enumerations are encoded as names.
 pub const HUMAN_READABLE: u32 = 1 << 2;
-/// Flag of a stream: the object may be compressed.
+/// Stream flag: the object may be compressed.
 pub const ZLIB: u32 = 1 << 3;
-/// Flag of a stream: no property may be left out as unchanged.
+/// Stream flag: no property may be omitted as unchanged.
 pub const FORBID_DELTA: u32 = 1 << 4;
 
 /// The names of stream flags.
@@ -87,41 +88,40 @@ pub static FLAG_NAMES: Names = Names::fixed(&[
     (1 << 4, "FORBID_DELTA"),
 ]);
 
-/// What a file begins with.
+/// The first bytes of a file.
 pub const MAGIC: &[u8; 4] = b"BINd";
 
-/// How a stream is to be read and written. Nothing in a stream says it, so whoever has the stream
-/// has to know.
+/// How to decode and encode a stream. A stream does not say this itself, so its reader must know.
 #[derive(Clone, Debug)]
 pub struct ObjectOptions {
-    /// [`STATEFUL`], [`COMPACT`] and so on. A stateful stream brings its own.
+    /// [`STATEFUL`], [`COMPACT`] and so on. A stateful stream carries its own flags.
     pub flags: u32,
-    /// A shallow stream has the properties whose flags have all bits of the mask: 0x18 for the
-    /// owner (the default), 0x1c for everybody, 1 for files. Values of others that an object has
-    /// are not written: that is what a mask is for.
+    /// A shallow stream has only the properties whose flags include all bits of this mask: 0x18 for
+    /// the owner (the default), 0x1c for everyone, 1 for files. Encoding drops an object's other
+    /// values.
     pub mask: u32,
-    /// Every value stands behind its size and hash.
+    /// Every value follows its size and hash.
     pub deep: bool,
-    /// An envelope is around the stream, as in many message fields.
+    /// The stream is inside an envelope, as in many message fields.
     pub envelope: bool,
-    /// `BINd` stands in front of the stream, which is stateful then.
+    /// The stream starts with `BINd` and is stateful.
     pub magic: bool,
-    /// Tags are in the CoreObject form, by these pairs.
+    /// Tags have the CoreObject form, with these pairs.
     pub core: Option<Arc<CoreTable>>,
-    /// A shallow stream has no properties that are out of use. Not so by default, though other
-    /// programs believe it. Unverified: which of the two is right; no real data shows it.
+    /// A shallow stream omits deprecated properties. Off by default, although other programs do
+    /// this. Unverified: which of the two is right; no known data shows it.
     pub skip_deprecated: bool,
-    /// What is written deep has only the properties that the mask asks for and that are not out of
-    /// use. By default all that the object has is written, so that what was read stays as it was.
+    /// Encoding a deep stream omits properties that are deprecated or not covered by the mask. By
+    /// default, all properties are encoded, so that a decoded object is encoded unchanged.
     pub masked: bool,
-    /// Unknown properties and classes of a deep stream, what stands in a property without being of
-    /// its type and size, what is left at the end of an object, and unknown names are kept as they
-    /// are, with a note, instead of being errors: written again they are the same bits, and what is
-    /// not the same is padding. A deep stream is read twice for this.
+    /// Decoding a deep stream keeps what it cannot decode, with a note, instead of failing: unknown
+    /// properties, classes and names, values that do not match the type or size of their property,
+    /// and leftovers at the end of an object. Encoding reproduces these bits exactly, apart from
+    /// padding. The stream is decoded twice for this.
     pub lenient: bool,
-    /// The outermost object may be null.
+    /// Whether the outermost object may be null.
     pub null_root: bool,
-    /// The most objects in one stream. Default 4,194,304.
+    /// The maximum number of objects in a stream. Default: 4,194,304.
     pub max_objects: u64,
 }
 
@@ -144,7 +144,7 @@ impl Default for ObjectOptions {
 }
 
 impl ObjectOptions {
-    /// Those of `BINd` files: deep, stateful, with names. What is written is compressed.
+    /// The options of `BINd` files: deep, stateful, with names. Encoding compresses.
     #[must_use]
     pub fn file() -> Self {
         let flags = STATEFUL | COMPACT | HUMAN_READABLE | ZLIB;
@@ -157,19 +157,19 @@ impl ObjectOptions {
         Shallow { mask: self.mask, skip_deprecated: self.skip_deprecated }
     }
 
-    /// Whether the game writes a property into a deep stream, when it is no unchanged one.
+    /// Whether the game writes a property to a deep stream if it has changed.
     fn writes_deep(&self, property: &Property) -> bool {
         property.has(self.mask) && !property.has(Property::DEPRECATED)
     }
 
-    /// Whether the stream brings its own flags: files do, and what has [`STATEFUL`] set.
+    /// Whether the stream carries its own flags: files do, and streams with [`STATEFUL`].
     #[must_use]
     pub fn is_stateful(&self) -> bool {
         self.magic || self.flags & STATEFUL != 0
     }
 }
 
-/// Which properties a shallow stream has: a copy, so that loops need not look at the options again.
+/// Which properties a shallow stream has, copied so that loops do not read the options again.
 #[derive(Clone, Copy)]
 struct Shallow {
     mask: u32,
@@ -183,48 +183,47 @@ impl Shallow {
     }
 }
 
-/// Reads and writes objects of these classes.
+/// Decodes and encodes objects of known classes.
 #[derive(Clone, Debug)]
 pub struct ObjectCodec<'c> {
     classes: &'c Classes,
     options: ObjectOptions,
 }
 
-/// What stands around an object and is not in its value.
+/// What surrounds an object in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The flags of the stream: its own, if it brought any. Only a stream that states its flags is
-    /// written with these.
+    /// The flags of the stream: its own, if it carries any. Encoding uses them only for streams
+    /// that carry their flags.
     pub flags: u32,
-    /// Whether the object is compressed, where the flags allow it. A compressed stream is written
-    /// so only if that makes it smaller, and not too small for all the values in it
-    /// ([`Limits::values_per_byte`]).
+    /// Whether the object is compressed, if the flags allow it. Encoding compresses only if the
+    /// result is smaller, and not too small for the number of values ([`Limits::values_per_byte`]).
     pub is_compressed: bool,
     /// Whether the envelope is compressed, if there is one.
     pub is_packed: bool,
 }
 
-/// What came of reading an object.
+/// The outcome of decoding an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// What stood around it.
+    /// What surrounded the object.
     pub header: Header,
-    /// What was odd: objects where those of an unrelated class belong and, when lenient, what is no
-    /// error then. At most 200 notes.
+    /// Irregularities: objects of a class unrelated to the property's and, if lenient, mistakes
+    /// that would otherwise be errors. At most 200.
     pub notes: Vec<ObjectNote>,
 }
 
-/// Something odd that was read all the same.
+/// An irregularity that did not prevent decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectNote {
-    /// Where, in bits of the innermost layer.
+    /// The position, in bits of the innermost layer.
     pub bit: u64,
-    /// What.
+    /// What is irregular.
     pub text: String,
 }
 
 impl<'c> ObjectCodec<'c> {
-    /// Reads and writes objects of these classes.
+    /// Decodes and encodes objects of known classes.
     #[must_use]
     pub fn new(classes: &'c Classes, options: ObjectOptions) -> Self {
         Self { classes, options }
@@ -242,18 +241,18 @@ impl<'c> ObjectCodec<'c> {
         &self.options
     }
 
-    /// The header of a new stream: the flags of the options, compressed where they allow it.
+    /// The header of a new stream: the flags of the options, with compression if they allow it.
     #[must_use]
     pub fn header(&self) -> Header {
         Header { flags: self.options.flags, is_compressed: true, is_packed: true }
     }
 
-    /// Reads one stream and reports what is in it to the visitor: an [`Object`], a [`JsonWriter`] or
-    /// your own. The stream ends where the object does; an envelope takes all that is left.
+    /// Decodes one stream and reports its contents to the visitor: an [`Object`], a [`JsonWriter`]
+    /// or your own. The stream ends where the object ends; an envelope takes all remaining bytes.
     ///
     /// # Errors
-    /// Malformed, for bytes that are no such stream, and what lenient reading would keep; the
-    /// limits; those of the visitor.
+    /// Malformed, if the bytes are not such a stream or contain anything that only lenient decoding
+    /// keeps; the limits; those of the visitor.
     pub fn decode<'d, T: Trace<'c>, V: Visitor<'c>>(
         &self,
         reader: &mut Reader<'d, T>,
@@ -262,10 +261,8 @@ impl<'c> ObjectCodec<'c> {
         self.decode_as("object", reader, visitor)
     }
 
-    /// The same with another name for the outermost object than `object`, in the tree and in errors.
-    ///
-    /// # Errors
-    /// Those of [`Self::decode`].
+    /// Like [`Self::decode`], with another name than `object` for the outermost object in the tree
+    /// and in errors.
     pub fn decode_as<'d, T: Trace<'c>, V: Visitor<'c>>(
         &self,
         name: &'c str,
@@ -275,18 +272,15 @@ impl<'c> ObjectCodec<'c> {
         decode::decode(self, reader, visitor, name)
     }
 
-    /// Reads one stream that takes all of the bytes.
+    /// Decodes one stream that takes all bytes.
     ///
     /// # Errors
-    /// Those of [`Self::decode`]; Malformed, for bytes behind the object.
+    /// Those of [`Self::decode`]; Malformed, if bytes remain after the object.
     pub fn decode_all<V: Visitor<'c>>(&self, bytes: &[u8], visitor: &mut V) -> Result<Decoded> {
         self.decode_all_within(bytes, &Limits::DEFAULT, visitor)
     }
 
-    /// The same within other limits.
-    ///
-    /// # Errors
-    /// Those of [`Self::decode_all`].
+    /// Like [`Self::decode_all`], within other limits.
     pub fn decode_all_within<V: Visitor<'c>>(
         &self,
         bytes: &[u8],
@@ -299,20 +293,18 @@ impl<'c> ObjectCodec<'c> {
         Ok(decoded)
     }
 
-    /// Writes an object; `header` is that of the stream it was read from, or [`Self::header`]. A
-    /// shallow stream gets the properties that the [mask](ObjectOptions::mask) asks for and no others.
+    /// Encodes an object with the header of the stream it was decoded from, or with
+    /// [`Self::header`]. A shallow stream gets only the properties covered by the
+    /// [mask](ObjectOptions::mask).
     ///
     /// # Errors
-    /// Value, when the object cannot be written: a property that a shallow stream needs is
-    /// missing or there twice, or a value is not of the type of its property; the limit on depth.
+    /// Value, if a property that a shallow stream needs is missing or occurs twice, or a value does
+    /// not have the type of its property; the limit on depth.
     pub fn encode(&self, object: &Object, header: Header) -> Result<Vec<u8>> {
         self.encode_within(object, header, &Limits::DEFAULT)
     }
 
-    /// The same within other limits: those that the object was read within.
-    ///
-    /// # Errors
-    /// Those of [`Self::encode`].
+    /// Like [`Self::encode`], within the limits that the object was decoded with.
     pub fn encode_within(
         &self,
         object: &Object,

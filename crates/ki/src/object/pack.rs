@@ -1,20 +1,20 @@
-//! Compressed data whose size stands in front of it.
+//! Compressed data with its size in front.
 
 use std::borrow::Cow;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use worldwire_core::{Error, Limits, Reader, Result, Writer};
 
-/// The bit of an envelope's size that says that the data is stored as it is.
+/// The bit of an envelope's size which says that the data is not compressed.
 pub const ENVELOPE_STORED: u32 = 1 << 31;
-/// Room for inflated bytes to begin with.
-const FIRST_ROOM: usize = 4096;
+/// The initial capacity for inflated bytes.
+const INITIAL_CAPACITY: usize = 4096;
 
-/// Opens an envelope, as many message fields have one around what they hold: `u32` size and zlib
-/// data, or `u32` size with bit 31 and plain data.
+/// Opens an envelope, as many message fields have: `u32` size and zlib data, or `u32` size with bit
+/// 31 and plain data.
 ///
 /// # Errors
-/// Malformed, for another size than the envelope says, and for no zlib data; the limits on
+/// Malformed, if the size differs from the stated one or the data is not zlib data; the limits on
 /// inflated bytes and their ratio.
 pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8]>> {
     let mut reader = Reader::new(bytes);
@@ -25,10 +25,10 @@ pub fn open_envelope<'b>(bytes: &'b [u8], limits: &Limits) -> Result<Cow<'b, [u8
     }
 }
 
-/// Puts bytes into an envelope, compressed if wanted and if that makes them smaller.
+/// Puts bytes into an envelope. They are compressed on request, if that makes them smaller.
 ///
 /// # Errors
-/// The limit, for 2 GiB and more.
+/// The limit, if the bytes reach 2 GiB.
 pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
     let limit =
         || Error::limit("bytes in an envelope", u64::from(ENVELOPE_STORED - 1), plain.len() as u64);
@@ -48,7 +48,7 @@ pub fn seal_envelope(plain: &[u8], compress: bool) -> Result<Vec<u8>> {
     Ok(out.into_bytes())
 }
 
-/// What an envelope holds, if that is stored as it is.
+/// The contents of an envelope, if they are not compressed.
 pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
     if size & ENVELOPE_STORED == 0 {
         return Ok(None);
@@ -60,22 +60,22 @@ pub(super) fn stored(size: u32, rest: &[u8]) -> Result<Option<&[u8]>> {
     Err(Error::malformed(format!("{size} stored bytes"), rest.len().to_string()))
 }
 
-/// Inflates zlib data that must become exactly so many bytes.
+/// Inflates zlib data, which must yield exactly this many bytes.
 ///
 /// # Errors
-/// Malformed, for another size, bytes behind the data, or no zlib data; the limits on inflated
-/// bytes and their ratio.
+/// Malformed, if the size differs, bytes follow the data, or it is not zlib data; the limits on
+/// inflated bytes and their ratio.
 pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u8>> {
     limits.check_inflated(packed.len(), size.into())?;
     let size = size as usize;
-    // Room grows with what comes out: what stands in front may be no size, and this no zlib data.
+    // The capacity follows the output: this may not be zlib data, nor the number before it a size.
     let mut plain = Vec::new();
     let mut inflater = Decompress::new(true);
     loop {
         let read = usize::try_from(inflater.total_in()).unwrap_or(usize::MAX);
         let rest = packed.get(read..).unwrap_or(&[]);
         if plain.len() == plain.capacity() && plain.len() < size {
-            plain.reserve_exact(plain.len().max(FIRST_ROOM).min(size - plain.len()));
+            plain.reserve_exact(plain.len().max(INITIAL_CAPACITY).min(size - plain.len()));
         }
         let before = (inflater.total_in(), inflater.total_out());
         let status = inflater
@@ -98,7 +98,7 @@ pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u
         }
         if before == (inflater.total_in(), inflater.total_out()) {
             if plain.len() == plain.capacity() && plain.len() == size {
-                // The end of the data may still need a byte of room to be seen.
+                // Detecting the end of the data may need one more byte of capacity.
                 plain.reserve_exact(1);
                 continue;
             }
@@ -107,11 +107,12 @@ pub(super) fn inflate(packed: &[u8], size: u32, limits: &Limits) -> Result<Vec<u
     }
 }
 
-/// Deflates bytes, if that makes them smaller.
+/// Deflates bytes; `None` if that does not make them smaller.
 pub(super) fn deflate(plain: &[u8]) -> Option<Vec<u8>> {
     let mut packed = Vec::with_capacity(plain.len());
     let mut deflater = Compress::new(Compression::best(), true);
-    // There is no room for more than the plain bytes, so the end comes only if it gets smaller.
+    // The capacity is that of the plain bytes, so deflating completes only if the result is
+    // smaller.
     let status = deflater.compress_vec(plain, &mut packed, FlushCompress::Finish).ok()?;
     (status == Status::StreamEnd && packed.len() < plain.len()).then_some(packed)
 }
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_inflated_to_its_size_and_no_other() {
+    fn data_must_inflate_to_its_stated_size() {
         let limits = &Limits::DEFAULT;
         for length in [40_u32, 1000, 100_000] {
             let plain = vec![7; length as usize];

@@ -1,18 +1,18 @@
-//! Made-up objects, for tests, fuzzing and benchmarks.
+//! Generated objects, for tests, fuzzing and benchmarks.
 
 use worldwire_core::{Result, Sampler};
 
-use super::json::wide_bytes;
+use super::parse::wide_bytes;
 use super::value::Object;
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
+use crate::schema::classes::{Class, Classes, Part, Property, PropertyKind, Tuple};
 
-/// How deep made-up objects stand in each other.
+/// The nesting depth of generated objects.
 const DEPTH: u32 = 3;
 
 impl Object {
-    /// Makes one of a class up. With `complete` it has everything that a shallow stream needs, in
-    /// the order of the class; else some properties are missing and others have changed places.
+    /// Generates an object of a class. If `complete`, it has everything that a shallow stream
+    /// needs, in class order; otherwise properties are missing or out of order.
     ///
     /// # Errors
     /// The limit on nodes.
@@ -70,34 +70,36 @@ impl<'c> Maker<'c, '_> {
         let word = |sampler: &mut Sampler| u32::try_from(sampler.number() >> 32).unwrap_or(0);
         let bytes;
         let leaf = match property.kind() {
-            Kind::Bool => Leaf::Bool(sampler.below(2) == 0),
-            Kind::I8 => signed(sampler, 8),
-            Kind::I16 => signed(sampler, 16),
-            Kind::I32 => signed(sampler, 32),
-            Kind::I64 => signed(sampler, 64),
-            Kind::U8 => Leaf::Unsigned(whole(sampler, 8)),
-            Kind::U16 => Leaf::Unsigned(whole(sampler, 16)),
-            Kind::U32 => Leaf::Unsigned(whole(sampler, 32)),
-            Kind::U64 => Leaf::Unsigned(sampler.number()),
-            Kind::SignedBits(count) => signed(sampler, u32::from(count)),
-            Kind::UnsignedBits(count) => Leaf::Unsigned(whole(sampler, u32::from(count))),
-            Kind::F32 => Leaf::F32(f32::from_bits(word(sampler))),
-            Kind::F64 => Leaf::F64(f64::from_bits(sampler.number())),
-            Kind::String => {
+            PropertyKind::Bool => Leaf::Bool(sampler.below(2) == 0),
+            PropertyKind::I8 => signed(sampler, 8),
+            PropertyKind::I16 => signed(sampler, 16),
+            PropertyKind::I32 => signed(sampler, 32),
+            PropertyKind::I64 => signed(sampler, 64),
+            PropertyKind::U8 => Leaf::Unsigned(whole(sampler, 8)),
+            PropertyKind::U16 => Leaf::Unsigned(whole(sampler, 16)),
+            PropertyKind::U32 => Leaf::Unsigned(whole(sampler, 32)),
+            PropertyKind::U64 => Leaf::Unsigned(sampler.number()),
+            PropertyKind::SignedBits(count) => signed(sampler, u32::from(count)),
+            PropertyKind::UnsignedBits(count) => Leaf::Unsigned(whole(sampler, u32::from(count))),
+            PropertyKind::F32 => Leaf::F32(f32::from_bits(word(sampler))),
+            PropertyKind::F64 => Leaf::F64(f64::from_bits(sampler.number())),
+            PropertyKind::String => {
                 bytes = text(sampler).into_bytes();
                 Leaf::Text(&bytes)
             }
-            Kind::WideString => {
+            PropertyKind::WideString => {
                 bytes = wide_bytes(&text(sampler));
                 Leaf::WideText(&bytes)
             }
-            Kind::Tuple(tuple) => {
+            PropertyKind::Tuple(tuple) => {
                 bytes = group(tuple, sampler);
                 Leaf::Tuple(tuple, &bytes)
             }
-            Kind::Enum => Leaf::Enum(choice(property, sampler)),
-            Kind::Flags => Leaf::Flags(choice(property, sampler) | choice(property, sampler)),
-            Kind::Object => {
+            PropertyKind::Enum => Leaf::Enum(choice(property, sampler)),
+            PropertyKind::Flags => {
+                Leaf::Flags(choice(property, sampler) | choice(property, sampler))
+            }
+            PropertyKind::Object => {
                 let deeper = depth.checked_sub(1);
                 let count = self.classes.all().len() as u64;
                 let any = u32::try_from(sampler.below(count)).unwrap_or(0);
@@ -114,7 +116,7 @@ impl<'c> Maker<'c, '_> {
     }
 }
 
-/// Mostly short, now and then long enough for the long form of lengths.
+/// Usually short text, sometimes long enough for the long form of lengths.
 fn text(sampler: &mut Sampler) -> String {
     let count = match sampler.below(8) {
         0 => 0,
@@ -131,7 +133,7 @@ fn group(tuple: Tuple, sampler: &mut Sampler) -> Vec<u8> {
     if tuple.part() != Part::F32 {
         return bytes;
     }
-    // Numbers that people write, as well as any bits.
+    // Mixes plausible numbers with arbitrary bits.
     let number = |chunk: &[u8]| match chunk {
         [first, second, ..] if *first < 200 => {
             (f32::from(*first) / 8.0 - f32::from(*second)).to_le_bytes().to_vec()

@@ -1,11 +1,11 @@
-//! What a decode reports to a trace.
+//! Reporting decoded objects to a trace.
 
 use worldwire_core::{Form, Place, Reader, Trace, Value};
 
 use super::visitor::{Bits, CoreId, Leaf};
 use crate::schema::classes::{Class, Classes, Part, Property, Tuple};
 
-/// The tag of an object.
+/// Reports the tag of an object.
 pub(super) fn show_tag<'c, T: Trace<'c>>(
     reader: &mut Reader<'_, T>,
     classes: &'c Classes,
@@ -23,7 +23,7 @@ pub(super) fn show_tag<'c, T: Trace<'c>>(
     }
 }
 
-/// A value that was just read.
+/// Reports a value.
 pub(super) fn show_leaf<'c, T: Trace<'c>>(
     reader: &mut Reader<'_, T>,
     property: Option<&'c Property>,
@@ -60,7 +60,7 @@ pub(super) fn show_leaf<'c, T: Trace<'c>>(
     reader.leaf_from(name, start, shown);
 }
 
-/// A group of numbers that was just read, as a record with its parts.
+/// Reports a tuple as a record with its parts.
 fn show_tuple<'c, T: Trace<'c>>(
     reader: &mut Reader<'_, T>,
     name: &'c str,
@@ -101,7 +101,7 @@ fn show_tuple<'c, T: Trace<'c>>(
     });
 }
 
-/// The numbers of a group, from the bytes that it has on the wire.
+/// The numbers of a tuple, from its bytes on the wire.
 pub(super) fn numbers<'b>(
     tuple: Tuple,
     bytes: &'b [u8],

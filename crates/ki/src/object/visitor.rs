@@ -1,82 +1,66 @@
-//! What a decoder tells while it reads an object.
+//! What a decoder reports while it decodes an object.
 
 use worldwire_core::Result;
 
 use crate::schema::classes::{Class, Property, Tuple};
 
-/// Listens to an object being read or walked through, so that a large one can become JSON without
-/// ever being a value in memory. [`Object`](super::Object) is a visitor itself. What a visitor does
-/// not listen to, it passes over.
+/// Receives the parts of an object as it is decoded or traversed, so that a large one can become
+/// JSON without being in memory as a whole. [`Object`](super::Object) is a visitor. By default, a
+/// visitor ignores everything.
 ///
-/// Whatever is begun is ended, also when reading it, or the visitor, failed.
+/// Every `begin` is followed by its `end`, even if decoding or the visitor fails.
 pub trait Visitor<'c> {
-    /// An object begins.
-    ///
-    /// # Errors
-    /// Whatever keeps the visitor from going on; reading ends with it.
+    /// An object begins. An error ends decoding, as it does from every method.
     fn begin_object(&mut self, _slot: Slot<'c>, _class: &'c Class, _id: CoreId) -> Result<()> {
         Ok(())
     }
 
     /// The object begun last is complete.
-    ///
-    /// # Errors
-    /// As [`Self::begin_object`].
     fn end_object(&mut self) -> Result<()> {
         Ok(())
     }
 
     /// The values of a container begin.
-    ///
-    /// # Errors
-    /// As [`Self::begin_object`].
     fn begin_list(&mut self, _slot: Slot<'c>) -> Result<()> {
         Ok(())
     }
 
     /// The container begun last is complete.
-    ///
-    /// # Errors
-    /// As [`Self::begin_object`].
     fn end_list(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// A value that is neither.
-    ///
-    /// # Errors
-    /// As [`Self::begin_object`].
+    /// A value that is neither an object nor a container.
     fn value(&mut self, _slot: Slot<'c>, _value: Leaf<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-/// Keeps nothing: for those who only listen to the reader, or only want to know whether bytes are
-/// an object.
+/// Ignores everything, for callers that need only the trace or the outcome.
 impl<'c> Visitor<'c> for () {}
 
-/// Where a value stands.
+/// The position of a value in its object.
 #[derive(Clone, Copy, Debug)]
 pub enum Slot<'c> {
-    /// It is the outermost object.
+    /// The outermost object.
     Root,
-    /// It is the value of a property.
+    /// The value of a property.
     Property(&'c Property),
-    /// It is an element of the container of a property.
+    /// An element of a property's container.
     Element(&'c Property),
-    /// It is the value of a property that no list knows: its hash.
+    /// The value of an unknown property, given by its hash.
     Unknown(u32),
-    /// It is what is left of a deep object behind its last property: a [`Leaf::Raw`] that is no other,
-    /// as it is too short or says a size that cannot be. It begins where the bits in front of it
-    /// end, wherever that is in a byte.
+    /// The leftovers of a deep object after its last property: a [`Leaf::Raw`] that is too short
+    /// for a property or states an impossible size. It begins where the preceding bits end,
+    /// possibly in the middle of a byte.
     Rest,
 }
 
 impl<'c> Slot<'c> {
-    /// What [`Self::Rest`] is called.
+    /// The name of [`Self::Rest`].
     pub(super) const REST: &'static str = "$rest";
 
-    /// The property that the value or the container around it belongs to.
+    /// The property of the value, or of the container around it.
     #[must_use]
     pub fn property(self) -> Option<&'c Property> {
         match self {
@@ -86,10 +70,10 @@ impl<'c> Slot<'c> {
     }
 }
 
-/// A value without parts that have names of their own.
+/// A value without named parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Leaf<'a> {
-    /// No object.
+    /// Null: no object.
     Null,
     /// A truth value.
     Bool(bool),
@@ -105,38 +89,38 @@ pub enum Leaf<'a> {
     Enum(u32),
     /// A set of flags.
     Flags(u32),
-    /// The bytes of a string; or the name of an enumeration that its options lack.
+    /// The bytes of a string, or of an enumeration's name that is not among its options.
     Text(&'a [u8]),
     /// The bytes of a string of 16-bit units, little-endian.
     WideText(&'a [u8]),
-    /// The bytes of a group of numbers, as they stand on the wire.
+    /// The bytes of a tuple, as on the wire.
     Tuple(Tuple, &'a [u8]),
-    /// The value of a property that cannot be read: it is unknown, or what stands in it is not of its
-    /// type and size. Of a container these are its count and all of its elements.
+    /// The value of a property that cannot be decoded, because the property is unknown or the value
+    /// does not match its type and size. For a container: its count and all its elements.
     Raw(Bits<'a>),
-    /// An object of a class that no list knows; see [`Self::object`].
+    /// An object of an unknown class; see [`Self::object`].
     Object {
         /// Its tag.
         tag: u32,
         /// The block of its [`CoreId`].
         block: u8,
-        /// The type of it.
+        /// The type of its [`CoreId`].
         kind: u8,
-        /// The template of it.
+        /// The template of its [`CoreId`].
         template: u32,
-        /// How many bits stand behind its size.
+        /// The number of bits after its size.
         count: u32,
-        /// The bytes that they are in.
+        /// The bytes with these bits.
         bytes: &'a [u8],
     },
 }
 
-/// Every value that is read passes as one of these: an object in parts of their own takes more.
+/// Every decoded value is passed as a `Leaf`, so it must stay small.
 const _: () = assert!(size_of::<Leaf<'_>>() <= 32);
 
 impl<'a> Leaf<'a> {
-    /// An object of a class that no list knows: its tag, its id in the CoreObject form, and what
-    /// stands behind its size.
+    /// An object of an unknown class: its tag, its ID in the CoreObject form, and the bits after
+    /// its size.
     #[must_use]
     pub const fn object(tag: u32, id: CoreId, bits: Bits<'a>) -> Self {
         let CoreId { block, kind, template } = id;
@@ -145,17 +129,17 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// So many bits of so many bytes, beginning at a whole byte.
+/// A sequence of bits, beginning at a whole byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bits<'a> {
-    /// How many bits count.
+    /// The number of bits.
     pub count: u32,
-    /// The bytes; bits of the last one beyond the count mean nothing.
+    /// The bytes. In the last one, bits beyond the count are meaningless.
     pub bytes: &'a [u8],
 }
 
 impl Bits<'_> {
-    /// The bytes with nothing but the bits that count.
+    /// The bytes, with all other bits cleared.
     #[must_use]
     pub fn to_vec(self) -> Vec<u8> {
         let mut bytes = self.bytes.to_vec();
@@ -167,13 +151,13 @@ impl Bits<'_> {
     }
 }
 
-/// What stands in front of an object in the CoreObject form. All zero for an ordinary class.
+/// The ID in place of a class tag in the CoreObject form. All zero for an ordinary class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreId {
-    /// The block, or class id.
+    /// The block, also called class ID.
     pub block: u8,
-    /// The type, or namespace.
+    /// The type, also called namespace.
     pub kind: u8,
-    /// The template id.
+    /// The template ID.
     pub template: u32,
 }

@@ -1,15 +1,15 @@
-//! The messages that are built in.
+//! The built-in message definitions.
 
 use crate::types::FieldType;
 
 use super::{FieldDef, Message, Protocol};
 
-/// What stands in place of a file's name.
+/// The origin of built-in protocols, in place of a file name.
 pub(super) const ORIGIN: &str = "built in";
 
 const TABLE: &str = include_str!("built_in.txt");
 
-/// Reads the table. A line that is none is left out; a test sees to it that there are none.
+/// Parses the table. Malformed lines are skipped; a test makes sure that there are none.
 pub(super) fn protocols() -> Vec<Protocol> {
     TABLE.split("\nservice ").skip(1).filter_map(protocol).collect()
 }
@@ -20,7 +20,7 @@ fn protocol(text: &str) -> Option<Protocol> {
     let service = words.next()?.parse().ok()?;
     let kind = words.next()?;
     let flags: Vec<&str> = words.collect();
-    // A line that begins with white space goes on with the one before.
+    // An indented line continues the one before it.
     let body = body.replace("\n  ", " ");
     let messages = body.lines().filter_map(|line| message(service, line)).collect();
     let mut protocol = Protocol::assemble(service, kind, ORIGIN, messages);
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_one() {
+    fn every_line_is_a_message() {
         let protocols = protocols();
         let messages: usize = protocols.iter().map(|protocol| protocol.messages().len()).sum();
         let lines = TABLE.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));

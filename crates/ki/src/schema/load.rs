@@ -1,4 +1,4 @@
-//! Message XML to a protocol.
+//! Loading a protocol from message XML.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -7,28 +7,29 @@ use worldwire_core::{Diagnostic, Source};
 
 use crate::types::{FieldType, FieldValue, Spelling};
 
-use super::xml::{self, Element, Item, Notes};
 use super::{FieldDef, Message, Protocol};
+use crate::xml::records::{self, Element, Item};
+use crate::xml::{Attribute, Diagnostics};
 
-/// The most fields of one message.
+/// More fields in one message are refused.
 const MAX_FIELDS: usize = 1024;
 
-/// What becomes of the oddities that real files have.
+/// How to treat the irregularities of real files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Each is a warning.
+    /// Report each as a warning.
     #[default]
     Lenient,
-    /// Each is an error.
+    /// Report each as an error.
     Strict,
 }
 
-/// What came of a file.
+/// The outcome of loading a file.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// The protocol, unless something in the file cannot stand.
+    /// The protocol, unless the file has errors.
     pub protocol: Option<Protocol>,
-    /// What is to be said about the file, in the order of its lines as far as it goes.
+    /// Warnings and errors, in the order of the lines where possible.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -38,35 +39,39 @@ pub fn load(name: &str, bytes: &[u8], mode: Mode) -> Loaded {
     load_over(name, bytes, mode, |_| None)
 }
 
-/// The same; `origin` says which file has defined the service already.
+/// Like [`load`]. `origin` returns the file that has already defined a service, if any.
 pub(super) fn load_over(
     name: &str,
     bytes: &[u8],
     mode: Mode,
     origin: impl FnOnce(u8) -> Option<Box<str>>,
 ) -> Loaded {
-    let (text, replaced) = match xml::text(name, bytes) {
+    let (text, replaced) = match records::text(name, bytes) {
         Ok(text) => text,
         Err(refused) => return Loaded { protocol: None, diagnostics: vec![*refused] },
     };
-    let mut notes = Notes::new(Source::new(name, &text), mode == Mode::Strict);
+    let mut diagnostics = Diagnostics::new(Source::new(name, &text), mode == Mode::Strict);
     if replaced {
-        notes.odd(&(0..0), "bytes that are not UTF-8 are read as U+FFFD", "store it as UTF-8");
+        diagnostics.strict_error(
+            &(0..0),
+            "bytes that are not UTF-8 are read as U+FFFD",
+            "store it as UTF-8",
+        );
     }
-    let read = xml::document(&text, &mut notes).and_then(|document| {
-        let info = info(&document.elements, &mut notes)?;
-        let protocol = protocol(name, &info, &document.elements, &mut notes)?;
+    let read = records::read(&text, &mut diagnostics).and_then(|elements| {
+        let info = info(&elements, &mut diagnostics)?;
+        let protocol = protocol(name, &info, &elements, &mut diagnostics)?;
         Some((protocol, info.place))
     });
-    let read = read.filter(|_| !notes.failed());
+    let read = read.filter(|_| !diagnostics.has_errors());
     let protocol = read.map(|(protocol, place)| {
         if let Some(old) = origin(protocol.service) {
             let text = format!("service {} replaces the one in {old}", protocol.service);
-            notes.note(&place, text, "");
+            diagnostics.warning(&place, text, "");
         }
         protocol
     });
-    Loaded { protocol, diagnostics: notes.into_said() }
+    Loaded { protocol, diagnostics: diagnostics.into_sorted() }
 }
 
 /// `_ProtocolInfo`.
@@ -78,22 +83,26 @@ struct Info {
     place: Range<usize>,
 }
 
-fn info(elements: &[Element<'_>], notes: &mut Notes<'_>) -> Option<Info> {
+fn info(elements: &[Element<'_>], diagnostics: &mut Diagnostics<'_>) -> Option<Info> {
     let element = elements.iter().find(|element| element.name == "_ProtocolInfo");
     let Some(element) = element else {
         let help = "a message definition has _ProtocolInfo with ServiceID";
-        notes.error(&(0..0), "no _ProtocolInfo", help);
+        diagnostics.error(&(0..0), "no _ProtocolInfo", help);
         return None;
     };
     let items = element.records.first().map_or(&[][..], Vec::as_slice);
     let find = |name: &str| items.iter().find(|item| item.name == name);
     let Some(id) = find("ServiceID") else {
-        notes.error(&element.span, "no ServiceID", "it says which service the messages belong to");
+        diagnostics.error(
+            &element.span,
+            "no ServiceID",
+            "it states which service the messages belong to",
+        );
         return None;
     };
     let Ok(service) = id.text.trim().parse::<u8>() else {
         let text = format!("ServiceID \"{}\" is not a number from 0 to 255", shorten(&id.text));
-        notes.error(&id.span, text, "");
+        diagnostics.error(&id.span, text, "");
         return None;
     };
     let mut missing = Vec::new();
@@ -108,13 +117,13 @@ fn info(elements: &[Element<'_>], notes: &mut Notes<'_>) -> Option<Info> {
     let version = text("ProtocolVersion");
     let description = text("ProtocolDescription").into();
     for name in missing {
-        notes.odd(&element.span, format!("no {name}"), "");
+        diagnostics.strict_error(&element.span, format!("no {name}"), "");
     }
     let version = version.parse().unwrap_or(0);
     Some(Info { service, kind, version, description, place: id.span.clone() })
 }
 
-/// A message before it has its number.
+/// A message without its order number.
 struct Draft {
     message: Message,
     given: Option<u8>,
@@ -125,20 +134,24 @@ fn protocol(
     name: &str,
     info: &Info,
     elements: &[Element<'_>],
-    notes: &mut Notes<'_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) -> Option<Protocol> {
     let mut drafts: Vec<Draft> = Vec::new();
     let mut by_tag: BTreeMap<&str, usize> = BTreeMap::new();
     for element in elements.iter().filter(|element| element.name != "_ProtocolInfo") {
         let Some(record) = element.records.first() else {
             let text = format!("message without RECORD: {} is skipped", element.name);
-            notes.odd(&element.span, text, "it takes no order number");
+            diagnostics.strict_error(&element.span, text, "it gets no order number");
             continue;
         };
         if element.records.len() > 1 {
-            notes.odd(&element.span, format!("{} has more than one RECORD", element.name), "");
+            diagnostics.strict_error(
+                &element.span,
+                format!("{} has more than one RECORD", element.name),
+                "",
+            );
         }
-        let draft = draft(info.service, element, record, notes)?;
+        let draft = draft(info.service, element, record, diagnostics)?;
         match by_tag.get(element.name).and_then(|place| drafts.get_mut(*place)) {
             None => {
                 by_tag.insert(element.name, drafts.len());
@@ -146,30 +159,39 @@ fn protocol(
             }
             Some(first) if first.message.is_like(&draft.message) => {
                 let text = format!("duplicate message {} merged", element.name);
-                let line = notes.source.line(first.span.start);
+                let line = diagnostics.source.line(first.span.start);
                 match (first.given, draft.given) {
                     (Some(given), Some(other)) if given != other => {
-                        let text = format!("{text}, but its order {other} is lost");
-                        let help = format!("the first, in line {line}, has order {given}");
-                        notes.odd(&element.span, text, &help);
+                        let text = format!("{text}, but its order {other} is dropped");
+                        let help = format!("the first, on line {line}, has order {given}");
+                        diagnostics.strict_error(&element.span, text, &help);
                     }
                     (given, other) => {
                         first.given = given.or(other);
-                        notes.note(&element.span, text, &format!("the first is in line {line}"));
+                        diagnostics.warning(
+                            &element.span,
+                            text,
+                            &format!("the first is on line {line}"),
+                        );
                     }
                 }
             }
             Some(first) => {
-                let line = notes.source.line(first.span.start);
+                let line = diagnostics.source.line(first.span.start);
                 let text = format!("duplicate message {} has other fields", element.name);
-                notes.odd(&element.span, text, &format!("it replaces the one in line {line}"));
+                diagnostics.strict_error(
+                    &element.span,
+                    text,
+                    &format!("it replaces the one on line {line}"),
+                );
                 let given = draft.given.or(first.given);
                 *first = Draft { given, ..draft };
             }
         }
     }
     let explicit = drafts.first().is_some_and(|draft| draft.given.is_some());
-    let messages = if explicit { numbered(drafts, notes)? } else { sorted(drafts, notes)? };
+    let messages =
+        if explicit { numbered(drafts, diagnostics)? } else { sorted(drafts, diagnostics)? };
     let mut protocol = Protocol::assemble(info.service, &info.kind, name, messages);
     protocol.version = info.version;
     protocol.description.clone_from(&info.description);
@@ -177,19 +199,20 @@ fn protocol(
     Some(protocol)
 }
 
-/// The file numbers its messages.
-fn numbered(drafts: Vec<Draft>, notes: &mut Notes<'_>) -> Option<Vec<Message>> {
+/// Uses the order numbers that the file states.
+fn numbered(drafts: Vec<Draft>, diagnostics: &mut Diagnostics<'_>) -> Option<Vec<Message>> {
     let mut taken: BTreeMap<u8, Box<str>> = BTreeMap::new();
     let mut messages = Vec::with_capacity(drafts.len());
     for Draft { mut message, given, span } in drafts {
         let Some(order) = given else {
-            let text = format!("{} has no _MsgOrder, but others have: skipped", message.tag);
-            notes.odd(&span, text, "give it a number that is free");
+            let text =
+                format!("{} has no _MsgOrder, but other messages have one; skipped", message.tag);
+            diagnostics.strict_error(&span, text, "give it an unused number");
             continue;
         };
         if let Some(other) = taken.insert(order, message.tag.clone()) {
             let text = format!("{} and {other} both have order {order}", message.tag);
-            notes.error(&span, text, "give one of them another number");
+            diagnostics.error(&span, text, "give one of them a different number");
             return None;
         }
         message.order = order;
@@ -198,12 +221,12 @@ fn numbered(drafts: Vec<Draft>, notes: &mut Notes<'_>) -> Option<Vec<Message>> {
     Some(messages)
 }
 
-/// The bytes of the tags decide.
-fn sorted(mut drafts: Vec<Draft>, notes: &mut Notes<'_>) -> Option<Vec<Message>> {
+/// Numbers the messages by sorting their tags bytewise.
+fn sorted(mut drafts: Vec<Draft>, diagnostics: &mut Diagnostics<'_>) -> Option<Vec<Message>> {
     drafts.sort_by(|a, b| a.message.tag.as_bytes().cmp(b.message.tag.as_bytes()));
     if let Some(beyond) = drafts.get(255) {
-        let text = format!("{} messages, at most 255 have a number", drafts.len());
-        notes.error(&beyond.span, text, "");
+        let text = format!("{} messages, but only 255 can have numbers", drafts.len());
+        diagnostics.error(&beyond.span, text, "");
         return None;
     }
     for (order, draft) in (1..=u8::MAX).zip(&mut drafts) {
@@ -220,7 +243,7 @@ fn sorted(mut drafts: Vec<Draft>, notes: &mut Notes<'_>) -> Option<Vec<Message>>
             "{tag} states order {given}, but the order of tags makes it {order} and {holder} \
              {given}"
         );
-        notes.error(&draft.span, text, "number all messages or none");
+        diagnostics.error(&draft.span, text, "number all messages or none");
         return None;
     }
     Some(drafts.into_iter().map(|draft| draft.message).collect())
@@ -230,7 +253,7 @@ fn draft(
     service: u8,
     element: &Element<'_>,
     record: &[Item<'_>],
-    notes: &mut Notes<'_>,
+    diagnostics: &mut Diagnostics<'_>,
 ) -> Option<Draft> {
     let mut draft = Draft {
         message: Message::with_fields(service, 0, element.name, Vec::new()),
@@ -239,7 +262,7 @@ fn draft(
     };
     let mut fields: Vec<FieldDef> = Vec::new();
     for item in record {
-        if metadata(item, &mut draft, notes)? {
+        if metadata(item, &mut draft, diagnostics)? {
             continue;
         }
         let transfer = item.attribute("NOXFER").is_none_or(|no| !no.eq_ignore_ascii_case("TRUE"));
@@ -248,22 +271,30 @@ fn draft(
         }
         if item.name.starts_with('_') {
             let text = format!("{} is sent although its name begins with _", item.name);
-            notes.odd(&item.span, text, "NOXFER=\"TRUE\" keeps it off");
+            diagnostics.strict_error(
+                &item.span,
+                text,
+                "add NOXFER=\"TRUE\" if it must not be sent",
+            );
         }
-        let Some(kind) = field_type(item, notes) else {
+        let Some(kind) = field_type(item, diagnostics) else {
             continue;
         };
         if fields.iter().any(|field| &*field.name == item.name) {
-            notes.odd(&item.span, format!("duplicate field {} in {}", item.name, element.name), "");
+            diagnostics.strict_error(
+                &item.span,
+                format!("duplicate field {} in {}", item.name, element.name),
+                "",
+            );
         }
         let default = FieldValue::parse(kind, &item.text).unwrap_or_else(|| {
             let text =
                 format!("\"{}\" is not a valid {kind}; the default is 0", shorten(&item.text));
-            notes.odd(&item.span, text, "");
+            diagnostics.strict_error(&item.span, text, "");
             FieldValue::zero(kind)
         });
         if fields.len() == MAX_FIELDS {
-            notes.error(&item.span, format!("more than {MAX_FIELDS} fields"), "");
+            diagnostics.error(&item.span, format!("more than {MAX_FIELDS} fields"), "");
             return None;
         }
         fields.push(FieldDef { name: item.name.into(), kind, default });
@@ -273,8 +304,8 @@ fn draft(
     Some(draft)
 }
 
-/// Reads a field about the message itself; says whether it was one.
-fn metadata(item: &Item<'_>, draft: &mut Draft, notes: &mut Notes<'_>) -> Option<bool> {
+/// Reads a metadata field; returns whether it was one.
+fn metadata(item: &Item<'_>, draft: &mut Draft, diagnostics: &mut Diagnostics<'_>) -> Option<bool> {
     let text = item.text.trim();
     match item.name {
         "_MsgName" => {
@@ -285,7 +316,7 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, notes: &mut Notes<'_>) -> Option
         "_MsgAccessLvl" => {
             draft.message.access_level = text.parse().unwrap_or_else(|_| {
                 let text = format!("access level \"{}\" is not a number; using 0", shorten(text));
-                notes.odd(&item.span, text, "");
+                diagnostics.strict_error(&item.span, text, "");
                 0
             });
         }
@@ -297,11 +328,15 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, notes: &mut Notes<'_>) -> Option
                     item.name,
                     shorten(text)
                 );
-                notes.error(&item.span, text, "");
+                diagnostics.error(&item.span, text, "");
                 return None;
             };
             if draft.given.is_some_and(|given| given != order) {
-                notes.odd(&item.span, "_MsgOrder and _MsgType differ", "_MsgOrder counts");
+                diagnostics.strict_error(
+                    &item.span,
+                    "_MsgOrder and _MsgType differ",
+                    "_MsgOrder is used",
+                );
             }
             if draft.given.is_none() || item.name == "_MsgOrder" {
                 draft.given = Some(order);
@@ -312,41 +347,48 @@ fn metadata(item: &Item<'_>, draft: &mut Draft, notes: &mut Notes<'_>) -> Option
     Some(true)
 }
 
-/// The type of a field, with all the ways in which real files misspell it.
-fn field_type(item: &Item<'_>, notes: &mut Notes<'_>) -> Option<FieldType> {
-    let attribute = |name: &str| item.attributes.iter().find(|(key, ..)| *key == name);
-    let found = attribute("TYPE").or_else(|| {
-        let odd = attribute("TPYE").or_else(|| attribute("TYP"));
-        odd.or_else(|| item.attributes.iter().find(|(key, ..)| key.eq_ignore_ascii_case("TYPE")))
+/// The type of a field. Accepts every misspelling that real files contain.
+fn field_type(item: &Item<'_>, diagnostics: &mut Diagnostics<'_>) -> Option<FieldType> {
+    let attribute = |name: &str| item.attributes.iter().find(|it| it.name == name);
+    let attribute = attribute("TYPE").or_else(|| {
+        let misspelled = attribute("TPYE").or_else(|| attribute("TYP"));
+        misspelled
+            .or_else(|| item.attributes.iter().find(|it| it.name.eq_ignore_ascii_case("TYPE")))
     });
-    let Some((key, place, text)) = found else {
+    let Some(Attribute { name, span, value }) = attribute else {
         if item.name == "GlobalID" {
-            notes.odd(&item.span, "untyped GlobalID, read as GID", "write TYPE=\"GID\"");
+            let help = "write TYPE=\"GID\"";
+            diagnostics.strict_error(&item.span, "untyped GlobalID, read as GID", help);
             return Some(FieldType::Gid);
         }
-        notes.odd(&item.span, format!("field without type: {} dropped", item.name), "");
+        let text = format!("field without type: {} dropped", item.name);
+        diagnostics.strict_error(&item.span, text, "");
         return None;
     };
-    if *key != "TYPE" {
-        notes.odd(place, format!("attribute {key}, read as TYPE"), "write TYPE");
+    if *name != "TYPE" {
+        diagnostics.strict_error(span, format!("attribute {name}, read as TYPE"), "write TYPE");
     }
-    let Some((kind, spelling)) = FieldType::parse(text.trim()) else {
+    let Some((kind, spelling)) = FieldType::parse(value.trim()) else {
         let names = FieldType::ALL.map(FieldType::name);
-        let near = worldwire_core::nearest(text, names);
+        let near = worldwire_core::nearest(value, names);
         let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-        let text = format!("unknown type \"{}\": {} dropped", shorten(text), item.name);
-        notes.odd(place, text, &help);
+        let text = format!("unknown type \"{}\"; {} dropped", shorten(value), item.name);
+        diagnostics.strict_error(span, text, &help);
         return None;
     };
     match spelling {
         Spelling::Exact => {}
-        Spelling::Case => notes.odd(place, format!("case of {text}"), kind.name()),
-        Spelling::Alias => notes.odd(place, format!("alias {text}"), kind.name()),
+        Spelling::Case => {
+            diagnostics.strict_error(span, format!("case of {value}"), kind.name());
+        }
+        Spelling::Alias => {
+            diagnostics.strict_error(span, format!("alias {value}"), kind.name());
+        }
     }
     Some(kind)
 }
 
-/// At most 40 characters of a text.
+/// The first 40 characters of a text.
 fn shorten(text: &str) -> &str {
     let end = text.char_indices().nth(40).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or(text)

@@ -1,13 +1,12 @@
-//! Definitions of DML messages: from message XML, and a few that are built in.
+//! Definitions of DML messages, from message XML or built in.
 //!
-//! Load the files of a client with [`Protocols::add`]; a later definition of a service replaces an
-//! earlier one. [`Protocols::built_in`] contains `LOGIN`, `SYSTEM`, `EXTENDEDBASE`,
-//! `PATCH` and a part of `GAME`.
+//! Load a client's files with [`Protocols::add`]. A later definition of a service replaces an
+//! earlier one. [`Protocols::built_in`] contains `LOGIN`, `SYSTEM`, `EXTENDEDBASE`, `PATCH` and a
+//! part of `GAME`.
 
 mod built_in;
 pub mod classes;
 mod load;
-pub(crate) mod xml;
 
 use worldwire_core::{Diagnostic, Names, nearest};
 
@@ -15,15 +14,15 @@ use crate::types::{FieldType, FieldValue};
 
 pub use load::{Loaded, Mode, load};
 
-/// The revision whose appended fields the built-in tables know.
+/// The revision for which the built-in tables know the appended fields.
 pub const APPENDED_REVISION: &str = "r806919";
 
-/// All protocols that are known, by the number of their service.
+/// All known protocols, by service number.
 #[derive(Clone, Debug)]
 pub struct Protocols {
-    /// Always 256.
+    /// Always 256 entries.
     services: Vec<Option<Box<Protocol>>>,
-    /// The names of services that have one to themselves.
+    /// The names of the services whose name is unique.
     names: Names,
 }
 
@@ -36,62 +35,62 @@ impl Default for Protocols {
 /// One protocol: the messages of a service.
 #[derive(Clone, Debug)]
 pub struct Protocol {
-    /// The number of the service, which is what a message carries.
+    /// The service number, which every message carries.
     pub service: u8,
-    /// `ProtocolType`: `LOGIN`. Several services may share one.
+    /// `ProtocolType`, such as `LOGIN`. Several services may share one.
     pub kind: Box<str>,
     /// `ProtocolVersion`.
     pub version: i32,
     /// `ProtocolDescription`.
     pub description: Box<str>,
-    /// The file it came from, or `built in`.
+    /// The file that defines it, or `built in`.
     pub origin: Box<str>,
-    /// Whether the file numbers its messages; else their tags are sorted.
+    /// Whether the file numbers its messages. Otherwise sorting the tags numbers them.
     pub is_explicit: bool,
-    /// Whether messages are known to be missing: a part of a protocol that is built in.
+    /// Whether messages are known to be missing, as in a built-in part of a protocol.
     pub is_partial: bool,
     messages: Vec<Message>,
-    /// For every order the index of its message and one more; 0 for none.
+    /// For every order number, the index of its message plus one; 0 for none.
     by_order: Box<[u8; 256]>,
-    /// The tags by order.
+    /// The tags, by order number.
     names: Names,
 }
 
 /// The definition of a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// The number of the service.
+    /// The service number.
     pub service: u8,
-    /// The number in the service, from 1.
+    /// The order number within the service, from 1.
     pub order: u8,
-    /// The tag of the element, which is its name: `MSG_USER_AUTHEN_V3`.
+    /// The tag of its element, which is its name, such as `MSG_USER_AUTHEN_V3`.
     pub tag: Box<str>,
-    /// `_MsgName`, where it differs from the tag. For show only: real files have it wrong.
+    /// `_MsgName`, if it differs from the tag. For display only: real files get it wrong.
     pub alias: Option<Box<str>>,
     /// `_MsgDescription`.
     pub description: Box<str>,
     /// `_MsgHandler`.
     pub handler: Box<str>,
-    /// `_MsgAccessLvl`: the session's level must be at least this.
+    /// `_MsgAccessLvl`: the minimum access level that a session needs.
     pub access_level: u8,
-    /// Whether the tag is a guess of the built-in tables.
+    /// Whether the tag is a guess in the built-in tables.
     pub is_tag_inferred: bool,
     /// The fields on the wire.
     fields: Vec<FieldDef>,
     /// Fields that revision [`APPENDED_REVISION`] is known to append.
     appended: Vec<FieldDef>,
-    /// The types of the fields alone: what the decoder walks.
+    /// The types of the fields, which the decoder walks.
     plan: Box<[FieldType]>,
 }
 
 /// The definition of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldDef {
-    /// The tag of the element.
+    /// The tag of its element.
     pub name: Box<str>,
     /// The type.
     pub kind: FieldType,
-    /// What a sender means that leaves it out: the text of the element, else 0 or empty.
+    /// The value if a sender omits it: the text of the element, else 0 or empty.
     pub default: FieldValue<'static>,
 }
 
@@ -127,13 +126,13 @@ impl Message {
         }
     }
 
-    /// The fields on the wire, in their order.
+    /// The fields, in wire order.
     #[must_use]
     pub fn fields(&self) -> &[FieldDef] {
         &self.fields
     }
 
-    /// Fields that revision [`APPENDED_REVISION`] appends, where that is known.
+    /// Fields that revision [`APPENDED_REVISION`] appends, if known.
     #[must_use]
     pub fn appended(&self) -> &[FieldDef] {
         &self.appended
@@ -145,13 +144,7 @@ impl Message {
         &self.plan
     }
 
-    /// Bytes of the shortest payload.
-    #[must_use]
-    pub fn least(&self) -> usize {
-        self.plan.iter().map(|kind| kind.least()).sum()
-    }
-
-    /// Whether the fields on the wire are the same: names and types.
+    /// Whether both have the same fields on the wire: names and types.
     fn is_like(&self, other: &Self) -> bool {
         same_fields(&self.fields, &other.fields)
     }
@@ -162,7 +155,7 @@ fn same_fields(a: &[FieldDef], b: &[FieldDef]) -> bool {
 }
 
 impl Protocol {
-    /// Puts messages with different orders, none of them 0, into a protocol.
+    /// Builds a protocol. Order numbers must be distinct and not 0.
     fn assemble(service: u8, kind: &str, origin: &str, mut messages: Vec<Message>) -> Self {
         messages.sort_by_key(|message| message.order);
         let mut by_order = Box::new([0; 256]);
@@ -187,13 +180,13 @@ impl Protocol {
         }
     }
 
-    /// The messages in the order of their numbers.
+    /// The messages, by order number.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// The message with a number.
+    /// The message with this order number.
     #[inline]
     #[must_use]
     pub fn message(&self, order: u8) -> Option<&Message> {
@@ -201,25 +194,25 @@ impl Protocol {
         self.messages.get(usize::from(place).checked_sub(1)?)
     }
 
-    /// The tags of the messages, by order.
+    /// The tags of the messages, by order number.
     #[must_use]
     pub fn message_names(&self) -> &Names {
         &self.names
     }
 
-    /// The message with a tag.
+    /// The message with this tag.
     #[must_use]
     pub fn message_tagged(&self, tag: &str) -> Option<&Message> {
         self.messages.iter().find(|message| &*message.tag == tag)
     }
 
-    /// Learns from another definition of the service which fields a later revision appends.
+    /// Copies the fields that a later revision appends from another definition of the service.
     fn learn_appended(&mut self, known: &Self) {
         for message in &mut self.messages {
             let Some(known) = known.message(message.order).filter(|m| m.tag == message.tag) else {
                 continue;
             };
-            // Definitions of the later revision have the fields already.
+            // Definitions of the later revision already have the fields.
             if message.is_like(known) {
                 message.appended.clone_from(&known.appended);
             }
@@ -228,14 +221,14 @@ impl Protocol {
 }
 
 impl Protocols {
-    /// Knows nothing.
+    /// Contains no protocols.
     #[must_use]
     pub fn new() -> Self {
         Self { services: (0..256).map(|_| None).collect(), names: Names::from_pairs([]) }
     }
 
-    /// Knows what is built in: `LOGIN`, `SYSTEM`, `EXTENDEDBASE`, `PATCH` and a part of `GAME`,
-    /// of the revision of 2024-11.
+    /// Contains the built-in protocols: `LOGIN`, `SYSTEM`, `EXTENDEDBASE`, `PATCH` and a part of
+    /// `GAME`, as of the revision of 2024-11.
     #[must_use]
     pub fn built_in() -> Self {
         let mut protocols = Self::new();
@@ -245,8 +238,8 @@ impl Protocols {
         protocols
     }
 
-    /// Loads a file of message XML. Its protocol takes the place of one with the same service.
-    /// Nothing changes when the file has an error. All that is to be said is returned.
+    /// Loads a file of message XML and returns its diagnostics. The protocol replaces one with the
+    /// same service number. If the file has errors, nothing changes.
     pub fn add(&mut self, name: &str, bytes: &[u8], mode: Mode) -> Vec<Diagnostic> {
         let origin = |service| {
             let old = self.service(service).filter(|old| &*old.origin != built_in::ORIGIN)?;
@@ -259,7 +252,7 @@ impl Protocols {
         diagnostics
     }
 
-    /// Puts a protocol in, and gives back the one whose place it took.
+    /// Adds a protocol and returns the one it replaced.
     pub fn insert(&mut self, mut protocol: Protocol) -> Option<Box<Protocol>> {
         let slot = self.services.get_mut(usize::from(protocol.service))?;
         if let Some(old) = slot {
@@ -272,13 +265,13 @@ impl Protocols {
         old
     }
 
-    /// The names of the services that have one to themselves, by number.
+    /// The unique service names, by number.
     #[must_use]
     pub fn service_names(&self) -> &Names {
         &self.names
     }
 
-    /// All names that stand in the definitions: services, messages, fields.
+    /// All names in the definitions: services, messages, fields.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.iter().flat_map(|protocol| {
             let messages = protocol.messages.iter().flat_map(|message| {
@@ -289,7 +282,7 @@ impl Protocols {
         })
     }
 
-    /// The protocols in the order of their services.
+    /// The protocols, by service number.
     pub fn iter(&self) -> impl Iterator<Item = &Protocol> {
         self.services.iter().filter_map(|slot| slot.as_deref())
     }
@@ -301,22 +294,22 @@ impl Protocols {
         self.services.get(usize::from(service))?.as_deref()
     }
 
-    /// The definition of a message: two steps through tables.
+    /// The definition of a message, by two table look-ups.
     #[inline]
     #[must_use]
     pub fn message(&self, service: u8, order: u8) -> Option<&Message> {
         self.service(service)?.message(order)
     }
 
-    /// The protocols of a name: a `ProtocolType`, or the number of a service.
+    /// The protocols with a name, which is a `ProtocolType` or a service number.
     pub fn services_named<'p>(&'p self, name: &str) -> impl Iterator<Item = &'p Protocol> {
         let number = name.parse::<u8>().ok();
         self.iter()
             .filter(move |protocol| &*protocol.kind == name || number == Some(protocol.service))
     }
 
-    /// The message of a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. The first one, when services
-    /// share the name.
+    /// The message with a name: `LOGIN.MSG_PING`, `7.MSG_PING`, `7.27`. If services share the name,
+    /// the first match.
     #[must_use]
     pub fn message_named(&self, name: &str) -> Option<&Message> {
         let (service, message) = name.split_once('.')?;
@@ -326,7 +319,8 @@ impl Protocols {
         })
     }
 
-    /// The name of a service: its `ProtocolType`, or its number when another service has the same.
+    /// The name of a service: its `ProtocolType`, or its number if another service has the same
+    /// type.
     #[must_use]
     pub fn service_name(&self, service: u8) -> String {
         match self.service(service) {
@@ -335,13 +329,14 @@ impl Protocols {
         }
     }
 
-    /// The name of a message: `LOGIN.MSG_USER_AUTHEN_V3`. [`Self::message_named`] finds it again.
+    /// The name of a message, such as `LOGIN.MSG_USER_AUTHEN_V3`, which [`Self::message_named`]
+    /// finds.
     #[must_use]
     pub fn name(&self, message: &Message) -> String {
         format!("{}.{}", self.service_name(message.service), message.tag)
     }
 
-    /// The name that looks most like a wrong one.
+    /// The message name nearest to an unknown one.
     #[must_use]
     pub fn suggest(&self, wrong: &str) -> Option<String> {
         let mut names = Vec::new();

@@ -11,16 +11,16 @@
 //! | `WSTR` | `u16` count, UTF-16 units | 2 and more |
 //! | `BOOL` | `u8` | 1 |
 //!
-//! All of them are little-endian.
+//! All types are little-endian.
 
 mod string;
 mod value;
 
 use core::fmt;
 
-/// `DBL`: a number of double precision.
+/// `DBL`: a double-precision number.
 pub use worldwire_core::Double as Dbl;
-/// `FLT`: a number of single precision.
+/// `FLT`: a single-precision number.
 pub use worldwire_core::Float as Flt;
 
 pub(crate) use string::wide;
@@ -46,11 +46,11 @@ pub enum FieldType {
     Flt,
     /// Double precision.
     Dbl,
-    /// The id of an object, eight bytes.
+    /// An object ID, eight bytes.
     Gid,
-    /// Bytes behind a count of two bytes: text, or a blob.
+    /// A two-byte count and that many bytes: text or a blob.
     Str,
-    /// UTF-16 units behind a count of two bytes.
+    /// A two-byte count and that many UTF-16 units.
     WStr,
     /// One byte. No known definition uses it.
     Bool,
@@ -59,11 +59,11 @@ pub enum FieldType {
 /// How a definition spells a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
-    /// As it should be.
+    /// The canonical spelling.
     Exact,
-    /// In other letters: `uint`.
+    /// In the wrong case: `uint`.
     Case,
-    /// By another name: `USHORT`, `UBYTE`.
+    /// An alias: `USHORT`, `UBYTE`.
     Alias,
 }
 
@@ -103,9 +103,9 @@ impl FieldType {
         }
     }
 
-    /// Other names that definitions are known to use.
+    /// Aliases that real definitions use.
     #[must_use]
-    pub const fn aliases(self) -> &'static [&'static str] {
+    pub(crate) const fn aliases(self) -> &'static [&'static str] {
         match self {
             Self::Ubyt => &["UBYTE"],
             Self::Ushrt => &["USHORT"],
@@ -113,7 +113,7 @@ impl FieldType {
         }
     }
 
-    /// Bytes on the wire; `None` for strings.
+    /// The size on the wire in bytes; `None` for strings.
     #[must_use]
     pub const fn size(self) -> Option<usize> {
         match self {
@@ -125,16 +125,16 @@ impl FieldType {
         }
     }
 
-    /// The fewest bytes on the wire.
+    /// The minimum size on the wire in bytes.
     #[must_use]
-    pub const fn least(self) -> usize {
+    pub(crate) const fn min_size(self) -> usize {
         match self.size() {
             Some(size) => size,
             None => 2,
         }
     }
 
-    /// The type that a definition means, and how it spells it.
+    /// Parses the type name of a definition, and says how it is spelled.
     #[must_use]
     pub fn parse(text: &str) -> Option<(Self, Spelling)> {
         let exact = Self::ALL.into_iter().find(|kind| kind.name() == text);
@@ -149,9 +149,9 @@ impl FieldType {
         })
     }
 
-    /// The number of the type in the template of a DML table; `BOOL` has none.
+    /// The number of the type in the template of a DML table. `BOOL` has no number.
     #[must_use]
-    pub const fn table_tag(self) -> Option<u8> {
+    pub(crate) const fn table_tag(self) -> Option<u8> {
         Some(match self {
             Self::Gid => 1,
             Self::Int => 2,
@@ -168,7 +168,7 @@ impl FieldType {
         })
     }
 
-    /// The type with a number in the template of a DML table.
+    /// The type for a number in the template of a DML table.
     #[must_use]
     pub fn from_table_tag(tag: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.table_tag() == Some(tag))
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_have_names_aliases_and_numbers() {
+    fn names_aliases_and_table_tags_round_trip() {
         for kind in FieldType::ALL {
             assert_eq!(FieldType::parse(kind.name()), Some((kind, Spelling::Exact)));
             let lower = kind.name().to_lowercase();

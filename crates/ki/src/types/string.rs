@@ -6,23 +6,23 @@ use std::borrow::Cow;
 use worldwire_core::json::{self, Given};
 use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Trace, Writer};
 
-/// The most bytes of a `STR` and units of a `WSTR`: their count has two bytes.
+/// The maximum number of bytes in a `STR` and of units in a `WSTR`: their count has two bytes.
 pub(crate) const MAX_COUNT: usize = 0xffff;
 
 /// `STR`: `u16` count of bytes, then the bytes, without a terminator.
 ///
-/// Mostly text, often a blob; shown as text when it is UTF-8.
+/// Usually text, often a blob. Displayed as text if it is valid UTF-8.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Str<'d>(Cow<'d, [u8]>);
 
 /// `WSTR`: `u16` count of UTF-16 units, then the units, without a terminator.
 ///
-/// Units are kept as they came, so unpaired surrogates survive.
+/// Units are kept verbatim, so unpaired surrogates survive.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct WStr<'d>(Cow<'d, [u8]>);
 
 impl<'d> Str<'d> {
-    /// Wraps bytes. More than 65,535 are refused when they are encoded.
+    /// Wraps bytes. Encoding refuses more than 65,535 of them.
     pub fn new(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         Self(bytes.into())
     }
@@ -33,7 +33,7 @@ impl<'d> Str<'d> {
         &self.0
     }
 
-    /// The text, if it is one.
+    /// The text, if the bytes are valid UTF-8.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         core::str::from_utf8(&self.0).ok()
@@ -41,7 +41,7 @@ impl<'d> Str<'d> {
 }
 
 impl<'d> WStr<'d> {
-    /// Units as they stand on the wire; a last odd byte is left out.
+    /// Wraps little-endian units. An odd last byte is dropped.
     #[must_use]
     pub fn from_units(bytes: impl Into<Cow<'d, [u8]>>) -> Self {
         let mut bytes = bytes.into();
@@ -51,19 +51,19 @@ impl<'d> WStr<'d> {
         Self(bytes)
     }
 
-    /// The units as they stand on the wire.
+    /// The units, little-endian.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// How many units there are.
+    /// The number of units.
     #[must_use]
     pub fn units(&self) -> usize {
         self.0.len() / 2
     }
 
-    /// The text; unpaired surrogates become U+FFFD.
+    /// The text. Unpaired surrogates become U+FFFD.
     #[must_use]
     pub fn to_text(&self) -> String {
         let units = self.0.as_chunks::<2>().0.iter().map(|unit| u16::from_le_bytes(*unit));
@@ -212,7 +212,7 @@ mod tests {
     use worldwire_core::json::json;
 
     #[test]
-    fn units_are_counted_and_surrogates_survive() {
+    fn unpaired_surrogates_survive() {
         let bytes = [2, 0, 0x3d, 0xd8, 0x41, 0];
         let value = WStr::decode(&mut Reader::new(&bytes), "w").unwrap();
         assert_eq!(value.units(), 2);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_is_found_before_a_byte_is_written() {
+    fn oversized_strings_are_refused_before_anything_is_written() {
         let mut writer = Writer::new();
         let error = Str::new(vec![0; 0x10000]).encode(&mut writer).unwrap_err();
         assert_eq!(error.to_string(), "wanted at most 65535 (bytes of a STR), found 65536");

@@ -1,4 +1,4 @@
-//! A value whose type is known at run time only.
+//! Values whose types are known only at run time.
 
 use worldwire_core::json::Json;
 use worldwire_core::{Error, Field, Reader, Result, Sampler, Trace, Writer};
@@ -24,9 +24,6 @@ macro_rules! values {
             }
 
             /// Reads a value of a type.
-            ///
-            /// # Errors
-            /// Incomplete, with the name as the path.
             #[inline]
             pub fn decode<'n, T: Trace<'n>>(
                 kind: FieldType,
@@ -41,9 +38,6 @@ macro_rules! values {
             }
 
             /// Writes it.
-            ///
-            /// # Errors
-            /// The limit, for a string of more than 65,535 bytes or units.
             #[inline]
             pub fn encode(&self, writer: &mut Writer) -> Result<()> {
                 match self {
@@ -52,16 +46,13 @@ macro_rules! values {
             }
 
             /// Reads a value of a type from JSON.
-            ///
-            /// # Errors
-            /// Value, when the JSON is something else or out of range.
             pub fn from_json(kind: FieldType, json: &Json) -> Result<Self> {
                 match kind {
                     $(FieldType::$name => <$type as Field<'d>>::from_json(json.into()).map(Self::$name),)*
                 }
             }
 
-            /// Nothing of a type: 0, or the empty string.
+            /// The zero value of a type: 0, or the empty string.
             #[must_use]
             pub fn zero(kind: FieldType) -> Self {
                 match kind {
@@ -69,14 +60,14 @@ macro_rules! values {
                 }
             }
 
-            /// Makes one up.
+            /// Generates a value for tests.
             pub fn sample(kind: FieldType, sampler: &mut Sampler) -> Self {
                 match kind {
                     $(FieldType::$name => Self::$name(Field::sample(sampler)),)*
                 }
             }
 
-            /// Makes it owned.
+            /// Converts borrowed strings into owned ones.
             #[must_use]
             pub fn into_owned(self) -> FieldValue<'static> {
                 match self {
@@ -110,23 +101,24 @@ values! {
     Str(Str<'d>);
     /// `WSTR`.
     WStr(WStr<'d>);
-    /// `BOOL`; any byte, 0 for false.
+    /// `BOOL`: 0 is false, any other byte is true.
     Bool(u8);
 }
 
 impl FieldValue<'_> {
-    /// Bytes on the wire, or why it cannot be written.
+    /// The size on the wire in bytes; an error if the value cannot be encoded.
     #[inline]
     pub(crate) fn measure(&self) -> Result<usize> {
         match self {
             Self::Str(value) => counted("bytes of a STR", value.as_bytes().len(), 1),
             Self::WStr(value) => counted("units of a WSTR", value.units(), 2),
-            fixed => Ok(fixed.kind().least()),
+            fixed => Ok(fixed.kind().min_size()),
         }
     }
 
-    /// Reads the text of an XML element: a number in decimal or, with `0x`, hexadecimal digits; a
-    /// text as it stands. Empty is 0. `None` for a number that is none, or out of range.
+    /// Parses the text of an XML element or CSV cell: a number in decimal digits, or in hexadecimal
+    /// ones after `0x`; strings are taken verbatim. Empty text is 0. `None` if the text is not a
+    /// number or out of range.
     #[must_use]
     pub fn parse(kind: FieldType, text: &str) -> Option<FieldValue<'static>> {
         match kind {
@@ -146,7 +138,8 @@ impl FieldValue<'_> {
         FieldValue::from_json(kind, &Json::from(text)).ok()
     }
 
-    /// The text of an XML element or CSV cell that says it; `None` for a string that is no text.
+    /// The text that [`parse`](Self::parse) reads back; `None` for a string that is not valid
+    /// Unicode.
     #[must_use]
     pub fn to_text(&self) -> Option<String> {
         Some(match self {
@@ -170,7 +163,7 @@ impl FieldValue<'_> {
     }
 }
 
-/// Bytes of a count and what it counts.
+/// The size in bytes of a count and of what it counts.
 #[inline]
 fn counted(what: &'static str, count: usize, each: usize) -> Result<usize> {
     if count > MAX_COUNT {

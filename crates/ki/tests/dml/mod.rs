@@ -1,4 +1,4 @@
-//! What each case of the DML vectors has to show.
+//! Checks for the cases of the DML vectors.
 
 use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, agrees, hex};
@@ -35,7 +35,7 @@ pub(crate) fn protocol(Case { section, case, .. }: &Case<'_>) -> Outcome {
     if *section == "invalid" {
         let strict_only = ["unknown_type_strict", "duplicate_tag_different_fields"];
         let only = strict_only.contains(&text(case, "name"));
-        check(strict.protocol.is_none(), "strict accepts it")?;
+        check(strict.protocol.is_none(), "strict mode accepts it")?;
         return check(lenient.protocol.is_some() == only, format!("{:?}", lenient.diagnostics));
     }
     let expect = &case["expect"];
@@ -53,12 +53,13 @@ pub(crate) fn protocol(Case { section, case, .. }: &Case<'_>) -> Outcome {
         });
         check(found == *wanted, format!("{found} is not {wanted}"))?;
     }
-    let said: Vec<_> = lenient.diagnostics.iter().map(|said| said.message().to_owned()).collect();
+    let reported: Vec<_> =
+        lenient.diagnostics.iter().map(|reported| reported.message().to_owned()).collect();
     for warning in expect["warnings"].as_array().into_iter().flatten() {
         let warning = warning.as_str().unwrap();
         check(
-            said.iter().any(|said| said.contains(warning)),
-            format!("{warning} is not in {said:?}"),
+            reported.iter().any(|reported| reported.contains(warning)),
+            format!("{warning} is not in {reported:?}"),
         )?;
     }
     Ok(())
@@ -90,19 +91,19 @@ pub(crate) fn message(Case { section, case, .. }: &Case<'_>) -> Outcome {
     definition
         .decode(&mut Reader::new(&payload), &mut values)
         .map_err(|error| error.to_string())?;
-    check(definition.payload(&values).as_deref() == Ok(&payload), "encodes to other bytes")?;
+    check(definition.payload(&values).as_deref() == Ok(&payload), "encoded to other bytes")?;
     let mut reader = Reader::traced("payload", &payload, Tree::new());
     let mut shown = Values::new();
     let outcome = definition.decode(&mut reader, &mut shown);
     let (tree, outcome) = reader.conclude(outcome);
     outcome.map_err(|error| error.to_string())?;
-    check(shown == values, "a listener changes nothing")?;
+    check(shown == values, "a trace changed the outcome")?;
     for (node, wanted) in tree.roots().zip(case["fields"].as_array().unwrap()) {
         check(node.name() == wanted[0], "another name")?;
         agrees(node, &wanted[2])?;
     }
     let again = definition.from_json(&json_of(&tree)).map_err(|error| error.to_string())?;
-    check(again == values, "JSON says something else")?;
+    check(again == values, "JSON has other values")?;
     for end in 0..payload.len() {
         let cut = payload.get(..end).unwrap();
         let fits = definition.decode(&mut Reader::new(cut), &mut Values::new());
@@ -121,16 +122,16 @@ pub(crate) fn table(Case { section, case, .. }: &Case<'_>) -> Outcome {
         return check(plain.is_err(), "accepted");
     }
     let file = plain.map_err(|error| error.to_string())?;
-    check(file.to_bytes().as_deref() == Ok(&bytes), "encodes to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&bytes), "encoded to other bytes")?;
     let odd = text(case, "name").ends_with("bad_size");
     let warnings: Vec<_> = file.warnings().collect();
     check(warnings.len() == usize::from(odd), format!("{warnings:?}"))?;
     let mut reader = Reader::traced("file", &bytes, Tree::new());
     let outcome = TableFile::decode(&mut reader);
     let (tree, outcome) = reader.conclude(outcome);
-    check(outcome.as_ref() == Ok(&file), "a listener changes nothing")?;
+    check(outcome.as_ref() == Ok(&file), "a trace changed the outcome")?;
     let again = TableFile::from_json(&json_of(&tree)).map_err(|error| error.to_string())?;
-    check(again.to_bytes().as_deref() == Ok(&bytes), "JSON encodes to other bytes")?;
+    check(again.to_bytes().as_deref() == Ok(&bytes), "JSON encoded to other bytes")?;
     let wanted = case["tables"].as_array().unwrap();
     check(wanted.len() == file.tables.len(), "another number of tables")?;
     for (index, (table, wanted)) in file.tables.iter().zip(wanted).enumerate() {
@@ -146,18 +147,18 @@ pub(crate) fn table(Case { section, case, .. }: &Case<'_>) -> Outcome {
     if odd {
         return check(
             file.to_csv().is_err() && file.strict().is_err(),
-            "wrong sizes have no place",
+            "CSV or XML accepted wrong sizes",
         );
     }
     let csv = file.to_csv().map_err(|error| error.to_string())?;
     let again = TableFile::from_csv(&csv, "").map_err(|error| error.to_string())?;
-    check(again.to_bytes().as_deref() == Ok(&bytes), "CSV encodes to other bytes")?;
+    check(again.to_bytes().as_deref() == Ok(&bytes), "CSV encoded to other bytes")?;
     let flags = file.tables.iter().flat_map(|table| &table.columns).all(|c| c.flags == 0x28);
     if flags && file.tables.iter().all(|table| !table.records.is_empty()) {
         let xml = file.to_xml().map_err(|error| error.to_string())?;
         let again = worldwire_ki::file::xml::load("vector.xml", xml.as_bytes()).file;
         let again = again.ok_or("no XML")?.to_bytes();
-        check(again.as_deref() == Ok(&bytes), "XML encodes to other bytes")?;
+        check(again.as_deref() == Ok(&bytes), "XML encoded to other bytes")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What each case of the vectors of the client's own files has to show.
+//! Checks for the cases of the vectors of the client's own files.
 
 use worldwire_core::json::{Json, Style, json, write_children};
 use worldwire_core::testing::{Case, hex};
@@ -21,7 +21,7 @@ fn say(error: worldwire_core::Error) -> String {
     error.to_string()
 }
 
-/// The JSON of a traced decode of all the bytes.
+/// The JSON of a traced decode of all bytes.
 fn traced<'d>(
     bytes: &'d [u8],
     decode: impl FnOnce(&mut Reader<'d, TreeBuilder<'d>>) -> Result<()>,
@@ -33,8 +33,8 @@ fn traced<'d>(
     serde_json::from_str(&text).map_err(|error| error.to_string())
 }
 
-/// What the field `must` of an invalid case says: an error whatever the mode, or one in strict mode
-/// only.
+/// Checks an invalid case, whose field `must` demands an error in every mode or only in strict
+/// mode.
 fn invalid<F>(
     case: &Json,
     bytes: &[u8],
@@ -42,7 +42,7 @@ fn invalid<F>(
     strict: bool,
 ) -> Outcome {
     let must = case["must"].as_str().ok_or("no must")?;
-    check(!strict, "is accepted where nothing odd may be")?;
+    check(!strict, "strict mode accepts it")?;
     match (must.starts_with("error"), open) {
         (true, Ok(_)) => Err(format!("is accepted: {bytes:02x?}")),
         (true, Err(error)) => {
@@ -71,25 +71,25 @@ pub(crate) fn nav(Case { section, case, .. }: &Case<'_>) -> Outcome {
         wanted["zone_names"] = case["zone_names"].clone();
     }
     check(NavFile::from_json(&wanted).map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encodes to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
     let json = traced(&bytes, |reader| NavFile::decode(reader).map(drop))?;
-    check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON says something else")?;
+    check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
     let is_largest = case["last_id_is_largest"] == true;
     check((file.last_id == file.largest_id()) == is_largest, "the largest id")?;
     if case["zlib_hex"].is_string() {
         let packed = hex(case, "zlib_hex")?;
         let (unpacked, warnings) = NavFile::open(&packed, &LIMITS).map_err(say)?;
-        check(unpacked == file && warnings.len() == 1, "the zlib stream says something else")?;
+        check(unpacked == file && warnings.len() == 1, "the zlib stream has other values")?;
         let again = file.to_zlib().map_err(say)?;
-        check(NavFile::open(&again, &LIMITS).is_ok_and(|it| it.0 == file), "packed anew")?;
+        check(NavFile::open(&again, &LIMITS).is_ok_and(|it| it.0 == file), "repacked")?;
         let json = traced(&packed, |reader| NavFile::decode(reader).map(drop))?;
         check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON of the zlib stream")?;
     }
     let odd = ["dangling_and_self", "not_finite", "zones_one_based"];
     let name = case["name"].as_str().unwrap_or_default();
     check(file.check().next().is_some() == (odd.contains(&name) || name == "zones_text"), {
-        let said: Vec<_> = file.check().collect();
-        format!("checks say {said:?}")
+        let reported: Vec<_> = file.check().collect();
+        format!("checks say {reported:?}")
     })
 }
 
@@ -116,9 +116,9 @@ pub(crate) fn bcd(Case { section, case, .. }: &Case<'_>) -> Outcome {
     }
     let wanted = BcdFile::from_json(&json!({"collisions": collisions}));
     check(wanted.map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encodes to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
     let json = traced(&bytes, |reader| BcdFile::decode(reader).map(drop))?;
-    check(BcdFile::from_json(&json).as_ref() == Ok(&file), "JSON says something else")?;
+    check(BcdFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
     let odd = ["face_past_vertices", "not_finite"].map(Json::from);
     check(file.check().next().is_some() == odd.contains(&case["name"]), "the checks")
 }
@@ -136,11 +136,14 @@ pub(crate) fn poi(Case { section, case, .. }: &Case<'_>) -> Outcome {
         object.remove(key);
     }
     check(PoiFile::read_json(&wanted).map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encodes to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
     let json = traced(&bytes, |reader| PoiFile::read(reader).map(drop))?;
-    check(PoiFile::read_json(&json).as_ref() == Ok(&file), "JSON says something else")?;
+    check(PoiFile::read_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
     let odd = ["keys_unresolved", "repeated_keys"].map(Json::from);
-    check(!odd.contains(&case["name"]) || file.check().next().is_some(), "the checks say nothing")
+    check(
+        !odd.contains(&case["name"]) || file.check().next().is_some(),
+        "the checks report nothing",
+    )
 }
 
 pub(crate) fn lang(Case { section, case, .. }: &Case<'_>) -> Outcome {
@@ -148,7 +151,7 @@ pub(crate) fn lang(Case { section, case, .. }: &Case<'_>) -> Outcome {
     if *section == "invalid" {
         let mut case = (*case).clone();
         if case["name"] == "no_bytes" {
-            // It says the same in the other order.
+            // The file states the same in the other order.
             case["must"] = "strict error, lenient warning".into();
         }
         let strict = LangFile::strict(&bytes, &LIMITS).is_ok();
@@ -159,9 +162,9 @@ pub(crate) fn lang(Case { section, case, .. }: &Case<'_>) -> Outcome {
         "number": case["number"], "name": case["lang_name"], "entries": case["entries"],
     });
     check(LangFile::from_json(&wanted).map_err(say)? == file, format!("{file:?}"))?;
-    check(file.to_bytes().as_deref() == Ok(&*bytes), "encodes to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
     let json = traced(&bytes, |reader| LangFile::decode(reader).map(drop))?;
-    check(LangFile::from_json(&json).as_ref() == Ok(&file), "JSON says something else")?;
+    check(LangFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
     let stem = case["file"].as_str().and_then(|name| name.strip_suffix(".lang"));
     let stem = stem.ok_or("no file")?;
     let odd = case["name"] == "repeated" || case["name"] == "colon_in_name";
@@ -195,8 +198,8 @@ pub(crate) fn type_list(Case { section, case, .. }: &Case<'_>) -> Outcome {
     }
     let is_odd = case["name"] == "key_unlike_hash";
     let notes: Vec<String> = classes.notes().iter().map(ToString::to_string).collect();
-    let told = notes.iter().any(|note| note.contains("listed under"));
-    check(told == is_odd, format!("{notes:?}"))?;
+    let is_noted = notes.iter().any(|note| note.contains("listed under"));
+    check(is_noted == is_odd, format!("{notes:?}"))?;
     for version in [ListVersion::One, ListVersion::Two] {
         let text = classes.to_list(version);
         let mut lists = TypeLists::new();
@@ -211,7 +214,7 @@ pub(crate) fn type_list(Case { section, case, .. }: &Case<'_>) -> Outcome {
     Ok(())
 }
 
-/// A class in the form of the vectors.
+/// A class in the vectors' form.
 fn class(class: &Class) -> Json {
     let properties = class.properties().iter().map(|property| {
         let mut json = json!({
@@ -242,7 +245,7 @@ fn class(class: &Class) -> Json {
     })
 }
 
-/// The vectors keep names of other options as texts, which here are numbers already.
+/// The vectors keep references to other options as text, which are numbers here.
 fn same_class(wanted: &Json, found: &Json) -> Outcome {
     let mut wanted = wanted.clone();
     for property in wanted["properties"].as_array_mut().into_iter().flatten() {
@@ -261,7 +264,7 @@ fn same_class(wanted: &Json, found: &Json) -> Outcome {
     check(sorted(&wanted) == sorted(found), format!("{found} is not {wanted}"))
 }
 
-/// With options in the order of their names: how lists order them is not kept.
+/// Sorts the options by name, as their order in lists is not kept.
 fn sorted(class: &Json) -> Json {
     let mut class = class.clone();
     for property in class["properties"].as_array_mut().into_iter().flatten() {

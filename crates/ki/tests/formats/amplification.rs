@@ -1,5 +1,5 @@
-//! Small inputs do not become large outputs. Without the limits, every case here grows some
-//! kilobytes to hundreds of megabytes, or takes a time that grows with the square of its length.
+//! Small inputs do not become large outputs. Without the limits, each of these cases turns a few
+//! kilobytes into hundreds of megabytes, or takes time quadratic in its length.
 
 use worldwire_core::{ErrorKind, Limits, Reader};
 use worldwire_ki::file::table::TableFile;
@@ -11,7 +11,7 @@ fn text(bytes: &[u8]) -> Vec<u8> {
     [&u16::try_from(bytes.len()).unwrap().to_le_bytes()[..], bytes].concat()
 }
 
-/// A table with `BYT` columns of these names; every record has zeros, and states this size.
+/// A table with `BYT` columns of these names, whose records hold zeros and state this size.
 fn table(name: &[u8], columns: &[&[u8]], records: u32, size: u16) -> Vec<u8> {
     let mut template = Vec::new();
     for column in columns {
@@ -55,7 +55,7 @@ fn the_xml_of_a_table_is_bounded() {
     assert!(matches!(error.kind(), ErrorKind::Limit { name: "text ratio", .. }), "{error}");
     let wide = Limits { text_ratio: 4_000, ..Limits::DEFAULT };
     assert!(file.to_xml_within(&wide).unwrap().len() > 2_000 * 2 * 30_000);
-    // A table of nothing but bytes, with names as long as any that are known.
+    // A table of bytes only, with names as long as the longest known ones.
     let names = [[b'm'; 40], [b'n'; 40]];
     let bytes = table(b"T", &[&names[0], &names[1]], 10_000, 6);
     let file = TableFile::decode(&mut Reader::new(&bytes)).unwrap();
@@ -64,43 +64,44 @@ fn the_xml_of_a_table_is_bounded() {
 }
 
 #[test]
-fn values_that_records_lack_are_bounded() {
-    let said = |columns: &str, record: &str, count: usize| {
+fn missing_values_are_bounded() {
+    let reported = |columns: &str, record: &str, count: usize| {
         let records = record.repeat(count);
         let text = format!("<T><A><RECORD>{columns}</RECORD>{records}</A></T>");
         let loaded = xml::load("a.xml", text.as_bytes());
         let errors = loaded.diagnostics.iter().map(ToString::to_string);
-        (loaded.file, errors.filter(|said| said.contains("error")).collect::<Vec<_>>())
+        (loaded.file, errors.filter(|reported| reported.contains("error")).collect::<Vec<_>>())
     };
     let columns: String = (0..1000).map(|at| format!("<C{at} TYPE=\"BYT\"/>")).collect();
-    let (file, errors) = said(&columns, "<RECORD/>", 5_000);
+    let (file, errors) = reported(&columns, "<RECORD/>", 5_000);
     assert!(file.is_none());
     assert!(errors[0].contains("more values are missing than the file has bytes"));
     assert_eq!(errors.len(), 1);
-    let (file, errors) = said(&columns, "<RECORD/>", 5);
+    let (file, errors) = reported(&columns, "<RECORD/>", 5);
     assert_eq!(file.unwrap().tables[0].records.len(), 6, "{errors:?}");
-    // One value would stand for all columns of its name.
-    let (file, errors) = said(&"<B TYPE=\"BYT\"/>".repeat(1000), "<RECORD><B/></RECORD>", 5_000);
+    // One value would fill all columns with its name.
+    let (file, errors) =
+        reported(&"<B TYPE=\"BYT\"/>".repeat(1000), "<RECORD><B/></RECORD>", 5_000);
     assert!(file.is_none());
     assert!(errors[0].contains("B occurs twice in a record"), "{}", errors[0]);
     assert!(errors.len() <= 201);
 }
 
 #[test]
-fn long_lines_and_many_columns_take_no_squares_of_time() {
+fn long_lines_and_many_columns_take_linear_time() {
     let columns: String = (0..60_000).map(|at| format!("<C{at} TYPE=\"BYT\"/>")).collect();
     let loaded = xml::load("a.xml", format!("<T><A><RECORD>{columns}</RECORD></A></T>").as_bytes());
     assert_eq!(loaded.file.unwrap().tables[0].columns.len(), 60_000);
-    // Each column without a type is an error in the one line, and each but one that it repeats.
+    // Each column without a type is an error on the single line, and so is each repetition.
     let columns = "<x/>".repeat(200_000);
     let loaded = xml::load("a.xml", format!("<T><A><RECORD>{columns}</RECORD></A></T>").as_bytes());
     assert_eq!(loaded.diagnostics.len(), 201);
-    assert!(loaded.diagnostics[200].to_string().contains("399799 more like these"));
+    assert!(loaded.diagnostics[200].to_string().contains("399799 more diagnostics omitted"));
 }
 
 #[test]
-fn words_of_one_id_are_bounded() {
-    // Bytes that are 32 places apart count for the same bits, so they can change places.
+fn words_with_the_same_id_are_bounded() {
+    // Bytes that are 32 positions apart affect the same bits, so they can be swapped.
     let words: Vec<String> = (0..16_384_u32)
         .map(|number| {
             let mut word = vec![b'a'; 64];

@@ -1,4 +1,4 @@
-//! The definitions that are made up for benchmarks are of the size of a real client's, and good.
+//! The generated definitions for benchmarks are valid and have the size of a real client's.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use worldwire_ki::schema::{Mode, Protocols};
 mod made_up;
 
 #[test]
-fn made_up_definitions_are_whole() {
+fn generated_definitions_are_complete() {
     let mut protocols = Protocols::new();
     let files = made_up::files();
     assert_eq!(files.len(), made_up::FILES);
     for (name, text) in &files {
-        let said = protocols.add(name, text.as_bytes(), Mode::Strict);
-        assert!(said.is_empty(), "{said:?}");
+        let reported = protocols.add(name, text.as_bytes(), Mode::Strict);
+        assert!(reported.is_empty(), "{reported:?}");
     }
     let messages: Vec<_> = protocols.iter().flat_map(|protocol| protocol.messages()).collect();
     assert_eq!(messages.len(), made_up::MESSAGES);

@@ -1,4 +1,4 @@
-//! What is said about definitions, and about payloads that do not fit them.
+//! Diagnostics about definitions, and about payloads that do not fit them.
 
 use worldwire_core::json::{Given, Json, json};
 use worldwire_core::opener::{Closer, Opener, Site};
@@ -6,7 +6,7 @@ use worldwire_core::{Reader, Result, Tree, TreeBuilder};
 use worldwire_ki::message::Values;
 use worldwire_ki::schema::{Mode, Protocols, load};
 
-fn said(xml: &str) -> Vec<String> {
+fn reported(xml: &str) -> Vec<String> {
     let loaded = load("Game.xml", xml.as_bytes(), Mode::Lenient);
     loaded.diagnostics.iter().map(ToString::to_string).collect()
 }
@@ -15,30 +15,30 @@ const HEAD: &str = "<A>\n<_ProtocolInfo><RECORD><ServiceID>9</ServiceID><Protoco
 <ProtocolVersion>1</ProtocolVersion><ProtocolDescription/></RECORD></_ProtocolInfo>\n";
 
 #[test]
-fn quirks_are_warned_of_where_they_stand() {
+fn irregularities_are_reported_at_their_position() {
     let xml = format!(
         "{HEAD}<M>\n<RECORD>\n<F TPYE=\"FLT\"/>\n  <K TYPE=\"USHORT\">x</K>\n<GlobalID/>\n\
          <Q TYPE=\"STRR\"/>\n<N></N>\n</RECORD></M>\n astray\n<E></E>\n</A>"
     );
     assert_eq!(
-        said(&xml),
+        reported(&xml),
         [
             "Game.xml:5:4: warning: attribute TPYE, read as TYPE (write TYPE)",
             "Game.xml:6:4: warning: \"x\" is not a valid USHRT; the default is 0",
             "Game.xml:6:6: warning: alias USHORT (USHRT)",
             "Game.xml:7:2: warning: untyped GlobalID, read as GID (write TYPE=\"GID\")",
-            "Game.xml:8:4: warning: unknown type \"STRR\": Q dropped (did you mean STR?)",
+            "Game.xml:8:4: warning: unknown type \"STRR\"; Q dropped (did you mean STR?)",
             "Game.xml:9:2: warning: field without type: N dropped",
             "Game.xml:11:2: warning: stray text between elements",
-            "Game.xml:12:2: warning: message without RECORD: E is skipped (it takes no order number)",
+            "Game.xml:12:2: warning: message without RECORD: E is skipped (it gets no order number)",
         ]
     );
 }
 
 #[test]
-fn errors_say_what_cannot_stand() {
+fn errors_name_what_is_invalid() {
     assert_eq!(
-        said("<A><M/></A>"),
+        reported("<A><M/></A>"),
         [
             "Game.xml:1:1: error: no _ProtocolInfo (a message definition has _ProtocolInfo with ServiceID)"
         ]
@@ -48,11 +48,11 @@ fn errors_say_what_cannot_stand() {
     };
     let one = "<_MsgOrder>1</_MsgOrder>";
     assert_eq!(
-        said(&two(one, one)),
-        ["Game.xml:4:2: error: Y and X both have order 1 (give one of them another number)"]
+        reported(&two(one, one)),
+        ["Game.xml:4:2: error: Y and X both have order 1 (give one of them a different number)"]
     );
     assert_eq!(
-        said(&two("", one)),
+        reported(&two("", one)),
         ["Game.xml:4:2: error: Y states order 1, but the order of tags makes it 2 and X 1 \
           (number all messages or none)"]
     );
@@ -63,12 +63,12 @@ fn errors_say_what_cannot_stand() {
 }
 
 #[test]
-fn a_later_file_takes_the_place_of_an_earlier_one() {
+fn a_later_file_replaces_an_earlier_one() {
     let mut protocols = Protocols::built_in();
     let xml = format!("{HEAD}<M><RECORD/></M></A>");
     assert!(protocols.add("a.xml", xml.as_bytes(), Mode::Lenient).is_empty());
-    let said = protocols.add("b.xml", xml.as_bytes(), Mode::Lenient);
-    assert_eq!(said[0].message(), "service 9 replaces the one in a.xml");
+    let reported = protocols.add("b.xml", xml.as_bytes(), Mode::Lenient);
+    assert_eq!(reported[0].message(), "service 9 replaces the one in a.xml");
     assert_eq!(protocols.message_named("T.M").map(|m| (m.service, m.order)), Some((9, 1)));
 }
 
@@ -77,7 +77,7 @@ fn a_payload_of_another_revision_is_recognized() {
     let protocols = Protocols::built_in();
     let message = protocols.message_named("LOGIN.MSG_USER_VALIDATE_RSP").unwrap();
     let mut payload = message.payload(&message.defaults()).unwrap();
-    assert_eq!(message.fit(&payload).to_string(), "fits to the last byte");
+    assert_eq!(message.fit(&payload).to_string(), "fits exactly");
     payload.extend([2, 0, b'i', b'd']);
     assert_eq!(
         message.fit(&payload).to_string(),
@@ -91,7 +91,7 @@ fn a_payload_of_another_revision_is_recognized() {
     payload.truncate(20);
     assert_eq!(
         message.fit(&payload).to_string(),
-        "the last fields are missing: Flags; the sender's revision is likely an earlier one"
+        "the last fields are missing: Flags; the sender probably uses an earlier revision"
     );
     let error = message.decode(&mut Reader::new(&payload), &mut Values::new());
     assert_eq!(
@@ -102,7 +102,7 @@ fn a_payload_of_another_revision_is_recognized() {
     payload.truncate(18);
     assert_eq!(
         message.fit(&payload).to_string(),
-        "ends in the middle of PayingUser: it is cut off, or has another layout"
+        "ends in the middle of PayingUser: it is truncated or has another layout"
     );
 }
 
@@ -118,7 +118,7 @@ fn json_of_a_message_is_checked() {
     assert!(error(json!({"Status": 1u64 << 40})).starts_with("Status: wanted"));
 }
 
-/// Sees every byte but the first, backwards.
+/// An opener that reads every byte except the first, backwards.
 struct Toy;
 
 impl<'n> Opener<'n> for Toy {
@@ -141,7 +141,7 @@ impl Closer for Toy {
 }
 
 #[test]
-fn an_opener_shows_what_stands_in_a_string_and_encodes_it() {
+fn an_opener_shows_and_encodes_the_format_inside_a_string() {
     let protocols = Protocols::built_in();
     let message = protocols.message_named("LOGIN.MSG_USER_AUTHEN_RSP").unwrap();
     for (rec1, seen) in [("abc", Some(u64::from(u16::from_le_bytes(*b"cb")))), ("a", None)] {

@@ -1,4 +1,4 @@
-//! What holds for every definition and every message.
+//! Properties of every definition and every message.
 
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children};
@@ -9,7 +9,7 @@ use worldwire_ki::message::{Fit, RawMessage, Values};
 use worldwire_ki::schema::{Mode, Protocols};
 use worldwire_ki::types::{FieldType, FieldValue, Str};
 
-/// Made-up message XML: so many messages, each with fields of random types.
+/// Generated message XML with this many messages, each with fields of random types.
 fn definitions(sampler: &mut Sampler, messages: u64) -> String {
     let mut xml = String::from(
         "<M><_ProtocolInfo><RECORD><ServiceID TYPE=\"UBYT\">200</ServiceID>\
@@ -33,8 +33,9 @@ fn definitions(sampler: &mut Sampler, messages: u64) -> String {
 fn protocols(sampler: &mut Sampler) -> Protocols {
     let mut protocols = Protocols::new();
     let count = 1 + sampler.below(5);
-    let said = protocols.add("made-up.xml", definitions(sampler, count).as_bytes(), Mode::Strict);
-    assert!(said.is_empty(), "{said:?}");
+    let reported =
+        protocols.add("made-up.xml", definitions(sampler, count).as_bytes(), Mode::Strict);
+    assert!(reported.is_empty(), "{reported:?}");
     protocols
 }
 
@@ -56,7 +57,8 @@ proptest! {
             let bytes = message.payload(&values).unwrap();
             prop_assert!(message.fits(&bytes));
             prop_assert_eq!(message.fit(&bytes), Fit::Exact);
-            prop_assert!(bytes.len() >= message.least());
+            let sizes = message.fields().iter().map(|field| field.kind.size().unwrap_or(2));
+        prop_assert!(bytes.len() >= sizes.sum::<usize>());
 
             let mut plain = Values::new();
             message.decode(&mut Reader::new(&bytes), &mut plain).unwrap();
@@ -73,7 +75,7 @@ proptest! {
             let again = message.from_json(&json(&tree)).unwrap();
             prop_assert_eq!(message.payload(&again).unwrap(), bytes.clone());
 
-            // Every beginning is too short, and everything behind is trailing.
+            // Every prefix is too short, and all bytes after the message are trailing.
             for end in 0..bytes.len() {
                 let part = &bytes[..end];
                 prop_assert!(!message.fits(part));

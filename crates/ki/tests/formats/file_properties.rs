@@ -1,4 +1,4 @@
-//! What holds for every NAV, BCD, POI and locale file.
+//! Properties of every NAV, BCD, POI and locale file.
 
 use proptest::prelude::*;
 use worldwire_core::json::{Json, Style, write_children};
@@ -56,7 +56,7 @@ proptest! {
         let nav = NavFile::sample(&mut Sampler::new(seed));
         let bytes = nav.to_bytes().unwrap();
         let part = &bytes[..cut.index(bytes.len())];
-        // Without its names it is the graph of a zone.
+        // Without its names, it is a zone's graph.
         let names = nav.zone_names.is_some() && NavFile { zone_names: None, ..nav }.to_bytes().unwrap() == part;
         prop_assert!(names || NavFile::strict(part, &LIMITS).is_err());
         for bytes in [
@@ -64,7 +64,7 @@ proptest! {
             PoiFile::sample(&mut Sampler::sized(seed, 6)).to_bytes().unwrap(),
         ] {
             let part = &bytes[..cut.index(bytes.len())];
-            // Its first count may be 0, which alone is a file without collisions.
+            // Its first count can be 0, which alone is a file without collisions.
             prop_assert!(part == [0; 4] || BcdFile::strict(part, &LIMITS).is_err());
             prop_assert!(PoiFile::strict(part, &LIMITS).is_err());
         }
@@ -72,7 +72,7 @@ proptest! {
 }
 
 #[test]
-fn lists_are_bounded_before_there_is_room_for_them() {
+fn lists_are_bounded_before_they_are_allocated() {
     let few = Limits { elements: 3, string_bytes: 4, ..Limits::DEFAULT };
     let node = [0; 14];
     let mut bytes = vec![0, 0, 4, 0, 0, 0];

@@ -1,6 +1,6 @@
-//! Definitions, files and objects: properties, limits, and what is tolerated.
+//! Definitions, files and objects: properties, limits, and lenient decoding.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod amplification;
 mod benchmarks;

@@ -1,4 +1,4 @@
-//! What is wrong with objects is said with its place, and nothing is dropped in silence.
+//! Errors in objects have a position, and nothing is dropped silently.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn classes() -> Classes {
 }
 
 #[test]
-fn unknown_tags_and_pairs_stand_where_they_begin() {
+fn unknown_tags_and_pairs_are_reported_where_they_begin() {
     let classes = classes();
     let error = |core: bool, deep: bool, bytes: &[u8]| {
         let core = core.then(|| Arc::new(CoreTable::default()));
@@ -31,7 +31,7 @@ fn unknown_tags_and_pairs_stand_where_they_begin() {
         codec.decode_all(bytes, &mut Object::new()).unwrap_err().to_string()
     };
     let tag = "wanted the tag of a known class, found 99 (0x00000063); is the type list from this revision?";
-    // A number, an empty string, two elements: null and one that is wrong.
+    // A number, an empty string, and two elements, of which one is null and the other wrong.
     let front = [7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0];
     let wrong = [0, 0, 0, 0, 99, 0, 0, 0];
     assert_eq!(error(false, false, &wrong[4..]), format!("object at byte 0: {tag}"));
@@ -58,20 +58,17 @@ fn shallow_streams_have_every_property_once() {
     };
     let whole = r#"{"$class":"A","m_n":1,"m_s":"","m_l":[]}"#;
     let bytes = encode(whole).unwrap();
-    // The mask does not ask for it.
+    // The mask does not cover it.
     assert_eq!(encode(&whole.replace("\"m_l\"", "\"m_e\":5,\"m_l\"")).unwrap(), bytes);
     let raw = "{\"$bits\":8,\"$hex\":\"00\"}";
     let wrong = [
         (
             whole.replace("\"m_s\"", "\"m_n\":2,\"m_s\""),
-            "class A: m_n: wanted one value, found another one",
+            "class A: m_n: wanted one value, found two",
         ),
-        (whole.replace("]}", "],\"m_n\":2}"), "class A: m_n: wanted one value, found another one"),
-        (whole.replace("]}", "],\"m_l\":[]}"), "class A: m_l: wanted one value, found another one"),
-        (
-            whole.replace("[]", raw),
-            "m_l: wanted a value of the type class A*, found bits that could not be read",
-        ),
+        (whole.replace("]}", "],\"m_n\":2}"), "class A: m_n: wanted one value, found two"),
+        (whole.replace("]}", "],\"m_l\":[]}"), "class A: m_l: wanted one value, found two"),
+        (whole.replace("[]", raw), "m_l: wanted a value of type class A*, found undecoded bits"),
         (
             whole.replace("]}", &format!("],\"0x00000063\":{raw}}}")),
             "wanted a known property, found property 0x00000063",
@@ -80,7 +77,7 @@ fn shallow_streams_have_every_property_once() {
             whole.replace("]}", &format!("],\"$rest\":{raw}}}")),
             "wanted nothing after the properties, found $rest",
         ),
-        // Not even where there are none.
+        // Even if there are none.
         (
             format!("{{\"$class\":\"Empty\",\"0x00000063\":{raw}}}"),
             "wanted a known property, found property 0x00000063",
@@ -92,7 +89,7 @@ fn shallow_streams_have_every_property_once() {
 }
 
 #[test]
-fn numbers_out_of_range_are_no_infinities() {
+fn numbers_out_of_range_are_not_read_as_infinity() {
     let classes = classes();
     let parse = |json: &str| {
         let json = format!("{{\"$class\":\"A\",{json}}}");
@@ -118,7 +115,7 @@ fn numbers_out_of_range_are_no_infinities() {
 }
 
 #[test]
-fn keys_that_mean_nothing_are_refused() {
+fn unused_keys_are_refused() {
     let classes = classes();
     let wrong = [
         (
@@ -127,16 +124,16 @@ fn keys_that_mean_nothing_are_refused() {
         ),
         (
             r#"{"$class":"A","m_s":{"$hex":"00","more":1}}"#,
-            "m_s: wanted nothing beside $hex, found \"more\"",
+            "m_s: wanted only the keys $hex, found \"more\"",
         ),
         (
             r#"{"$class":"A","m_e":{"$name":"X","$hex":"00"}}"#,
-            "m_e: wanted nothing beside $name, found \"$hex\"",
+            "m_e: wanted only the keys $name, found \"$hex\"",
         ),
-        (r#"{"$class":"A","m_e":{"$name":5}}"#, "m_e.$name: wanted a text, found 5"),
+        (r#"{"$class":"A","m_e":{"$name":5}}"#, "m_e.$name: wanted a string, found 5"),
         (
             r#"{"$class":"A","m_n":{"$bits":8,"$hex":"00","more":1}}"#,
-            "m_n: wanted nothing beside $bits, $hex, found \"more\"",
+            "m_n: wanted only the keys $bits, $hex, found \"more\"",
         ),
         (
             r#"{"$class":"A","m_n":{"$bits":9,"$hex":"00"}}"#,
@@ -152,11 +149,11 @@ fn keys_that_mean_nothing_are_refused() {
         ),
         (
             r#"{"$class":"0x63","$bits":8,"$hex":"00","m_n":1}"#,
-            "wanted nothing beside $class, $block, $type, $template, $bits, $hex, found \"m_n\"",
+            "wanted only the keys $class, $block, $type, $template, $bits, $hex, found \"m_n\"",
         ),
         (
             r#"{"$class":"A","$template":5}"#,
-            "$template: wanted $block and $type beside it, found none",
+            "$template: wanted $block and $type with it, found none",
         ),
         (r#"{"$class":5}"#, "$class: wanted the name of a class, found 5"),
     ];

@@ -1,4 +1,4 @@
-//! What lenient reading cannot read goes through JSON and back to the same bytes.
+//! What lenient decoding keeps undecoded round-trips through JSON to the same bytes.
 
 use std::sync::Arc;
 use worldwire_core::json::{Style, json};
@@ -26,7 +26,7 @@ fn classes(list: &str) -> Classes {
     lists.compile()
 }
 
-/// A deep object of whole bytes: tag, properties (hash and value), and what stands behind them.
+/// A deep object of whole bytes: tag, properties (hash and value), and leftovers.
 fn object(tag: u32, properties: &[(u32, Vec<u8>)], rest: &[u8]) -> Vec<u8> {
     let mut inside = Vec::new();
     for (hash, value) in properties {
@@ -50,7 +50,7 @@ fn lenient() -> ObjectOptions {
     ObjectOptions { deep: true, lenient: true, ..ObjectOptions::default() }
 }
 
-/// Decodes in every way, and encodes to the same bytes by way of JSON; gives the JSON and the notes.
+/// Decodes in every way and encodes to the same bytes through JSON. Returns the JSON and the notes.
 fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (String, Decoded) {
     let classes = codec.classes();
     let mut object = Object::new();
@@ -75,8 +75,8 @@ fn notes(decoded: &Decoded) -> Vec<&str> {
 }
 
 #[test]
-fn all_that_is_kept_has_its_note() {
-    // A number, a property nobody knows, two values of the wrong size, an unknown object.
+fn everything_kept_has_a_note() {
+    // A number, an unknown property, two values of the wrong size, an unknown object.
     let mut bytes = words(&[7, 0, 96, 1, 5]);
     bytes.extend(words(&[80, 42]));
     bytes.extend([0xab, 0xcd]);
@@ -106,7 +106,7 @@ fn all_that_is_kept_has_its_note() {
             "property 42 (0x0000002a) is not in class A",
             "m_n at byte 38: wanted 4 bytes, found 1",
             "m_f at byte 47 bit 5: wanted a value of 16 bits, found 5",
-            "class 99 (0x00000063) is in no type list",
+            "no type list has class 99 (0x00000063)",
         ]
     );
     let bits: Vec<_> = decoded.notes.iter().map(|note| note.bit / 8).collect();
@@ -114,20 +114,20 @@ fn all_that_is_kept_has_its_note() {
 }
 
 #[test]
-fn what_does_not_fit_is_kept_whole() {
+fn values_that_do_not_fit_are_kept_whole() {
     let classes = classes(LIST);
     let codec = ObjectCodec::new(&classes, lenient());
     let small = object(7, &[(1, words(&[5]))], &[]);
     let nested = [&small[..], &[0xab, 0xcd]].concat();
     let cases = [
-        // 16 bits behind the elements of a container.
+        // 16 bits after the elements of a container.
         ((5, [words(&[2, 1, 2]), vec![0xab, 0xcd]].concat()), "m_i"),
         // A count that the property cannot hold.
         ((5, words(&[9, 1, 2])), "m_i"),
-        // 16 bits behind a nested object, and behind one in a container.
+        // 16 bits after a nested object, and after one in a container.
         ((4, nested.clone()), "m_a"),
         ((2, [words(&[1]), nested].concat()), "m_l"),
-        // No room for a tag, and a tag without a size.
+        // An incomplete tag, and a tag without a size.
         ((4, vec![7, 0]), "m_a"),
         ((4, words(&[7])), "m_a"),
     ];
@@ -144,7 +144,7 @@ fn what_does_not_fit_is_kept_whole() {
         assert!(decoded.notes[0].text.starts_with(name), "{:?}", decoded.notes);
         let strict = ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..lenient() });
         assert!(strict.decode_all(&bytes, &mut Object::new()).is_err());
-        // XML has no form for it, and says so.
+        // XML cannot represent it and refuses it.
         let mut kept = Object::new();
         codec.decode_all(&bytes, &mut kept).unwrap();
         let error = xml::to_xml(&classes, &[kept]).unwrap_err().to_string();
@@ -153,10 +153,10 @@ fn what_does_not_fit_is_kept_whole() {
 }
 
 #[test]
-fn what_fits_inside_of_what_does_not_is_not_told() {
+fn parts_of_a_value_that_does_not_fit_are_not_reported() {
     let classes = classes(LIST);
     let codec = ObjectCodec::new(&classes, lenient());
-    // The innermost number is short, and the list around its object has a byte too many.
+    // The innermost number is too short, and the list around its object has a surplus byte.
     let short = object(7, &[(1, vec![1, 2])], &[]);
     let good = object(7, &[(4, short.clone())], &[]);
     let bytes = object(7, &[(2, [words(&[1]), good, vec![9]].concat()), (4, short)], &[]);
@@ -170,7 +170,7 @@ fn what_fits_inside_of_what_does_not_is_not_told() {
     let notes = notes(&decoded);
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].starts_with("m_l at byte"), "{notes:?}");
-    // Places count from the beginning of the stream, whatever stands around it.
+    // Positions are relative to the start of the stream, whatever surrounds it.
     assert_eq!(notes[1], "m_n at byte 79: wanted 4 bytes, found 2");
     let around =
         ObjectCodec::new(&classes, ObjectOptions { envelope: true, flags: 1, ..lenient() });
@@ -183,7 +183,7 @@ fn what_fits_inside_of_what_does_not_is_not_told() {
 }
 
 #[test]
-fn what_is_left_of_an_object_is_kept() {
+fn leftovers_of_an_object_are_kept() {
     let classes = classes(LIST);
     let codec = ObjectCodec::new(&classes, lenient());
     for rest in [&[0xab][..], &[1, 2, 3, 4, 5, 6, 7]] {
@@ -202,13 +202,13 @@ fn what_is_left_of_an_object_is_kept() {
         let error = xml::to_xml(&classes, &[object]).unwrap_err().to_string();
         assert!(error.contains("$rest"), "{error}");
     }
-    // Five bits of a value, and eight more that begin in the middle of a byte.
+    // Five bits of a value, and eight more starting in the middle of a byte.
     let mut bytes = object(7, &[(3, vec![0b1011_1111])], &[0b0001_0101]);
     bytes[4..8].copy_from_slice(&(32_u32 + 64 + 5 + 8).to_le_bytes());
     bytes[8..12].copy_from_slice(&(64_u32 + 5).to_le_bytes());
     let (json, _) = round(&codec, &bytes);
     assert_eq!(json, r#"{"$class":"class A","m_f":31,"$rest":{"$bits":8,"$hex":"ad"}}"#);
-    // A property of a size that cannot be, behind one that can, with bits in between.
+    // A property of impossible size after a valid one, with bits in between.
     for size in [66_u32, 100, 0, u32::MAX] {
         let tail = [&size.to_le_bytes()[..], &[1, 0, 0, 0, 5, 6, 7, 8]].concat();
         let mut bytes = object(7, &[(3, vec![0b1011_1111])], &tail);
@@ -223,7 +223,7 @@ fn what_is_left_of_an_object_is_kept() {
             format!("object at byte 17: wanted a property size from 67 to 99, found {size}")
         );
     }
-    // What is one cannot be left.
+    // Bits that form a property cannot be leftovers.
     let json = r#"{"$class":"A","$rest":{"$bits":64,"$hex":"4000000000000000"}}"#;
     let object = Object::parse_json(&classes, json).unwrap();
     let error = codec.encode(&object, codec.header()).unwrap_err().to_string();
@@ -231,7 +231,7 @@ fn what_is_left_of_an_object_is_kept() {
         error,
         "class A: $rest: wanted bits that are not a property, found a property of 64 bits"
     );
-    // They stand behind everything else, wherever JSON has them.
+    // They follow everything else, wherever JSON has them.
     let json = r#"{"$class":"A","$rest":{"$bits":8,"$hex":"01"},"m_n":1}"#;
     let object = Object::parse_json(&classes, json).unwrap();
     assert_eq!(
@@ -241,7 +241,7 @@ fn what_is_left_of_an_object_is_kept() {
 }
 
 #[test]
-fn what_is_kept_can_be_changed_by_its_path() {
+fn kept_bits_can_be_changed_by_path() {
     let classes = classes(LIST);
     let json =
         r#"{"$class":"A","m_i":{"$bits":8,"$hex":"01"},"0x0000002a":{"$bits":8,"$hex":"02"},"#
@@ -282,7 +282,7 @@ fn ids_of_unknown_objects_are_kept() {
         json,
         r#"{"$class":"0x14e95cad","$block":2,"$type":2,"$template":55,"$bits":16,"$hex":"abcd"}"#
     );
-    // Inside of another one, and an ordinary one that is unknown.
+    // Nested in another object, and an unknown ordinary one.
     let inner = parse_hex("00006b000000 40000000 01020304").unwrap();
     let mut outer = parse_hex("000007000000 00000000 00000000 02000000 02000000").unwrap();
     outer.extend(&bytes);
@@ -292,20 +292,20 @@ fn ids_of_unknown_objects_are_kept() {
     outer[10..14].copy_from_slice(&property.to_le_bytes());
     let (again, _) = round(&codec, &outer);
     assert!(again.contains(&json), "{again}");
-    // An object with an id has no place in a stream without ids.
+    // A stream without IDs cannot hold an object with an ID.
     let plain = ObjectCodec::new(&classes, lenient());
     let object = Object::parse_json(&classes, &json).unwrap();
     let error = plain.encode(&object, plain.header()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "wanted an object without an id of its own, found block 2 type 2; only a stream in the \
-         CoreObject form has them"
+        "wanted an object without an ID of its own, found block 2 type 2; only streams in the \
+         CoreObject form have IDs"
     );
 }
 
-/// Which classes there are is known when objects are read, not when the pairs are given.
+/// Class names are resolved when objects are decoded, not when the pairs are added.
 #[test]
-fn pairs_may_name_their_classes() {
+fn pairs_can_name_their_classes() {
     let classes = classes(LIST);
     let mut table = CoreTable::default();
     for (kind, name) in [(1, "B"), (2, "class B"), (3, "class C")] {
@@ -320,10 +320,10 @@ fn pairs_may_name_their_classes() {
             format!("{{\"$class\":\"class B\",\"$block\":1,\"$type\":{kind},\"$template\":5,");
         assert!(json.starts_with(&head), "{json}");
     }
-    // Without a list that has it, the class is kept by its pair.
+    // If no list has the class, its object is kept by its pair.
     let (json, decoded) = round(&codec, &bytes(3));
     assert!(json.contains("\"$block\":1,\"$type\":3,\"$template\":5,\"$bits\":8"), "{json}");
-    assert!(decoded.notes[0].text.ends_with("is in no type list"), "{:?}", decoded.notes);
+    assert!(decoded.notes[0].text.starts_with("no type list has"), "{:?}", decoded.notes);
     let strict =
         ObjectCodec::new(&classes, ObjectOptions { lenient: false, ..codec.options().clone() });
     let error = strict.decode_all(&bytes(3), &mut Object::new()).unwrap_err().to_string();
@@ -334,9 +334,9 @@ fn pairs_may_name_their_classes() {
     );
 }
 
-/// Whoever gets a better type list need not decode again.
+/// A better type list does not require decoding again.
 #[test]
-fn what_was_kept_is_written_by_those_who_know_it() {
+fn kept_bits_are_encoded_even_if_their_class_is_known() {
     let few = r#"{"class A": {"bases": [], "hash": 7, "properties": {
         "m_a": {"type": "class A*", "id": 3, "flags": 24, "hash": 4}}}}"#;
     let (few, all) = (classes(few), classes(LIST));
@@ -346,7 +346,7 @@ fn what_was_kept_is_written_by_those_who_know_it() {
     let object = Object::parse_json(&all, &json).unwrap();
     let codec = ObjectCodec::new(&all, ObjectOptions { deep: true, ..ObjectOptions::default() });
     assert_eq!(codec.encode(&object, decoded.header).unwrap(), bytes);
-    // What is in there is then read.
+    // The contents can then be decoded.
     let mut known = Object::new();
     let kept = ObjectCodec::new(&all, lenient()).decode_all(&bytes, &mut known).unwrap();
     assert_eq!(notes(&kept), ["m_f at byte 44 bit 5: wanted a value of 16 bits, found 5"]);
@@ -354,7 +354,7 @@ fn what_was_kept_is_written_by_those_who_know_it() {
         known.to_json(&all).unwrap(),
         r#"{"$class":"class A","m_n":5,"m_a":{"$class":"class B"},"m_f":{"$bits":16,"$hex":"1fff"}}"#
     );
-    // The name of a class does as well as its tag.
+    // The class can be given by name or by tag.
     for class in ["class B", "B", "0x00000008"] {
         let json = format!("{{\"$class\":\"{class}\",\"$bits\":8,\"$hex\":\"01\"}}");
         let object = Object::parse_json(&all, &json).unwrap();
@@ -364,7 +364,7 @@ fn what_was_kept_is_written_by_those_who_know_it() {
 }
 
 #[test]
-fn an_object_of_another_family_gets_a_note() {
+fn an_object_of_an_unrelated_class_gets_a_note() {
     let list = r#"{
         "class A": {"bases": ["Base"], "hash": 7, "properties": {
             "m_a": {"type": "class Base*", "id": 0, "flags": 24, "hash": 4}}},

@@ -1,5 +1,5 @@
-//! What can be decoded within limits can be written as text, and the text can be read; what
-//! cannot is named.
+//! Everything that decodes within limits can be written as text and read back; everything else is a
+//! named error.
 
 use worldwire_core::json::Style;
 use worldwire_core::{ErrorKind, Limits, Reader};
@@ -19,18 +19,18 @@ fn classes() -> Classes {
     lists.compile()
 }
 
-/// Objects in each other, each the first property of the one around it.
+/// Nested objects, each the first property of the one around it.
 fn chain(depth: usize) -> Vec<u8> {
     [vec![[7, 0, 0, 0]; depth], vec![[0; 4]]].concat().concat()
 }
 
 #[test]
-fn depth_is_the_same_for_all_forms() {
+fn the_depth_limit_is_the_same_for_all_forms() {
     let classes = classes();
     let codec = ObjectCodec::new(&classes, ObjectOptions::default());
     let wide = Limits { depth: 300, ..Limits::DEFAULT };
-    for (limits, most) in [(&Limits::DEFAULT, 128), (&wide, 300)] {
-        let bytes = chain(most);
+    for (limits, max) in [(&Limits::DEFAULT, 128), (&wide, 300)] {
+        let bytes = chain(max);
         let mut object = Object::new();
         let decoded = codec.decode_all_within(&bytes, limits, &mut object).unwrap();
         assert_eq!(codec.encode_within(&object, decoded.header, limits).unwrap(), bytes);
@@ -39,7 +39,7 @@ fn depth_is_the_same_for_all_forms() {
         let written = xml::to_xml(&classes, core::slice::from_ref(&object)).unwrap();
         let loaded = xml::load_within(&classes, "a.xml", written.as_bytes(), limits);
         assert_eq!(loaded.objects, Some(vec![object]), "{:?}", loaded.diagnostics);
-        // With a value in the innermost.
+        // With a value in the innermost object.
         let value = "<m_v>1,2,3</m_v></Class>";
         let (front, back) = written.split_at(written.find("</Class>").unwrap());
         let valued = format!("{front}{value}{}", back.strip_prefix("</Class>").unwrap());
@@ -48,29 +48,26 @@ fn depth_is_the_same_for_all_forms() {
         let json = object.to_json(&classes).unwrap();
         assert_eq!(&Object::parse_json_within(&classes, &json, limits).unwrap(), object);
 
-        // One more is too much, and the limit has the same name everywhere.
-        let error = codec.decode_all_within(&chain(most + 1), limits, &mut ()).unwrap_err();
+        // One more level is refused, and the limit has the same name everywhere.
+        let error = codec.decode_all_within(&chain(max + 1), limits, &mut ()).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Limit { name: "depth", .. }), "{error}");
-        let json = format!(
-            "{}null{}",
-            "{\"$class\":\"A\",\"m_a\":".repeat(most + 1),
-            "}".repeat(most + 1)
-        );
+        let json =
+            format!("{}null{}", "{\"$class\":\"A\",\"m_a\":".repeat(max + 1), "}".repeat(max + 1));
         let error = Object::parse_json_within(&classes, &json, limits).unwrap_err().to_string();
-        assert!(error.contains(&format!("at most {most} (depth)")), "{error}");
+        assert!(error.contains(&format!("at most {max} (depth)")), "{error}");
         let element = "<Class Name='A'><m_a>";
         let text = format!(
             "<Objects>{}{}</Objects>",
-            element.repeat(most + 1),
-            "</m_a></Class>".repeat(most + 1)
+            element.repeat(max + 1),
+            "</m_a></Class>".repeat(max + 1)
         );
         let loaded = xml::load_within(&classes, "a.xml", text.as_bytes(), limits);
-        let said = loaded.diagnostics[0].to_string();
-        assert!(said.contains(&format!("at most {most} deep")), "{said}");
+        let reported = loaded.diagnostics[0].to_string();
+        assert!(reported.contains(&format!("at most {max} deep")), "{reported}");
     }
 }
 
-/// A container of null takes four bytes an element.
+/// A container of nulls, which takes four bytes for each element.
 fn nulls(count: u32) -> Vec<u8> {
     let mut bytes = [[8, 0, 0, 0], count.to_le_bytes()].concat();
     bytes.resize(bytes.len() + count as usize * 4, 0);
@@ -111,7 +108,7 @@ fn list_of_bool() -> Classes {
     lists.compile()
 }
 
-/// An object with so many values that are not.
+/// An object with this many values that are false.
 fn falses(count: u32) -> Vec<u8> {
     let mut plain = [[8, 0, 0, 0], count.to_le_bytes()].concat();
     plain.resize(8 + count.div_ceil(8) as usize, 0);
@@ -125,26 +122,26 @@ fn values_of_objects_follow_the_bytes_on_the_wire() {
         ObjectCodec::new(&classes, ObjectOptions { envelope: true, ..ObjectOptions::default() });
     let packed = seal_envelope(&falses(4_000_000), true).unwrap();
     assert!(packed.len() < 1_000);
-    let most = 4_096 + 32 * packed.len() as u64;
+    let max = 4_096 + 32 * packed.len() as u64;
     for outcome in [
         codec.decode_all(&packed, &mut Object::new()),
         codec.decode_all(&packed, &mut ()),
         codec.decode(&mut Reader::new(&packed), &mut ()),
     ] {
         let error = outcome.unwrap_err();
-        let wanted = ErrorKind::Limit { name: "object values", limit: most, asked: 4_000_002 };
+        let wanted = ErrorKind::Limit { name: "object values", limit: max, asked: 4_000_002 };
         assert_eq!(error.kind(), wanted);
     }
     let wide = Limits { values_per_byte: 1 << 20, ..Limits::DEFAULT };
     let mut object = Object::within(&wide);
     let decoded = codec.decode_all_within(&packed, &wide, &mut object).unwrap();
-    // What is written can be read: here it is not compressed.
+    // The encoded object can be decoded: it is not compressed.
     let again = codec.encode(&object, decoded.header).unwrap();
     assert!(!codec.decode_all(&again, &mut Object::new()).unwrap().header.is_packed);
     assert_eq!(open_envelope(&again, &Limits::DEFAULT).unwrap(), falses(4_000_000));
     let again = codec.encode_within(&object, decoded.header, &wide).unwrap();
     assert!(codec.decode_all_within(&again, &wide, &mut ()).unwrap().header.is_packed);
-    // Without compression nothing is refused, nor is a short list with it.
+    // Without compression, nothing is refused; with compression, a short list is not.
     let plain = ObjectCodec::new(&classes, ObjectOptions::default());
     plain.decode_all(&falses(4_000_000), &mut ()).unwrap();
     let packed = seal_envelope(&falses(4_000), true).unwrap();
@@ -153,7 +150,7 @@ fn values_of_objects_follow_the_bytes_on_the_wire() {
 }
 
 #[test]
-fn lists_that_no_decoder_takes_are_not_written() {
+fn lists_that_no_decoder_accepts_are_not_encoded() {
     let classes = list_of_bool();
     let codec = ObjectCodec::new(&classes, ObjectOptions::default());
     let limits = Limits { elements: 3, ..Limits::DEFAULT };

@@ -1,18 +1,18 @@
-//! What holds for every type list and every object.
+//! Properties of every type list and every object.
 
 use proptest::prelude::*;
 use worldwire_core::json::{Style, write_node};
 use worldwire_core::{Reader, Sampler, Tree};
-use worldwire_ki::fuzzing::object::{made_up_classes, options};
+use worldwire_ki::fuzzing::object::{generated_classes, options};
 use worldwire_ki::object::{Header, JsonWriter, Object, ObjectCodec, ObjectNote, xml};
 use worldwire_ki::schema::classes::{Classes, Property, TypeLists};
 
-/// A codec's way through bytes: as a value, as JSON, as a tree.
+/// A round trip of bytes through a codec: as a value, as JSON, as a tree.
 fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (Object, Header) {
     let classes = codec.classes();
     let mut object = Object::new();
     let decoded = codec.decode_all(bytes, &mut object).unwrap();
-    // The sampler does not care which class belongs where.
+    // The sampler ignores which class belongs where.
     assert!(decoded.notes.iter().all(|note| note.text.ends_with(" belongs")));
 
     let json = object.to_json(classes).unwrap();
@@ -40,7 +40,7 @@ fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (Object, Header) {
     (object, decoded.header)
 }
 
-/// What of an object a shallow stream with a mask keeps: nothing else may get lost.
+/// Checks that a shallow stream with a mask loses nothing that the mask covers.
 fn has_all(classes: &Classes, kept: &Object, mask: u32) -> bool {
     let root = kept.root(classes).unwrap();
     let is_there = |property: &Property| {
@@ -57,8 +57,8 @@ proptest! {
     #[test]
     fn objects_go_all_the_way_and_back(seed: u64, bits in 0_u16..0x100) {
         let sampler = &mut Sampler::new(seed);
-        let classes = made_up_classes(sampler, 6);
-        // Delta may be forbidden only where nothing is left out.
+        let classes = generated_classes(sampler, 6);
+        // Delta encoding can be forbidden only if nothing is omitted.
         let bits = if bits & 0x20 == 0 { bits & !0x10 } else { bits };
         let options = options(&classes, bits);
         let (deep, mask) = (options.deep, options.mask);
@@ -93,10 +93,10 @@ proptest! {
     #[test]
     fn objects_of_other_lists_survive_lenient_reading(seed: u64, hr in any::<bool>()) {
         let sampler = &mut Sampler::new(seed);
-        let classes = made_up_classes(sampler, 6);
+        let classes = generated_classes(sampler, 6);
         let bits = if hr { 0x126 } else { 0x120 };
         let codec = ObjectCodec::new(&classes, options(&classes, bits));
-        let others = made_up_classes(sampler, 5);
+        let others = generated_classes(sampler, 5);
         let foreign = ObjectCodec::new(&others, options(&others, bits));
         for class in classes.all() {
             let made = Object::sample(&classes, class, false, sampler).unwrap();
@@ -110,14 +110,14 @@ proptest! {
             let parsed = Object::parse_json(&others, &json).unwrap();
             prop_assert_eq!(&parsed, &object);
             prop_assert_eq!(&foreign.encode(&parsed, decoded.header).unwrap(), &bytes, "{}", json);
-            // Those who know everything write the same. (Names that happen to look like a number to
-            // the others do not count.)
+            // With all options known, the result is the same. (Names that happen to look like a
+            // number are excluded.)
             if !hr && let Ok(known) = Object::parse_json(&classes, &json) {
                 prop_assert_eq!(&codec.encode(&known, decoded.header).unwrap(), &bytes, "{}", json);
             }
             let strict = ObjectCodec::new(&others, options(&others, bits & 0xff));
             let strictly = strict.decode_all(&bytes, &mut Object::new());
-            // Objects of an unrelated class are told, but are no mistake.
+            // Objects of an unrelated class are reported, but are not errors.
             let is_mistake = |note: &ObjectNote| !note.text.contains(" belongs");
             prop_assert_eq!(strictly.is_err(), decoded.notes.iter().any(is_mistake));
         }
@@ -126,19 +126,19 @@ proptest! {
     #[test]
     fn xml_says_the_same_where_it_can(seed: u64) {
         let sampler = &mut Sampler::new(seed);
-        let classes = made_up_classes(sampler, 6);
+        let classes = generated_classes(sampler, 6);
         for class in classes.all() {
             let made = Object::sample(&classes, class, false, sampler).unwrap();
             let written = xml::to_xml(&classes, core::slice::from_ref(&made)).unwrap();
-            let loaded = xml::load(&classes, "made-up.xml", written.as_bytes());
+            let loaded = xml::load(&classes, "generated.xml", written.as_bytes());
             prop_assert!(loaded.diagnostics.is_empty(), "{:?}\n{}", loaded.diagnostics, written);
             prop_assert_eq!(loaded.objects, Some(vec![made]));
         }
     }
 
-    /// Keys say the order of elements, whatever theirs in the text is.
+    /// Keys determine the order of elements, whatever their order in the text.
     #[test]
-    fn xml_keys_count(seed: u64) {
+    fn xml_keys_determine_the_order(seed: u64) {
         let sampler = &mut Sampler::new(seed);
         let list = r#"{"class A": {"bases": [], "hash": 7, "properties": {
             "m_i": {"type": "int", "id": 0, "container": "List"}}}}"#;
@@ -165,17 +165,17 @@ proptest! {
         prop_assert_eq!(read, keys);
     }
 
-    /// An object of a known size may have anything in it: lenient reading keeps all of it.
+    /// Lenient decoding keeps any contents of an object whose size is known.
     #[test]
     fn any_bits_survive_lenient_reading(seed: u64, count in 0_u32..900, bits in 0_u16..4) {
         let sampler = &mut Sampler::new(seed);
-        let classes = made_up_classes(sampler, 6);
+        let classes = generated_classes(sampler, 6);
         let codec = ObjectCodec::new(&classes, options(&classes, 0x120 | bits << 1));
         for class in classes.all() {
             let mut bytes = class.hash.to_le_bytes().to_vec();
             bytes.extend((count + 32).to_le_bytes());
             bytes.extend(sampler.bytes(count.div_ceil(8) as usize));
-            // Now and then a property that is known, of a size that may be.
+            // Sometimes a known property of a plausible size.
             if let Some(property) = class.properties().first()
                 && let Some(place) = bytes.get_mut(8..16)
             {
@@ -194,11 +194,11 @@ proptest! {
         }
     }
 
-    /// Whatever bytes are changed, lenient reading loses none of what it accepts.
+    /// Whatever bytes are modified, lenient decoding loses nothing that it accepts.
     #[test]
     fn broken_streams_survive_lenient_reading(seed: u64, bits in 0_u16..4, core: bool) {
         let sampler = &mut Sampler::new(seed);
-        let classes = made_up_classes(sampler, 6);
+        let classes = generated_classes(sampler, 6);
         let bits = 0x120 | bits << 1 | if core { 0x80 } else { 0 };
         let codec = ObjectCodec::new(&classes, options(&classes, bits));
         for class in classes.all() {
@@ -223,7 +223,7 @@ proptest! {
                 codec.decode_all(&again, &mut second).unwrap();
                 prop_assert_eq!(&second, &object, "{}", json);
                 if bits & 6 == 0 {
-                    // Lengths and names have one form alone; only bits between values may change.
+                    // Lengths and names have a single form, so only padding may change.
                     prop_assert_eq!(again.len(), bytes.len(), "{}", json);
                 }
             }
@@ -233,7 +233,7 @@ proptest! {
     #[test]
     fn values_are_changed_by_their_paths(seed: u64) {
         let sampler = &mut Sampler::new(seed);
-        let classes = made_up_classes(sampler, 6);
+        let classes = generated_classes(sampler, 6);
         for class in classes.all() {
             let made = Object::sample(&classes, class, true, sampler).unwrap();
             let other = Object::sample(&classes, class, true, sampler).unwrap();

@@ -1,4 +1,4 @@
-//! Archives: what was put in comes out, and nothing that comes in does harm.
+//! Archives: files round-trip, and hostile input does no harm.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -125,9 +125,9 @@ fn every_prefix_is_refused_or_has_errors() {
 }
 
 #[test]
-fn sizes_that_lie_are_named_errors() {
+fn wrong_sizes_are_named_errors() {
     let bytes = made(&BuildOptions::default(), &Files::from([("a".into(), vec![7; 500])]));
-    // The size stands behind the head of 14 bytes and the offset.
+    // The size follows the header of 14 bytes and the offset.
     for (size, wanted) in [(499_u32, "a longer one"), (501, "500 bytes")] {
         let mut bytes = bytes.clone();
         bytes[18..22].copy_from_slice(&size.to_le_bytes());
@@ -148,7 +148,7 @@ fn sizes_that_lie_are_named_errors() {
 }
 
 #[test]
-fn what_cannot_be_an_archive_is_refused() {
+fn invalid_archives_are_not_built() {
     let options = BuildOptions { version: 1, flags: 1, ..BuildOptions::default() };
     assert!(build(&options, []).is_err(), "flags in version 1");
     assert!(
@@ -162,20 +162,20 @@ fn what_cannot_be_an_archive_is_refused() {
 }
 
 #[test]
-fn the_head_of_a_file_takes_no_more_than_it_is() {
+fn reading_the_beginning_of_a_file_takes_only_its_memory() {
     let noise: Vec<u8> = (0_u64..90_000).map(|at| (at * at * 7919).to_le_bytes()[2]).collect();
     let files = Files::from([("a".into(), vec![7; 500_000]), ("b.ogg".into(), noise.clone())]);
     let bytes = made(&BuildOptions::default(), &files);
-    // A file of this size is refused as a whole.
+    // Reading a whole file of this size is refused.
     let limits = Limits { inflated_bytes: 1000, ..Limits::DEFAULT };
     let archive = Archive::parse(&bytes, &limits).unwrap();
     let mut inflater = Inflater::new();
     let [packed, stored] = archive.entries() else { panic!("two files") };
     assert!(archive.read(packed, &mut inflater).is_err());
-    for most in [0, 1, 4096, 100_000] {
-        assert_eq!(archive.head(packed, most, &mut inflater).unwrap().unwrap(), vec![7; most]);
-        let head = archive.head(stored, most, &mut inflater).unwrap().unwrap();
-        assert_eq!(head, &noise[..most.min(noise.len())]);
+    for max in [0, 1, 4096, 100_000] {
+        assert_eq!(archive.head(packed, max, &mut inflater).unwrap().unwrap(), vec![7; max]);
+        let head = archive.head(stored, max, &mut inflater).unwrap().unwrap();
+        assert_eq!(head, &noise[..max.min(noise.len())]);
     }
     let mut bytes = bytes.clone();
     *bytes.last_mut().unwrap() ^= 1;
@@ -184,14 +184,14 @@ fn the_head_of_a_file_takes_no_more_than_it_is() {
 }
 
 #[test]
-fn what_no_file_has_is_counted() {
+fn unused_bytes_are_counted() {
     let files = Files::from([("a".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
     let mut bytes = made(&BuildOptions::default(), &files);
     let unused = |bytes: &[u8]| Archive::parse(bytes, &Limits::DEFAULT).unwrap().unused();
     assert_eq!(unused(&bytes), 0);
     bytes.extend([0; 30]);
     assert_eq!(unused(&bytes), 30);
-    // The sound begins two bytes later.
+    // The audio file begins two bytes later.
     let table = Archive::parse(&bytes, &Limits::DEFAULT).unwrap().table().clone();
     let mut later = table.clone();
     later.entries[1].offset += 2;
@@ -201,7 +201,7 @@ fn what_no_file_has_is_counted() {
     assert_eq!(unused(&[&moved[..], &[0]].concat()), 31);
 }
 
-/// The JSON of an archive, as people edit it.
+/// The JSON of an archive, for editing.
 fn json_of(bytes: &[u8]) -> Json {
     let mut reader = Reader::traced("file", bytes, Tree::new());
     ArchiveFile::decode(&mut reader).unwrap();
@@ -212,7 +212,7 @@ fn json_of(bytes: &[u8]) -> Json {
 }
 
 #[test]
-fn offsets_follow_a_table_that_was_edited() {
+fn offsets_follow_an_edited_table() {
     let files = Files::from([("a".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
     let bytes = made(&BuildOptions::default(), &files);
     let mut json = json_of(&bytes);
@@ -223,13 +223,13 @@ fn offsets_follow_a_table_that_was_edited() {
     assert_eq!(extracted(&renamed), wanted);
     json["entries"] = json["entries"].as_array().unwrap()[1..].to_vec().into();
     let error = ArchiveFile::from_json(&json).unwrap_err().to_string();
-    assert_eq!(error, "file_count: wanted 1, as there are entries, found 2");
+    assert_eq!(error, "file_count: wanted 1, the number of entries, found 2");
     json["file_count"] = 1.into();
     let removed = ArchiveFile::from_json(&json).unwrap().to_bytes().unwrap();
     assert_eq!(extracted(&removed), Files::from([("b.ogg".into(), vec![1, 2, 3])]));
     json["magic"] = "KIWAP".into();
     assert!(ArchiveFile::from_json(&json).unwrap_err().to_string().starts_with("magic: wanted"));
-    // What somebody wrote without the size of a table says its offsets itself.
+    // JSON without the size of the table states its own offsets.
     let mut json = json_of(&bytes);
     json.as_object_mut().unwrap().remove("table_size");
     assert_eq!(ArchiveFile::from_json(&json).unwrap().to_bytes().unwrap(), bytes);

@@ -1,4 +1,4 @@
-//! What each case of the ObjectProperty vectors has to show.
+//! Checks for the cases of the ObjectProperty vectors.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn classes(list: &str) -> Classes {
     lists.compile()
 }
 
-/// The values of the vectors in our JSON: the class has another key.
+/// Converts a vector's values to this crate's JSON, which has another key for the class.
 fn ours(value: &Json) -> Json {
     match value {
         Json::Object(fields) => fields
@@ -62,7 +62,7 @@ fn options(case: &Json) -> ObjectOptions {
     }
 }
 
-/// All the ways that bytes and a value can go.
+/// Converts between bytes and value in every way.
 fn all_ways(
     codec: &ObjectCodec<'_>,
     bytes: &[u8],
@@ -82,20 +82,20 @@ fn all_ways(
         codec.decode_all(&again, &mut other).map_err(say)?;
         check(other == object, "another object after compressing it again")?;
     } else {
-        check(again == bytes, "encodes to other bytes")?;
+        check(again == bytes, "encoded to other bytes")?;
     }
-    // JSON, from the value and without one.
+    // JSON, from the value and streamed.
     let json = object.to_json(classes).map_err(say)?;
     let mut writer = JsonWriter::new(Vec::new(), Style::default());
     codec.decode_all(bytes, &mut writer).map_err(say)?;
     check(writer.finish().map_err(say)? == json.as_bytes(), "the streamed JSON differs")?;
-    check(Object::parse_json(classes, &json).map_err(say)? == object, "JSON says something else")?;
-    // With somebody listening.
+    check(Object::parse_json(classes, &json).map_err(say)? == object, "JSON has other values")?;
+    // With a trace.
     let mut reader = Reader::traced("stream", bytes, Tree::new());
     let mut traced = Object::new();
     let outcome = codec.decode(&mut reader, &mut traced);
     let (tree, outcome) = reader.conclude(outcome);
-    check(outcome.map_err(say)? == decoded && traced == object, "a listener changes something")?;
+    check(outcome.map_err(say)? == decoded && traced == object, "a trace changed the outcome")?;
     let mut shown = String::new();
     write_node(tree.find("object").ok_or("no object")?, Style::default(), &mut shown);
     check(shown == json, format!("the tree shows {shown}, the value {json}"))?;
@@ -131,7 +131,7 @@ fn envelope(case: &Json, bytes: &[u8]) -> Outcome {
     check(*opened == hex(case, "data_hex")?, "other data")?;
     let sealed = seal_envelope(&opened, name(case) == "zlib").map_err(|e| e.to_string())?;
     let again = open_envelope(&sealed, &Limits::DEFAULT).map_err(|error| error.to_string())?;
-    check(again == opened, "other data after sealing it again")?;
+    check(again == opened, "other data after resealing")?;
     check(name(case) != "stored" || sealed == bytes, "another envelope")
 }
 
@@ -157,7 +157,7 @@ fn core_object(case: &Json, bytes: &[u8], whole: &Json) -> Outcome {
         wanted["$type_"] = case["type"].clone();
         wanted["$template"] = template.clone();
     }
-    // The key `$type` has another meaning in the vectors.
+    // In the vectors, the key `$type` has another meaning.
     let mut wanted = ours(&wanted);
     if let Some(kind) = wanted.as_object_mut().and_then(|fields| fields.remove("$type_")) {
         wanted["$type"] = kind;
@@ -177,7 +177,7 @@ fn all_core_ways(codec: &ObjectCodec<'_>, bytes: &[u8], wanted: &Json) -> Outcom
     let (tree, _) = reader.conclude(outcome);
     let mut shown = String::new();
     write_node(tree.find("object").ok_or("no object")?, Style::default(), &mut shown);
-    check(Ok(shown) == object.to_json(codec.classes()), "the tree shows something else")
+    check(Ok(shown) == object.to_json(codec.classes()), "the tree shows other values")
 }
 
 pub(crate) fn text(Case { section, case, whole, .. }: &Case<'_>) -> Outcome {
@@ -199,7 +199,7 @@ pub(crate) fn text(Case { section, case, whole, .. }: &Case<'_>) -> Outcome {
     let written = xml::to_xml(&classes, &objects).map_err(|error| error.to_string())?;
     let again = xml::load(&classes, "again.xml", written.as_bytes());
     check(again.diagnostics.is_empty(), format!("{:?}", again.diagnostics))?;
-    check(again.objects == Some(objects), format!("XML says something else: {written}"))
+    check(again.objects == Some(objects), format!("XML has other values: {written}"))
 }
 
 pub(crate) fn type_lists() -> Outcome {
@@ -219,7 +219,7 @@ pub(crate) fn type_lists() -> Outcome {
     }
     let content = ContentHash::of([&file("objectproperty_types.json")[..]]);
     let cached = Classes::from_cache(&two.to_cache(content), content).map_err(|e| e.to_string())?;
-    check(cached.all() == two.all(), "the cache says something else")
+    check(cached.all() == two.all(), "the cache has other classes")
 }
 
 pub(crate) fn character_blob() -> Outcome {
@@ -233,6 +233,6 @@ pub(crate) fn character_blob() -> Outcome {
     check(header.flags & ZLIB == 0, "flags")?;
     let mut real = Object::new();
     codec.decode_all(&bytes, &mut real).map_err(|error| error.to_string())?;
-    check(real == object, "padding changes the value")?;
-    check(codec.encode(&real, header) == Ok(canonical), "encodes to other bytes")
+    check(real == object, "padding changed the value")?;
+    check(codec.encode(&real, header) == Ok(canonical), "encoded to other bytes")
 }

@@ -1,4 +1,4 @@
-//! What each case of the archive vectors has to show.
+//! Checks for the cases of the archive vectors.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,7 +33,10 @@ pub(crate) fn archive(Case { section, case, .. }: &Case<'_>) -> Outcome {
     if name == "unpatched_entry" {
         let entry = archive.entries().iter().find(|entry| &*entry.name == b"z.bin");
         let entry = entry.ok_or("no z.bin")?;
-        return check(archive.read(entry, &mut inflater) == Ok(None), "not seen as unpatched");
+        return check(
+            archive.read(entry, &mut inflater) == Ok(None),
+            "not recognised as unpatched",
+        );
     }
     let table = archive.table();
     check(case["version"] == table.version, "version")?;
@@ -65,12 +68,12 @@ fn round_trip(bytes: &[u8]) -> Outcome {
     let mut reader = Reader::traced("file", bytes, Tree::new());
     let file = ArchiveFile::decode(&mut reader).map_err(|error| error.to_string())?;
     let tree = reader.finish();
-    check(file.to_bytes().as_deref() == Ok(bytes), "encodes to other bytes")?;
+    check(file.to_bytes().as_deref() == Ok(bytes), "encoded to other bytes")?;
     let mut text = String::new();
     write_children(Value::Record, tree.roots(), Style::default(), &mut text);
     let json: Json = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let again = ArchiveFile::from_json(&json).and_then(|file| file.to_bytes());
-    check(again.as_deref() == Ok(bytes), "JSON encodes to other bytes")
+    check(again.as_deref() == Ok(bytes), "JSON encoded to other bytes")
 }
 
 fn invalid(name: &str, bytes: &[u8]) -> Outcome {
@@ -86,14 +89,16 @@ fn invalid(name: &str, bytes: &[u8]) -> Outcome {
         .map(|entry| archive.read(entry, &mut inflater).map(|file| file.map(<[u8]>::to_vec)))
         .collect();
     match name {
-        "overlapping_entries" => check(!archive.overlaps().is_empty(), "no overlap is seen"),
+        "overlapping_entries" => {
+            check(!archive.overlaps().is_empty(), "the overlap is not detected")
+        }
         "crc_mismatch" | "offset_out_of_bounds" | "size_field_lies" => {
             let error = read.iter().find_map(|read| read.as_ref().err());
             check(error.is_some_and(|error| error.subject().is_some()), "no error names the entry")
         }
         _ => {
             let refused = archive.entries().iter().any(|entry| safe_path(&entry.name).is_err());
-            check(refused, "a path that leads elsewhere is accepted")
+            check(refused, "a path that escapes the folder is accepted")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The vectors of string ids, hashes, frames and the login's secrets.
+//! Checks for the vectors of string IDs, hashes, frames and the login's secrets.
 
 use worldwire_core::json::{Json, Object, Style, write_children};
 use worldwire_core::testing::hex;
@@ -57,7 +57,7 @@ pub(crate) fn frames(section: &str, case: &Json) -> Outcome {
     let bytes = hex(case, "hex")?;
     if section == "invalid" {
         return match (text(case, "name")?, decode(&bytes, None)) {
-            // Strict peers refuse it; here the byte is kept.
+            // Strict peers refuse it; this decoder keeps the byte.
             ("control_flag_2", Ok(frame)) => {
                 same(frame.is_control, 2)?;
                 same(frame.to_bytes().map_err(|error| error.to_string())?, bytes.clone())
@@ -94,7 +94,7 @@ pub(crate) fn frames(section: &str, case: &Json) -> Outcome {
     }
 }
 
-/// A frame that the file describes instead of printing it.
+/// Generates a frame that the file only describes.
 fn large(case: &Json) -> Outcome {
     let rule = case.get("generate").ok_or("no rule")?;
     same(text(rule, "payload_rule")?, "byte i = (i*31+7) & 255")?;
@@ -108,7 +108,7 @@ fn large(case: &Json) -> Outcome {
     same(bytes.len() as i64, number(case, "total_len")?)?;
     let header = hex(case, "header_hex")?;
     same(bytes.get(..header.len()), Some(&header[..]))?;
-    // The archives' checksum: CRC-32 that begins with 0 and ends as it is.
+    // The checksum of archives: CRC-32 that starts at 0, without the final inversion.
     let crc = bytes.iter().fold(0u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
             (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
@@ -141,7 +141,7 @@ fn shown(bytes: &[u8], from: Side, protocols: Option<&Protocols>) -> Result<Json
     serde_json::from_str(&json).map_err(|error| error.to_string())
 }
 
-/// The spelling of the vectors beside ours.
+/// The vectors' names and this crate's.
 const NAMES: [(&str, &str); 7] = [
     ("session_id", "sessionId"),
     ("time_high", "timeHigh"),
@@ -191,7 +191,7 @@ fn fields(control: &Control<'_>, json: &Json, trailer: Option<u8>, case: &Json) 
             ("crypto_len", wanted) => {
                 same(crypto.map(|block| block.0.len() as u64), wanted.as_u64())?;
             }
-            // A slip of the file's writer.
+            // A typo in the file.
             ("trailter" | "trailer", wanted) => same(Some(trailer.is_some()), wanted.as_bool())?,
             (key, wanted) => {
                 let (_, ours) = NAMES
@@ -239,7 +239,7 @@ pub(crate) fn login_crypto(section: &str, case: &Json) -> Outcome {
     same(login::pk3(&ck2, salt).as_str(), text(case, "pk3")?)
 }
 
-/// The one case that stands by itself.
+/// The one case outside the list.
 pub(crate) fn pk3_known(case: &Json) -> Outcome {
     let ck2 = Secret::new(text(case, "ck2")?);
     same(login::pk3(&ck2, salt(case)?).as_str(), text(case, "pk3")?)

@@ -235,7 +235,7 @@ pub(crate) enum KiTableForm {
 /// The arguments of the client by their long names, from the list of all of them.
 #[derive(Debug)]
 pub(crate) struct KiClientArgs {
-    pub(crate) given: Vec<worldwire_ki::client_args::Given>,
+    pub(crate) given: Vec<worldwire_ki::client_args::GivenArgument>,
     /// A command line to explain instead.
     pub(crate) explain: Option<Vec<String>>,
 }

@@ -1,35 +1,35 @@
-//! What is odd about collisions, and how many there are of each kind.
+//! Checking collisions, and counting them by kind.
 
 use std::collections::BTreeMap;
 
 use super::super::primitive::shown;
 use super::{BcdFile, CollisionFlags};
 
-/// How much of what is in a file.
+/// Counts of a file's contents.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Collisions by type.
     pub types: BTreeMap<&'static str, usize>,
-    /// Collisions by each of their category flags; those without a name are in `other`.
+    /// Collisions by category flag; flags without a name are counted as `other`.
     pub categories: BTreeMap<&'static str, usize>,
     /// Collisions by material.
     pub materials: BTreeMap<String, usize>,
-    /// Vertices of all meshes.
+    /// The number of vertices of all meshes.
     pub vertices: usize,
-    /// Faces of all meshes.
+    /// The number of faces of all meshes.
     pub faces: usize,
 }
 
 impl BcdFile<'_> {
-    /// What is odd, though it can be read: faces with vertices that are not there, and numbers that
-    /// are not finite. Each text is made when it is asked for.
+    /// Reports problems that do not prevent decoding: faces with missing vertices, and numbers that
+    /// are not finite. Each text is built on demand.
     pub fn check(&self) -> impl Iterator<Item = String> {
         self.collisions.iter().enumerate().flat_map(|(index, collision)| {
             let name = move || format!("collision {index} ({})", shown(&collision.name));
             let is_finite = collision.location.is_finite()
                 && collision.scale.0.is_finite()
                 && collision.rotation.0.iter().all(|row| row.is_finite());
-            let placed = (!is_finite).then(|| format!("{}: its place is not finite", name()));
+            let placed = (!is_finite).then(|| format!("{}: its location is not finite", name()));
             let mesh = collision.mesh.iter();
             let faces = mesh.clone().flat_map(move |mesh| {
                 let count = mesh.vertices.len();
@@ -38,7 +38,10 @@ impl BcdFile<'_> {
                     Some((index, *past))
                 });
                 past.map(move |(face, vertex)| {
-                    format!("{}: face {face}: no vertex {vertex}, there are {count}", name())
+                    format!(
+                        "{}: face {face}: vertex {vertex} is missing, the mesh has {count}",
+                        name()
+                    )
                 })
             });
             let vertices = mesh.filter_map(move |mesh| {
@@ -49,7 +52,7 @@ impl BcdFile<'_> {
         })
     }
 
-    /// How much of what is in the file.
+    /// Counts the file's contents.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut sums = Statistics::default();
@@ -78,7 +81,7 @@ mod tests {
     use super::super::*;
 
     #[test]
-    fn everything_odd_is_told_and_counted() {
+    fn problems_are_reported_and_contents_counted() {
         let face = |vertices| Face { vertices, normal: Vector3::default() };
         let mesh = Collision {
             category_flags: CollisionFlags(0x8042),
@@ -98,11 +101,11 @@ mod tests {
         let sphere = Params::Sphere(SphereParams { radius: Float(1.0) });
         let good = Collision { mesh: None, params: sphere, scale: Float(1.0), ..mesh.clone() };
         let file = BcdFile { collisions: vec![good, mesh] };
-        let said: Vec<String> = file.check().collect();
-        insta::assert_snapshot!(said.join("\n"), @r#"
-        collision 1 ("Ground"): its place is not finite
+        let reported: Vec<String> = file.check().collect();
+        insta::assert_snapshot!(reported.join("\n"), @r#"
+        collision 1 ("Ground"): its location is not finite
         collision 1 ("Ground"): 1 vertices are not finite
-        collision 1 ("Ground"): face 1: no vertex 99, there are 2
+        collision 1 ("Ground"): face 1: vertex 99 is missing, the mesh has 2
         "#);
         let sums = file.statistics();
         assert_eq!(sums.types, [("Mesh", 1), ("Sphere", 1)].into());

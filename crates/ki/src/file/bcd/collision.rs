@@ -1,4 +1,4 @@
-//! One thing to collide with.
+//! A single collision.
 
 use std::borrow::Cow;
 
@@ -8,40 +8,40 @@ use worldwire_core::{Error, Field, Float, Reader, Result, Sampler, Trace, Value,
 use super::super::primitive::{Matrix3, Text, Vector3};
 use super::{CollisionFlags, CollisionType, Mesh, Params};
 
-/// Something to collide with.
+/// A shape that characters and rays collide with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Collision<'d> {
     /// What it is.
     pub category_flags: CollisionFlags,
     /// What it collides with.
     pub collision_flags: CollisionFlags,
-    /// The mesh, of one that is a mesh.
+    /// The mesh, if it is one.
     pub mesh: Option<Mesh>,
-    /// The type in front, where it is not that of [`Self::params`]. Such a file can be read by
-    /// [`BcdFile::open`](super::BcdFile::open) only, and is not written.
+    /// The first type, if it differs from that of [`Self::params`]. Only
+    /// [`BcdFile::open`](super::BcdFile::open) accepts such a file, which cannot be encoded.
     pub other_type: Option<CollisionType>,
     /// The name.
     pub name: Text<'d>,
-    /// How it is turned.
+    /// Its rotation.
     pub rotation: Matrix3,
-    /// Where it is.
+    /// Its location.
     pub location: Vector3,
-    /// Unverified: its size is multiplied by this.
+    /// Unverified: a factor for its size.
     pub scale: Float,
     /// The name of its material.
     pub material: Text<'d>,
-    /// How large it is; this is also its type.
+    /// Its size, which also determines its type.
     pub params: Params,
 }
 
-/// What to do when the two types of a collision differ.
+/// What to do if the two types of a collision differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Types {
     MustAgree,
     MayDiffer,
 }
 
-/// The fewest bytes of a collision: a sphere without a name and material.
+/// The minimum size of a collision in bytes: a sphere without a name and material.
 pub(super) const LEAST: usize = 80;
 
 impl<'d> Collision<'d> {
@@ -200,7 +200,7 @@ impl<'d> Field<'d> for Collision<'d> {
     }
 }
 
-/// A type that there is.
+/// Decodes a known type.
 fn kind<'n, T: Trace<'n>>(reader: &mut Reader<'_, T>, name: &'n str) -> Result<CollisionType> {
     let at = reader.position() as u64;
     let kind = reader.shown(

@@ -1,11 +1,11 @@
-//! Collisions from above.
+//! Drawing collisions as seen from above.
 
 use std::fmt::Write as _;
 
 use super::{BcdFile, Collision, CollisionFlags, CollisionType, Surface};
 use crate::file::svg::{View, end, push_escaped, push_label};
 
-/// The colours of what a collision is; the first flag that is set counts.
+/// The colours of the category flags. The first flag that is set determines the colour.
 const COLOURS: [(CollisionFlags, &str); 5] = [
     (CollisionFlags::WATER, "#3b7dd8"),
     (CollisionFlags::TRIGGER, "#d89b3b"),
@@ -15,12 +15,12 @@ const COLOURS: [(CollisionFlags, &str); 5] = [
 ];
 
 impl BcdFile<'_> {
-    /// The collisions from above as SVG, the lowest first: green to walk on, blue water, orange
-    /// triggers, brown objects. Names stand at their centres. Rays, planes and what is not finite
-    /// are left out.
+    /// Draws the collisions from above as SVG, lowest first: walkable ground green, water blue,
+    /// triggers orange, objects brown. Names are placed at their centres. Rays, planes and shapes
+    /// that are not finite are omitted.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
-        // In two passes: shapes take far more memory than they have bytes.
+        // In two passes, as shapes take far more memory than their encoding.
         let view = View::of(self.drawn().flat_map(|(_, surface)| surface.vertices));
         let mut shapes: Vec<(f64, String)> = Vec::new();
         let mut names = String::new();
@@ -60,14 +60,14 @@ impl BcdFile<'_> {
         out
     }
 
-    /// What there is to draw.
+    /// The collisions that can be drawn.
     fn drawn(&self) -> impl Iterator<Item = (&Collision<'_>, Surface)> {
         let shapes = self.collisions.iter().filter_map(|it| Some((it, it.surface()?)));
         shapes.filter(|(_, surface)| !surface.faces.is_empty())
     }
 }
 
-/// The middle between the vertices of a surface that has some.
+/// The centre of a surface's vertices, which must not be empty.
 fn centre(surface: &Surface) -> [f64; 3] {
     let count = f64::from(u32::try_from(surface.vertices.len()).unwrap_or(u32::MAX)).max(1.0);
     let mut sum = [0.0; 3];
@@ -86,7 +86,7 @@ fn push_polygon(corners: impl Iterator<Item = [f64; 2]>, out: &mut String) {
     out.push('z');
 }
 
-/// The outline of points: the smallest polygon without dents that has all of them in it.
+/// The convex hull of points.
 fn hull(mut points: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
     points.sort_by(|a, b| a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])));
     points.dedup();
@@ -103,7 +103,7 @@ fn hull(mut points: Vec<[f64; 2]>) -> Vec<[f64; 2]> {
             }
             chain.push(point);
         }
-        // The last one begins the other half.
+        // The last point begins the other half.
         if chain.len() > 1 {
             chain.pop();
         }
@@ -123,7 +123,7 @@ mod tests {
     use super::hull;
 
     #[test]
-    fn outlines_have_no_dents() {
+    fn outlines_are_convex() {
         let square = vec![[0.0, 0.0], [2.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 2.0], [1.0, 0.0]];
         assert_eq!(hull(square), [[0.0, 0.0], [2.0, 0.0], [2.0, 2.0], [0.0, 2.0]]);
         assert_eq!(hull(vec![[1.0, 1.0]; 3]), [[1.0, 1.0], [1.0, 1.0]]);

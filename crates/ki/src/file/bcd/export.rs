@@ -1,6 +1,6 @@
-//! Collisions as 3D files, and as Wavefront OBJ.
+//! Exporting collisions as 3D files, such as Wavefront OBJ.
 //!
-//! OBJ and glTF have y up and z to the viewer, so a place (x, y, z) becomes (x, z, -y).
+//! In OBJ and glTF, y points up and z to the viewer, so a point (x, y, z) becomes (x, z, -y).
 
 use std::fmt::Write as _;
 
@@ -8,26 +8,26 @@ use worldwire_core::{Error, Result};
 
 use super::{BcdFile, Collision, Surface};
 
-/// The most vertices of an export: a round shape of 80 bytes gets over a hundred.
+/// The maximum number of vertices in an export: a round shape of 80 bytes becomes over a hundred.
 pub const MAX_VERTICES: usize = 1 << 22;
 
-/// The most collisions of an export: each has names and numbers of its own.
+/// The maximum number of collisions in an export: each adds names and numbers.
 pub const MAX_COLLISIONS: usize = 1 << 16;
 
-/// A 3D file, and what is not in it.
+/// A 3D file, and what was omitted from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The file.
     pub text: String,
-    /// How many rays and planes were left out.
+    /// The number of omitted rays and planes.
     pub left_out: usize,
-    /// How many faces of meshes were left out: with vertices that are not there or not finite.
+    /// The number of omitted mesh faces, whose vertices are missing or not finite.
     pub skipped_faces: usize,
 }
 
 impl BcdFile<'_> {
-    /// The shapes as Wavefront OBJ: an object for each collision, with its material. Rays and planes
-    /// are left out.
+    /// Exports the shapes as Wavefront OBJ: an object for each collision, with its material. Rays
+    /// and planes are omitted.
     ///
     /// # Errors
     /// The limits on collisions and vertices, [`MAX_COLLISIONS`] and [`MAX_VERTICES`].
@@ -55,11 +55,10 @@ impl BcdFile<'_> {
         Ok(Exported { text, left_out, skipped_faces })
     }
 
-    /// Hands out all surfaces. Gives how many collisions have none, and how many faces were left
-    /// out.
+    /// Visits all surfaces. Returns how many collisions have none, and how many faces were omitted.
     fn each_surface(
         &self,
-        most: usize,
+        max: usize,
         mut take: impl FnMut(usize, &Collision<'_>, &Surface),
     ) -> Result<(usize, usize)> {
         self.check_collisions()?;
@@ -70,38 +69,38 @@ impl BcdFile<'_> {
                 continue;
             };
             vertices += surface.vertices.len();
-            check_vertices(vertices, most)?;
+            check_vertices(vertices, max)?;
             skipped += surface.skipped;
             take(index, collision, &surface);
         }
         Ok((left_out, skipped))
     }
 
-    /// Refuses more collisions than an export may have.
+    /// Refuses more collisions than an export can have.
     pub(super) fn check_collisions(&self) -> Result<()> {
         if self.collisions.len() > MAX_COLLISIONS {
-            let (most, asked) = (MAX_COLLISIONS as u64, self.collisions.len() as u64);
-            return Err(Error::limit("collisions of an export", most, asked));
+            let (max, asked) = (MAX_COLLISIONS as u64, self.collisions.len() as u64);
+            return Err(Error::limit("collisions of an export", max, asked));
         }
         Ok(())
     }
 }
 
-/// Refuses more vertices than an export may have.
-pub(super) fn check_vertices(count: usize, most: usize) -> Result<()> {
-    if count > most {
-        return Err(Error::limit("vertices of an export", most as u64, count as u64));
+/// Refuses more vertices than an export can have.
+pub(super) fn check_vertices(count: usize, max: usize) -> Result<()> {
+    if count > max {
+        return Err(Error::limit("vertices of an export", max as u64, count as u64));
     }
     Ok(())
 }
 
-/// A place with y up, in single precision and without -0.
+/// A point with y up, in single precision and without -0.
 pub(super) fn y_up([x, y, z]: [f64; 3]) -> [f32; 3] {
     #[expect(clippy::cast_possible_truncation, reason = "surfaces fit into single precision")]
     [x, z, -y].map(|part| part as f32 + 0.0)
 }
 
-/// A name as one word.
+/// A name as a single word.
 fn word(name: &str) -> String {
     let odd = |part: char| part.is_whitespace() || part.is_control();
     name.chars().map(|part| if odd(part) { '_' } else { part }).collect()
@@ -130,7 +129,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn obj_counts_vertices_from_one_and_has_y_up() {
+    fn obj_counts_vertices_from_one_with_y_up() {
         let obj = file().to_obj().unwrap();
         assert_eq!((obj.left_out, obj.skipped_faces), (1, 1));
         insta::assert_snapshot!(obj.text, @r#"

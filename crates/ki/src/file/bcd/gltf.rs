@@ -1,4 +1,4 @@
-//! Collisions as glTF 2.0, in one file.
+//! Exporting collisions as glTF 2.0, in a single file.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use super::shape::{Placed, Unit};
 use super::{BcdFile, Collision, CollisionFlags, Surface};
 
 impl BcdFile<'_> {
-    /// The shapes as glTF 2.0 in one file: a node for each collision, with its name, and with type,
-    /// material and flags as extras. All boxes share one mesh, and so do all spheres, all cylinders
-    /// and all tubes of the same proportions: nodes turn, scale and move it. Normals are left to the
-    /// viewer, since files have them by face. Rays and planes are left out.
+    /// Exports the shapes as glTF 2.0 in a single file: a named node for each collision, with type,
+    /// material and flags as extras. All boxes share one mesh, as do all spheres, all cylinders,
+    /// and all tubes of the same proportions; nodes rotate, scale and move it. Normals are left to
+    /// the viewer, since files have them per face. Rays and planes are omitted.
     ///
     /// # Errors
     /// The limits on collisions and vertices, [`MAX_COLLISIONS`](super::MAX_COLLISIONS) and
@@ -45,7 +45,7 @@ impl BcdFile<'_> {
     }
 }
 
-/// A file in the making.
+/// A file under construction.
 #[derive(Default)]
 struct Gltf {
     buffer: Vec<u8>,
@@ -66,7 +66,7 @@ struct List {
 }
 
 impl List {
-    /// Adds an element; gives its place.
+    /// Adds an element; returns its index.
     fn push(&mut self, element: &Json) -> usize {
         let comma = if self.count > 0 { "," } else { "" };
         let _ = write!(self.text, "{comma}{element}");
@@ -76,7 +76,7 @@ impl List {
 }
 
 impl Gltf {
-    /// The mesh of a unit, which is made once.
+    /// The mesh of a unit, created on first use.
     fn unit(&mut self, unit: Unit) -> Result<usize> {
         if let Some(mesh) = self.units.get(&unit) {
             return Ok(*mesh);
@@ -102,7 +102,7 @@ impl Gltf {
         for at in surface.faces.as_flattened() {
             self.buffer.extend(at.to_le_bytes());
         }
-        // 34962 and 34963 are buffers of vertices and of indices; 5126 is f32, 5125 is u32.
+        // 34962 and 34963 are vertex and index buffers; 5126 is f32, 5125 is u32.
         let mut view = |start, end, target| {
             let length: usize = end - start;
             self.views.push(&json!({
@@ -143,12 +143,12 @@ impl Gltf {
         if let Some(placed) = placed {
             let [x, y, z, w] = placed.rotation;
             let [right, up, back] = y_up([x, y, z]);
-            #[expect(clippy::cast_possible_truncation, reason = "it is at most 1")]
+            #[expect(clippy::cast_possible_truncation, reason = "the value is at most 1")]
             let w = w as f32;
             let [wide, deep, high] = placed.size;
             node["translation"] = json!(y_up(placed.location));
             node["rotation"] = json!([right, up, back, w]);
-            // The sign of y is that of a direction, which a size does not have.
+            // The sign of y belongs to directions, not to sizes.
             node["scale"] = json!(y_up([wide, -deep, high]));
         }
         self.nodes.push(&node);
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gltf_points_at_what_is_there() {
+    fn gltf_references_are_valid() {
         let gltf = file().to_gltf().unwrap();
         assert_eq!((gltf.left_out, gltf.skipped_faces), (1, 1));
         let json: Json = serde_json::from_str(&gltf.text).unwrap();
@@ -226,7 +226,7 @@ mod tests {
         );
     }
 
-    /// The vertices of a node in the world, from the text alone.
+    /// The vertices of a node in world space, computed from the text.
     fn world(gltf: &Json, node: usize) -> Vec<[f64; 3]> {
         let uri = gltf["buffers"][0]["uri"].as_str().unwrap();
         let bytes = STANDARD.decode(uri.rsplit(',').next().unwrap()).unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_meshes_stand_where_the_shapes_are() {
+    fn shared_meshes_are_placed_where_the_shapes_are() {
         let shapes = [
             Params::Box(BoxParams { length: Float(2.0), width: Float(5.0), depth: Float(6.0) }),
             Params::Sphere(SphereParams { radius: Float(1.5) }),
@@ -277,10 +277,10 @@ mod tests {
             let ((s, c), (t, d)) = (angle(number).sin_cos(), angle(number * 3).sin_cos());
             // About z, then about x.
             let rows = [[c, -s, 0.0], [d * s, d * c, -t], [t * s, t * c, d]];
-            #[expect(clippy::cast_possible_truncation, reason = "as files have it")]
+            #[expect(clippy::cast_possible_truncation, reason = "files have single precision")]
             Matrix3(rows.map(|row| Vector3(row.map(|part| part as f32))))
         };
-        // Half turns about each axis, too: nothing of their quaternions is in the trace.
+        // Includes half turns about each axis, whose quaternions do not show in the trace.
         let half = |signs: [f32; 3]| {
             let [a, b, c] = signs;
             Matrix3([Vector3([a, 0.0, 0.0]), Vector3([0.0, b, 0.0]), Vector3([0.0, 0.0, c])])
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_node_can_turn_has_a_mesh_of_its_own() {
+    fn shapes_that_no_node_can_transform_have_separate_meshes() {
         let sphere = |radius| Params::Sphere(SphereParams { radius: Float(radius) });
         let one = |params, first: f32, scale| Collision {
             params,
@@ -330,7 +330,7 @@ mod tests {
             scale: Float(scale),
             ..file().collisions.swap_remove(0)
         };
-        // It mirrors; it stretches; it is inside out; it is a point.
+        // Mirrored, stretched, inside out, and collapsed to a point.
         let collisions = [
             one(sphere(1.0), -1.0, 1.0),
             one(sphere(1.0), 2.0, 1.0),

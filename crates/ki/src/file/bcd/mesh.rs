@@ -1,4 +1,4 @@
-//! Triangles of a collision.
+//! The triangles of a collision.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use super::{count, room};
 record! {
     /// A triangle.
     pub struct Face {
-        /// Positions of its vertices. They may lie past the end of the list.
+        /// The indices of its vertices, which can be out of bounds.
         vertices "face": [u32; 3],
         /// The direction it faces.
         normal "normal": Vector3,
     }
 }
 
-/// Triangles: `u32` count of vertices, `u32` count of faces, the vertices of 12 bytes, the faces of
+/// Triangles: `u32` count of vertices, `u32` count of faces, then vertices of 12 bytes and faces of
 /// 24 bytes.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Mesh {
@@ -42,7 +42,7 @@ impl<'d> Field<'d> for Mesh {
         reader.record(name, |reader| {
             let vertices = reader.u32("vertex_count")?;
             let faces = reader.u32("face_count")?;
-            // Both have to be there, before there is room for either.
+            // Both must be present before either is allocated.
             let needed = u64::from(vertices) * 12 + u64::from(faces) * 24;
             if needed > reader.remaining() as u64 {
                 let found = reader.remaining().to_string();
@@ -86,7 +86,7 @@ impl<'d> Field<'d> for Mesh {
     }
 }
 
-/// Elements that are all there.
+/// Decodes elements that are all present.
 fn elements<'d, 'n, E: Field<'d>, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     count: u32,

@@ -1,6 +1,6 @@
 //! BCD: what characters and rays collide with in a zone (`collision.bcd` in its archive).
 //!
-//! A file is a list of collisions, `u32` count and then for each:
+//! A file is a `u32` count of collisions, and for each:
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
@@ -13,10 +13,10 @@
 //! | location | 3 `f32` | |
 //! | scale | `f32` | |
 //! | material | `u32` count, UTF-8 | |
-//! | type_again | `u32` | the type once more |
+//! | type_again | `u32` | the type repeated |
 //! | params | by type | [`Params`] |
 //!
-//! There is no magic and no version: only a reading that uses up every byte tells a BCD file.
+//! There is no magic and no version: a BCD file is recognised only by decoding it to the last byte.
 
 mod check;
 mod collision;
@@ -45,7 +45,7 @@ pub use params::{BoxParams, CylinderParams, Params, PlaneParams, RayParams, Sphe
 pub use shape::Surface;
 
 wire_enum! {
-    /// What kind of shape a collision is.
+    /// The shape of a collision.
     pub enum CollisionType(u32) {
         /// A box.
         Box = 0,
@@ -57,7 +57,7 @@ wire_enum! {
         Cylinder = 3,
         /// Unverified: a capsule, which is a cylinder along the local z axis with round ends.
         Tube = 4,
-        /// An endless plane.
+        /// An infinite plane.
         Plane = 5,
         /// A mesh of triangles.
         Mesh = 6,
@@ -65,19 +65,19 @@ wire_enum! {
 }
 
 wire_flags! {
-    /// What a collision is, or what it collides with. Unknown bits are kept.
+    /// The categories of a collision, or those that it collides with. Unknown bits are kept.
     pub struct CollisionFlags(u32) {
         /// An object.
         OBJECT = 0x1,
         /// Ground to walk on.
         WALKABLE = 0x2,
-        /// What a ray hits.
+        /// Something that rays hit.
         HITSCAN = 0x8,
         /// The player's own character.
         LOCAL_PLAYER = 0x10,
         /// Water.
         WATER = 0x40,
-        /// An object of the client.
+        /// A client-side object.
         CLIENT_OBJECT = 0x80,
         /// A trigger.
         TRIGGER = 0x100,
@@ -95,26 +95,26 @@ wire_flags! {
 /// A BCD file.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct BcdFile<'d> {
-    /// The collisions, in the order of the file.
+    /// The collisions, in file order.
     pub collisions: Vec<Collision<'d>>,
 }
 
 impl<'d> BcdFile<'d> {
-    /// Reads a file.
+    /// Decodes a file.
     ///
     /// # Errors
-    /// Malformed, for what is no BCD file or is cut off, and for a collision whose two types
-    /// differ; the limits.
+    /// Malformed, if it is not a BCD file or is truncated, or if the types of a collision differ;
+    /// the limits.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         Self::read(reader, Types::MustAgree).map_err(Error::closed)
     }
 
-    /// Reads a file as tools want it: with warnings instead of errors where that is possible. Where
-    /// the types of a collision differ, the first says whether there is a mesh, the second what
-    /// the params are. Bytes that are left at the end are passed over.
+    /// Decodes a file for tools, with warnings instead of errors where possible. If the types of a
+    /// collision differ, the first determines whether there is a mesh, the second what the params
+    /// are. Bytes left at the end are skipped.
     ///
     /// # Errors
-    /// Malformed, for what is no BCD file or is cut off; the limits.
+    /// Malformed, if it is not a BCD file or is truncated; the limits.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let file = Self::read(&mut reader, Types::MayDiffer).map_err(Error::closed)?;
@@ -132,20 +132,20 @@ impl<'d> BcdFile<'d> {
         Ok((file, warnings))
     }
 
-    /// Reads a file that must have nothing odd about it: how a BCD file is told from others.
+    /// Decodes a file that must not cause any warnings, to recognise BCD files.
     ///
     /// # Errors
-    /// As [`Self::open`]; Malformed, for what that warns of.
+    /// Those of [`Self::open`]; Malformed, for whatever that warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (file, warnings) = Self::open(bytes, limits)?;
         refuse(warnings.into_iter()).map(|()| file)
     }
 
-    /// Writes it.
+    /// Encodes the file.
     ///
     /// # Errors
-    /// Value, for a mesh without vertices and faces, one that is no mesh but has them, and types
-    /// that differ; the limits, for lists of 4 Gi elements and more.
+    /// Value, for a mesh without vertices and faces, another shape that has them, or differing
+    /// types; the limits, for lists of 4 Gi elements and more.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         let inside = |error: Error| error.inside("collisions");
         writer.u32(count(self.collisions.len()).map_err(inside)?);
@@ -154,19 +154,13 @@ impl<'d> BcdFile<'d> {
         })
     }
 
-    /// The bytes of the file.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// Encodes the file to bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// Reads it from the JSON that the traced decode writes.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
+    /// Reads a file from the JSON of a traced decode.
     pub fn from_json(json: &Json) -> Result<BcdFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let list = list_from_json(fields.given("collisions")?);
@@ -176,7 +170,7 @@ impl<'d> BcdFile<'d> {
         Ok(BcdFile { collisions })
     }
 
-    /// Makes one up.
+    /// Generates a file for tests.
     pub fn sample(sampler: &mut Sampler) -> Self {
         let count = sampler.length(5);
         Self { collisions: (0..count).map(|_| Collision::sample(sampler)).collect() }
@@ -186,7 +180,7 @@ impl<'d> BcdFile<'d> {
         reader.list("collisions", |reader| {
             let count = u32::from_le_bytes(reader.take_array()?);
             let room = room(reader, count, LEAST)?;
-            // Collisions take more memory than bytes, so room grows as they come.
+            // Collisions take more memory than bytes, so capacity follows what is decoded.
             let mut collisions = Vec::with_capacity(room.min(64));
             for index in 0..count as usize {
                 collisions.push(reader.item(index, |reader| Collision::read(reader, "", types))?);
@@ -196,7 +190,7 @@ impl<'d> BcdFile<'d> {
     }
 }
 
-/// Room for elements that must be there.
+/// Checks that this many elements can be present, and returns the capacity for them.
 fn room<'n, T: Trace<'n>>(reader: &Reader<'_, T>, count: u32, least: usize) -> Result<usize> {
     let needed = u64::from(count) * least as u64;
     if needed > reader.remaining() as u64 {
@@ -216,7 +210,7 @@ mod tests {
     use worldwire_core::json::json;
 
     #[test]
-    fn json_that_contradicts_itself_is_refused() {
+    fn contradictory_json_is_refused() {
         let good = json!({"collisions": [{
             "type": "Sphere", "category_flags": ["WATER", "0x4"], "collision_flags": 0,
             "name": "n", "rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]], "location": [0, 0, 0],

@@ -1,4 +1,4 @@
-//! How large a shape is: the last part of a collision.
+//! The size of a shape, which is the last part of a collision.
 
 use worldwire_core::json::{FieldsOf, Given};
 use worldwire_core::{Error, Field, Float, Reader, Record, Result, Sampler, Trace, Writer, record};
@@ -7,7 +7,7 @@ use super::super::primitive::Vector3;
 use super::CollisionType;
 
 record! {
-    /// The sides of a box, along the local x, y and z axes; its centre is the location.
+    /// The sides of a box along the local x, y and z axes. Its centre is the location.
     pub struct BoxParams {
         length "length": Float,
         width "width": Float,
@@ -16,7 +16,7 @@ record! {
 }
 
 record! {
-    /// A ray. One number each, however odd that is for a position and a direction.
+    /// A ray. Position and direction are one number each, unusual as that is.
     pub struct RayParams {
         position "position": Float,
         direction "direction": Float,
@@ -32,7 +32,7 @@ record! {
 }
 
 record! {
-    /// A cylinder or a tube; its centre is the location.
+    /// A cylinder or a tube. Its centre is the location.
     pub struct CylinderParams {
         radius "radius": Float,
         length "length": Float,
@@ -40,34 +40,34 @@ record! {
 }
 
 record! {
-    /// A plane: all places whose product with the normal is the distance.
+    /// A plane: all points whose dot product with the normal is the distance.
     pub struct PlaneParams {
         normal "normal": Vector3,
         distance "distance": Float,
     }
 }
 
-/// How large a shape is.
+/// The size of a shape.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Params {
-    /// Of a box.
+    /// The size of a box.
     Box(BoxParams),
-    /// Of a ray.
+    /// The parameters of a ray.
     Ray(RayParams),
-    /// Of a sphere.
+    /// The size of a sphere.
     Sphere(SphereParams),
-    /// Of a cylinder.
+    /// The size of a cylinder.
     Cylinder(CylinderParams),
-    /// Of a tube.
+    /// The size of a tube.
     Tube(CylinderParams),
-    /// Of a plane.
+    /// The parameters of a plane.
     Plane(PlaneParams),
-    /// Of a mesh: nothing.
+    /// A mesh has no parameters.
     Mesh,
 }
 
 impl Params {
-    /// Which type they belong to.
+    /// The type they belong to.
     #[must_use]
     pub fn kind(&self) -> CollisionType {
         match self {

@@ -1,43 +1,43 @@
-//! Shapes as triangles.
+//! Converting shapes to triangles.
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use super::{Collision, Params};
 
-/// How many corners a circle gets.
+/// The number of corners of a circle.
 const CORNERS: u32 = 16;
-/// How many rings a half of a sphere gets, without its pole.
+/// The number of rings of a hemisphere, without its pole.
 const RINGS: u32 = 4;
 
-/// Triangles in the world.
+/// Triangles in world space.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Surface {
     /// The vertices: x, y, z, with z up. All are finite.
     pub vertices: Vec<[f64; 3]>,
-    /// Positions of the vertices of each triangle; none lies past the end.
+    /// The vertex indices of each triangle, all in bounds.
     pub faces: Vec<[u32; 3]>,
-    /// How many faces of a mesh were left out: with vertices that are not there or not finite.
+    /// The number of omitted mesh faces, whose vertices are missing or not finite.
     pub skipped: usize,
 }
 
-/// A shape without its size, which many collisions have.
+/// A shape of unit size, which many collisions share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Unit {
-    /// From -1 to 1 along all axes.
+    /// A box from -1 to 1 along all axes.
     Box,
-    /// Of radius 1.
+    /// A sphere of radius 1.
     Sphere,
-    /// Of radius 1, from -1 to 1 along z.
+    /// A cylinder of radius 1, from -1 to 1 along z.
     Cylinder,
-    /// A capsule of radius 1, and half its length without the ends, as the bits of an `f32`.
+    /// A capsule of radius 1. Holds half its length without the ends, as the bits of an `f32`.
     Tube(u32),
 }
 
-/// Where a shape stands, and how large it is.
+/// A unit with its position, size and rotation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Placed {
     pub(super) unit: Unit,
-    /// How many times the unit, along x, y and z. All are positive and finite.
+    /// The scale factors along x, y and z, all positive and finite.
     pub(super) size: [f64; 3],
     /// A quaternion: x, y, z, w.
     pub(super) rotation: [f64; 4],
@@ -45,7 +45,7 @@ pub(super) struct Placed {
 }
 
 impl Unit {
-    /// The shape as triangles.
+    /// Converts the unit to triangles.
     pub(super) fn surface(self) -> Surface {
         let mut surface = Surface::default();
         match self {
@@ -59,8 +59,8 @@ impl Unit {
 }
 
 impl Collision<'_> {
-    /// The shape as a unit with a place. `None` for rays, planes and meshes, for what has no size or
-    /// an infinite one, and for a rotation that is none: it stretches or mirrors.
+    /// The shape as a placed unit. `None` for rays, planes and meshes, for shapes without a finite
+    /// size, and for matrices that stretch or mirror.
     pub(super) fn placed(&self) -> Option<Placed> {
         let (unit, size) = match &self.params {
             Params::Box(params) => {
@@ -80,18 +80,18 @@ impl Collision<'_> {
         };
         let size = size.map(|size| size * f64::from(self.scale.0));
         let location = self.location.0.map(f64::from);
-        let (least, most) = (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX));
-        let is_good = size.iter().all(|size| (least..=most).contains(size))
+        let (least, max) = (f64::from(f32::MIN_POSITIVE), f64::from(f32::MAX));
+        let is_good = size.iter().all(|size| (least..=max).contains(size))
             && location.iter().all(|part| part.is_finite());
         let rotation = quaternion(self.rotation.0.each_ref().map(|row| row.0.map(f64::from)));
         Some(Placed { unit, size, rotation: rotation.filter(|_| is_good)?, location })
     }
 
-    /// The shape as triangles; round ones have 16 corners. `None` for rays and planes.
+    /// Converts the shape to triangles; circles have 16 corners. `None` for rays and planes.
     ///
-    /// A place p of the shape is at location + scale * (rotation * p). Unverified: that the scale
-    /// multiplies, which is the order of the engine's transforms. A mesh with a scale beside what the
-    /// client shows would settle it.
+    /// A point p of the shape is at location + scale * (rotation * p). Unverified: that the scale
+    /// multiplies, as in the engine's transforms. Comparing a scaled mesh with what the client
+    /// shows would settle it.
     #[must_use]
     pub fn surface(&self) -> Option<Surface> {
         let mut surface = Surface::default();
@@ -120,7 +120,7 @@ impl Collision<'_> {
         Some(surface)
     }
 
-    /// Where a place of the shape is in the world.
+    /// Transforms a point of the shape to world space.
     fn place(&self, local: [f64; 3]) -> [f64; 3] {
         let mut world = [0.0; 3];
         let rows = self.rotation.0.iter().zip(self.location.0);
@@ -134,18 +134,19 @@ impl Collision<'_> {
 
 /// A rotation as a quaternion: x, y, z, w. `None` if the matrix stretches or mirrors.
 fn quaternion(rows: [[f64; 3]; 3]) -> Option<[f64; 4]> {
-    /// How far from 1 and from 0 the products of rows may be: files have single precision.
-    const SLACK: f64 = 1e-4;
+    /// The tolerance for products of rows, which must be near 1 and 0: files have single precision.
+    const TOLERANCE: f64 = 1e-4;
     let [x, y, z] = rows;
     let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
     let cross = [y[1] * z[2] - y[2] * z[1], y[2] * z[0] - y[0] * z[2], y[0] * z[1] - y[1] * z[0]];
     let of_one = [dot(x, x), dot(y, y), dot(z, z), dot(x, cross)];
-    let is_rotation = of_one.iter().all(|product| (product - 1.0).abs() <= SLACK)
-        && [dot(x, y), dot(y, z), dot(z, x)].iter().all(|product| product.abs() <= SLACK);
+    let is_rotation = of_one.iter().all(|product| (product - 1.0).abs() <= TOLERANCE)
+        && [dot(x, y), dot(y, z), dot(z, x)].iter().all(|product| product.abs() <= TOLERANCE);
     if !is_rotation {
         return None;
     }
-    // Four times the squares of the parts. The largest is divided by, so that it is never near 0.
+    // Four times the squares of the components. The largest is the divisor, so that it is never
+    // near 0.
     let squares = [
         1.0 + x[0] - y[1] - z[2],
         1.0 - x[0] + y[1] - z[2],
@@ -173,7 +174,7 @@ impl Surface {
             let side = |bit: u8, half: f64| if corner & bit == 0 { -half } else { half };
             self.vertices.push([side(1, x), side(2, y), side(4, z)]);
         }
-        // Each side counter-clockwise, seen from outside.
+        // Each side is counter-clockwise, as seen from outside.
         for [a, b, c, d] in
             [[0, 2, 3, 1], [4, 5, 7, 6], [0, 1, 5, 4], [2, 6, 7, 3], [0, 4, 6, 2], [1, 3, 7, 5]]
         {
@@ -181,7 +182,7 @@ impl Surface {
         }
     }
 
-    /// A sphere, a cylinder or a capsule: rings from the lower pole to the upper one.
+    /// Adds a sphere, a cylinder or a capsule: rings from the lower pole to the upper one.
     fn add_round(&mut self, radius: f64, half: f64, has_round_ends: bool) {
         let mut rings: Vec<(f64, f64)> = Vec::new();
         let steps = if has_round_ends { RINGS } else { 0 };
@@ -193,7 +194,7 @@ impl Surface {
         }
         let mut upper: Vec<(f64, f64)> = rings.iter().rev().map(|(wide, z)| (*wide, -z)).collect();
         if half == 0.0 && has_round_ends {
-            // The equator is there already.
+            // The lower half already has the equator.
             upper.remove(0);
         }
         rings.append(&mut upper);
@@ -221,14 +222,14 @@ impl Surface {
         }
     }
 
-    /// Leaves out faces that cannot be drawn, and vertices that are not finite.
+    /// Removes faces that cannot be drawn, and vertices that are not finite.
     fn clean(&mut self) {
         let mut kept = Vec::with_capacity(self.vertices.len());
         let mut places = Vec::with_capacity(self.vertices.len());
         for vertex in &self.vertices {
-            // What does not fit into single precision is as good as infinite.
-            let most = f64::from(f32::MAX);
-            let is_good = vertex.iter().all(|part| part.abs() <= most);
+            // Numbers too large for single precision count as infinite.
+            let max = f64::from(f32::MAX);
+            let is_good = vertex.iter().all(|part| part.abs() <= max);
             places.push(is_good.then(|| u32::try_from(kept.len()).unwrap_or(u32::MAX)));
             if is_good {
                 kept.push(*vertex);
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_turned_scaled_and_moved() {
+    fn points_are_rotated_scaled_and_moved() {
         let mut mesh = collision(Params::Mesh);
         // A quarter turn about z: x becomes y.
         mesh.rotation = Matrix3([

@@ -1,27 +1,28 @@
-//! All texts of a language.
+//! All texts in one language.
 
 use std::collections::{HashMap, HashSet};
 
 use super::LangFile;
 
-/// The most bytes of a code: names of files have at most 255, known keys a quarter of that.
+/// Longer codes are not looked up, in bytes: file names have at most 255, known keys a quarter of
+/// that.
 const MAX_CODE: usize = 1024;
 
-/// The texts of many files, by their codes.
+/// The texts of many files, by code.
 #[derive(Clone, Debug, Default)]
 pub struct Locale {
     files: HashMap<String, HashMap<String, String>>,
 }
 
 impl Locale {
-    /// Without any texts.
+    /// Contains no texts.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a file under the name that codes have in front: that of the file in a folder or
-    /// archive, without its ending. Of repeated keys the last counts.
+    /// Adds a file under the name with which its codes begin: its file name, without the extension.
+    /// If keys repeat, the last one wins.
     pub fn add(&mut self, stem: &str, file: &LangFile<'_>) {
         let texts = self.files.entry(stem.to_owned()).or_default();
         for entry in &file.entries {
@@ -29,12 +30,12 @@ impl Locale {
         }
     }
 
-    /// The text of a code, such as `Items_31939071`: the name of a file is what stands before the
-    /// first `_`, or before a later one if that leads nowhere. Unverified: whether the game compares
-    /// without case; this does not.
+    /// The text for a code, such as `Items_31939071`. The file name is what precedes the first `_`,
+    /// or a later one if there is no such text. Unverified: whether the game ignores case; this
+    /// function does not.
     #[must_use]
     pub fn text(&self, code: &str) -> Option<&str> {
-        // Every cut is tried, so a code must not be as long as can be.
+        // Every split is tried, so the length of codes must be limited.
         let mut cuts = code.match_indices('_').take_while(|_| code.len() <= MAX_CODE);
         cuts.find_map(|(at, _)| {
             let (stem, key) = code.split_at(at);
@@ -42,13 +43,13 @@ impl Locale {
         })
     }
 
-    /// How many texts there are.
+    /// The number of texts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.files.values().map(HashMap::len).sum()
     }
 
-    /// Whether there are none.
+    /// Whether it contains no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.files.values().all(HashMap::is_empty)
@@ -59,8 +60,8 @@ impl Locale {
         self.files.values().flat_map(|texts| texts.keys().map(String::as_str))
     }
 
-    /// The texts of all codes that occur in a line, each as `CODE = "text"`, in their order and
-    /// once each. What is no known code is passed over.
+    /// Explains the codes in a line, each as `CODE = "text"`, in order and without duplicates.
+    /// Unknown codes are skipped.
     #[must_use]
     pub fn explain(&self, line: &str) -> Vec<String> {
         let (mut found, mut known) = (Vec::new(), HashSet::new());
@@ -76,7 +77,7 @@ impl Locale {
     }
 }
 
-/// The codes that a text refers to: those of `<string;CODE>`.
+/// The codes that a text refers to with `<string;CODE>`.
 pub fn codes_in(text: &str) -> impl Iterator<Item = &str> {
     text.split("<string;").skip(1).filter_map(|rest| rest.split_once('>').map(|(code, _)| code))
 }
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_cut_where_they_lead_somewhere() {
+    fn codes_are_split_where_a_text_exists() {
         let locale = locale();
         assert_eq!(locale.text("Zone_1"), Some("last"));
         assert_eq!(locale.text("Wiz_Extra_3"), Some("Found"));

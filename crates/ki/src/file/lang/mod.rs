@@ -1,8 +1,8 @@
 //! Locale files (`.lang`): the texts of the game in one language.
 //!
-//! UTF-16LE with the byte-order mark `FF FE`. Lines end with CR LF, and with nothing else: a CR or
-//! LF alone, U+001E, U+2028 and the like are text. The first line is a number, a colon and the name,
-//! which is that of the file; then each entry has three lines.
+//! The files are UTF-16LE with the byte order mark `FF FE`. Lines end only with CR LF: a single CR
+//! or LF, U+001E, U+2028 and the like are text. The first line is a number, a colon and the name,
+//! which is also the file name; after it, each entry has three lines.
 //!
 //! ```text
 //! 1:Items
@@ -11,8 +11,8 @@
 //! Sword of the Made Up
 //! ```
 //!
-//! Everything else refers to a text by its *code*, the name of the file and the key with `_`
-//! between them: `Items_31939071`. [`Locale`] finds texts by their codes.
+//! Everything else refers to a text by its *code*: the file name, `_`, and the key, as in
+//! `Items_31939071`. [`Locale`] looks up texts by code.
 //!
 //! ```
 //! use worldwire_ki::file::lang::LangFile;
@@ -45,28 +45,28 @@ pub use table::Translation;
 const BOM: [u8; 2] = [0xff, 0xfe];
 const CR: [u8; 2] = [b'\r', 0];
 const LF: [u8; 2] = [b'\n', 0];
-/// The fewest bytes of an entry: three empty lines.
+/// The minimum size of an entry in bytes: three empty lines.
 const LEAST: usize = 12;
 
 /// A locale file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LangFile<'d> {
-    /// The number in front of the name; 1 in all files that are known.
+    /// The number before the name; 1 in all known files.
     pub number: u32,
-    /// The name, which is that of the file without its ending.
+    /// The name, which is also the file name without its extension.
     pub name: WStr<'d>,
-    /// The entries, in the order of the file.
+    /// The entries, in file order.
     pub entries: Vec<Entry<'d>>,
 }
 
-/// A text, and what it is called.
+/// A text and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Entry<'d> {
-    /// Mostly eight decimal digits.
+    /// The key, usually eight decimal digits.
     pub key: WStr<'d>,
-    /// A note for translators, mostly empty.
+    /// A note for translators, usually empty.
     pub comment: WStr<'d>,
-    /// The text; may be empty.
+    /// The text, which can be empty.
     pub text: WStr<'d>,
 }
 
@@ -77,10 +77,10 @@ impl Default for LangFile<'_> {
 }
 
 impl<'d> LangFile<'d> {
-    /// Reads a file that is in order. Unpaired surrogates are kept.
+    /// Decodes a valid file. Unpaired surrogates are kept.
     ///
     /// # Errors
-    /// Malformed, for what is no locale file, is cut off, or would not be written the same; the
+    /// Malformed, if it is not a locale file, is truncated, or would not be encoded the same; the
     /// limits.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         if reader.rest().first_chunk() != Some(&BOM) {
@@ -90,14 +90,14 @@ impl<'d> LangFile<'d> {
         Self::lines(reader, &mut None).map_err(Error::closed)
     }
 
-    /// Reads a file as tools want it, with warnings instead of errors where that is possible: no mark
-    /// or that of big-endian units, half a unit at the end, a last line without its end, an entry
-    /// that lacks lines (it is left out), a number that is written oddly, unpaired surrogates. No
-    /// bytes, and nothing but zeros, which is what stands in archives for a file that is not
-    /// downloaded yet, are a file without entries.
+    /// Decodes a file for tools, with warnings instead of errors where possible: a missing or
+    /// big-endian byte order mark, half a unit at the end, a last line without its end, an
+    /// incomplete entry (it is skipped), an unusual spelling of the number, unpaired surrogates. An
+    /// empty file has no entries, nor has one of only zeros, which archives have for files that are
+    /// not downloaded yet.
     ///
     /// # Errors
-    /// Malformed, for what is no locale file; the limits.
+    /// Malformed, if it is not a locale file; the limits.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok((Self::default(), vec!["is empty; not downloaded yet?".to_owned()]));
@@ -127,21 +127,21 @@ impl<'d> LangFile<'d> {
         LangFile::warned(&mut Reader::within(units, limits), warnings)
     }
 
-    /// Reads a file that must have nothing odd about it but repeated keys: how a locale file is
-    /// told from others.
+    /// Decodes a file that must not cause warnings other than repeated keys, to recognise locale
+    /// files.
     ///
     /// # Errors
-    /// As [`Self::open`]; Malformed, for what that warns of.
+    /// Those of [`Self::open`]; Malformed, for whatever that warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let file = Self::decode(&mut Reader::within(bytes, limits))?;
         refuse(file.unpaired()).map(|()| file)
     }
 
-    /// Writes it.
+    /// Encodes the file.
     ///
     /// # Errors
-    /// Value, for a name with a line end, and a key, comment or text with CR LF in it: they would
-    /// be other lines.
+    /// Value, if the name has a line end, or a key, comment or text has CR LF: they would become
+    /// separate lines.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.bytes(&BOM);
         let name = self.name.as_bytes();
@@ -164,20 +164,13 @@ impl<'d> LangFile<'d> {
         Ok(())
     }
 
-    /// The bytes of the file.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// Encodes the file to bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// Reads it from the JSON that the traced decode writes. The number may be missing, and so may
-    /// comments.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
+    /// Reads a file from the JSON of a traced decode. The number and the comments can be missing.
     pub fn from_json(json: &Json) -> Result<LangFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let number = match fields.take_optional("number") {
@@ -197,8 +190,8 @@ impl<'d> LangFile<'d> {
         Ok(LangFile { number, name, entries })
     }
 
-    /// What is odd, though it is in order: keys that occur twice, and a name unlike that of the file
-    /// (without its ending), if that is known.
+    /// Reports irregularities of a valid file: repeated keys, and a name that differs from the
+    /// given file name (without its extension).
     pub fn check(&self, stem: Option<&str>) -> impl Iterator<Item = String> {
         let name = self.name.to_text();
         let unlike = stem.filter(|stem| *stem != name);
@@ -208,12 +201,12 @@ impl<'d> LangFile<'d> {
         let mut seen = HashSet::new();
         let again = self.entries.iter().filter(move |entry| !seen.insert(entry.key.as_bytes()));
         let again = again.map(|entry| {
-            format!("the key {} is repeated; the last one counts", shortened(&entry.key.to_text()))
+            format!("the key {} is repeated; the last one is used", shortened(&entry.key.to_text()))
         });
         unlike.into_iter().chain(number).chain(again)
     }
 
-    /// Makes it owned.
+    /// Copies borrowed text.
     #[must_use]
     pub fn into_owned(self) -> LangFile<'static> {
         let owned = |text: WStr<'d>| WStr::from_units(text.as_bytes().to_vec());
@@ -226,11 +219,11 @@ impl<'d> LangFile<'d> {
         LangFile { number, name: owned(name), entries: entries.into_iter().map(entry).collect() }
     }
 
-    /// Makes one up.
+    /// Generates a file for tests.
     pub fn sample(sampler: &mut Sampler) -> Self {
         let count = sampler.length(6);
-        let mut text = |most| {
-            let text = sampler.text(most);
+        let mut text = |max| {
+            let text = sampler.text(max);
             WStr::from(&*text)
         };
         let name = text(12);
@@ -239,7 +232,7 @@ impl<'d> LangFile<'d> {
         Self { number: u32::from(sampler.below(4) > 0), name, entries }
     }
 
-    /// The lines behind the mark. Without `warnings` everything must be in order.
+    /// Decodes the lines after the byte order mark. Without `warnings`, everything must be valid.
     fn lines<'n, T: Trace<'n>>(
         reader: &mut Reader<'d, T>,
         warnings: &mut Option<Vec<String>>,
@@ -253,7 +246,7 @@ impl<'d> LangFile<'d> {
                 if let Some(warnings) = warnings
                     && lacks_lines(reader.rest())
                 {
-                    warnings.push(format!("entry {index} lacks lines; it is left out"));
+                    warnings.push(format!("entry {index} lacks lines; it is skipped"));
                     break;
                 }
                 entries.push(reader.item(index, |reader| Entry::read(reader, warnings))?);
@@ -271,7 +264,7 @@ impl<'d> LangFile<'d> {
         Ok((file, warnings))
     }
 
-    /// Texts with half a pair of surrogates.
+    /// Reports texts with half of a surrogate pair.
     fn unpaired(&self) -> impl Iterator<Item = String> {
         let texts = self.entries.iter().enumerate().flat_map(|(index, entry)| {
             [&entry.key, &entry.comment, &entry.text].map(|text| (Some(index), text))
@@ -315,7 +308,7 @@ impl<'d> Entry<'d> {
     }
 }
 
-/// The first line: number and name.
+/// Decodes the first line: number and name.
 fn head<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     warnings: &mut Option<Vec<String>>,
@@ -354,7 +347,7 @@ fn head<'d, 'n, T: Trace<'n>>(
     };
     if digits.as_deref() != Some(&*number.to_string()) {
         match warnings {
-            Some(warnings) => warnings.push("writes its number with zeros in front".to_owned()),
+            Some(warnings) => warnings.push("has a number with leading zeros".to_owned()),
             None => {
                 let error = Error::malformed(number.to_string(), found());
                 return Err(error.at(at).inside("number"));
@@ -375,7 +368,7 @@ fn digit(unit: &[u8; 2]) -> Option<char> {
     (unit[1] == 0 && unit[0].is_ascii_digit()).then_some(char::from(unit[0]))
 }
 
-/// One line, without its end.
+/// Decodes one line, without its end.
 fn line<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     name: &'n str,
@@ -385,7 +378,7 @@ fn line<'d, 'n, T: Trace<'n>>(
     let rest = reader.rest();
     match (line_end(rest), warnings) {
         (Some(length), _) => {
-            // An empty comment is as good as none.
+            // An empty comment means there is none.
             let text = if length == 0 && name == "comment" {
                 WStr::default()
             } else {
@@ -405,15 +398,15 @@ fn line<'d, 'n, T: Trace<'n>>(
     }
 }
 
-/// So many bytes of text.
+/// Decodes this many bytes of text.
 fn span<'d, 'n, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     name: &'n str,
     length: usize,
 ) -> Result<WStr<'d>> {
-    let most = reader.limits().string_bytes;
-    if length as u64 > most {
-        let error = Error::limit("string bytes", most, length as u64);
+    let max = reader.limits().string_bytes;
+    if length as u64 > max {
+        let error = Error::limit("string bytes", max, length as u64);
         return Err(reader.place_error(error).inside(name));
     }
     let start: Place = reader.place_if_on();
@@ -423,14 +416,14 @@ fn span<'d, 'n, T: Trace<'n>>(
     Ok(WStr::from_units(units))
 }
 
-/// Where the first line of these units ends, in bytes.
+/// The offset of the first line end in bytes.
 fn line_end(units: &[u8]) -> Option<usize> {
     let units = units.as_chunks::<2>().0;
     let mut pairs = units.windows(2);
     pairs.position(|pair| *pair == [CR, LF]).map(|at| at * 2)
 }
 
-/// Whether fewer lines are left than an entry has; a last one may lack its end.
+/// Whether fewer lines remain than an entry has; the last one can lack its end.
 fn lacks_lines(mut rest: &[u8]) -> bool {
     for _ in 0..2 {
         let Some(end) = line_end(rest) else { return true };
@@ -453,7 +446,7 @@ fn text_of(json: &Json) -> Result<WStr<'static>> {
     Ok(WStr::from_units(units))
 }
 
-/// The error for bytes that do not begin as they should.
+/// The error for bytes without a valid byte order mark.
 fn no_mark(bytes: &[u8]) -> Error {
     let head = bytes.get(..2).unwrap_or(bytes);
     let found = match head {
@@ -462,14 +455,14 @@ fn no_mark(bytes: &[u8]) -> Error {
     };
     let error = Error::malformed("UTF-16 with the byte-order mark ff fe", found);
     match *bytes {
-        [b'0'..=b'9', 0, ..] => error.hint("all else looks like UTF-16; put ff fe in front"),
-        [0, b'0'..=b'9', ..] | [0xfe, 0xff, ..] => error.hint("is it UTF-16 in big-endian order?"),
+        [b'0'..=b'9', 0, ..] => error.hint("the rest looks like UTF-16; insert ff fe at the start"),
+        [0, b'0'..=b'9', ..] | [0xfe, 0xff, ..] => error.hint("is it big-endian UTF-16?"),
         [b'0'..=b'9' | 0xef, ..] => error.hint("is it UTF-8? Locale files are UTF-16"),
         _ => error,
     }
 }
 
-/// What may help with lines that do not end as they should.
+/// Adds a hint to an error about wrong line ends.
 fn hinted(error: Error, units: &[u8]) -> Error {
     if units.as_chunks::<2>().0.contains(&LF) {
         return error.hint("lines end with CR LF, not with LF alone");
@@ -520,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_is_read_and_told() {
+    fn irregular_files_are_read_with_warnings() {
         let open = |bytes: &[u8]| {
             let (file, warnings) = LangFile::open(bytes, &Limits::DEFAULT).unwrap();
             let texts: Vec<_> = file.entries.iter().map(|entry| entry.text.to_text()).collect();
@@ -531,10 +524,10 @@ mod tests {
         assert_eq!(open(&wide(good)), ("x".into(), "has no byte-order mark".into()));
         assert_eq!(open(&[0; 9]).1, "is empty; not downloaded yet?");
         let cut = file("01:N\r\nk\r\n\r\nx");
-        let said = "writes its number with zeros in front|has no line end after the last line";
-        assert_eq!(open(&cut), ("x".into(), said.into()));
+        let reported = "has a number with leading zeros|has no line end after the last line";
+        assert_eq!(open(&cut), ("x".into(), reported.into()));
         let cut = file("1:N\r\nk\r\n\r\nx\r\nk\r\n\r\n");
-        assert_eq!(open(&cut), ("x".into(), "entry 1 lacks lines; it is left out".into()));
+        assert_eq!(open(&cut), ("x".into(), "entry 1 lacks lines; it is skipped".into()));
         let cut = file("1:N");
         assert_eq!(open(&cut).1, "has no line end after the first line");
         let big: Vec<u8> = file(good).chunks(2).flat_map(|unit| [unit[1], unit[0]]).collect();
@@ -542,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_locale_file_is_named() {
+    fn other_files_are_refused() {
         let error = |bytes: &[u8]| LangFile::open(bytes, &Limits::DEFAULT).unwrap_err().to_string();
         assert_eq!(
             error(b"1:N\r\n"),
@@ -561,14 +554,14 @@ mod tests {
     }
 
     #[test]
-    fn repeats_and_other_names_are_told() {
+    fn repeated_keys_and_different_names_are_reported() {
         let bytes = file("2:N\r\nk\r\n\r\nx\r\nk\r\n\r\ny\r\n");
         let file = LangFile::strict(&bytes, &Limits::DEFAULT).unwrap();
-        let said: Vec<String> = file.check(Some("M")).collect();
-        insta::assert_snapshot!(said.join("\n"), @r#"
+        let reported: Vec<String> = file.check(Some("M")).collect();
+        insta::assert_snapshot!(reported.join("\n"), @r#"
         is called "N" inside, "M" outside
         has the number 2, not 1
-        the key "k" is repeated; the last one counts
+        the key "k" is repeated; the last one is used
         "#);
     }
 }

@@ -1,4 +1,4 @@
-//! Locale files for translators: comma-separated values, and PO as gettext has it.
+//! Exporting locale files for translators, as comma-separated values and as gettext PO.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -9,11 +9,11 @@ use super::LangFile;
 use crate::file::csv;
 
 impl LangFile<'_> {
-    /// The entries as comma-separated values, with columns `code`, `comment` and `text`; codes
-    /// begin with this name. The first line has the names of the columns if wanted.
+    /// Writes the entries as comma-separated values, with columns `code`, `comment` and `text`.
+    /// Codes begin with this name. With `has_heading`, the first line has the column names.
     ///
     /// # Errors
-    /// Value, when the table cannot be written.
+    /// Value, if the table cannot be written.
     pub fn to_csv(&self, stem: &str, has_heading: bool) -> Result<String> {
         let heading = has_heading.then(|| ["code", "comment", "text"].map(str::to_owned).to_vec());
         let rows = self.entries.iter().map(|entry| {
@@ -24,13 +24,13 @@ impl LangFile<'_> {
         csv::written(&rows)
     }
 
-    /// The entries as a PO file: the code as `msgctxt`, the comment as `#.`, the text as `msgid`,
-    /// and as `msgstr` that of the translation with the same key. Entries without a text are left
-    /// out: an empty `msgid` is the head of a PO file. Of repeated keys the last counts.
+    /// Writes the entries as a PO file: the code as `msgctxt`, the comment as `#.`, the text as
+    /// `msgid`, and the translation with the same key as `msgstr`. Entries without text are
+    /// omitted, as an empty `msgid` is the header of a PO file. If keys repeat, the last one wins.
     #[must_use]
     pub fn to_po(&self, stem: &str, translation: &Translation) -> String {
         let mut out = String::new();
-        // A context and text may occur once.
+        // A pair of context and text must be unique.
         let keys = self.entries.iter().map(|entry| entry.key.as_bytes());
         let last: HashMap<&[u8], usize> = keys.zip(0..).collect();
         for (index, entry) in self.entries.iter().enumerate() {
@@ -39,7 +39,7 @@ impl LangFile<'_> {
                 continue;
             }
             let comment = entry.comment.to_text();
-            // Whatever a line end is for others must not end the comment.
+            // Anything that other programs read as a line end must not end the comment.
             for line in comment.split(|c: char| c.is_control()).filter(|line| !line.is_empty()) {
                 let _ = writeln!(out, "#. {line}");
             }
@@ -55,7 +55,7 @@ impl LangFile<'_> {
         out
     }
 
-    /// What stands at the beginning of a PO file.
+    /// The header of a PO file.
     #[must_use]
     pub fn po_head() -> &'static str {
         "msgid \"\"\nmsgstr \"\"\n\"Content-Type: text/plain; charset=UTF-8\\n\"\n\
@@ -63,12 +63,12 @@ impl LangFile<'_> {
     }
 }
 
-/// The texts of a file in another language, by their keys.
+/// The texts of a file in another language, by key.
 #[derive(Clone, Debug, Default)]
 pub struct Translation(HashMap<String, String>);
 
 impl Translation {
-    /// The texts of a file.
+    /// Takes the texts of a file.
     #[must_use]
     pub fn of(file: &LangFile<'_>) -> Self {
         let texts = file.entries.iter().map(|entry| (entry.key.to_text(), entry.text.to_text()));
@@ -84,7 +84,7 @@ fn push_quoted(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            // Other control characters have an octal form, as in C.
+            // Other control characters are escaped in octal, as in C.
             '\0'..='\u{1f}' => {
                 let _ = write!(out, "\\{:03o}", u32::from(part));
             }

@@ -1,13 +1,13 @@
-//! What is odd about a graph.
+//! Checking a graph.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{NavFile, shown};
 
 impl NavFile<'_> {
-    /// What is odd, though it can be read: links to nodes that are not there, to themselves, and
-    /// repeated ones; repeated ids; ids without a name, and more names than ids; places that are not
-    /// finite. Each text is made when it is asked for.
+    /// Reports problems that do not prevent decoding: links to missing nodes, links from a node to
+    /// itself, repeated links and IDs, IDs without a name, more names than IDs, and locations that
+    /// are not finite. Each text is built on demand.
     pub fn check(&self) -> impl Iterator<Item = String> {
         let mut ids: HashMap<u16, usize> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
@@ -19,13 +19,14 @@ impl NavFile<'_> {
             let ids = ids.clone();
             self.nodes.iter().enumerate().flat_map(move |(index, node)| {
                 let first = ids.get(&node.id).copied().filter(|first| *first != index);
-                let repeated = first
-                    .map(|first| format!("node {index} has the id {} of node {first}", node.id));
+                let repeated = first.map(|first| {
+                    format!("node {index} has the same ID as node {first}: {}", node.id)
+                });
                 let place = (!node.location.is_finite())
-                    .then(|| format!("node {index} (id {}): its place is not finite", node.id));
+                    .then(|| format!("node {index} (ID {}): its location is not finite", node.id));
                 let unnamed = names
                     .filter(|names| usize::from(node.id) >= *names)
-                    .map(|names| format!("id {}: no name, there are {names}", node.id));
+                    .map(|names| format!("ID {} has no name, the file has {names}", node.id));
                 repeated.into_iter().chain(place).chain(unnamed)
             })
         };
@@ -36,13 +37,13 @@ impl NavFile<'_> {
                 .filter(move |(index, _)| {
                     !u16::try_from(*index).is_ok_and(|id| ids.contains_key(&id))
                 })
-                .map(|(index, name)| format!("name {index} ({}): no node has this id", shown(name)))
+                .map(|(index, name)| format!("name {index} ({}): no node has this ID", shown(name)))
         };
         let links = self.links.iter().enumerate().flat_map(move |(index, link)| {
             let (first, second) = (link.first, link.second);
             let gone = [first, second].into_iter().filter(|id| !ids.contains_key(id));
             let mut gone: Vec<String> = gone
-                .map(|id| format!("link {index} ({first} to {second}): no node {id}"))
+                .map(|id| format!("link {index} ({first} to {second}): node {id} is missing"))
                 .collect();
             if first == second {
                 gone.truncate(1);
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_odd_is_told() {
+    fn every_problem_is_reported() {
         let node = |id, x| NavNode { location: Vector3([x, 0.0, 0.0]), id };
         let link = |first, second| NavLink { first, second };
         let nav = NavFile {
@@ -71,16 +72,16 @@ mod tests {
             links: vec![link(0, 3), link(3, 3), link(0, 3), link(0, 77), link(8, 8)].into(),
             zone_names: Some(vec![Text::from("A"), Text::from("B")].into()),
         };
-        let said: Vec<String> = nav.check().collect();
-        insta::assert_snapshot!(said.join("\n"), @r#"
-        node 1 (id 3): its place is not finite
-        id 3: no name, there are 2
-        node 2 has the id 0 of node 0
-        name 1 ("B"): no node has this id
+        let problems: Vec<String> = nav.check().collect();
+        insta::assert_snapshot!(problems.join("\n"), @r#"
+        node 1 (ID 3): its location is not finite
+        ID 3 has no name, the file has 2
+        node 2 has the same ID as node 0: 0
+        name 1 ("B"): no node has this ID
         link 1: from node 3 to itself
         link 2 (0 to 3) is repeated
-        link 3 (0 to 77): no node 77
-        link 4 (8 to 8): no node 8
+        link 3 (0 to 77): node 77 is missing
+        link 4 (8 to 8): node 8 is missing
         link 4: from node 8 to itself
         "#);
         let plain =

@@ -1,4 +1,4 @@
-//! A graph from above.
+//! Drawing a graph as seen from above.
 
 use std::collections::{HashMap, HashSet};
 use std::f64::consts::TAU;
@@ -7,15 +7,15 @@ use std::fmt::Write as _;
 use super::{Directions, NavFile, NavGraph};
 use crate::file::svg::{View, end, is_finite, push_escaped, push_label};
 
-/// How far apart zones stand on their circle, in nodes of the picture.
+/// The distance between zones on their circle, in node diameters.
 const SPACE: f64 = 12.0;
 
 impl NavFile<'_> {
-    /// The graph from above as SVG: nodes in the colour of their height, with names or ids; links
-    /// that lead one way only have an arrow.
+    /// Draws the graph from above as SVG: nodes coloured by height, with names or IDs; one-way
+    /// links have an arrow.
     ///
-    /// In a graph of zones whose nodes are all at one place, as they probably are, the nodes stand in
-    /// a circle, in the order of their names. What is not finite is left out.
+    /// In a graph of zones whose nodes all have the same location, as is likely, the nodes are
+    /// drawn in a circle, sorted by name. Nodes that are not finite are omitted.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
         let places = self.places();
@@ -45,7 +45,7 @@ impl NavFile<'_> {
             }
         }
         out.push_str("</g>\n<g>\n");
-        // Many nodes may have one id, and its name may be long: it is written for the first.
+        // Many nodes can share an ID, and its name can be long, so only the first one gets it.
         let nodes = || {
             let nodes = self.nodes.iter().enumerate().zip(&places);
             let nodes = nodes.filter(|(_, place)| is_finite(place));
@@ -73,7 +73,7 @@ impl NavFile<'_> {
         out
     }
 
-    /// Where each node stands in the picture.
+    /// The position of each node in the picture.
     fn places(&self) -> Vec<[f64; 3]> {
         let mut places: Vec<[f64; 3]> =
             self.nodes.iter().map(|node| node.location.0.map(f64::from)).collect();

@@ -1,4 +1,4 @@
-//! Ways through a graph, and GraphML.
+//! Finding routes through a graph, and exporting it as GraphML.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -7,37 +7,38 @@ use std::fmt::Write as _;
 use super::NavFile;
 use crate::file::svg::push_escaped;
 
-/// Whether a link leads one way or both.
+/// Whether links lead one way or both ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Directions {
-    /// From the first node to the second only.
+    /// Only from the first node to the second.
     #[default]
     One,
-    /// Back as well.
+    /// In both directions.
     Both,
 }
 
-/// The links of a file by the nodes they begin at.
+/// The links of a file, by the node where they begin.
 #[derive(Debug)]
 pub struct NavGraph<'f> {
     nav: &'f NavFile<'f>,
-    /// The first node of each id.
+    /// The first node with each ID.
     by_id: HashMap<u16, usize>,
     ways: Vec<Vec<usize>>,
 }
 
-/// A way from one node to another.
+/// A route from one node to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
-    /// The nodes, as positions in the file: the first one is where it begins.
+    /// The nodes, as positions in the file, from the start to the end.
     pub nodes: Vec<usize>,
-    /// How long the way up to each node is: a distance, or in a graph of zones a number of links.
+    /// The length of the route up to each node: a distance, or the number of links in a graph of
+    /// zones.
     pub lengths: Vec<f64>,
 }
 
 impl<'f> NavGraph<'f> {
-    /// Sorts the links. Those to nodes that are not there are left out; of nodes with one id the
-    /// first counts.
+    /// Indexes the links. Links to missing nodes are ignored. If nodes share an ID, the first one
+    /// is used.
     #[must_use]
     pub fn new(nav: &'f NavFile<'f>, directions: Directions) -> Self {
         let mut by_id = HashMap::new();
@@ -67,8 +68,8 @@ impl<'f> NavGraph<'f> {
         Self { nav, by_id, ways }
     }
 
-    /// A node by what people write: an id, or the name of a zone, also its last part alone if only
-    /// one zone ends with it.
+    /// Finds a node by what people write: an ID, or the name of a zone, of which the last part
+    /// suffices if it is unique.
     #[must_use]
     pub fn find(&self, what: &str) -> Option<usize> {
         let named = |id: usize| self.by_id.get(&u16::try_from(id).ok()?).copied();
@@ -88,19 +89,19 @@ impl<'f> NavGraph<'f> {
         self.by_id.get(&what.parse().ok()?).copied()
     }
 
-    /// The node with this id, as its position in the file.
+    /// The position in the file of the node with this ID.
     #[must_use]
-    pub fn find_id(&self, id: u16) -> Option<usize> {
+    pub(crate) fn find_id(&self, id: u16) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
-    /// The shortest way from one node to another, both as positions in the file: by distance, or in
-    /// a graph of zones by the number of links. `None` when there is none.
+    /// The shortest route between two nodes, given by their positions in the file: by distance, or
+    /// by the number of links in a graph of zones. `None` if there is no route.
     ///
-    /// A link to or from a place that is not finite is as long as can be.
+    /// A link to or from a location that is not finite has the maximum length.
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Option<Route> {
-        /// Lengths are never NaN.
+        /// A length, which is never NaN.
         #[derive(PartialEq)]
         struct Length(f64);
         impl Eq for Length {}
@@ -116,7 +117,7 @@ impl<'f> NavGraph<'f> {
         }
 
         let nodes = &self.nav.nodes;
-        // How long the way to each node is, and the node before it.
+        // The length of the best route to each node, and the node before it.
         let mut best: Vec<Option<(f64, usize)>> = vec![None; nodes.len()];
         *best.get_mut(from)? = Some((0.0, from));
         nodes.get(to)?;
@@ -153,7 +154,7 @@ impl<'f> NavGraph<'f> {
         Some(route)
     }
 
-    /// How long a link is.
+    /// The length of a link.
     fn length(&self, from: usize, to: usize) -> f64 {
         if self.nav.zone_names.is_some() {
             return 1.0;
@@ -165,9 +166,9 @@ impl<'f> NavGraph<'f> {
 }
 
 impl NavFile<'_> {
-    /// The graph as GraphML, as Gephi, yEd and NetworkX read it: nodes with `label`, `x`, `y` and
-    /// `z`, links with `length`. Links to nodes that are not there are left out; of nodes with one
-    /// id the first counts.
+    /// Exports the graph as GraphML, which Gephi, yEd and NetworkX read: nodes with `label`, `x`,
+    /// `y` and `z`, links with `length`. Links to missing nodes are omitted. If nodes share an ID,
+    /// the first one is used.
     #[must_use]
     pub fn to_graphml(&self, directions: Directions) -> String {
         let graph = NavGraph::new(self, Directions::One);
@@ -231,7 +232,7 @@ mod tests {
         let link = |(first, second): &(u16, u16)| NavLink { first: *first, second: *second };
         NavFile {
             last_id: 9,
-            // Ids are no positions.
+            // The IDs differ from the positions.
             nodes: vec![node(9, 0.0, 0.0), node(4, 3.0, 4.0), node(5, 1.0, 0.0), node(6, 3.0, 0.0)]
                 .into(),
             links: links.iter().map(link).collect::<Vec<_>>().into(),
@@ -240,8 +241,8 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_way_is_found_along_the_links() {
-        // Straight to 4 takes 5, by 5 and 6 it takes 1 + 2 + 4.
+    fn the_shortest_route_follows_links() {
+        // The direct way to 4 has length 5, the way through 5 and 6 has 1 + 2 + 4.
         let file = nav(&[(9, 5), (5, 6), (6, 4), (9, 4), (4, 77)]);
         let graph = NavGraph::new(&file, Directions::One);
         let (from, to) = (graph.find("9").unwrap(), graph.find("4").unwrap());
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_are_found_by_name_and_links_are_counted() {
+    fn zones_are_found_by_name_and_measured_in_links() {
         let mut file = nav(&[(0, 1), (1, 2)]);
         for (id, node) in (0..).zip(&mut file.nodes.0) {
             node.id = id;
@@ -268,13 +269,13 @@ mod tests {
         file.zone_names = Some(names.map(Text::from).to_vec().into());
         let graph = NavGraph::new(&file, Directions::One);
         assert_eq!(graph.find("WC_Unicorn"), Some(1));
-        assert_eq!(graph.find("WC_Hub"), None, "two zones end with it");
+        assert_eq!(graph.find("WC_Hub"), None, "two zones have this ending");
         let route = graph.route(graph.find(names[0]).unwrap(), graph.find(names[2]).unwrap());
         assert_eq!(route.unwrap().lengths, [0.0, 1.0, 2.0]);
     }
 
     #[test]
-    fn places_without_an_end_do_not_end_the_search() {
+    fn infinite_locations_do_not_break_the_search() {
         let mut file = nav(&[(9, 5), (5, 4)]);
         file.nodes.0[2].location = Vector3([f32::NAN, f32::INFINITY, 0.0]);
         let route = NavGraph::new(&file, Directions::One).route(0, 1).unwrap();
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn graphml_has_names_and_places() {
+    fn graphml_has_names_and_locations() {
         let mut file = nav(&[(9, 5), (5, 77)]);
         file.nodes.0.truncate(3);
         file.nodes.0[1].location = Vector3([f32::NAN, 1.0, 2.5]);

@@ -1,22 +1,23 @@
-//! NAV: graphs that say where characters can go.
+//! NAV: graphs of where characters can go.
 //!
 //! | file | in | nodes are |
 //! | --- | --- | --- |
-//! | `zone.nav` | the archive of each zone | places of the zone |
-//! | `zonemap.nav` | Root.wad (unverified) | zones, whose names stand at the end |
+//! | `zone.nav` | the archive of each zone | locations in the zone |
+//! | `zonemap.nav` | Root.wad (unverified) | zones, with their names at the end |
 //!
 //! | field | type | meaning |
 //! | --- | --- | --- |
-//! | last_id | `u16` | readers of the community ignore it; mostly the largest id |
+//! | last_id | `u16` | usually the largest ID; community tools ignore it |
 //! | nodes | `u32` count, each 14 bytes | [`NavNode`] |
-//! | links | `u32` count, each 4 bytes | [`NavLink`]: ids, not positions |
-//! | zone_names | `u32` count, each `u32` count and UTF-8 | only in `zonemap.nav`; name i is that of the node with id i |
+//! | links | `u32` count, each 4 bytes | [`NavLink`]: IDs, not positions |
+//! | zone_names | `u32` count, each `u32` count and UTF-8 | only in `zonemap.nav`; name i belongs to the node with ID i |
 //!
-//! There is no magic and no version: only a reading that uses up every byte tells a NAV file. One
-//! without bytes behind the links is a `zone.nav`; ten zero bytes are an empty one.
+//! There is no magic and no version: a NAV file is recognised only by decoding it to the last byte.
+//! A file without bytes after the links is a `zone.nav`; ten zero bytes are an empty one.
 //!
-//! Unverified: the first word of real files, whether ids of `zonemap.nav` begin with 0 or 1, what its
-//! locations are, and whether links lead both ways. The two files of one client would settle all.
+//! Unverified: the first word of real files, whether IDs in `zonemap.nav` begin with 0 or 1, what
+//! its locations are, and whether links lead both ways. Both files of one client would settle all
+//! of these.
 //!
 //! ```
 //! use worldwire_core::Limits;
@@ -47,23 +48,23 @@ use super::primitive::{Many, Text, Vector3, gather, left_over, not_utf8, refuse,
 pub use graph::{Directions, NavGraph, Route};
 
 record! {
-    /// A place, or a zone.
+    /// A location or a zone.
     pub struct NavNode {
-        /// The place in the zone. Unverified: what these bytes of `zonemap.nav` mean.
+        /// The location in the zone. Unverified: what these bytes mean in `zonemap.nav`.
         location "location": Vector3,
-        /// What links call the node.
+        /// The ID by which links refer to the node.
         id "id": u16,
     }
 }
 
 record! {
-    /// A way from one node to another.
+    /// A link from one node to another.
     ///
-    /// Unverified: it leads one way only; files seem to list a way back as another link.
+    /// Unverified: it leads one way only, as files seem to list the way back as a separate link.
     pub struct NavLink {
-        /// The id of the node where it begins.
+        /// The ID of the node where it begins.
         first "first": u16,
-        /// The id of the node where it ends.
+        /// The ID of the node where it ends.
         second "second": u16,
     }
 }
@@ -71,24 +72,24 @@ record! {
 /// A NAV file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NavFile<'d> {
-    /// The first word, kept as it came. [`Self::largest_id`] is what writers put there.
+    /// The first word, kept verbatim. Writers store [`Self::largest_id`].
     pub last_id: u16,
     /// The nodes.
     pub nodes: Many<NavNode>,
-    /// The links, in the order of the file.
+    /// The links, in file order.
     pub links: Many<NavLink>,
-    /// The names of zones, in a graph of zones.
+    /// In a graph of zones, their names.
     pub zone_names: Option<Many<Text<'d>>>,
 }
 
 impl<'d> NavFile<'d> {
-    /// Reads a file: the plain form, or one zlib stream around it.
+    /// Decodes a file, plain or inside a zlib stream.
     ///
-    /// A plain file may begin like a zlib stream, so that is tried only when the plain reading
-    /// does not use up all bytes.
+    /// A plain file can begin like a zlib stream, so inflating is tried only if plain decoding does
+    /// not use every byte.
     ///
     /// # Errors
-    /// Malformed, for what is no NAV file or is cut off; the limits.
+    /// Malformed, if it is not a NAV file or is truncated; the limits.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let bytes = reader.rest();
         if !Self::is_compressed(bytes, reader.limits()) {
@@ -97,7 +98,7 @@ impl<'d> NavFile<'d> {
         let inflated = match inflate(bytes, reader.limits()) {
             Ok(inflated) => inflated,
             Err(inflating) => {
-                // Whatever it is, the plain reading says more of where it goes wrong.
+                // The error of plain decoding is more precise about the position.
                 let plain = Self::plain(reader).map_err(Error::closed)?;
                 return if reader.remaining() > 0 { Err(inflating) } else { Ok(plain) };
             }
@@ -111,7 +112,7 @@ impl<'d> NavFile<'d> {
         })
     }
 
-    /// Whether the bytes are to be read as a zlib stream: they begin like one, and are no plain
+    /// Whether the bytes must be read as a zlib stream: they begin like one and are not a plain
     /// file.
     #[must_use]
     pub fn is_compressed(bytes: &[u8], limits: &Limits) -> bool {
@@ -122,16 +123,13 @@ impl<'d> NavFile<'d> {
         like_zlib && NavFile::plain(&mut reader).and_then(|_| reader.end()).is_err()
     }
 
-    /// Reads a file as tools want it: with warnings instead of errors where that is possible. Bytes
-    /// that are left at the end are passed over.
-    ///
-    /// # Errors
-    /// As [`Self::decode`].
+    /// Decodes a file for tools, with warnings instead of errors where possible. Bytes left at the
+    /// end are skipped.
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let nav = Self::decode(&mut reader)?;
         let compressed = Self::is_compressed(bytes, limits)
-            .then(|| "is a zlib stream; it is written without".to_owned());
+            .then(|| "is a zlib stream; it will be written uncompressed".to_owned());
         let names = nav.zone_names.iter().flat_map(|names| names.iter()).enumerate();
         let names = names
             .filter_map(|(index, name)| not_utf8(format_args!("the name of zone {index}"), name));
@@ -139,16 +137,16 @@ impl<'d> NavFile<'d> {
         Ok((nav, warnings))
     }
 
-    /// Reads a file that must have nothing odd about it: how a NAV file is told from others.
+    /// Decodes a file that must not cause any warnings, to recognise NAV files.
     ///
     /// # Errors
-    /// As [`Self::decode`]; Malformed, for what [`Self::open`] warns of.
+    /// Those of [`Self::decode`]; Malformed, for whatever [`Self::open`] warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (nav, warnings) = Self::open(bytes, limits)?;
         refuse(warnings.into_iter()).map(|()| nav)
     }
 
-    /// Writes it in the plain form.
+    /// Encodes the file in its plain form.
     ///
     /// # Errors
     /// The limits, for lists of 4 Gi elements and more.
@@ -162,19 +160,13 @@ impl<'d> NavFile<'d> {
         }
     }
 
-    /// The bytes of the file.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// Encodes the file to bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// The bytes of the file as a zlib stream.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// Encodes the file to a zlib stream.
     pub fn to_zlib(&self) -> Result<Vec<u8>> {
         let plain = self.to_bytes()?;
         let mut packed = Vec::new();
@@ -183,12 +175,9 @@ impl<'d> NavFile<'d> {
         Ok(packed)
     }
 
-    /// Reads it from JSON: what the traced decode writes, or the two forms that katsuba writes,
-    /// `{"nodes", "links"}` and `{"graph": {...}, "zone_names"}`. Without `last_id` that is the
-    /// largest id.
-    ///
-    /// # Errors
-    /// Value, when the JSON is something else.
+    /// Reads a file from JSON: that of a traced decode, or the two shapes that katsuba writes,
+    /// `{"nodes", "links"}` and `{"graph": {...}, "zone_names"}`. If `last_id` is missing, it is
+    /// the largest ID.
     pub fn from_json(json: &Json) -> Result<NavFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let zone_names = fields.given_optional("zone_names").map(Many::from_json).transpose();
@@ -205,26 +194,26 @@ impl<'d> NavFile<'d> {
         Ok(nav)
     }
 
-    /// The largest id of a node; 0 without nodes.
+    /// The largest node ID; 0 if there are no nodes.
     #[must_use]
     pub fn largest_id(&self) -> u16 {
         self.nodes.iter().map(|node| node.id).max().unwrap_or(0)
     }
 
-    /// The name of the zone that a node stands for.
+    /// The name of a node's zone.
     #[must_use]
     pub fn name(&self, id: u16) -> Option<&Text<'d>> {
         self.zone_names.as_ref()?.get(usize::from(id))
     }
 
-    /// Makes it owned.
+    /// Copies borrowed text.
     #[must_use]
     pub fn into_owned(self) -> NavFile<'static> {
         let Self { last_id, nodes, links, zone_names } = self;
         NavFile { last_id, nodes, links, zone_names: zone_names.map(Field::into_owned) }
     }
 
-    /// Makes one up.
+    /// Generates a file for tests.
     pub fn sample(sampler: &mut Sampler) -> Self {
         Self {
             last_id: u16::sample(sampler),
@@ -239,14 +228,14 @@ impl<'d> NavFile<'d> {
         let nodes = Many::decode(reader, "nodes")?;
         let links = Many::decode(reader, "links")?;
         let zone_names = match reader.remaining() {
-            // Too few for a count: they are left.
+            // Too few bytes for a count: they are left over.
             0..4 => None,
             _ => Some(Many::decode(reader, "zone_names")?),
         };
         Ok(Self { last_id, nodes, links, zone_names })
     }
 
-    /// What a node is called.
+    /// The name of a node for display.
     fn label(&self, id: u16) -> Cow<'_, str> {
         match self.name(id) {
             Some(name) => name.to_lossy(),
@@ -265,17 +254,17 @@ fn graph_from_json(fields: &mut FieldsOf<'_>) -> Result<NavFile<'static>> {
     Ok(nav)
 }
 
-/// Inflates one zlib stream that fills all of the bytes.
+/// Inflates a single zlib stream that takes all bytes.
 fn inflate(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
     let ratio = limits.inflated_ratio.saturating_mul(bytes.len() as u64);
-    let most = limits.inflated_bytes.min(ratio);
+    let max = limits.inflated_bytes.min(ratio);
     let mut stream = ZlibDecoder::new(bytes);
     let mut plain = Vec::new();
-    let outcome = stream.by_ref().take(most + 1).read_to_end(&mut plain);
+    let outcome = stream.by_ref().take(max + 1).read_to_end(&mut plain);
     outcome.map_err(|error| Error::malformed("a NAV file or a zlib stream", error.to_string()))?;
-    if plain.len() as u64 > most {
-        let name = if most == ratio { "inflated ratio" } else { "inflated bytes" };
-        return Err(Error::limit(name, most, plain.len() as u64));
+    if plain.len() as u64 > max {
+        let name = if max == ratio { "inflated ratio" } else { "inflated bytes" };
+        return Err(Error::limit(name, max, plain.len() as u64));
     }
     let behind = (bytes.len() as u64).saturating_sub(stream.total_in());
     if behind > 0 {
@@ -306,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_says_where_it_goes_wrong() {
+    fn other_files_are_refused_with_an_offset() {
         let error = |bytes: &[u8]| NavFile::open(bytes, &Limits::DEFAULT).unwrap_err().to_string();
         assert_eq!(
             error(&[0; 9]),

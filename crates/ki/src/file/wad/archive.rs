@@ -1,4 +1,4 @@
-//! An archive over its bytes: looking things up, checking, inflating.
+//! Reading archives: look-ups, checks, inflating.
 
 use flate2::{Decompress, FlushDecompress};
 use libdeflater::{DecompressionError, Decompressor};
@@ -6,7 +6,7 @@ use worldwire_core::{Error, Limits, Reader, Result};
 
 use super::table::{Entry, Table};
 
-/// An archive: its table, and the bytes that the table is about.
+/// An archive: its table and its bytes.
 #[derive(Clone, Debug)]
 pub struct Archive<'d> {
     table: Table<'d>,
@@ -15,25 +15,25 @@ pub struct Archive<'d> {
     limits: &'d Limits,
 }
 
-/// What inflating takes: a decompressor and a buffer, to be used again and again. One a thread.
+/// A reusable decompressor with its buffer, one for each thread.
 pub struct Inflater {
     decompressor: Decompressor,
     buffer: Vec<u8>,
-    /// For beginnings, which the other one cannot give.
-    beginner: Option<Decompress>,
+    /// For the beginnings of files, which the other decompressor does not support.
+    partial: Option<Decompress>,
 }
 
-/// What new memory is filled with, piece by piece.
+/// New memory is filled from this, piece by piece.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// A buffer that is larger is for one file only: see [`Inflater::release`].
+/// Larger buffers are not kept for the next file: see [`Inflater::release`].
 const KEPT: usize = 16 << 20;
 
 impl<'d> Archive<'d> {
-    /// Reads the table of an archive. The data of entries is looked at only when asked for.
+    /// Decodes the table of an archive. Data is not checked until an entry is read.
     ///
     /// # Errors
-    /// Malformed, for what is no archive or has its table cut off; the limits.
+    /// Malformed, if it is not an archive or its table is truncated; the limits.
     pub fn parse(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let mut reader = Reader::within(bytes, limits);
         let table = Table::decode(&mut reader).map_err(Error::closed)?;
@@ -47,16 +47,16 @@ impl<'d> Archive<'d> {
         &self.table
     }
 
-    /// The entries in their order.
+    /// The entries, in file order.
     #[must_use]
     pub fn entries(&self) -> &[Entry<'d>] {
         &self.table.entries
     }
 
-    /// The stored bytes of an entry: compressed, if it is.
+    /// The stored bytes of an entry, which may be compressed.
     ///
     /// # Errors
-    /// Malformed, for a range that leaves the archive or touches its table.
+    /// Malformed, if they extend beyond the archive or overlap its table.
     pub fn stored(&self, entry: &Entry<'_>) -> Result<&'d [u8]> {
         let start = entry.offset as usize;
         let size = entry.stored_size() as usize;
@@ -71,11 +71,11 @@ impl<'d> Archive<'d> {
         })
     }
 
-    /// Checks the CRC of an entry. `Ok(None)` says that it is not downloaded yet: its place is
-    /// kept with zeros. Else these are the stored bytes.
+    /// Checks the CRC of an entry and returns its stored bytes. `Ok(None)` means that it is not
+    /// downloaded yet: zeros fill its space.
     ///
     /// # Errors
-    /// As [`Self::stored`]; Malformed, for another CRC.
+    /// Those of [`Self::stored`]; Malformed, if the CRC is wrong.
     pub fn verified(&self, entry: &Entry<'_>) -> Result<Option<&'d [u8]>> {
         let stored = self.stored(entry)?;
         let found = super::crc(stored);
@@ -92,8 +92,8 @@ impl<'d> Archive<'d> {
     /// The file of an entry, checked and inflated. `Ok(None)` as in [`Self::verified`].
     ///
     /// # Errors
-    /// As [`Self::verified`]; Malformed, for data that is no zlib stream or does not have the size
-    /// it should; the limits on inflating.
+    /// Those of [`Self::verified`]; Malformed, if the data is not a zlib stream of the stated size;
+    /// the limits on inflating.
     pub fn read<'b>(
         &self,
         entry: &Entry<'_>,
@@ -112,16 +112,16 @@ impl<'d> Archive<'d> {
         }
     }
 
-    /// The first bytes of the file of an entry, at most so many: enough to see what it is, without
-    /// the memory that the whole of it takes. The CRC is checked; how the file goes on is not.
+    /// The first bytes of an entry's file, at most this many: enough to recognise its format
+    /// without the memory for all of it. The CRC is checked; the rest of the file is not.
     /// `Ok(None)` as in [`Self::verified`].
     ///
     /// # Errors
-    /// As [`Self::verified`]; Malformed, for data that does not begin a zlib stream.
+    /// Those of [`Self::verified`]; Malformed, if the data does not begin a zlib stream.
     pub fn head<'b>(
         &self,
         entry: &Entry<'_>,
-        most: usize,
+        max: usize,
         inflater: &'b mut Inflater,
     ) -> Result<Option<&'b [u8]>>
     where
@@ -129,18 +129,16 @@ impl<'d> Archive<'d> {
     {
         match self.verified(entry)? {
             None => Ok(None),
-            Some(stored) if !entry.is_compressed() => {
-                Ok(Some(stored.get(..most).unwrap_or(stored)))
-            }
+            Some(stored) if !entry.is_compressed() => Ok(Some(stored.get(..max).unwrap_or(stored))),
             Some(stored) => inflater
-                .head(stored, most.min(entry.size as usize))
+                .head(stored, max.min(entry.size as usize))
                 .map(Some)
                 .map_err(|error| about(entry, error)),
         }
     }
 
-    /// How many bytes belong to nothing: neither to the table nor to the data of an entry. Patched
-    /// archives have some where files were that are elsewhere now.
+    /// The number of bytes that belong neither to the table nor to an entry. Patched archives have
+    /// unused bytes where files were before they moved.
     #[must_use]
     pub fn unused(&self) -> u64 {
         let mut ranges = self.ranges();
@@ -154,7 +152,7 @@ impl<'d> Archive<'d> {
         unused + size.saturating_sub(reached)
     }
 
-    /// Where the data of each entry that has any begins and ends, with the index of the entry.
+    /// The start, end and entry index of all data that is not empty.
     fn ranges(&self) -> Vec<(u64, u64, usize)> {
         let entries = self.table.entries.iter().enumerate();
         let ranges = entries.filter(|(_, entry)| entry.stored_size() > 0).map(|(index, entry)| {
@@ -164,16 +162,16 @@ impl<'d> Archive<'d> {
         ranges.collect()
     }
 
-    /// Checks what reading these entries takes, from the table alone. Entries may share their
-    /// data, so a small archive can promise any amount of files.
+    /// Checks the total size of these entries, from the table alone. Entries can share data, so a
+    /// small archive can promise any number of files.
     ///
     /// # Errors
-    /// The limit on the bytes of an archive's files.
+    /// The limit on archive bytes.
     pub fn check_total<'e>(&self, entries: impl IntoIterator<Item = &'e Entry<'d>>) -> Result<()>
     where
         'd: 'e,
     {
-        // The stored bytes count where they are more: their CRC is checked.
+        // The stored bytes count if there are more of them, as their CRC is checked.
         let bytes = |entry: &Entry<'_>| u64::from(entry.size.max(entry.stored_size()));
         let total = entries.into_iter().map(bytes).fold(0, u64::saturating_add);
         if total > self.limits.archive_bytes {
@@ -182,8 +180,8 @@ impl<'d> Archive<'d> {
         Ok(())
     }
 
-    /// Entries whose data begins inside the data of another one, as pairs of indices: the one
-    /// that stands before, and the one that begins too early.
+    /// Entries whose data begins inside that of another, as pairs of indices: the earlier entry,
+    /// and the one that begins inside it.
     #[must_use]
     pub fn overlaps(&self) -> Vec<(usize, usize)> {
         let mut ranges = self.ranges();
@@ -205,27 +203,27 @@ impl<'d> Archive<'d> {
 }
 
 impl Inflater {
-    /// A new one, with an empty buffer.
+    /// Creates one with an empty buffer.
     #[must_use]
     pub fn new() -> Self {
-        Self { decompressor: Decompressor::new(), buffer: Vec::new(), beginner: None }
+        Self { decompressor: Decompressor::new(), buffer: Vec::new(), partial: None }
     }
 
-    /// Gives back the buffer of a large file: more than 16 MiB. Whoever reads on several threads
-    /// does that before the next file, so that they do not all keep what one of them needs.
+    /// Frees the buffer if it exceeds 16 MiB. Callers that read on several threads do this before
+    /// the next file, so that not every thread keeps the memory for the largest file.
     pub fn release(&mut self) {
         if self.buffer.len() > KEPT {
             self.buffer = Vec::new();
         }
     }
 
-    /// Inflates a zlib stream that must give exactly `size` bytes.
+    /// Inflates a zlib stream, which must yield exactly `size` bytes.
     fn inflate(&mut self, stream: &[u8], size: u32, limits: &Limits) -> Result<&[u8]> {
         limits.check_inflated(stream.len(), size.into())?;
         let size = size as usize;
         if self.buffer.len() < size {
-            // Nothing of the old is copied. Twice as much as before, so that files that get larger
-            // one by one do not each take a new one.
+            // The old contents are not copied. The capacity doubles, so that a series of growing
+            // files does not reallocate for each one.
             let room = self.buffer.len().saturating_mul(2).min(KEPT).max(size);
             self.buffer = Vec::new();
             self.buffer.try_reserve_exact(room).map_err(|_| {
@@ -251,18 +249,18 @@ impl Inflater {
     }
 
     /// Inflates the first bytes of a zlib stream.
-    fn head(&mut self, stream: &[u8], most: usize) -> Result<&[u8]> {
-        let beginner = self.beginner.get_or_insert_with(|| Decompress::new(true));
-        beginner.reset(true);
-        if self.buffer.len() < most {
-            self.buffer.resize(most, 0);
+    fn head(&mut self, stream: &[u8], max: usize) -> Result<&[u8]> {
+        let partial = self.partial.get_or_insert_with(|| Decompress::new(true));
+        partial.reset(true);
+        if self.buffer.len() < max {
+            self.buffer.resize(max, 0);
         }
-        let room = self.buffer.get_mut(..most).unwrap_or_default();
-        // All of the stream is there, so one call fills the room or comes to the end.
-        beginner
+        let room = self.buffer.get_mut(..max).unwrap_or_default();
+        // The stream is complete, so a single call fills the buffer or reaches the end.
+        partial
             .decompress(stream, room, FlushDecompress::None)
             .map_err(|_| Error::malformed("a zlib stream", "something else"))?;
-        let count = usize::try_from(beginner.total_out()).unwrap_or(usize::MAX);
+        let count = usize::try_from(partial.total_out()).unwrap_or(usize::MAX);
         Ok(room.get(..count).unwrap_or(room))
     }
 }

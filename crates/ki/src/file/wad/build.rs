@@ -1,4 +1,4 @@
-//! Making archives: pack files, lay them out, write the table last.
+//! Building archives: pack the files, lay them out, and write the table last.
 
 use std::borrow::Cow;
 
@@ -8,23 +8,23 @@ use worldwire_core::{Error, Limits, Result};
 use super::archive::Archive;
 use super::table::{Entry, STORED_SIZE, Table};
 
-/// The level that is worth its time. On the generated files of the benchmark `wad`, archives are
-/// 3.1 % larger than those of level 12 and made about 10 times as fast. Level 6 takes half as long
-/// for 4.7 %, level 10 more than four times as long for 0.3 %.
+/// The compression level that is worth its time. On the generated files of the benchmark `wad`,
+/// archives are 3.1 % larger than at level 12 and built about 10 times as fast. Level 6 takes half
+/// as long for 4.7 %, level 10 more than four times as long for 0.3 %.
 pub const DEFAULT_LEVEL: u8 = 8;
 
-/// The largest file that is compressed: larger ones could not be read again within
+/// The size of the largest file that is compressed, in bytes: larger ones could not be read within
 /// [`Limits::DEFAULT`].
 pub const MAX_COMPRESSED: u64 = Limits::DEFAULT.inflated_bytes;
 
-/// How to make an archive.
+/// How to build an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuildOptions {
-    /// 1, or 2 for an archive with flags. Default 2.
+    /// 1, or 2 for an archive with flags. Default: 2.
     pub version: u32,
-    /// See [`FLAGS`](super::FLAGS). Default 0.
+    /// See [`FLAGS`](super::FLAGS). Default: 0.
     pub flags: u8,
-    /// From 1, fast, to 12, small. Default [`DEFAULT_LEVEL`].
+    /// The compression level, from 1 (fast) to 12 (small). Default: [`DEFAULT_LEVEL`].
     pub level: u8,
 }
 
@@ -34,7 +34,7 @@ impl Default for BuildOptions {
     }
 }
 
-/// A file as it will stand in an archive.
+/// A file in the form that archives store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed<'d> {
     /// The stored bytes.
@@ -47,25 +47,25 @@ pub struct Packed<'d> {
     pub crc: u32,
 }
 
-/// What compressing takes: a compressor and a buffer, to be used again and again. One a thread.
+/// A reusable compressor with its buffer, one for each thread.
 pub struct Packer {
     compressor: Compressor,
     buffer: Vec<u8>,
 }
 
-/// An archive in the making. Its table has a size that is known from the names alone, so data can
-/// go out behind a gap of [`Self::table_size`] bytes, and the table into the gap in the end.
+/// An archive under construction. The size of its table depends only on the names, so data can be
+/// written after a gap of [`Self::table_size`] bytes, and the table into the gap at the end.
 ///
-/// The same files give the same bytes: entries stand in the order of their names' bytes.
+/// The same files yield the same bytes: entries are sorted bytewise by name.
 #[derive(Clone, Debug)]
 pub struct Plan<'d> {
     table: Table<'d>,
-    /// How many entries have their data.
+    /// The number of entries that have their data.
     done: usize,
     end: u64,
 }
 
-/// Whether files of this name are always stored: sound that is compressed already.
+/// Whether files with this name are always stored: audio that is already compressed.
 #[must_use]
 pub fn is_stored_kind(name: &[u8]) -> bool {
     let end = name.len().checked_sub(4).and_then(|start| name.get(start..));
@@ -73,28 +73,25 @@ pub fn is_stored_kind(name: &[u8]) -> bool {
 }
 
 impl Packer {
-    /// A packer of a level from 1 to 12.
-    ///
-    /// # Errors
-    /// Value, for another level.
+    /// Creates a packer with a level from 1 to 12.
     pub fn new(level: u8) -> Result<Self> {
         let chosen = CompressionLvl::new(i32::from(level)).ok().filter(|_| level > 0);
         let chosen = chosen.ok_or_else(|| Error::value("a level from 1 to 12", level.to_string()));
         chosen.map(|level| Self { compressor: Compressor::new(level), buffer: Vec::new() })
     }
 
-    /// Packs a file. With `store`, when it would not shrink, and when it is larger than
-    /// [`MAX_COMPRESSED`], it is stored as it is.
+    /// Packs a file. It is stored uncompressed if `store` is set, if compression would not shrink
+    /// it, or if it exceeds [`MAX_COMPRESSED`].
     ///
     /// # Errors
     /// The limit of 4 GiB.
     pub fn pack<'d>(&mut self, file: &'d [u8], store: bool) -> Result<Packed<'d>> {
         let size = size_of_file(file.len() as u64)?;
         if !store && (1..=MAX_COMPRESSED).contains(&(file.len() as u64)) {
-            let most = self.compressor.zlib_compress_bound(file.len());
-            if self.buffer.len() < most {
+            let max = self.compressor.zlib_compress_bound(file.len());
+            if self.buffer.len() < max {
                 self.buffer = Vec::new();
-                self.buffer = vec![0; most];
+                self.buffer = vec![0; max];
             }
             if let Ok(written) = self.compressor.zlib_compress(file, &mut self.buffer)
                 && written < file.len()
@@ -117,11 +114,11 @@ impl core::fmt::Debug for Packer {
 }
 
 impl<'d> Plan<'d> {
-    /// Plans an archive of files of these names, which are sorted here ([`Self::names`]).
+    /// Plans an archive of files with these names, which are sorted ([`Self::names`]).
     ///
     /// # Errors
-    /// Value, for a name that is empty, has a NUL or is there twice, and for flags in version 1;
-    /// the limit of 4 GiB.
+    /// Value, for a name that is empty, has a NUL or occurs twice, and for flags in version 1; the
+    /// limit of 4 GiB.
     pub fn new(options: &BuildOptions, mut names: Vec<Cow<'d, [u8]>>) -> Result<Self> {
         if options.version == 0 {
             return Err(Error::value("version 1 or later", "0").inside("version"));
@@ -158,7 +155,7 @@ impl<'d> Plan<'d> {
         Ok(Self { table, done: 0, end })
     }
 
-    /// The names in the order in which [`Self::add`] wants their data.
+    /// The names, in the order in which [`Self::add`] expects their data.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         self.table.entries.iter().map(|entry| &*entry.name)
     }
@@ -169,26 +166,23 @@ impl<'d> Plan<'d> {
         self.table.encoded_size()
     }
 
-    /// The size of the archive with all that was added.
+    /// The size of the archive, including everything added so far.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.end
     }
 
-    /// Gives the next file its place: its stored bytes come behind all that were added before.
+    /// Adds the next file. Its stored bytes follow those of all earlier files.
     ///
     /// # Errors
-    /// Value, when all have theirs; the limit of 4 GiB.
+    /// Value, if all files have been added; the limit of 4 GiB.
     pub fn add(&mut self, packed: &Packed<'_>) -> Result<()> {
         let stored = size_of_file(packed.bytes.len() as u64)?;
         self.place(stored, packed.size, packed.compressed, packed.crc)
     }
 
-    /// The same for a file that is stored as it is, and not at hand in one piece: its size and
-    /// [`Crc`](super::Crc).
-    ///
-    /// # Errors
-    /// As [`Self::add`].
+    /// Like [`Self::add`], for an uncompressed file that is not in memory as a whole: takes its
+    /// size and [`Crc`](super::Crc).
     pub fn add_stored(&mut self, size: u64, crc: u32) -> Result<()> {
         let size = size_of_file(size)?;
         self.place(size, size, false, crc)
@@ -209,10 +203,7 @@ impl<'d> Plan<'d> {
         Ok(())
     }
 
-    /// The bytes of the table, for the gap.
-    ///
-    /// # Errors
-    /// Value, when files are missing.
+    /// Encodes the table, for the gap.
     pub fn finish(self) -> Result<Vec<u8>> {
         let all = self.table.entries.len();
         if self.done < all {
@@ -223,10 +214,7 @@ impl<'d> Plan<'d> {
 }
 
 impl<'d> Archive<'d> {
-    /// An entry as it stands, for another archive: nothing is compressed again.
-    ///
-    /// # Errors
-    /// As [`Archive::stored`].
+    /// An entry in its packed form, for adding it to another archive without compressing it again.
     pub fn packed(&self, entry: &Entry<'_>) -> Result<Packed<'d>> {
         Ok(Packed {
             bytes: Cow::Borrowed(self.stored(entry)?),
@@ -237,10 +225,7 @@ impl<'d> Archive<'d> {
     }
 }
 
-/// Makes a whole archive in memory.
-///
-/// # Errors
-/// As [`Plan`] and [`Packer`].
+/// Builds a whole archive in memory.
 pub fn build<'d>(
     options: &BuildOptions,
     files: impl IntoIterator<Item = (&'d str, &'d [u8])>,
@@ -262,10 +247,10 @@ pub fn build<'d>(
 }
 
 fn size_of_file(size: u64) -> Result<u32> {
-    // The largest number stands for "not compressed".
-    let most = STORED_SIZE - 1;
-    let fits = u32::try_from(size).ok().filter(|size| *size <= most);
-    fits.ok_or_else(|| Error::limit("bytes of a file", u64::from(most), size))
+    // The largest number means "not compressed".
+    let max = STORED_SIZE - 1;
+    let fits = u32::try_from(size).ok().filter(|size| *size <= max);
+    fits.ok_or_else(|| Error::limit("bytes of a file", u64::from(max), size))
 }
 
 fn offset(end: u64) -> Result<u32> {

@@ -1,32 +1,33 @@
-//! What became of an archive.
+//! Comparing archives.
 
 use std::collections::BTreeMap;
 
 use super::table::{Entry, Table};
 
-/// How an entry differs from one archive to another.
+/// How an entry differs between two archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'t> {
     /// Only the second archive has it.
     Added(&'t Entry<'t>),
     /// Only the first archive has it.
     Removed(&'t Entry<'t>),
-    /// Size or stored bytes are others. The CRC is over stored bytes, so a file that was merely
-    /// compressed in another way counts as changed.
+    /// Size or stored bytes differ. The CRC covers stored bytes, so a file that was merely
+    /// compressed differently counts as changed.
     Changed(&'t Entry<'t>, &'t Entry<'t>),
 }
 
-/// A name, and what each of two archives has under it: one of them has something.
+/// A name, and the entries of two archives with this name, at least one of which exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pair<'t> {
+pub struct EntryPair<'t> {
     /// The entry of the first archive.
     pub before: Option<&'t Entry<'t>>,
     /// The entry of the second archive.
     pub after: Option<&'t Entry<'t>>,
 }
 
-impl<'t> Pair<'t> {
-    /// What is different by the tables alone. They do not tell whether the data is there, and good.
+impl<'t> EntryPair<'t> {
+    /// The difference according to the tables, which do not say whether the data is present and
+    /// intact.
     #[must_use]
     pub fn change(&self) -> Option<Change<'t>> {
         match (self.before, self.after) {
@@ -38,11 +39,11 @@ impl<'t> Pair<'t> {
     }
 }
 
-/// The entries of two archives by their names, in the order of those. Of a name that is there
-/// twice, the first entry counts, as it does when files are extracted.
+/// Pairs the entries of two archives by name, sorted by name. If a name occurs twice, the first
+/// entry is used, as in extraction.
 #[must_use]
-pub fn pairs<'t>(before: &'t Table<'t>, after: &'t Table<'t>) -> Vec<Pair<'t>> {
-    let mut found: BTreeMap<&'t [u8], Pair<'t>> = BTreeMap::new();
+pub fn pairs<'t>(before: &'t Table<'t>, after: &'t Table<'t>) -> Vec<EntryPair<'t>> {
+    let mut found: BTreeMap<&'t [u8], EntryPair<'t>> = BTreeMap::new();
     for entry in &before.entries {
         found.entry(&entry.name).or_default().before.get_or_insert(entry);
     }
@@ -52,10 +53,10 @@ pub fn pairs<'t>(before: &'t Table<'t>, after: &'t Table<'t>) -> Vec<Pair<'t>> {
     found.into_values().collect()
 }
 
-/// What is different by the tables, in the order of the names. See [`pairs`].
+/// The differences according to the tables, sorted by name. See [`pairs`].
 #[must_use]
 pub fn diff<'t>(before: &'t Table<'t>, after: &'t Table<'t>) -> Vec<Change<'t>> {
-    pairs(before, after).iter().filter_map(Pair::change).collect()
+    pairs(before, after).iter().filter_map(EntryPair::change).collect()
 }
 
 fn key(entry: &Entry<'_>) -> (u32, u32, bool, u32) {
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_name_counts_and_names_are_in_order() {
+    fn the_first_entry_of_a_name_is_used_and_names_are_sorted() {
         let before = table(&[("c", 1), ("b", 1), ("b", 2)]);
         let after = table(&[("b", 1), ("b", 3), ("d", 1), ("c", 2), ("a", 1)]);
         let changes: Vec<(&[u8], bool)> = diff(&before, &after)

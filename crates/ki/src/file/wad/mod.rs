@@ -1,6 +1,6 @@
-//! KIWAD archives (`Root.wad` and its like): a table of contents, then the data of the files.
+//! KIWAD archives, such as `Root.wad`: a table of contents, followed by the data of the files.
 //!
-//! | offset | type | what |
+//! | offset | type | meaning |
 //! | --- | --- | --- |
 //! | 0 | 5 bytes | `KIWAD` |
 //! | 5 | `u32` | version: 1 or 2 |
@@ -33,11 +33,12 @@ pub use archive::{Archive, Inflater};
 pub use build::{
     BuildOptions, DEFAULT_LEVEL, MAX_COMPRESSED, Packed, Packer, Plan, build, is_stored_kind,
 };
-pub use diff::{Change, Pair, diff, pairs};
+pub use diff::{Change, EntryPair, diff, pairs};
 pub use path::safe_path;
 pub use table::{ArchiveFile, Entry, FLAGS, STORED_SIZE, Table};
 
-/// The CRC of archives: CRC-32 (reflected, `0xEDB8_8320`) from 0, without a last inversion.
+/// The CRC of archives: CRC-32 (reflected, `0xEDB8_8320`), starting at 0, without the final
+/// inversion.
 ///
 /// ```
 /// assert_eq!(worldwire_ki::file::wad::crc(b"123456789"), 0x2dfd_2d88);
@@ -49,15 +50,15 @@ pub fn crc(bytes: &[u8]) -> u32 {
     crc.finish()
 }
 
-/// The [`crc`] of bytes that come in pieces.
+/// Computes the [`crc`] of bytes in pieces.
 #[derive(Clone, Debug)]
 pub struct Crc(crc32fast::Hasher);
 
 impl Crc {
-    /// That of no bytes.
+    /// Starts with no bytes.
     #[must_use]
     pub fn new() -> Self {
-        // The crate inverts what comes in and what goes out; both are undone here.
+        // The crate inverts its initial value and its result; undo both.
         Self(crc32fast::Hasher::new_with_initial(u32::MAX))
     }
 
@@ -66,7 +67,7 @@ impl Crc {
         self.0.update(piece);
     }
 
-    /// That of all pieces.
+    /// The CRC of all pieces.
     #[must_use]
     pub fn finish(self) -> u32 {
         !self.0.finalize()

@@ -1,23 +1,24 @@
-//! Names that may become files.
+//! Checking names that become file paths.
 
 use worldwire_core::{Error, Result};
 
-/// Names that are devices on Windows, whatever their ending.
+/// Device names on Windows, whatever the extension.
 const DEVICES: [&str; 6] = ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"];
 
-/// The most bytes of a path: Linux opens no longer ones, Windows mostly much shorter ones.
+/// The maximum length of a path in bytes: Linux opens no longer ones, and the limit on Windows is
+/// usually much shorter.
 const MAX_BYTES: usize = 4_095;
-/// The most parts of a path. Each stands for a folder to make, so a few names with thousands of
+/// The maximum number of parts in a path. Each becomes a folder, so a few names with thousands of
 /// parts would take far more memory than they have bytes.
 const MAX_PARTS: usize = 128;
 
-/// The name of an entry as a path below a folder that somebody chose: parts with `/` between them.
+/// The name of an entry as a path below a target folder: parts separated by `/`.
 ///
 /// # Errors
-/// Malformed, for whatever could lead elsewhere on any system: absolute paths, empty parts, `.`
-/// and `..`, drives and streams (`:`), backslashes, control characters, names of devices, parts
-/// that end with a dot or a space, and bytes that are no UTF-8; more than 4,095 bytes or 128
-/// parts.
+/// Malformed, for everything that could escape the folder on any system: absolute paths, empty
+/// parts, `.` and `..`, drives and streams (`:`), backslashes, control characters, device names,
+/// parts that end with a dot or a space, and bytes that are not UTF-8; also for more than 4,095
+/// bytes or 128 parts.
 pub fn safe_path(name: &[u8]) -> Result<&str> {
     let Ok(text) = core::str::from_utf8(name) else {
         let found = String::from_utf8_lossy(name).into_owned();
@@ -57,7 +58,7 @@ fn fault(part: &str) -> Option<&'static str> {
         return Some("a dot or space at the end of a part");
     }
     let stem = part.split('.').next().unwrap_or(part).trim_end();
-    is_device(stem).then_some("the name of a device")
+    is_device(stem).then_some("a device name")
 }
 
 fn is_device(stem: &str) -> bool {
@@ -75,7 +76,7 @@ mod tests {
     use super::safe_path;
 
     #[test]
-    fn paths_that_lead_elsewhere_are_refused() {
+    fn paths_that_escape_the_folder_are_refused() {
         for bad in [
             "",
             "/etc/passwd",

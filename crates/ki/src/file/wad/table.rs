@@ -1,4 +1,4 @@
-//! The table of contents: bytes, values, JSON.
+//! The table of contents, as bytes, values and JSON.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Form, Names, Reader, Result, Trace, Value, Writer};
 
 const MAGIC: &[u8; 5] = b"KIWAD";
-/// The bytes of an entry without its name.
+/// The size of an entry in bytes, without its name.
 const ENTRY_BYTES: usize = 21;
 
-/// What stands for the compressed size of an entry that is not compressed.
+/// The compressed size that marks an uncompressed entry.
 pub const STORED_SIZE: u32 = u32::MAX;
 
-/// The flags of an archive, from version 2 on.
+/// The names of archive flags, from version 2 on.
 pub static FLAGS: Names = Names::fixed(&[(1, "MemoryMap"), (2, "Prefetch")]);
 
 /// A table of contents.
@@ -22,35 +22,35 @@ pub struct Table<'d> {
     pub version: u32,
     /// See [`FLAGS`]; only from version 2 on.
     pub flags: u8,
-    /// The entries in their order.
+    /// The entries, in file order.
     pub entries: Vec<Entry<'d>>,
 }
 
 /// A file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'d> {
-    /// The name without its NUL; UTF-8 in all archives that anybody has seen.
+    /// The name without its NUL. UTF-8 in all known archives.
     pub name: Cow<'d, [u8]>,
     /// Whether the name ends with a NUL, as it should.
     pub terminated: bool,
-    /// Where the data begins, from the start of the archive.
+    /// The offset of the data from the start of the archive.
     pub offset: u32,
-    /// How many bytes the file has.
+    /// The size of the file in bytes.
     pub size: u32,
-    /// How many bytes are stored when it is compressed; else [`STORED_SIZE`].
+    /// The number of stored bytes if it is compressed, otherwise [`STORED_SIZE`].
     pub compressed_size: u32,
-    /// 0 or 1; other values count as 1.
+    /// 0 or 1; other values mean 1.
     pub compressed: u8,
     /// The [`crc`](super::crc) of the stored bytes.
     pub crc: u32,
 }
 
-/// A table with all bytes behind it, for tools that show an archive as one value.
+/// A table with all bytes after it, for tools that treat an archive as a single value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveFile<'d> {
     /// The table.
     pub table: Table<'d>,
-    /// What stands behind it; offsets count from the start of the table all the same.
+    /// The bytes after it. Offsets are still relative to the start of the table.
     pub data: Cow<'d, [u8]>,
 }
 
@@ -61,13 +61,13 @@ impl<'d> Entry<'d> {
         self.compressed != 0
     }
 
-    /// How many bytes are stored.
+    /// The number of stored bytes.
     #[must_use]
     pub fn stored_size(&self) -> u32 {
         if self.is_compressed() { self.compressed_size } else { self.size }
     }
 
-    /// The name for people: bytes that are no UTF-8 show as U+FFFD.
+    /// The name for display. Invalid UTF-8 becomes U+FFFD.
     #[must_use]
     pub fn name_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.name)
@@ -85,10 +85,10 @@ impl<'d> Entry<'d> {
         )?;
         let start = reader.place_if_on();
         let at = reader.position() as u64;
-        let most = reader.limits().string_bytes;
-        let (name, terminated) = take_name(reader, at, most).map_err(|e| e.inside("name"))?;
+        let max = reader.limits().string_bytes;
+        let (name, terminated) = take_name(reader, at, max).map_err(|e| e.inside("name"))?;
         if T::ON {
-            // The span is reported before the NUL is taken, so that it covers just the name.
+            // The span is reported before the NUL is taken, so that it covers only the name.
             let span = reader.span_behind(Form::Utf8, name.len());
             reader.leaf_from("name", start, span);
         }
@@ -107,7 +107,7 @@ impl<'d> Entry<'d> {
         let length = u32::try_from(length)
             .map_err(|_| Error::limit("bytes of a name", u64::from(u32::MAX), length))?;
         if !self.terminated && self.name.last() == Some(&0) {
-            return Err(Error::value("a name without a NUL at its end", "one").inside("name"));
+            return Err(Error::value("a name without a trailing NUL", "one").inside("name"));
         }
         writer.u32(self.offset);
         writer.u32(self.size);
@@ -139,11 +139,11 @@ impl<'d> Entry<'d> {
     }
 }
 
-/// Takes the count and the name, and leaves the NUL, if there is one, to be taken.
-fn take_name<'d, T>(reader: &mut Reader<'d, T>, at: u64, most: u64) -> Result<(&'d [u8], bool)> {
+/// Takes the count and the name, but not the NUL.
+fn take_name<'d, T>(reader: &mut Reader<'d, T>, at: u64, max: u64) -> Result<(&'d [u8], bool)> {
     let length = u32::from_le_bytes(reader.take_array()?);
-    if u64::from(length) > most {
-        return Err(Error::limit("string bytes", most, u64::from(length)).at(at));
+    if u64::from(length) > max {
+        return Err(Error::limit("string bytes", max, u64::from(length)).at(at));
     }
     let length = length as usize;
     let Some(stored) = reader.rest().get(..length) else {
@@ -155,10 +155,10 @@ fn take_name<'d, T>(reader: &mut Reader<'d, T>, at: u64, most: u64) -> Result<(&
 }
 
 impl<'d> Table<'d> {
-    /// Reads the table; the reader stands at its end then.
+    /// Decodes the table and leaves the reader at its end.
     ///
     /// # Errors
-    /// Malformed, for what is no archive; Incomplete, for a table that is cut off; the limits on
+    /// Malformed, if it is not an archive; Incomplete, if the table is truncated; the limits on
     /// elements and string bytes.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let start = reader.place_if_on();
@@ -186,7 +186,7 @@ impl<'d> Table<'d> {
         };
         let entries = reader.list("entries", |reader| {
             let room = reader.capacity(u64::from(count), u64::MAX, ENTRY_BYTES)?;
-            // An entry takes more memory than bytes, so the vector grows with what is read.
+            // An entry takes more memory than bytes, so capacity follows what is decoded.
             let mut entries = Vec::with_capacity(room.min(1024));
             for index in 0..count as usize {
                 entries.push(reader.item(index, |reader| reader.record("", |r| Entry::decode(r)))?);
@@ -196,10 +196,10 @@ impl<'d> Table<'d> {
         Ok(Self { version, flags, entries })
     }
 
-    /// Writes it.
+    /// Encodes the table.
     ///
     /// # Errors
-    /// Value, for flags in version 1 and version 0; the limits on counts.
+    /// Value, for version 0 and for flags in version 1; the limits on counts.
     pub fn encode(&self, writer: &mut Writer) -> Result<()> {
         writer.bytes(MAGIC);
         if self.version == 0 {
@@ -221,16 +221,13 @@ impl<'d> Table<'d> {
         })
     }
 
-    /// The bytes of the table.
-    ///
-    /// # Errors
-    /// As [`Self::encode`].
+    /// Encodes the table to bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// How many bytes the table takes.
+    /// The size of the encoded table in bytes.
     #[must_use]
     pub fn encoded_size(&self) -> u64 {
         let names = self.entries.iter().map(|e| e.name.len() as u64 + u64::from(e.terminated));
@@ -238,7 +235,7 @@ impl<'d> Table<'d> {
         head + (self.entries.len() * ENTRY_BYTES) as u64 + names.sum::<u64>()
     }
 
-    /// Moves the data that stood behind a table of this size behind the one that it is now.
+    /// Adjusts the offsets of data that followed a table of this size to the current size.
     fn move_data(&mut self, before: u64) -> Result<()> {
         let now = self.encoded_size();
         for (index, entry) in self.entries.iter_mut().enumerate() {
@@ -263,8 +260,7 @@ impl<'d> Table<'d> {
             None => 0,
             Some(json) => json::flags(json, &FLAGS)
                 .and_then(|bits| {
-                    u8::try_from(bits)
-                        .map_err(|_| Error::value("flags of 8 bits", bits.to_string()))
+                    u8::try_from(bits).map_err(|_| Error::value("8-bit flags", bits.to_string()))
                 })
                 .map_err(|error| error.inside("flags"))?,
         };
@@ -280,7 +276,7 @@ impl<'d> Table<'d> {
         let count = entries.len();
         if let Some(promised) = promised.filter(|it| it.as_u64() != Some(count as u64)) {
             let error =
-                Error::value(format!("{count}, as there are entries"), promised.to_string());
+                Error::value(format!("{count}, the number of entries"), promised.to_string());
             return Err(error.inside("file_count"));
         }
         Ok(Table { version, flags, entries })
@@ -288,10 +284,10 @@ impl<'d> Table<'d> {
 }
 
 impl<'d> ArchiveFile<'d> {
-    /// Reads the table, and takes the rest as bytes.
+    /// Decodes the table and takes the rest as bytes.
     ///
     /// # Errors
-    /// As [`Table::decode`]; nothing is incomplete here.
+    /// Those of [`Table::decode`], except Incomplete.
     pub fn decode<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>) -> Result<Self> {
         let start = reader.position();
         let table = Table::decode(reader).map_err(Error::closed)?;
@@ -304,10 +300,7 @@ impl<'d> ArchiveFile<'d> {
         Ok(Self { table, data: Cow::Borrowed(data) })
     }
 
-    /// The bytes of it all.
-    ///
-    /// # Errors
-    /// As [`Table::encode`].
+    /// Encodes the archive to bytes.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut writer = Writer::new();
         self.table.encode(&mut writer)?;
@@ -315,12 +308,13 @@ impl<'d> ArchiveFile<'d> {
         Ok(writer.into_bytes())
     }
 
-    /// Reads it from JSON. `table_size` is the size that the table had: where names or entries were
-    /// changed, the data moves, and the offsets with it. Without `table_size` they stay.
+    /// Reads an archive from JSON. `table_size` is the former size of the table: if names or
+    /// entries changed, the data moves, and the offsets are adjusted. Without `table_size`, they
+    /// stay.
     ///
     /// # Errors
-    /// Value, when the JSON is something else; for another magic or count of files; for an offset
-    /// of 4 GiB or more.
+    /// Value, if the JSON is not an archive, the magic or the file count is wrong, or an offset
+    /// reaches 4 GiB.
     pub fn from_json(json: &Json) -> Result<ArchiveFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let mut table = Table::from_fields(&mut fields)?;

@@ -1,14 +1,14 @@
-//! Objects whose properties stand behind their sizes and hashes.
+//! Decoding deep objects, whose properties follow their sizes and hashes.
 
 use worldwire_core::{Error, Form, Place, Reader, Result, Trace};
 
 use super::{Decoder, position, raw};
 use crate::object::show::show_leaf;
 use crate::object::visitor::{Bits, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Kind, Property};
+use crate::schema::classes::{Class, Property, PropertyKind};
 
 impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
-    /// The values of a deep object, each with its size and hash; `bits` in all.
+    /// Decodes the values of a deep object, each with its size and hash, from `bits` bits.
     pub(super) fn deep<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,
@@ -24,7 +24,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             }
             let head = before.next_multiple_of(8) - before + 64;
             let left = end - before;
-            // Not taken yet: what is no property may begin in the middle of a byte.
+            // Only peeks: leftovers may begin in the middle of a byte.
             let size = reader.rest().first_chunk().map_or(0, |size| u32::from_le_bytes(*size));
             let size = u64::from(size);
             if left < head || size < head || size > left {
@@ -44,7 +44,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// Bits behind the last property that are none: too few, or of a size that cannot be.
+    /// Handles bits after the last property: too few for one, or with an impossible size.
     #[cold]
     fn rest<T: Trace<'c>>(
         &mut self,
@@ -110,7 +110,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         self.visitor.value(Slot::Unknown(hash), Leaf::Raw(bits))
     }
 
-    /// The value of a property of a deep object, which must take exactly so many bits.
+    /// Decodes the value of a property of a deep object, which must take exactly this many bits.
     fn deep_value<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,
@@ -126,13 +126,13 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let outcome = reader.part_bits(bits, |reader| {
             if property.is_list() {
                 self.list(reader, property, start)?;
-            } else if property.kind() == Kind::Object {
+            } else if property.kind() == PropertyKind::Object {
                 self.object(reader, Slot::Property(property), &property.name, start)?;
             } else {
                 let leaf = self.charge(reader, 1).and_then(|()| self.leaf(reader, property));
                 let leaf = leaf.map_err(|error| error.inside(&property.name))?;
                 fits(reader, property, begin, bits)?;
-                // Told in here, where the cursor still stands right behind the value.
+                // Report it here, while the cursor is still at the end of the value.
                 return self.tell(reader, Slot::Property(property), &property.name, start, leaf);
             }
             fits(reader, property, begin, bits)
@@ -148,7 +148,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// The value of a property that cannot be read.
+    /// Keeps the value of a property that cannot be decoded.
     #[cold]
     fn misfit<T: Trace<'c>>(
         &mut self,
@@ -166,7 +166,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     }
 }
 
-/// The value of a property that began at a bit must have had so many.
+/// Checks that the value of a property that began at a bit took this many bits.
 #[inline]
 fn fits<T>(reader: &Reader<'_, T>, property: &Property, begin: u64, bits: u64) -> Result<()> {
     let used = position(reader) - begin;

@@ -1,15 +1,15 @@
-//! Values that are neither objects nor containers, and the lengths of those that are.
+//! Decoding values that are neither objects nor containers, and all lengths.
 
 use worldwire_core::{Error, Reader, Result, Trace};
 
 use super::{Decoder, MAX_NOTES, position};
-use crate::object::encode::parse_choice;
+use crate::object::parse::{self, UnknownOption};
 use crate::object::visitor::{Leaf, Visitor};
 use crate::object::{COMPACT, HUMAN_READABLE};
-use crate::schema::classes::{Kind, Property};
+use crate::schema::classes::{Property, PropertyKind};
 
 impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
-    /// A count that the rest cannot hold is refused before anything is made of it.
+    /// Refuses a count that the remaining bits cannot hold, before allocating for it.
     pub(super) fn check_count<T: Trace<'c>>(
         &self,
         reader: &Reader<'_, T>,
@@ -17,11 +17,18 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         count: usize,
     ) -> Result<()> {
         let least = match property.kind() {
-            Kind::Object if self.options.core.is_some() => 48,
-            Kind::Object => 32,
-            Kind::Enum | Kind::Flags if self.flags & HUMAN_READABLE == 0 => 32,
-            Kind::Enum | Kind::Flags | Kind::String | Kind::WideString => {
-                if self.flags & COMPACT == 0 { 16 } else { 8 }
+            PropertyKind::Object if self.options.core.is_some() => 48,
+            PropertyKind::Object => 32,
+            PropertyKind::Enum | PropertyKind::Flags if self.flags & HUMAN_READABLE == 0 => 32,
+            PropertyKind::Enum
+            | PropertyKind::Flags
+            | PropertyKind::String
+            | PropertyKind::WideString => {
+                if self.flags & COMPACT == 0 {
+                    16
+                } else {
+                    8
+                }
             }
             kind => kind.bits().unwrap_or(1).max(1),
         };
@@ -42,7 +49,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(())
     }
 
-    /// A length: of a container, or of a string.
+    /// Decodes the length of a container or string.
     #[inline]
     pub(super) fn length<T: Trace<'c>>(
         &self,
@@ -60,7 +67,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// The bytes of a string of units of so many bytes.
+    /// Decodes the bytes of a string whose units have this many bytes.
     #[inline]
     fn string<'d, T: Trace<'c>>(
         &self,
@@ -71,15 +78,15 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         if length == 0 {
             return Ok(&[]);
         }
-        let most = reader.limits().string_bytes;
-        // In a deep stream more than there is now will not come: that is a mistake, not a limit.
-        if length as u64 > most && (!self.options.deep || length <= reader.remaining()) {
-            return Err(reader.place_error(Error::limit("string bytes", most, length as u64)));
+        let max = reader.limits().string_bytes;
+        // A deep stream is complete, so a length beyond its end is a mistake and not a limit.
+        if length as u64 > max && (!self.options.deep || length <= reader.remaining()) {
+            return Err(reader.place_error(Error::limit("string bytes", max, length as u64)));
         }
         reader.take(length)
     }
 
-    /// A value that is neither an object nor a container.
+    /// Decodes a value that is neither an object nor a container.
     #[inline]
     pub(super) fn leaf<'d, T: Trace<'c>>(
         &mut self,
@@ -92,56 +99,59 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             };
         }
         Ok(match property.kind() {
-            Kind::Bool => Leaf::Bool(reader.take_bits(1)? != 0),
-            Kind::I8 => number!(i8, Signed),
-            Kind::U8 => number!(u8, Unsigned),
-            Kind::I16 => number!(i16, Signed),
-            Kind::U16 => number!(u16, Unsigned),
-            Kind::I32 => number!(i32, Signed),
-            Kind::U32 => number!(u32, Unsigned),
-            Kind::I64 => number!(i64, Signed),
-            Kind::U64 => number!(u64, Unsigned),
-            Kind::F32 => number!(f32, F32),
-            Kind::F64 => number!(f64, F64),
-            Kind::SignedBits(count) => {
+            PropertyKind::Bool => Leaf::Bool(reader.take_bits(1)? != 0),
+            PropertyKind::I8 => number!(i8, Signed),
+            PropertyKind::U8 => number!(u8, Unsigned),
+            PropertyKind::I16 => number!(i16, Signed),
+            PropertyKind::U16 => number!(u16, Unsigned),
+            PropertyKind::I32 => number!(i32, Signed),
+            PropertyKind::U32 => number!(u32, Unsigned),
+            PropertyKind::I64 => number!(i64, Signed),
+            PropertyKind::U64 => number!(u64, Unsigned),
+            PropertyKind::F32 => number!(f32, F32),
+            PropertyKind::F64 => number!(f64, F64),
+            PropertyKind::SignedBits(count) => {
                 let unused = 64 - u32::from(count.clamp(1, 64));
                 Leaf::Signed((reader.take_bits(count)? << unused).cast_signed() >> unused)
             }
-            Kind::UnsignedBits(count) => Leaf::Unsigned(reader.take_bits(count)?),
-            Kind::String => Leaf::Text(self.string(reader, 1)?),
-            Kind::WideString => Leaf::WideText(self.string(reader, 2)?),
-            Kind::Tuple(tuple) => Leaf::Tuple(tuple, reader.take(tuple.size())?),
-            kind @ (Kind::Enum | Kind::Flags) => return self.choice(reader, property, kind),
-            // Callers know better.
-            Kind::Object => {
+            PropertyKind::UnsignedBits(count) => Leaf::Unsigned(reader.take_bits(count)?),
+            PropertyKind::String => Leaf::Text(self.string(reader, 1)?),
+            PropertyKind::WideString => Leaf::WideText(self.string(reader, 2)?),
+            PropertyKind::Tuple(tuple) => Leaf::Tuple(tuple, reader.take(tuple.size())?),
+            kind @ (PropertyKind::Enum | PropertyKind::Flags) => {
+                return self.choice(reader, property, kind);
+            }
+            // Callers handle objects.
+            PropertyKind::Object => {
                 return Err(reader.place_error(Error::malformed("a value", "an object")));
             }
         })
     }
 
-    /// An enumeration or a set of flags.
+    /// Decodes an enumeration or a set of flags.
     fn choice<'d, T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'d, T>,
         property: &'c Property,
-        kind: Kind,
+        kind: PropertyKind,
     ) -> Result<Leaf<'d>> {
-        let make =
-            |number| if kind == Kind::Flags { Leaf::Flags(number) } else { Leaf::Enum(number) };
+        let make = |number| {
+            if kind == PropertyKind::Flags { Leaf::Flags(number) } else { Leaf::Enum(number) }
+        };
         if self.flags & HUMAN_READABLE == 0 {
             return Ok(make(u32::from_le_bytes(reader.take_array()?)));
         }
         let bytes = self.string(reader, 1)?;
-        match parse_choice(property, kind, bytes) {
+        match parse::choice(property, kind, bytes) {
             Ok(number) => Ok(make(number)),
-            Err(unknown) => {
+            Err(UnknownOption(name)) => {
                 let choices = property.choices.as_deref();
-                // Looking for it takes time that hostile streams do not get again and again.
+                // The search takes time, so hostile streams get it only a limited number of times.
                 let near = choices.filter(|_| self.notes.len() < MAX_NOTES);
-                let near = near.and_then(|choices| choices.names().nearest(&unknown));
+                let near = near.and_then(|choices| choices.names().nearest(&name));
                 let error = Error::malformed(
                     format!("an option of {}", property.type_name),
-                    format!("\"{}\"", unknown.escape_debug()),
+                    format!("\"{}\"", name.escape_debug()),
                 );
                 let error = match near {
                     Some(near) => error.hint(format!("did you mean \"{near}\"?")),

@@ -1,61 +1,61 @@
-//! What lenient reading cannot read, found before anything is reported of it.
+//! Finding values that cannot be decoded before anything is reported about them.
 //!
-//! Whether the value of a property fits its size shows only when it was read; but what was reported of
-//! its parts cannot be taken back: it may be in a file by then. So a deep object is gone through
-//! twice. The first walk tells nobody; it finds the outermost properties that fail. The second
-//! tells everything, and keeps those properties as the bits that they are.
+//! Whether a value fits the size of its property is known only after it is decoded, but reported
+//! parts cannot be taken back: they may already be in a file. So deep objects are decoded twice.
+//! The first pass reports nothing and finds the outermost properties that fail. The second pass
+//! reports everything, and keeps those properties as raw bits.
 
 use worldwire_core::{Error, ErrorKind, Reader, Trace};
 
 use super::{Decoder, MAX_NOTES};
 use crate::object::visitor::{Slot, Visitor};
 
-/// No place.
-const NOWHERE: u64 = u64::MAX;
+/// Not a position.
+const NO_POSITION: u64 = u64::MAX;
 
-/// The properties that cannot be read.
+/// The properties that cannot be decoded.
 pub(super) struct Misfits {
-    /// On the first walk those that were found, in their order; on the second those that are left,
-    /// the next one last.
+    /// In the first pass, the failed properties in order; in the second, those still ahead, the
+    /// next one last.
     list: Vec<Misfit>,
-    /// Where the next one stands: at this bit.
+    /// The bit at which the next one begins.
     next: u64,
-    /// The byte of the layer that the first walk begins at; on the second there is none.
+    /// The byte of the layer at which the first pass begins; `None` in the second pass.
     base: Option<u64>,
 }
 
 struct Misfit {
     bit: u64,
-    /// What is wrong, while there is room for notes.
+    /// What is wrong, as long as notes are kept.
     note: Option<Box<str>>,
 }
 
 impl Misfits {
-    /// None yet.
+    /// An empty list for the first pass.
     fn scout(base: u64) -> Option<Box<Self>> {
-        Some(Box::new(Self { list: Vec::new(), next: NOWHERE, base: Some(base) }))
+        Some(Box::new(Self { list: Vec::new(), next: NO_POSITION, base: Some(base) }))
     }
 
-    /// Whether the property at this bit cannot be read.
+    /// Whether the property at this bit cannot be decoded.
     #[inline]
     pub(super) fn is_at(&self, bit: u64) -> bool {
         self.next == bit
     }
 
-    /// What is wrong with the next one; the one behind it is the next.
+    /// Takes the next one's note and advances.
     pub(super) fn take(&mut self) -> Option<Box<str>> {
         let note = self.list.pop().and_then(|misfit| misfit.note);
-        self.next = self.list.last().map_or(NOWHERE, |misfit| misfit.bit);
+        self.next = self.list.last().map_or(NO_POSITION, |misfit| misfit.bit);
         note
     }
 
-    /// Keeps in mind that a property failed; gives the error back where that does not help.
+    /// Records that a property failed, or returns the error if recording does not help.
     pub(super) fn add(&mut self, bit: u64, error: Error) -> Result<(), Error> {
         let Some(base) = self.base.filter(|_| error.kind() == ErrorKind::Malformed) else {
             return Err(error);
         };
         let bit = base * 8 + bit;
-        // Those inside of it are part of its bits.
+        // Failures nested in it are part of its bits.
         let inside = self.list.partition_point(|misfit| misfit.bit < bit);
         self.list.truncate(inside);
         let has_room = self.list.len() < MAX_NOTES;
@@ -66,7 +66,7 @@ impl Misfits {
 }
 
 impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
-    /// The first walk, if there is to be one.
+    /// Runs the first pass, if one is needed.
     #[inline]
     pub(super) fn scout<T: Trace<'c>>(&mut self, reader: &Reader<'_, T>) {
         if self.keeps() {
@@ -93,12 +93,12 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         // Objects begin at whole bytes.
         let mut ahead = Reader::within(reader.rest(), reader.limits());
         let start = ahead.place();
-        // What ends it ends the second walk as well, which then says so.
+        // An error that ends this pass also ends the second, which reports it.
         drop(scout.object(&mut ahead, Slot::Root, self.name, start));
         self.misfits = scout.misfits;
         if let Some(found) = &mut self.misfits {
             found.list.reverse();
-            found.next = found.list.last().map_or(NOWHERE, |misfit| misfit.bit);
+            found.next = found.list.last().map_or(NO_POSITION, |misfit| misfit.bit);
             found.base = None;
         }
     }

@@ -1,4 +1,4 @@
-//! Bytes to whatever a visitor makes of them.
+//! Decoding objects and reporting them to a visitor.
 
 mod deep;
 mod leaf;
@@ -13,16 +13,16 @@ use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use super::{
     Decoded, FLAG_NAMES, FORBID_DELTA, Header, MAGIC, ObjectCodec, ObjectNote, ObjectOptions, ZLIB,
 };
-use crate::schema::classes::{Class, Classes, Kind, Property};
+use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 use misfits::Misfits;
 
-/// The most notes that are kept.
+/// Notes beyond this number are dropped.
 const MAX_NOTES: usize = 200;
-/// So many values an object may hold whatever its size: a short list of equal ones compresses to
+/// An object may have this many values whatever its size: a short list of equal ones compresses to
 /// almost nothing.
 const FREE_VALUES: u64 = 4_096;
 
-/// How many values there may be in an object that takes so many bytes on the wire.
+/// The maximum number of values in an object of this size on the wire.
 pub(super) fn max_values(bytes: usize, limits: &Limits) -> u64 {
     FREE_VALUES.saturating_add(limits.values_per_byte.saturating_mul(bytes as u64))
 }
@@ -41,7 +41,7 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
         flags: options.flags,
         objects: 0,
         values: 0,
-        // Bytes that are inflated later do not count: those are cheap to send.
+        // Inflated bytes do not count, as they are cheap to send.
         max_values: max_values(reader.remaining(), reader.limits()),
         last: None,
         related: None,
@@ -66,30 +66,30 @@ pub(super) fn decode<'d, 'c, T: Trace<'c>, V: Visitor<'c>>(
 }
 
 struct Decoder<'o, 'c, V> {
-    /// What the outermost object is called.
+    /// The name of the outermost object.
     name: &'c str,
     classes: &'c Classes,
     options: &'o ObjectOptions,
-    /// Those of the stream.
+    /// The flags of the stream.
     flags: u32,
-    /// How many there have been.
+    /// The number of objects so far.
     objects: u64,
-    /// How many values there have been: objects, lists, and all that is in them.
+    /// The number of values so far, including objects, lists and their contents.
     values: u64,
-    /// How many there may be.
+    /// The maximum number of values.
     max_values: u64,
-    /// The class of the last one: neighbours mostly have the same.
+    /// The class of the last object: neighbours usually share it.
     last: Option<&'c Class>,
-    /// A class that a property asks for, and one that may stand there.
+    /// The class of a property, and one known to be derived from it.
     related: Option<(u32, u32)>,
-    /// The properties that cannot be read, if those are kept.
+    /// The properties that cannot be decoded, if they are kept.
     misfits: Option<Box<Misfits>>,
     notes: Vec<ObjectNote>,
     visitor: &'o mut V,
 }
 
 impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
-    /// The envelope, and the stream in it.
+    /// Decodes the envelope and the stream in it.
     fn envelope<'d, T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'d, T>,
@@ -112,7 +112,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         })
     }
 
-    /// Flags, compression, object.
+    /// Decodes flags, compression and object.
     fn stream<'d, T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'d, T>,
@@ -154,7 +154,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(())
     }
 
-    /// An object from its tag on; says whether it is null.
+    /// Decodes an object, starting at its tag; returns whether it is null.
     fn object<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,
@@ -208,7 +208,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(false)
     }
 
-    /// The tag of the class, and where it begins.
+    /// Decodes the tag of the class; returns it with its position.
     #[inline]
     fn tag<T: Trace<'c>>(&self, reader: &mut Reader<'_, T>) -> Result<(u32, CoreId, Place)> {
         reader.align();
@@ -221,7 +221,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok((tag, id, at))
     }
 
-    /// The same in the CoreObject form.
+    /// Decodes a tag in the CoreObject form.
     #[inline(never)]
     fn core_tag<T>(&self, reader: &mut Reader<'_, T>, table: &CoreTable) -> Result<(u32, CoreId)> {
         let [block, kind, template @ ..] = reader.take_array::<6>()?;
@@ -236,12 +236,12 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// The tag of the class that a pair of block and type stands for.
+    /// The tag of the class of a pair of block and type.
     fn core_class(&self, class: Option<&CoreClass>, id: CoreId) -> Result<u32> {
         match class.map(|class| (class, class.tag(self.classes))) {
             Some((_, Some(tag))) if tag != 0 => Ok(tag),
             Some((CoreClass::Name(name), _)) => {
-                // It is written by its pair, so the tag is no more than a name for it.
+                // The object is encoded with its pair, so the tag is only a label.
                 let tag = crate::string_id(name.as_bytes());
                 if self.keeps() && tag != 0 {
                     return Ok(tag);
@@ -258,17 +258,17 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// Whether what cannot be read is kept.
+    /// Whether values that cannot be decoded are kept.
     fn keeps(&self) -> bool {
         self.options.deep && self.options.lenient
     }
 
-    /// How many bytes a tag takes.
+    /// The size of a tag in bytes.
     fn tag_size(&self) -> usize {
         if self.options.core.is_some() { 6 } else { 4 }
     }
 
-    /// Says so when an object is none of the class that its property asks for.
+    /// Notes if an object's class is unrelated to that of its property.
     #[cold]
     fn check_base<T>(&mut self, reader: &Reader<'_, T>, wanted: u32, class: &Class) {
         let Some(wanted) = self.classes.get(wanted) else { return };
@@ -280,7 +280,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// The size of a deep object, without that of the size itself.
+    /// Decodes the size of a deep object, without the size field itself.
     fn object_size<T: Trace<'c>>(&self, reader: &mut Reader<'_, T>) -> Result<u64> {
         let size = u32::from_le_bytes(reader.take_array()?);
         match size.checked_sub(32) {
@@ -292,7 +292,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         }
     }
 
-    /// An object of a class that no list knows: kept when lenient.
+    /// Handles an object of an unknown class, which is kept if lenient.
     #[cold]
     fn unknown_object<T: Trace<'c>>(
         &mut self,
@@ -308,13 +308,13 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             let error = Error::malformed("the tag of a known class", found);
             return Err(error.at(at).hint("is the type list from this revision?"));
         }
-        self.note(at * 8, format!("class {tag} ({tag:#010x}) is in no type list"));
+        self.note(at * 8, format!("no type list has class {tag} ({tag:#010x})"));
         let count = self.object_size(reader)?;
         let bits = raw(reader, count)?;
         self.tell(reader, slot, name, start, Leaf::object(tag, id, bits))
     }
 
-    /// The values of a shallow object, in the order of the class.
+    /// Decodes the values of a shallow object, in class order.
     fn shallow<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,
@@ -330,7 +330,10 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                 let outcome = reader.take_bits(1);
                 if outcome.map_err(|error| error.inside(&property.name))? == 0 {
                     if self.flags & FORBID_DELTA != 0 {
-                        let error = Error::malformed("a value", "none, where delta is forbidden");
+                        let error = Error::malformed(
+                            "a value",
+                            "an omitted one, although delta encoding is forbidden",
+                        );
                         return Err(reader.place_error(error).inside(&property.name));
                     }
                     continue;
@@ -338,7 +341,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             }
             if property.is_list() {
                 self.list(reader, property, start)?;
-            } else if property.kind() == Kind::Object {
+            } else if property.kind() == PropertyKind::Object {
                 self.object(reader, Slot::Property(property), &property.name, start)?;
             } else {
                 let leaf = self.charge(reader, 1).and_then(|()| self.leaf(reader, property));
@@ -349,7 +352,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(())
     }
 
-    /// Counts values before anything is made of them.
+    /// Counts values before anything is allocated for them.
     #[inline]
     fn charge<T>(&mut self, reader: &Reader<'_, T>, count: u64) -> Result<()> {
         self.values += count;
@@ -373,8 +376,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     ) -> Result<()> {
         let count = self.length(reader, true).and_then(|count| {
             self.check_count(reader, property, count)?;
-            // Objects among the elements count themselves.
-            let elements = if property.kind() == Kind::Object { 0 } else { count as u64 };
+            // Elements that are objects are counted separately.
+            let elements = if property.kind() == PropertyKind::Object { 0 } else { count as u64 };
             self.charge(reader, 1 + elements)?;
             Ok(count)
         });
@@ -398,7 +401,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         for index in 0..count {
             reader.item(index, |reader| {
                 let start = reader.place_if_on();
-                if property.kind() == Kind::Object {
+                if property.kind() == PropertyKind::Object {
                     return self.object(reader, slot, "", start).map(|_| ());
                 }
                 let leaf = self.leaf(reader, property)?;
@@ -408,7 +411,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         Ok(())
     }
 
-    /// Reports a value that was just read to the visitor and the trace.
+    /// Reports a value to the visitor and the trace.
     #[inline]
     fn tell<T: Trace<'c>>(
         &mut self,
@@ -432,14 +435,14 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     }
 }
 
-/// The next so many bits, beginning at the next whole byte.
+/// Takes this many bits, starting at the next whole byte.
 fn raw<'d, 'c, T: Trace<'c>>(reader: &mut Reader<'d, T>, bits: u64) -> Result<Bits<'d>> {
     let bytes = reader.part_bits(bits, |reader| Ok(reader.rest()))?;
     // Sizes have 32 bits.
     Ok(Bits { count: u32::try_from(bits).unwrap_or(u32::MAX), bytes })
 }
 
-/// The bit that the cursor stands on.
+/// The position of the cursor in bits.
 #[inline]
 fn position<T>(reader: &Reader<'_, T>) -> u64 {
     let bits = reader.position() as u64 * 8;
@@ -449,7 +452,7 @@ fn position<T>(reader: &Reader<'_, T>) -> u64 {
     }
 }
 
-/// The byte so many bytes in front of the cursor.
+/// The position this many bytes before the cursor.
 fn behind<T>(reader: &Reader<'_, T>, bytes: usize) -> u64 {
     reader.position().saturating_sub(bytes) as u64
 }
@@ -486,14 +489,14 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what() {
+    fn errors_have_path_and_offset() {
         let error = |bytes: &[u8]| decode(ObjectOptions::default(), bytes).unwrap_err().to_string();
         let bytes = words(&[7, 1, 1, 7, 2, 0]);
         assert_eq!(error(&bytes), "object.m_l[0].m_f at byte 24: wanted 1 byte, found 0");
         let bytes = words(&[7, 1, 0x7fff_ffff, 0]);
         assert_eq!(
             error(&bytes),
-            "object.m_l at byte 12: wanted at most 1 elements in the 32 bits left, \
+            "object.m_l at byte 12: wanted at max 1 elements in the 32 bits left, \
              found 2147483647"
         );
         assert_eq!(
@@ -507,7 +510,7 @@ mod tests {
 
     #[test]
     fn depth_and_objects_are_bounded() {
-        // Each object has one element: the next.
+        // Each object has one element, the next object.
         let mut bytes = words(&[7, 1, 1].repeat(200));
         bytes.extend([0; 64]);
         let error = decode(ObjectOptions::default(), &bytes).unwrap_err();
@@ -525,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn delta_may_be_forbidden() {
+    fn forbidden_delta_is_enforced() {
         let list = r#"{"class D": {"hash": 7, "properties":
             {"m_d": {"type": "unsigned char", "id": 0, "flags": 280, "hash": 1}}}}"#;
         let mut lists = TypeLists::new();

@@ -1,5 +1,6 @@
-//! JSON to objects without a tree between: what [`JsonWriter`](super::JsonWriter) writes, with
-//! `$class` in front. Anything else is left to the reader that can name every mistake.
+//! Reading JSON directly into objects, without a tree in between. Accepts what
+//! [`JsonWriter`](super::JsonWriter) writes, with `$class` first; everything else falls back to the
+//! slower reader, which reports every mistake.
 
 use core::fmt;
 
@@ -10,9 +11,9 @@ use super::item::Seed;
 use super::read::Builder;
 use crate::object::value::Object;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Classes, Kind, Property};
+use crate::schema::classes::{Class, Classes, Property, PropertyKind};
 
-/// The object of a text, if it is written as we write it.
+/// Reads the object of a text that has the form that this crate writes.
 pub(super) fn parse(
     classes: &Classes,
     json: &str,
@@ -32,9 +33,9 @@ pub(super) fn parse(
     Some(object)
 }
 
-/// What ends the attempt. Nobody sees it.
-fn other<E: Error>() -> E {
-    E::custom("something else")
+/// The error that ends the attempt. It is never shown.
+fn fallback<E: Error>() -> E {
+    E::custom("not in the direct form")
 }
 
 /// Reads an object or null.
@@ -60,37 +61,37 @@ impl<'de> serde::de::Visitor<'de> for Nested<'_, '_, '_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        self.builder.object.value(self.slot, Leaf::Null).map_err(|_| other())
+        self.builder.object.value(self.slot, Leaf::Null).map_err(|_| fallback())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         let Self { builder, slot, limits } = self;
         if entries.next_key_seed(ClassKey)?.is_none() {
-            return Err(other());
+            return Err(fallback());
         }
         let class = entries.next_value_seed(ClassName(builder.classes))?;
-        builder.deeper().map_err(|_| other())?;
+        builder.deeper().map_err(|_| fallback())?;
         let begun = builder.object.begin_object(slot, class, CoreId::default());
-        begun.map_err(|_| other())?;
+        begun.map_err(|_| fallback())?;
         while let Some(property) = entries.next_key_seed(PropertyName(class))? {
             let slot = Slot::Property(property);
-            entries.next_value_seed(Held { builder, slot, property, limits })?;
+            entries.next_value_seed(PropertyValue { builder, slot, property, limits })?;
         }
-        builder.object.end_object().map_err(|_| other())?;
+        builder.object.end_object().map_err(|_| fallback())?;
         builder.depth -= 1;
         Ok(())
     }
 }
 
 /// Reads the value of a property, or an element of its container.
-struct Held<'b, 'c, 'r> {
+struct PropertyValue<'b, 'c, 'r> {
     builder: &'b mut Builder<'c, 'r>,
     slot: Slot<'c>,
     property: &'c Property,
     limits: &'b Limits,
 }
 
-impl<'de> DeserializeSeed<'de> for Held<'_, '_, '_> {
+impl<'de> DeserializeSeed<'de> for PropertyValue<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
@@ -98,11 +99,11 @@ impl<'de> DeserializeSeed<'de> for Held<'_, '_, '_> {
         if property.is_list() && matches!(slot, Slot::Property(_)) {
             return json.deserialize_seq(Elements { builder, property, limits });
         }
-        if property.kind() == Kind::Object {
+        if property.kind() == PropertyKind::Object {
             return json.deserialize_any(Nested { builder, slot, limits });
         }
         let item = Seed::new(limits).deserialize(json)?;
-        builder.value(slot, property, &item).map_err(|_| other())
+        builder.value(slot, property, &item).map_err(|_| fallback())
     }
 }
 
@@ -122,11 +123,13 @@ impl<'de> serde::de::Visitor<'de> for Elements<'_, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         let Self { builder, property, limits } = self;
-        builder.deeper().map_err(|_| other())?;
-        builder.object.begin_list(Slot::Property(property)).map_err(|_| other())?;
+        builder.deeper().map_err(|_| fallback())?;
+        builder.object.begin_list(Slot::Property(property)).map_err(|_| fallback())?;
         let slot = Slot::Element(property);
-        while items.next_element_seed(Held { builder, slot, property, limits })?.is_some() {}
-        builder.object.end_list().map_err(|_| other())?;
+        while items.next_element_seed(PropertyValue { builder, slot, property, limits })?.is_some()
+        {
+        }
+        builder.object.end_list().map_err(|_| fallback())?;
         builder.depth -= 1;
         Ok(())
     }
@@ -150,23 +153,23 @@ macro_rules! of_text {
             }
 
             fn visit_str<E: Error>($self, $text: &str) -> Result<$value, E> {
-                $read.ok_or_else(other)
+                $read.ok_or_else(fallback)
             }
         }
     };
 }
 
-/// The key that has to come first.
+/// Reads the first key, which must be `$class`.
 struct ClassKey;
 
 of_text!(ClassKey(self, text) -> (), "$class", (text == "$class").then_some(()));
 
-/// The class of an object.
+/// Reads the class of an object.
 struct ClassName<'c>(&'c Classes);
 
 of_text!(ClassName<'c>(self, text) -> &'c Class, "a class", self.0.find(text));
 
-/// A property of a class.
+/// Reads the name of a property.
 struct PropertyName<'c>(&'c Class);
 
 of_text!(PropertyName<'c>(self, text) -> &'c Property, "a property", self.0.property(text));

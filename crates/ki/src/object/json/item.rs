@@ -1,4 +1,4 @@
-//! JSON whose objects keep their order.
+//! JSON values whose objects keep their order.
 
 use core::fmt;
 
@@ -9,13 +9,13 @@ use worldwire_core::{Error, Limits, Result};
 
 use crate::object::visitor::Slot;
 
-/// Keys that are no properties.
+/// Keys that are not properties.
 const SPECIAL: [&str; 8] =
     ["$class", "$block", "$type", "$template", "$bits", "$hex", "$name", Slot::REST];
-/// How much deeper JSON is than objects: by a group of rows in the innermost.
+/// How much deeper JSON is nested than objects: by a tuple of rows in the innermost one.
 const MORE_DEPTH: u32 = 4;
 
-/// JSON whose objects keep their order.
+/// JSON values whose objects keep their order.
 #[derive(Debug)]
 pub(in crate::object) enum Item {
     Value(Json),
@@ -23,25 +23,25 @@ pub(in crate::object) enum Item {
     Object(Vec<(String, Self)>),
 }
 
-/// Reads one, so much deeper than its surroundings.
+/// Reads one value and counts its depth.
 #[derive(Clone, Copy)]
 pub(super) struct Seed {
     left: u32,
-    /// How deep objects may be.
-    most: u32,
+    /// The limit, for the error.
+    max: u32,
 }
 
 impl Seed {
     pub(super) fn new(limits: &Limits) -> Self {
-        Self { left: limits.depth.saturating_add(MORE_DEPTH), most: limits.depth }
+        Self { left: limits.depth.saturating_add(MORE_DEPTH), max: limits.depth }
     }
 
     fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
         match self.left.checked_sub(1) {
             Some(left) => Ok(Self { left, ..self }),
             None => {
-                let most = self.most;
-                Err(E::custom(format!("objects and lists nested more than {most} deep (depth)")))
+                let max = self.max;
+                Err(E::custom(format!("objects and lists nested more than {max} deep (depth)")))
             }
         }
     }
@@ -104,12 +104,12 @@ impl<'de> serde::de::Visitor<'de> for Seed {
         let mut list = Vec::new();
         let mut seen = [false; SPECIAL.len()];
         while let Some(key) = items.next_key::<String>()? {
-            // A property may stand in a stream twice, but not what says what an object is.
+            // Streams can hold a property twice, but special keys must be unique.
             let special = SPECIAL.iter().position(|special| *special == key);
             if let Some(seen) = special.and_then(|at| seen.get_mut(at))
                 && core::mem::replace(seen, true)
             {
-                return Err(A::Error::custom(format!("{key} twice in an object")));
+                return Err(A::Error::custom(format!("an object has {key} twice")));
             }
             list.push((key, items.next_value_seed(deeper)?));
         }
@@ -118,7 +118,7 @@ impl<'de> serde::de::Visitor<'de> for Seed {
 }
 
 impl Item {
-    /// As the JSON that it was, for values and errors.
+    /// The JSON value; for lists and objects, a description for errors.
     pub(super) fn json(&self) -> Json {
         match self {
             Self::Value(json) => json.clone(),
@@ -144,7 +144,7 @@ impl Item {
         }
     }
 
-    /// Bytes alone: `{"$hex": "00ff"}`. `None` for what is none.
+    /// The bytes of `{"$hex": "00ff"}`; `None` for any other value.
     pub(super) fn hex(&self) -> Result<Option<Vec<u8>>> {
         match self.get("$hex") {
             Some(digits) => {
@@ -155,16 +155,15 @@ impl Item {
         }
     }
 
-    /// A name alone: `{"$name": "RED"}`. `None` for what is none.
+    /// The name of `{"$name": "RED"}`; `None` for any other value.
     pub(super) fn name(&self) -> Result<Option<&str>> {
         let Some(name) = self.get("$name") else { return Ok(None) };
         self.has_only(&["$name"])?;
-        let text = name.text().ok_or_else(|| expected("a text", &name.json()).inside("$name"));
+        let text = name.text().ok_or_else(|| expected("a string", &name.json()).inside("$name"));
         text.map(Some)
     }
 
-    /// Bits that nobody can read: `{"$bits": 9, "$hex": "ff01"}`, with no keys beside them but
-    /// these.
+    /// The raw bits of `{"$bits": 9, "$hex": "ff01"}`, which may have only these other keys.
     pub(super) fn bits(&self, beside: &[&str]) -> Result<(u32, Vec<u8>)> {
         let (Some(count), Some(digits)) = (self.get("$bits"), self.get("$hex")) else {
             return Err(expected("{\"$bits\": 8, \"$hex\": \"00\"}", &self.json()));
@@ -181,12 +180,12 @@ impl Item {
         Ok((count, bytes))
     }
 
-    /// Refuses keys that would mean nothing.
+    /// Refuses keys that would be ignored.
     fn has_only(&self, known: &[&str]) -> Result<()> {
         let Self::Object(entries) = self else { return Ok(()) };
         match entries.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             Some((key, _)) => Err(Error::value(
-                format!("nothing beside {}", known.join(", ")),
+                format!("only the keys {}", known.join(", ")),
                 format!("\"{key}\""),
             )),
             None => Ok(()),
@@ -199,10 +198,10 @@ fn hex_digits(digits: &Item) -> Result<Vec<u8>> {
     bytes.ok_or_else(|| expected("pairs of hexadecimal digits", &digits.json()).inside("$hex"))
 }
 
-/// A JSON value; its objects have lost their order already.
+/// Converts a JSON value, whose objects have no order.
 pub(in crate::object) fn item(json: &Json, limits: &Limits) -> Result<Item> {
     let item = copied(json, Seed::new(limits));
-    item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))
+    item.map_err(|error| Error::value("JSON", format!("invalid JSON: {error}")))
 }
 
 fn copied(json: &Json, seed: Seed) -> serde_json::Result<Item> {

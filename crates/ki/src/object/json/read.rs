@@ -1,46 +1,40 @@
-//! JSON to objects.
+//! Reading objects from JSON.
 
 use serde::de::DeserializeSeed;
 use worldwire_core::json::{Json, expected, integer};
-use worldwire_core::{Error, Field, Limits, Result};
+use worldwire_core::{Error, Limits, Result};
 
 use super::item::{Item, Seed, item};
 use super::rounded::looks_rounded;
+use crate::object::parse::{self, push_part, unknown_option, wide_bytes};
 use crate::object::value::Object;
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple, parse_number};
-use crate::types::{Dbl, Flt};
+use crate::schema::classes::{Class, Classes, Property, PropertyKind, Tuple, parse_number};
 
 impl Object {
-    /// Reads JSON text and keeps the order of the properties in it. All that was written is read:
-    /// there is no limit on nodes, as memory follows the length of the text.
+    /// Reads JSON text and keeps the order of its properties. There is no limit on nodes, as memory
+    /// follows the length of the text.
     ///
     /// # Errors
-    /// Value, for what is no JSON or no object of known classes; the limit on depth.
+    /// Value, if the text is not JSON or not an object of known classes; the limit on depth.
     pub fn parse_json(classes: &Classes, json: &str) -> Result<Self> {
         Self::parse_json_within(classes, json, &Limits::DEFAULT)
     }
 
-    /// The same within other limits, of which that on depth counts.
-    ///
-    /// # Errors
-    /// Those of [`Self::parse_json`].
+    /// Like [`Self::parse_json`], within another limit on depth.
     pub fn parse_json_within(classes: &Classes, json: &str, limits: &Limits) -> Result<Self> {
-        Self::parse_json_telling(classes, json, limits, &mut |_, _| {})
+        Self::parse_json_reporting(classes, json, limits, &mut |_, _| {})
     }
 
-    /// The same, and tells of integers of 64 bits that [look rounded](looks_rounded): the
-    /// name of their property and the number.
-    ///
-    /// # Errors
-    /// Those of [`Self::parse_json`].
-    pub fn parse_json_telling(
+    /// Like [`Self::parse_json_within`]. Calls `rounded` with the property and the number of each
+    /// 64-bit integer that [looks rounded](looks_rounded).
+    pub fn parse_json_reporting(
         classes: &Classes,
         json: &str,
         limits: &Limits,
         rounded: &mut dyn FnMut(&str, i128),
     ) -> Result<Self> {
-        // Nearly all JSON is as we write it, and then no tree of it is needed.
+        // Nearly all JSON has the form that this crate writes, and then needs no tree.
         if let Some(object) = super::direct::parse(classes, json, limits, rounded) {
             return Ok(object);
         }
@@ -50,20 +44,20 @@ impl Object {
         let item = Seed::new(limits).deserialize(&mut reader);
         let item = item.and_then(|item| reader.end().map(|()| item));
         let item = item.map_err(|error| Error::value("JSON", format!("a mistake: {error}")))?;
-        build_telling(classes, &item, Slot::Root, false, limits, rounded)
+        build_reporting(classes, &item, Slot::Root, false, limits, rounded)
     }
 
-    /// The object of a JSON value. Properties take the order of their class.
+    /// Reads an object from a JSON value. Properties are put into class order.
     ///
     /// # Errors
-    /// Value, for what is no object of known classes.
+    /// Value, if the JSON is not an object of known classes.
     pub fn from_json(classes: &Classes, json: &Json) -> Result<Self> {
         let limits = &Limits::DEFAULT;
         build(classes, &item(json, limits)?, Slot::Root, true, limits)
     }
 }
 
-/// The object, or the value of a property or element, that JSON says.
+/// Builds an object, or the value of a property or element, from JSON.
 pub(in crate::object) fn build(
     classes: &Classes,
     item: &Item,
@@ -71,10 +65,10 @@ pub(in crate::object) fn build(
     sort: bool,
     limits: &Limits,
 ) -> Result<Object> {
-    build_telling(classes, item, slot, sort, limits, &mut |_, _| {})
+    build_reporting(classes, item, slot, sort, limits, &mut |_, _| {})
 }
 
-fn build_telling(
+fn build_reporting(
     classes: &Classes,
     item: &Item,
     slot: Slot<'_>,
@@ -98,9 +92,9 @@ pub(super) struct Builder<'c, 'r> {
     pub(super) object: Object,
     pub(super) depth: u32,
     max_depth: u32,
-    /// Whether properties take the order of the class.
+    /// Whether properties are put into class order.
     sort: bool,
-    /// Hears of numbers that look rounded.
+    /// Called for numbers that look rounded.
     rounded: &'r mut dyn FnMut(&str, i128),
 }
 
@@ -114,12 +108,12 @@ impl<'c, 'r> Builder<'c, 'r> {
         Self { classes, object, depth: 0, max_depth, sort: false, rounded }
     }
 
-    /// What was built.
+    /// The finished object.
     pub(super) fn into_object(self) -> Object {
         self.object
     }
 
-    /// Goes into an object or a container.
+    /// Enters an object or a container.
     pub(super) fn deeper(&mut self) -> Result<()> {
         if self.depth == self.max_depth {
             let limit = u64::from(self.max_depth);
@@ -171,7 +165,7 @@ impl<'c, 'r> Builder<'c, 'r> {
             let slot = match class.property(name) {
                 Some(property) => Slot::Property(property),
                 None => match unknown_hash(name) {
-                    // It was unknown to whoever wrote it.
+                    // The property was unknown when this was written.
                     Some(hash) => class.by_hash(hash).map_or(Slot::Unknown(hash), Slot::Property),
                     None => return Err(no_property(class, name)),
                 },
@@ -200,7 +194,7 @@ impl<'c, 'r> Builder<'c, 'r> {
         })
     }
 
-    /// An object that was not read, of a class that may be known by now.
+    /// Builds an object that was kept as bits. Its class may now be known.
     fn raw_object(
         &mut self,
         slot: Slot<'c>,
@@ -256,7 +250,7 @@ impl<'c, 'r> Builder<'c, 'r> {
                 this.object.end_list()
             });
         }
-        if property.kind() == Kind::Object {
+        if property.kind() == PropertyKind::Object {
             let usual = property.class().and_then(|class| self.classes.get(class));
             return self.object(slot, usual, item);
         }
@@ -265,80 +259,58 @@ impl<'c, 'r> Builder<'c, 'r> {
 
     fn leaf(&mut self, slot: Slot<'c>, property: &'c Property, item: &Item) -> Result<()> {
         let json = item.json();
-        if let (Kind::I64 | Kind::U64, Json::Number(number)) = (property.kind(), &json) {
+        if let (PropertyKind::I64 | PropertyKind::U64, Json::Number(number)) =
+            (property.kind(), &json)
+        {
             let number =
                 number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
             if let Some(number) = number.filter(|number| looks_rounded(*number)) {
                 (self.rounded)(&property.name, number);
             }
         }
-        let signed = |bits: u32| {
-            let number: i64 = integer(&json, "a whole number")?;
-            let most = 1_i128 << (bits - 1);
-            if (-most..most).contains(&i128::from(number)) {
-                return Ok(Leaf::Signed(number));
-            }
-            Err(expected(format!("a number of {bits} bits with sign"), &json))
-        };
-        let unsigned = |bits: u32| {
-            let number: u64 = integer(&json, "a whole number of at least 0")?;
-            if u128::from(number) < 1 << bits {
-                return Ok(Leaf::Unsigned(number));
-            }
-            Err(expected(format!("a number of {bits} bits"), &json))
-        };
+        if let Some(leaf) = parse::number(property.kind(), &json)? {
+            return self.object.value(slot, leaf);
+        }
         let bytes;
         let leaf = match property.kind() {
-            Kind::Bool => match json {
+            PropertyKind::Bool => match json {
                 Json::Bool(value) => Leaf::Bool(value),
                 _ => return Err(expected("true or false", &json)),
             },
-            Kind::I8 => signed(8)?,
-            Kind::I16 => signed(16)?,
-            Kind::I32 => signed(32)?,
-            Kind::I64 => signed(64)?,
-            Kind::U8 => unsigned(8)?,
-            Kind::U16 => unsigned(16)?,
-            Kind::U32 => unsigned(32)?,
-            Kind::U64 => unsigned(64)?,
-            Kind::SignedBits(count) => signed(u32::from(count))?,
-            Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-            Kind::F32 => Leaf::F32(Flt::from_json((&json).into())?.0),
-            Kind::F64 => Leaf::F64(Dbl::from_json((&json).into())?.0),
-            Kind::String => {
+            PropertyKind::String => {
                 bytes = string_bytes(item, |text| text.as_bytes().to_vec())?;
                 Leaf::Text(&bytes)
             }
-            Kind::WideString => {
+            PropertyKind::WideString => {
                 bytes = string_bytes(item, wide_bytes)?;
                 if !bytes.len().is_multiple_of(2) {
                     return Err(Error::value("16-bit units", format!("{} bytes", bytes.len())));
                 }
                 Leaf::WideText(&bytes)
             }
-            Kind::Tuple(tuple) => {
+            PropertyKind::Tuple(tuple) => {
                 bytes = tuple_bytes(tuple, item)?;
                 Leaf::Tuple(tuple, &bytes)
             }
-            kind @ (Kind::Enum | Kind::Flags) => {
+            kind @ (PropertyKind::Enum | PropertyKind::Flags) => {
                 if let Some(name) = item.name()? {
                     Leaf::Text(name.as_bytes())
                 } else if let Some(name) = item.hex()? {
                     bytes = name;
                     Leaf::Text(&bytes)
-                } else if kind == Kind::Flags {
+                } else if kind == PropertyKind::Flags {
                     Leaf::Flags(flags(property, item)?)
                 } else {
                     Leaf::Enum(choice(property, item)?)
                 }
             }
-            Kind::Object => return Err(expected("an object", &json)),
+            _ => return Err(expected("an object", &json)),
         };
         self.object.value(slot, leaf)
     }
 }
 
-/// What stands in front of an object in the CoreObject form.
+/// The ID of an object in the CoreObject form.
 fn core_id(item: &Item) -> Result<CoreId> {
     let number = |key: &'static str| match item.get(key) {
         None => Ok(0_u32),
@@ -352,12 +324,12 @@ fn core_id(item: &Item) -> Result<CoreId> {
     let id =
         CoreId { block: byte("$block")?, kind: byte("$type")?, template: number("$template")? };
     if (id.block, id.kind) == (0, 0) && id.template != 0 {
-        return Err(Error::value("$block and $type beside it", "none").inside("$template"));
+        return Err(Error::value("$block and $type with it", "none").inside("$template"));
     }
     Ok(id)
 }
 
-/// The hash that a property without a name is called by: `0x0000002a`.
+/// The hash of an unknown property, from its key: `0x0000002a`.
 pub(in crate::object) fn unknown_hash(name: &str) -> Option<u32> {
     let digits = name.strip_prefix("0x").filter(|hex| !hex.starts_with('+'));
     digits.and_then(|hex| u32::from_str_radix(hex, 16).ok())
@@ -377,14 +349,9 @@ fn string_bytes(item: &Item, encode: impl FnOnce(&str) -> Vec<u8>) -> Result<Vec
         Some(text) => Ok(encode(text)),
         None => {
             let bytes = item.hex()?;
-            bytes.ok_or_else(|| expected("a text or {\"$hex\": \"00ff\"}", &item.json()))
+            bytes.ok_or_else(|| expected("a string or {\"$hex\": \"00ff\"}", &item.json()))
         }
     }
-}
-
-/// Text as 16-bit units, little-endian.
-pub(in crate::object) fn wide_bytes(text: &str) -> Vec<u8> {
-    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
 fn choice(property: &Property, item: &Item) -> Result<u32> {
@@ -395,20 +362,19 @@ fn choice(property: &Property, item: &Item) -> Result<u32> {
             return Ok(number);
         }
         if parse_number(text).is_none() {
-            let wanted = format!("an option of {}", property.type_name);
-            let error = Error::value(wanted, format!("\"{text}\""));
+            let error = unknown_option(property, text);
             return Err(match choices.and_then(|choices| choices.names().nearest(text)) {
                 Some(near) => error.hint(format!("did you mean \"{near}\"?")),
                 None => error,
             });
         }
     }
-    integer(&json, "a name or a number of 32 bits")
+    integer(&json, "a name or a 32-bit number")
 }
 
 fn flags(property: &Property, item: &Item) -> Result<u32> {
     let Item::List(items) = item else {
-        return integer(&item.json(), "a list of names or a number of 32 bits");
+        return integer(&item.json(), "a list of names or a 32-bit number");
     };
     items.iter().enumerate().try_fold(0, |bits, (index, item)| {
         let bit = choice(property, item).map_err(|error| error.inside_item(index));
@@ -434,31 +400,14 @@ fn tuple_bytes(tuple: Tuple, item: &Item) -> Result<Vec<u8>> {
         let part = item.get(name).ok_or_else(|| Error::value("a number", "none").inside(name))?;
         let outcome = match (part, tuple.per_name()) {
             (Item::List(list), count) if count > 1 && list.len() == count => {
-                list.iter().try_for_each(|item| push_number(tuple.part(), item, &mut bytes))
+                list.iter().try_for_each(|item| push_part(tuple.part(), &item.json(), &mut bytes))
             }
-            (_, 1) => push_number(tuple.part(), part, &mut bytes),
+            (_, 1) => push_part(tuple.part(), &part.json(), &mut bytes),
             (_, count) => Err(expected(format!("{count} numbers"), &part.json())),
         };
         outcome.map_err(|error| error.inside(name))?;
     }
     Ok(bytes)
-}
-
-fn push_number(part: Part, item: &Item, bytes: &mut Vec<u8>) -> Result<()> {
-    let json = item.json();
-    match part {
-        Part::U8 => bytes.push(integer(&json, "a number below 256")?),
-        Part::U32 => {
-            let number: u32 = integer(&json, "a number of 32 bits")?;
-            bytes.extend(number.to_le_bytes());
-        }
-        Part::I32 => {
-            let number: i32 = integer(&json, "a number of 32 bits with sign")?;
-            bytes.extend(number.to_le_bytes());
-        }
-        Part::F32 => bytes.extend(Flt::from_json((&json).into())?.0.to_le_bytes()),
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -485,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_goes_both_ways_in_any_order() {
+    fn every_form_round_trips_in_any_order() {
         let classes = classes();
         let json = r#"{"$class":"class A","m_b":["READ","0x8"],"m_e":"BLUE","m_f":"NaN","#
             .to_owned()
@@ -504,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn mistakes_are_reported_with_their_path() {
         let classes = classes();
         let wrong = [
             (
@@ -516,7 +465,7 @@ mod tests {
                 "{\"$class\":\"A\",\"m_x\":1}",
                 "wanted a property of class A, found \"m_x\"; did you mean \"m_e\"?",
             ),
-            ("{\"$class\":\"A\",\"m_u\":32}", "m_u: wanted a number of 5 bits, found 32"),
+            ("{\"$class\":\"A\",\"m_u\":32}", "m_u: wanted an unsigned 5-bit number, found 32"),
             (
                 "{\"$class\":\"A\",\"m_e\":\"BLU\"}",
                 "m_e: wanted an option of enum E, found \"BLU\"; did you mean \"BLUE\"?",
@@ -543,12 +492,13 @@ mod tests {
         assert!(Object::parse_json(&classes, "{\"$class\":\"A\"} x").is_err());
         let twice =
             Object::parse_json(&classes, "{\"$class\":\"A\",\"$class\":\"A\"}").unwrap_err();
-        assert!(twice.to_string().contains("$class twice in an object"), "{twice}");
+        assert!(twice.to_string().contains("an object has $class twice"), "{twice}");
     }
 
-    /// With `$class` in front no tree is made of the text; else one is. Both lead to the same.
+    /// Text with `$class` first is read directly, other text through a tree. The result is the
+    /// same.
     #[test]
-    fn both_ways_lead_to_the_same_object() {
+    fn direct_and_tree_reading_agree() {
         let classes = classes();
         let texts = [
             r#"{"$class":"class A","m_e":"RED","m_u":31}"#,

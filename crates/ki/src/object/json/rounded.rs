@@ -1,11 +1,11 @@
-//! Integers that a program may have rounded which keeps numbers as doubles.
+//! Detecting integers that a program rounded because it stores numbers as doubles.
 
 use super::write::WIDEST_EXACT;
 
-/// Whether an integer in JSON looks as if a program had written it that keeps numbers as doubles,
-/// such as JavaScript or old versions of `jq`: it is beyond 2^53, and what such programs write
-/// for the double that is nearest to it. Other integers can look like this, too: half of those
-/// below 2^54, one in a thousand of those of 64 bits.
+/// Whether an integer in JSON looks as if a program that stores numbers as doubles had written it,
+/// such as JavaScript or old versions of `jq`: it is beyond 2^53, and it is what such programs
+/// write for the nearest double. Unrounded integers can look like this, too: half of those below
+/// 2^54, one in a thousand of those with 64 bits.
 ///
 /// ```
 /// use worldwire_ki::object::looks_rounded;
@@ -20,10 +20,10 @@ pub fn looks_rounded(number: i128) -> bool {
     if size <= u128::from(WIDEST_EXACT) {
         return false;
     }
-    #[expect(clippy::cast_precision_loss, reason = "the loss is what this is about")]
+    #[expect(clippy::cast_precision_loss, reason = "the loss of precision is what this detects")]
     let double = size as f64;
-    // The fewest digits that say which double it is, and zeros behind them; all digits of the
-    // double; 17 digits, and zeros.
+    // Programs write the shortest digits that identify the double, followed by zeros; or all digits
+    // of the double; or 17 digits, followed by zeros.
     let shortest = || double.to_string() == size.to_string();
     let exact = || format!("{double:.0}") == size.to_string();
     let digits = || {
@@ -40,8 +40,8 @@ mod tests {
     use super::looks_rounded;
 
     #[test]
-    fn what_programs_make_of_integers_looks_rounded() {
-        // What node, jq 1.6 and printf("%.0f") make of 10903862769591682850 and of
+    fn integers_rounded_by_programs_are_detected() {
+        // What node, jq 1.6 and printf("%.0f") write for 10903862769591682850 and
         // 191965934121493239.
         for number in [
             10_903_862_769_591_683_000,

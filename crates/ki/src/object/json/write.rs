@@ -1,4 +1,4 @@
-//! Objects to JSON.
+//! Writing objects as JSON.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -10,26 +10,20 @@ use worldwire_core::{Error, Result, Value};
 use crate::object::show::numbers;
 use crate::object::value::{Object, wide_text};
 use crate::object::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
-use crate::schema::classes::{Choices, Class, Classes, Kind, Tuple};
+use crate::schema::classes::{Choices, Class, Classes, PropertyKind, Tuple};
 
-/// After so much text it is handed on.
+/// Text is passed on to the sink in chunks of about this size, in bytes.
 const CHUNK: usize = 1 << 15;
-/// Doubles hold every integer up to this one, and not the next.
+/// The largest integer up to which doubles represent all integers exactly.
 pub(super) const WIDEST_EXACT: u64 = 1 << 53;
 
 impl Object {
-    /// As JSON; see [`JsonWriter`] for objects that were not read into memory.
-    ///
-    /// # Errors
-    /// Value, for classes that it was not made with.
+    /// Writes it as JSON. [`JsonWriter`] does this without an object in memory.
     pub fn to_json(&self, classes: &Classes) -> Result<String> {
         self.to_json_in(classes, Style::default())
     }
 
-    /// The same in a style.
-    ///
-    /// # Errors
-    /// Those of [`Self::to_json`].
+    /// Like [`Self::to_json`], in a style.
     pub fn to_json_in(&self, classes: &Classes, style: Style) -> Result<String> {
         let mut json = JsonWriter::new(Vec::new(), style);
         self.visit(classes, &mut json)?;
@@ -38,7 +32,7 @@ impl Object {
     }
 }
 
-/// Writes what a decoder tells as JSON, piece by piece.
+/// Writes what a decoder reports as JSON, piece by piece.
 #[derive(Debug)]
 pub struct JsonWriter<W> {
     sink: W,
@@ -49,23 +43,23 @@ pub struct JsonWriter<W> {
 }
 
 impl<W: Write> JsonWriter<W> {
-    /// Writes to this.
+    /// Writes JSON to `sink`.
     #[must_use]
     pub fn new(sink: W, style: Style) -> Self {
         Self { sink, style, out: String::new(), is_first: true, has_wide: false }
     }
 
-    /// Whether there was an integer that a double cannot hold, written as a number: whoever reads
-    /// numbers as doubles changes it.
+    /// Whether an integer was written as a number that a double cannot represent: readers that use
+    /// doubles would change it.
     #[must_use]
     pub fn has_wide_numbers(&self) -> bool {
         self.has_wide
     }
 
-    /// Hands on what is left and gives back where it wrote to.
+    /// Writes the rest and returns the sink.
     ///
     /// # Errors
-    /// Value, when writing fails.
+    /// Value, if the sink fails.
     pub fn finish(mut self) -> Result<W> {
         self.flush()?;
         Ok(self.sink)
@@ -74,7 +68,7 @@ impl<W: Write> JsonWriter<W> {
     fn flush(&mut self) -> Result<()> {
         let written = self.sink.write_all(self.out.as_bytes());
         self.out.clear();
-        written.map_err(|error| Error::value("JSON to be written", error.to_string()))
+        written.map_err(|error| Error::value("a sink that accepts JSON", error.to_string()))
     }
 
     fn key(&mut self, slot: Slot<'_>) -> Result<()> {
@@ -204,8 +198,9 @@ impl<'c, W: Write> Visitor<'c> for JsonWriter<W> {
     fn value(&mut self, slot: Slot<'c>, value: Leaf<'_>) -> Result<()> {
         self.key(slot)?;
         let choices = slot.property().and_then(|property| property.choices.as_deref());
-        let is_choice =
-            slot.property().is_some_and(|p| matches!(p.kind(), Kind::Enum | Kind::Flags));
+        let is_choice = slot
+            .property()
+            .is_some_and(|p| matches!(p.kind(), PropertyKind::Enum | PropertyKind::Flags));
         match value {
             Leaf::Null => self.out.push_str("null"),
             Leaf::Bool(value) => self.out.push_str(if value { "true" } else { "false" }),

@@ -9,41 +9,42 @@ pub use reference::{Children, ValueRef};
 use super::visitor::{Bits, CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes, Tuple};
 
-/// An object with all that is in it, flat: nodes in reading order and one buffer of bytes.
+/// An object with all its contents in flat memory: nodes in reading order and one buffer of bytes.
 ///
-/// It refers to classes and properties by their indices, so whatever reads or writes it needs the
-/// [`Classes`] that it was made with; others show only when they lack an index. Decoding into an old
-/// one forgets what it held and uses its memory again. Two are equal when they hold the same values
-/// in the same order.
+/// It refers to classes and properties by index, so all access needs the [`Classes`] that it was
+/// made with; other classes are detected only if they lack an index. Decoding into an existing
+/// object replaces its contents and reuses its memory. Two objects are equal if they hold the same
+/// values in the same order.
 #[derive(Clone, Debug)]
 pub struct Object {
     nodes: Vec<Node>,
     data: Vec<u8>,
-    /// How much of the data belongs to values that are there no more.
+    /// How many bytes of the data belong to removed values.
     unused: usize,
-    /// The innermost container that is not complete; its size leads to the one around it.
+    /// The innermost open container. Until it is complete, its size field links to the one around
+    /// it.
     open: u32,
     max_nodes: u64,
 }
 
-/// Room for so many nodes and bytes is made when the outermost object begins.
-const FIRST_NODES: usize = 64;
+/// The initial capacity, in nodes and in bytes.
+const INITIAL_CAPACITY: usize = 64;
 const FIRST_BYTES: usize = 64;
-/// So much data of values that are gone is not worth looking at the others.
+/// Up to this many unused bytes are not worth compacting.
 const MAX_UNUSED: usize = 1 << 12;
-/// What stands in front of the bytes of an unknown object.
+/// The size of the template before the bytes of an unknown object.
 const TEMPLATE_BYTES: usize = 4;
-/// The most nodes that indices can count.
+/// The maximum number of nodes that indices can address.
 const MAX_NODES: u64 = u32::MAX as u64 - 1;
 /// No node.
 const NONE: u32 = u32::MAX;
-/// In the place of a property: what is left of the object.
+/// In place of a property index: the leftovers of the object.
 const REST: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    /// The index of the property in the class of the object around it; [`REST`] for what is left of
-    /// it; [`NONE`] for elements, the outermost object, and properties that are unknown.
+    /// The index of the property in the class of the enclosing object; [`REST`] for leftovers;
+    /// [`NONE`] for elements, the outermost object, and unknown properties.
     property: u32,
     stored: Stored,
 }
@@ -61,7 +62,7 @@ enum Stored {
     Text(Range),
     WideText(Range),
     Tuple(Tuple, u32),
-    /// The hash counts for unknown properties only.
+    /// The hash is used only for unknown properties.
     Raw {
         hash: u32,
         bits: u32,
@@ -75,7 +76,7 @@ enum Stored {
         block: u8,
         kind: u8,
     },
-    /// `size` counts the nodes inside.
+    /// `size` is the number of nodes inside.
     Object {
         class: u32,
         size: u32,
@@ -101,51 +102,51 @@ impl Default for Object {
 }
 
 impl Object {
-    /// Nothing yet; for at most [`Limits::nodes`] of the default limits.
+    /// An empty object, for at most [`Limits::nodes`] nodes of the default limits.
     #[must_use]
     pub const fn new() -> Self {
         Self::within(&Limits::DEFAULT)
     }
 
-    /// Nothing yet; for at most so many nodes as the limits say.
+    /// An empty object, for at most [`Limits::nodes`] nodes of these limits.
     #[must_use]
     pub const fn within(limits: &Limits) -> Self {
         let max_nodes = if limits.nodes < MAX_NODES { limits.nodes } else { MAX_NODES };
         Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes }
     }
 
-    /// Nothing yet; for all that there is in a text that is in memory already.
+    /// An empty object for the contents of a text in memory, which bounds it.
     pub(in crate::object) const fn of_text() -> Self {
         Self { nodes: Vec::new(), data: Vec::new(), unused: 0, open: NONE, max_nodes: MAX_NODES }
     }
 
-    /// Forgets everything but keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.data.clear();
         (self.unused, self.open) = (0, NONE);
     }
 
-    /// How many values, containers and objects there are.
+    /// The number of values, containers and objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there is nothing.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The outermost value: an object, or null. `None` when there is nothing, or for classes that
-    /// it was not made with.
+    /// The outermost value: an object or null. `None` if it is empty or was made with other
+    /// classes.
     #[must_use]
     pub fn root<'a, 'c>(&'a self, classes: &'c Classes) -> Option<ValueRef<'a, 'c>> {
         ValueRef::new(self, classes, 0, Slot::Root)
     }
 
-    /// The same for those who cannot do without.
+    /// Like [`Self::root`], with an error if there is none.
     pub(in crate::object) fn known_root<'a, 'c>(
         &'a self,
         classes: &'c Classes,
@@ -155,10 +156,10 @@ impl Object {
         self.root(classes).ok_or_else(lacking)
     }
 
-    /// Walks through everything in order.
+    /// Reports everything to a visitor, in order.
     ///
     /// # Errors
-    /// Those of the visitor; Value for classes that it was not made with.
+    /// Those of the visitor; Value, if the object was made with other classes.
     pub fn visit<'c, V: Visitor<'c>>(&self, classes: &'c Classes, visitor: &mut V) -> Result<()> {
         self.known_root(classes)?.visit(visitor)
     }
@@ -168,28 +169,28 @@ impl Object {
         Self { max_nodes: self.max_nodes, ..Self::new() }
     }
 
-    /// How many bytes its texts and such take, with those of values that are gone.
+    /// The size of its data in bytes, including that of removed values.
     #[cfg(test)]
     pub(in crate::object) fn data_bytes(&self) -> usize {
         self.data.len()
     }
 
-    /// How deep objects and containers stand in each other.
+    /// The number of open objects and containers.
     pub(in crate::object) fn depth(&self) -> usize {
-        let (mut open, mut most) = (Vec::new(), 0);
+        let (mut open, mut max) = (Vec::new(), 0);
         for (index, node) in self.nodes.iter().enumerate() {
             while open.last().is_some_and(|end| *end <= index) {
                 open.pop();
             }
             if matches!(node.stored, Stored::Object { .. } | Stored::List { .. }) {
                 open.push(index + node.count());
-                most = most.max(open.len());
+                max = max.max(open.len());
             }
         }
-        most
+        max
     }
 
-    /// Another outermost value begins: what was there is forgotten.
+    /// Starts a value. A new outermost value replaces the contents.
     #[cold]
     fn start(&mut self, slot: Slot<'_>) {
         if matches!(slot, Slot::Root) && !self.nodes.is_empty() {
@@ -197,7 +198,7 @@ impl Object {
         }
     }
 
-    /// Appends a node of so many bytes of data.
+    /// Appends a node with this many bytes of data.
     #[inline]
     fn push(
         &mut self,
@@ -212,21 +213,21 @@ impl Object {
         Ok(())
     }
 
-    /// Keeps bytes.
+    /// Stores bytes.
     #[inline]
     fn keep(&mut self, bytes: &[u8]) -> Result<Range> {
-        let most = u64::from(u32::MAX);
+        let max = u64::from(u32::MAX);
         let end = self.data.len() as u64 + bytes.len() as u64;
         match (u32::try_from(self.data.len()), u32::try_from(bytes.len())) {
-            (Ok(start), Ok(length)) if end <= most => {
+            (Ok(start), Ok(length)) if end <= max => {
                 self.data.extend_from_slice(bytes);
                 Ok(Range { start, length })
             }
-            _ => Err(Error::limit("bytes of an object", most, end)),
+            _ => Err(Error::limit("bytes of an object", max, end)),
         }
     }
 
-    /// Keeps what could not be read.
+    /// Stores undecoded bits.
     #[cold]
     fn keep_raw(&mut self, slot: Slot<'_>, value: Leaf<'_>) -> Result<Stored> {
         Ok(match value {
@@ -296,14 +297,14 @@ impl Object {
         })
     }
 
-    /// The template of an unknown object: what its bytes begin with.
+    /// The template of an unknown object, with which its bytes begin.
     #[cold]
     fn template(&self, start: u32) -> u32 {
         let bytes = self.data.get(start as usize..).and_then(|rest| rest.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// Puts another object in the place of `count` nodes; `around` are the nodes around them.
+    /// Replaces `count` nodes with another object; `around` are the enclosing nodes.
     pub(in crate::object) fn splice(
         &mut self,
         at: usize,
@@ -345,7 +346,7 @@ impl Object {
         Ok(())
     }
 
-    /// Gives up the data of values that are there no more.
+    /// Removes the data of removed values.
     fn tidy(&mut self) {
         let old = core::mem::take(&mut self.data);
         self.unused = 0;
@@ -360,7 +361,7 @@ impl Object {
 }
 
 impl Stored {
-    /// Where its bytes begin, and how many they are.
+    /// The position of its bytes, and their number.
     fn data(&mut self) -> Option<(&mut u32, usize)> {
         let bytes = |bits: u32| bits.div_ceil(8) as usize;
         match self {
@@ -374,7 +375,7 @@ impl Stored {
         }
     }
 
-    /// Moves its bytes.
+    /// Moves the position of its bytes.
     fn shift(&mut self, base: u32) {
         if let Some((start, _)) = self.data() {
             *start += base;
@@ -383,7 +384,7 @@ impl Stored {
 }
 
 impl Node {
-    /// What stands for a slot.
+    /// The property index that represents a slot.
     #[inline]
     fn property(slot: Slot<'_>) -> u32 {
         match slot {
@@ -393,7 +394,7 @@ impl Node {
         }
     }
 
-    /// It and all inside it.
+    /// The number of nodes, including those inside.
     #[inline]
     fn count(&self) -> usize {
         match self.stored {
@@ -433,8 +434,8 @@ impl<'c> Visitor<'c> for Object {
     fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()> {
         if self.open == NONE {
             self.start(slot);
-            // Most objects have no more in them than this.
-            self.nodes.reserve((class.properties().len() + 1).min(FIRST_NODES));
+            // Most objects need no more capacity.
+            self.nodes.reserve((class.properties().len() + 1).min(INITIAL_CAPACITY));
             self.data.reserve(FIRST_BYTES);
         }
         let CoreId { block, kind, template } = id;
@@ -501,7 +502,7 @@ impl Node {
     }
 }
 
-/// UTF-16 to text, if it is valid.
+/// Converts UTF-16 to text, if it is valid.
 pub(in crate::object) fn wide_text(bytes: &[u8]) -> Option<String> {
     let (units, rest) = bytes.as_chunks::<2>();
     let units = units.iter().map(|unit| u16::from_le_bytes(*unit));
@@ -514,7 +515,7 @@ pub(in crate::object) fn foreign() -> Error {
     Error::value("the classes that the object was made with", "others")
 }
 
-/// Counts that are bounded when nodes are added.
+/// Converts a count that adding nodes bounds.
 #[expect(clippy::cast_possible_truncation, reason = "fewer than 2^32 nodes")]
 const fn index(count: usize) -> u32 {
     count as u32

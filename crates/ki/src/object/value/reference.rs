@@ -1,4 +1,4 @@
-//! The values of objects, and walks through them.
+//! Access to the values of objects.
 
 use worldwire_core::{Result, Value};
 
@@ -7,7 +7,7 @@ use crate::object::show::numbers;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Classes};
 
-/// A value of an [`Object`], with what the classes say about it.
+/// A value of an [`Object`], with its class or property.
 #[derive(Clone, Copy, Debug)]
 pub struct ValueRef<'a, 'c> {
     object: &'a Object,
@@ -35,7 +35,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.object.nodes.get(self.index)
     }
 
-    /// Where it stands.
+    /// Its position in its object.
     #[must_use]
     pub fn slot(&self) -> Slot<'c> {
         self.slot
@@ -46,7 +46,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.index
     }
 
-    /// How many nodes it is.
+    /// Its number of nodes.
     pub(in crate::object) fn count(&self) -> usize {
         self.node().map_or(0, Node::count)
     }
@@ -57,7 +57,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.class
     }
 
-    /// What stands in front of it in the CoreObject form.
+    /// Its ID in the CoreObject form.
     #[must_use]
     pub fn core_id(&self) -> CoreId {
         match self.node().map(|node| node.stored) {
@@ -87,7 +87,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.object.leaf(self.node()?.stored)
     }
 
-    /// A whole number that is not negative: of an enumeration or a set of flags, too.
+    /// A non-negative whole number, also of an enumeration or a set of flags.
     #[must_use]
     pub fn unsigned(&self) -> Option<u64> {
         match self.leaf()? {
@@ -99,7 +99,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         }
     }
 
-    /// A whole number, with its sign.
+    /// A whole number.
     #[must_use]
     pub fn signed(&self) -> Option<i64> {
         match self.leaf()? {
@@ -108,7 +108,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         }
     }
 
-    /// A number with a fraction.
+    /// A floating-point number.
     #[must_use]
     pub fn float(&self) -> Option<f64> {
         match self.leaf()? {
@@ -118,7 +118,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         }
     }
 
-    /// The name of the option of an enumeration, if the list has one for its number.
+    /// The name of an enumeration's option, if the list has one for its number.
     #[must_use]
     pub fn option(&self) -> Option<&'c str> {
         let Leaf::Enum(number) = self.leaf()? else { return None };
@@ -126,21 +126,21 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         choices.names().name(number.into())
     }
 
-    /// A part of a value that has several by its name, such as `x` of a vector or `r` of a colour.
+    /// A named part of a tuple, such as `x` of a vector or `r` of a colour.
     #[must_use]
     pub fn part(&self, name: &str) -> Option<f64> {
         let Leaf::Tuple(tuple, bytes) = self.leaf()? else { return None };
         let index = tuple.names().iter().position(|known| *known == name)?;
         match numbers(tuple, bytes).nth(index)? {
             Value::F32(number) => Some(f64::from(number)),
-            // They have at most 32 bits.
+            // Parts have at most 32 bits.
             Value::Unsigned(number) => u32::try_from(number).ok().map(f64::from),
             Value::Signed(number) => i32::try_from(number).ok().map(f64::from),
             _ => None,
         }
     }
 
-    /// The bytes of a string, valid or not; those of wide ones are UTF-16.
+    /// The bytes of a string, valid or not; wide strings are UTF-16.
     #[must_use]
     pub fn bytes(&self) -> Option<&'a [u8]> {
         match self.leaf()? {
@@ -159,8 +159,8 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         }
     }
 
-    /// The properties of an object or the elements of a container, in their order. Indices that the
-    /// classes do not know are left out.
+    /// The properties of an object or the elements of a container, in order. Properties whose index
+    /// the classes do not have are skipped.
     #[must_use]
     pub fn children(&self) -> Children<'a, 'c> {
         let count = self.node().map_or(0, |node| node.count());
@@ -181,49 +181,53 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         if self.is_list() { self.children().nth(index) } else { None }
     }
 
-    /// Walks through it in order, without recursion.
+    /// Reports it to a visitor in order, without recursion.
     ///
     /// # Errors
-    /// Those of the visitor; Value for classes that it was not made with.
+    /// Those of the visitor; Value, if the object was made with other classes.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
         let mut open = Vec::new();
         let mut outcome = self.walk(visitor, &mut open);
         while let Some((_, what)) = open.pop() {
             let ended = match what {
-                In::Object(_) => visitor.end_object(),
-                In::List(_) => visitor.end_list(),
+                OpenNode::Object(_) => visitor.end_object(),
+                OpenNode::List(_) => visitor.end_list(),
             };
             outcome = outcome.and(ended);
         }
         outcome
     }
 
-    /// What is open in the end is left to the caller to end.
-    fn walk<V: Visitor<'c>>(&self, visitor: &mut V, open: &mut Vec<(usize, In<'c>)>) -> Result<()> {
+    /// Leaves ending what is still open to the caller.
+    fn walk<V: Visitor<'c>>(
+        &self,
+        visitor: &mut V,
+        open: &mut Vec<(usize, OpenNode<'c>)>,
+    ) -> Result<()> {
         let end = self.index + self.node().map_or(0, Node::count);
         for index in self.index..end {
             while open.last().is_some_and(|(end, _)| *end <= index) {
                 match open.pop() {
-                    Some((_, In::Object(_))) => visitor.end_object()?,
+                    Some((_, OpenNode::Object(_))) => visitor.end_object()?,
                     _ => visitor.end_list()?,
                 }
             }
             let node = self.object.nodes.get(index).ok_or_else(foreign)?;
             let slot = match open.last() {
                 None => self.slot,
-                Some((_, In::List(slot))) => *slot,
-                Some((_, In::Object(class))) => node.slot(class).ok_or_else(foreign)?,
+                Some((_, OpenNode::List(slot))) => *slot,
+                Some((_, OpenNode::Object(class))) => node.slot(class).ok_or_else(foreign)?,
             };
             match node.stored {
                 Stored::Object { class, block, kind, template, .. } => {
                     let class = self.classes.get(class).ok_or_else(foreign)?;
                     visitor.begin_object(slot, class, CoreId { block, kind, template })?;
-                    open.push((index + node.count(), In::Object(class)));
+                    open.push((index + node.count(), OpenNode::Object(class)));
                 }
                 Stored::List { .. } => {
                     visitor.begin_list(slot)?;
                     let property = slot.property().ok_or_else(foreign)?;
-                    open.push((index + node.count(), In::List(Slot::Element(property))));
+                    open.push((index + node.count(), OpenNode::List(Slot::Element(property))));
                 }
                 leaf => visitor.value(slot, self.object.leaf(leaf).ok_or_else(foreign)?)?,
             }
@@ -232,14 +236,14 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     }
 }
 
-/// What is open, with what is needed of it: the class of an object, or what the elements of a
-/// container are. Beside it stands where it ends.
-enum In<'c> {
+/// An open object or container: the class of the object, or the slot of the elements. Stored with
+/// its end.
+enum OpenNode<'c> {
     Object(&'c Class),
     List(Slot<'c>),
 }
 
-/// The parts of a [`ValueRef`].
+/// An iterator over the parts of a [`ValueRef`].
 #[derive(Clone, Debug)]
 pub struct Children<'a, 'c> {
     of: ValueRef<'a, 'c>,
@@ -292,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn values_can_be_asked_for_what_they_are() {
+    fn accessors_return_values_of_their_kind() {
         let classes = classes();
         let json = r#"{"$class":"A","m_i":-5,"m_f":1.5,"m_e":"ONE","m_v":{"x":1.0,"y":2.0,"z":-3.0},
             "m_c":{"b":1,"g":2,"r":3,"a":4}}"#;
@@ -307,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn another_outermost_object_takes_the_place_of_the_last() {
+    fn a_new_outermost_object_replaces_the_last() {
         let classes = classes();
         let codec = ObjectCodec::new(
             &classes,
@@ -327,10 +331,10 @@ mod tests {
         assert_eq!((object.len(), object.to_json(&classes).unwrap()), (1, "null".to_owned()));
     }
 
-    /// Counts what is open, and fails at some call.
-    struct Tired(usize, i32);
+    /// Counts what is open, and fails at a given call.
+    struct Failing(usize, i32);
 
-    impl Tired {
+    impl Failing {
         fn call(&mut self, open: i32) -> Result<()> {
             self.0 = self.0.checked_sub(1).ok_or_else(|| Error::value("rest", "work"))?;
             self.1 += open;
@@ -338,7 +342,7 @@ mod tests {
         }
     }
 
-    impl<'c> Visitor<'c> for Tired {
+    impl<'c> Visitor<'c> for Failing {
         fn begin_object(&mut self, _: Slot<'c>, _: &'c Class, _: CoreId) -> Result<()> {
             self.call(1)
         }
@@ -363,15 +367,15 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_begun_is_ended() {
+    fn every_begin_has_its_end() {
         let classes = classes();
         let json = r#"{"$class":"A","m_a":[{"$class":"A","m_a":[null,{"$class":"A","m_i":1}]}]}"#;
         let object = Object::parse_json(&classes, json).unwrap();
         let mut failed = 0;
         for calls in 0..30 {
-            let mut tired = Tired(calls, 0);
-            failed += usize::from(object.visit(&classes, &mut tired).is_err());
-            assert_eq!(tired.1, 0, "after {calls} calls");
+            let mut failing = Failing(calls, 0);
+            failed += usize::from(object.visit(&classes, &mut failing).is_err());
+            assert_eq!(failing.1, 0, "after {calls} calls");
         }
         assert!((5..30).contains(&failed), "{failed}");
     }

@@ -1,4 +1,4 @@
-//! Objects as XML, which clients use beside the binary form; both ways.
+//! Reading and writing objects as XML, which clients use alongside the binary format.
 //!
 //! ```xml
 //! <Objects>
@@ -14,73 +14,76 @@
 //! ```
 //!
 //! A container repeats its element, with an optional `key` that gives the order. An empty element
-//! is null, the empty string, or 0. A container without elements is therefore written as one
-//! element with a count, which other programs read as an empty one: `<m_names count="0"/>`. Colours
-//! are hexadecimal digits: alpha, red, green, blue. Properties without an element are missing.
+//! is null, the empty string, or 0. An empty container is therefore written as one element with a
+//! count, which other programs read as an empty element: `<m_names count="0"/>`. Colours are
+//! hexadecimal digits: alpha, red, green, blue. Properties without an element are missing.
 
 mod document;
 mod write;
 
 use std::collections::HashMap;
 
-use worldwire_core::json::{Json, integer};
-use worldwire_core::{Diagnostic, Error, Field, Limits, Result, Source};
+use worldwire_core::json::Json;
+use worldwire_core::{Diagnostic, Error, Limits, Result, Source};
 
 use document::{Element, document};
 use write::Writer;
 
-use super::encode::parse_choice;
-use super::json::wide_bytes;
+use super::parse::{self, UnknownOption, push_part, unknown_option, wide_bytes};
 use super::value::Object;
 use super::visitor::{CoreId, Leaf, Slot, Visitor};
-use crate::schema::classes::{Class, Classes, Kind, Part, Property, Tuple};
-use crate::schema::xml::{Notes, text_of_any_length};
-use crate::types::{Dbl, Flt};
+use crate::schema::classes::{Class, Classes, Property, PropertyKind, Tuple};
+use crate::xml::{Diagnostics, decode};
 
-/// Objects that were read from XML, and all that is to be said about it.
+/// The outcome of reading objects from XML.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The objects, unless it is no such XML at all. Unknown classes and properties are left out.
+    /// The objects, unless the file is not such XML. Unknown classes and properties are omitted.
     pub objects: Option<Vec<Object>>,
     /// Warnings and errors.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a file of objects of up to 4 GiB: memory follows its length.
+/// Reads a file of objects of up to 4 GiB. Memory follows its length.
 #[must_use]
 pub fn load(classes: &Classes, name: &str, bytes: &[u8]) -> Loaded {
     load_within(classes, name, bytes, &Limits::DEFAULT)
 }
 
-/// The same within other limits, of which that on depth counts.
+/// Like [`load`], within another limit on depth.
 #[must_use]
 pub fn load_within(classes: &Classes, name: &str, bytes: &[u8], limits: &Limits) -> Loaded {
-    let (text, replaced) = match text_of_any_length(name, bytes) {
+    let (text, replaced) = match decode(name, bytes) {
         Ok(text) => text,
         Err(refused) => return Loaded { objects: None, diagnostics: vec![*refused] },
     };
-    let mut notes = Notes::new(Source::new(name, &text), false);
+    let mut diagnostics = Diagnostics::new(Source::new(name, &text), false);
     if replaced {
-        notes.odd(&(0..0), "bytes that are not UTF-8 are read as U+FFFD", "store it as UTF-8");
+        diagnostics.strict_error(
+            &(0..0),
+            "bytes that are not UTF-8 are read as U+FFFD",
+            "store it as UTF-8",
+        );
     }
-    let objects = document(&text, limits, &mut notes).map(|document| {
+    let objects = document(&text, limits, &mut diagnostics).map(|document| {
         let objects = document.roots().filter_map(|element| {
             let mut object = Object::of_text();
-            let mut builder = Builder { classes, notes: &mut notes, object: &mut object };
+            let mut builder =
+                Builder { classes, diagnostics: &mut diagnostics, object: &mut object };
             let written = builder.object(Slot::Root, element).ok()?;
             written.then_some(object)
         });
         objects.collect()
     });
-    let objects = objects.filter(|_| !notes.failed());
-    Loaded { objects, diagnostics: notes.into_said() }
+    let objects = objects.filter(|_| !diagnostics.has_errors());
+    Loaded { objects, diagnostics: diagnostics.into_sorted() }
 }
 
 /// Writes objects as a file.
 ///
 /// # Errors
-/// Value, for what has no form in XML: text that is no text, bits that could not be read, a
-/// property that is there twice, and the ids of the CoreObject form. JSON can hold all of it.
+/// Value, if XML cannot represent something: invalid Unicode, undecoded bits, a property that
+/// occurs twice, or IDs of the CoreObject form. JSON can hold all of these.
 pub fn to_xml(classes: &Classes, objects: &[Object]) -> Result<String> {
     let mut writer = Writer::new();
     for object in objects {
@@ -91,29 +94,31 @@ pub fn to_xml(classes: &Classes, objects: &[Object]) -> Result<String> {
 
 struct Builder<'b, 'c, 't> {
     classes: &'c Classes,
-    notes: &'b mut Notes<'t>,
+    diagnostics: &'b mut Diagnostics<'t>,
     object: &'b mut Object,
 }
 
 impl<'c> Builder<'_, 'c, '_> {
-    /// The object of an element `Class`; says whether it is one.
+    /// Reads the object of a `Class` element; returns whether it is one.
     fn object(&mut self, slot: Slot<'c>, element: Element<'_>) -> Result<bool> {
         let Some(class) = self.class(element) else { return Ok(false) };
         if !element.text().trim().is_empty() {
-            self.notes.note(&element.span(), "text in an object is ignored", "");
+            self.diagnostics.warning(&element.span(), "text in an object is ignored", "");
         }
-        // A container repeats its element, and nothing says that it does so in a row.
+        // A container repeats its element, not necessarily in sequence.
         let mut order: Vec<(&'c Property, Vec<Element<'_>>)> = Vec::new();
         let mut known: HashMap<u32, usize> = HashMap::new();
         for child in element.children() {
             let Some(property) = class.property(child.name()) else {
                 let text = format!("{} is not a property of {}; ignored", child.name(), class.name);
                 let names = class.properties().iter().map(|property| &*property.name);
-                let near =
-                    self.notes.has_room().then(|| worldwire_core::nearest(child.name(), names));
+                let near = self
+                    .diagnostics
+                    .has_room()
+                    .then(|| worldwire_core::nearest(child.name(), names));
                 let near = near.flatten();
                 let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-                self.notes.note(&child.span(), text, &help);
+                self.diagnostics.warning(&child.span(), text, &help);
                 continue;
             };
             let place = *known.entry(property.index()).or_insert_with(|| {
@@ -122,7 +127,7 @@ impl<'c> Builder<'_, 'c, '_> {
             });
             if let Some((_, children)) = order.get_mut(place) {
                 if !property.is_list() && !children.is_empty() {
-                    self.notes.note(
+                    self.diagnostics.warning(
                         &child.span(),
                         format!("duplicate {} is ignored", child.name()),
                         "",
@@ -144,8 +149,8 @@ impl<'c> Builder<'_, 'c, '_> {
         Ok(true)
     }
 
-    /// A container, in the order of the keys. An element without one stands behind the one that it
-    /// stands behind in the text.
+    /// Reads a container, in the order of the keys. An element without a key stays after the one
+    /// before it in the text.
     fn list(&mut self, property: &'c Property, children: Vec<Element<'_>>) -> Result<()> {
         self.object.begin_list(Slot::Property(property))?;
         let mut last = 0;
@@ -155,7 +160,7 @@ impl<'c> Builder<'_, 'c, '_> {
             if child.is_none() {
                 if !is_alone {
                     let text = format!("an empty {} among its elements is ignored", child.name());
-                    self.notes.note(&child.span(), text, "");
+                    self.diagnostics.warning(&child.span(), text, "");
                 }
                 continue;
             }
@@ -163,7 +168,7 @@ impl<'c> Builder<'_, 'c, '_> {
                 Some((_, Ok(key))) => last = key,
                 Some((key, Err(_))) => {
                     let text = format!("key \"{}\" is not a number; ignored", key.escape_debug());
-                    self.notes.note(&child.span(), text, "");
+                    self.diagnostics.warning(&child.span(), text, "");
                 }
                 None => {}
             }
@@ -179,15 +184,15 @@ impl<'c> Builder<'_, 'c, '_> {
     fn class(&mut self, element: Element<'_>) -> Option<&'c Class> {
         let Some(name) = element.class().filter(|_| element.name() == "Class") else {
             let text = format!("{} is not a Class with a Name; ignored", element.name());
-            self.notes.note(&element.span(), text, "");
+            self.diagnostics.warning(&element.span(), text, "");
             return None;
         };
         let class = self.classes.find(name);
         if class.is_none() {
-            let near = self.notes.has_room().then(|| self.classes.nearest(name)).flatten();
+            let near = self.diagnostics.has_room().then(|| self.classes.nearest(name)).flatten();
             let help = near.map_or_else(String::new, |near| format!("did you mean {near}?"));
-            let text = format!("class {name:?} is in no type list; ignored");
-            self.notes.note(&element.span(), text, &help);
+            let text = format!("no type list has class {name:?}; ignored");
+            self.diagnostics.warning(&element.span(), text, &help);
         }
         class
     }
@@ -198,17 +203,17 @@ impl<'c> Builder<'_, 'c, '_> {
         property: &'c Property,
         element: Element<'_>,
     ) -> Result<()> {
-        if property.kind() == Kind::Object {
+        if property.kind() == PropertyKind::Object {
             if element.children().next().is_none() {
                 if !element.text().trim().is_empty() {
-                    self.notes.note(&element.span(), "text in the place of an object", "");
+                    self.diagnostics.warning(&element.span(), "text in place of an object", "");
                 }
                 return self.object.value(slot, Leaf::Null);
             }
             let is_list = matches!(slot, Slot::Element(_));
             for (index, child) in element.children().enumerate() {
                 if index > 0 && !is_list {
-                    self.notes.note(&child.span(), "a second object is ignored", "");
+                    self.diagnostics.warning(&child.span(), "a second object is ignored", "");
                 } else {
                     self.object(slot, child)?;
                 }
@@ -216,10 +221,14 @@ impl<'c> Builder<'_, 'c, '_> {
             return Ok(());
         }
         for child in element.children() {
-            self.notes.note(&child.span(), format!("{} in a value is ignored", child.name()), "");
+            self.diagnostics.warning(
+                &child.span(),
+                format!("{} in a value is ignored", child.name()),
+                "",
+            );
         }
         let bytes;
-        let leaf = match parse(property, element.text()) {
+        let leaf = match leaf(property, element.text()) {
             Ok(Parsed::Leaf(leaf)) => leaf,
             Ok(Parsed::Text(parsed)) => {
                 bytes = parsed;
@@ -235,7 +244,11 @@ impl<'c> Builder<'_, 'c, '_> {
             }
             Err(error) => {
                 let help = format!("its type is {}", property.type_name);
-                self.notes.note(&element.span(), format!("{}: {error}", property.name), &help);
+                self.diagnostics.warning(
+                    &element.span(),
+                    format!("{}: {error}", property.name),
+                    &help,
+                );
                 return Ok(());
             }
         };
@@ -243,7 +256,7 @@ impl<'c> Builder<'_, 'c, '_> {
     }
 }
 
-/// A value, or the bytes that it is made of.
+/// A value, or the bytes of one.
 enum Parsed {
     Leaf(Leaf<'static>),
     Text(Vec<u8>),
@@ -251,63 +264,41 @@ enum Parsed {
     Tuple(Tuple, Vec<u8>),
 }
 
-fn parse(property: &Property, text: &str) -> Result<Parsed> {
+fn leaf(property: &Property, text: &str) -> Result<Parsed> {
     match property.kind() {
-        Kind::String => return Ok(Parsed::Text(text.as_bytes().to_vec())),
-        Kind::WideString => return Ok(Parsed::WideText(wide_bytes(text))),
+        PropertyKind::String => return Ok(Parsed::Text(text.as_bytes().to_vec())),
+        PropertyKind::WideString => return Ok(Parsed::WideText(wide_bytes(text))),
         _ => {}
     }
     let text = text.trim();
     let json = Json::from(if text.is_empty() { "0" } else { text });
-    let signed = |bits: u32| {
-        let number: i64 = integer(&json, "a whole number")?;
-        let most = 1_i128 << (bits - 1);
-        let fits = (-most..most).contains(&i128::from(number));
-        fits.then_some(Leaf::Signed(number)).ok_or_else(|| out_of_range(bits, text))
-    };
-    let unsigned = |bits: u32| {
-        let number: u64 = integer(&json, "a whole number of at least 0")?;
-        let fits = u128::from(number) < 1 << bits;
-        fits.then_some(Leaf::Unsigned(number)).ok_or_else(|| out_of_range(bits, text))
-    };
+    if let Some(leaf) = parse::number(property.kind(), &json)? {
+        return Ok(Parsed::Leaf(leaf));
+    }
     Ok(Parsed::Leaf(match property.kind() {
-        Kind::Bool => match text {
+        PropertyKind::Bool => match text {
             "" | "0" => Leaf::Bool(false),
             "1" => Leaf::Bool(true),
             _ if text.eq_ignore_ascii_case("true") => Leaf::Bool(true),
             _ if text.eq_ignore_ascii_case("false") => Leaf::Bool(false),
             _ => return Err(Error::value("0, 1, true or false", text.to_owned())),
         },
-        Kind::I8 => signed(8)?,
-        Kind::I16 => signed(16)?,
-        Kind::I32 => signed(32)?,
-        Kind::I64 => signed(64)?,
-        Kind::U8 => unsigned(8)?,
-        Kind::U16 => unsigned(16)?,
-        Kind::U32 => unsigned(32)?,
-        Kind::U64 => unsigned(64)?,
-        Kind::SignedBits(count) => signed(u32::from(count))?,
-        Kind::UnsignedBits(count) => unsigned(u32::from(count))?,
-        Kind::F32 => Leaf::F32(Flt::from_json((&json).into())?.0),
-        Kind::F64 => Leaf::F64(Dbl::from_json((&json).into())?.0),
-        Kind::Tuple(tuple) => return tuple_bytes(tuple, text).map(|b| Parsed::Tuple(tuple, b)),
-        kind @ (Kind::Enum | Kind::Flags) => {
-            let number =
-                if text.is_empty() { Ok(0) } else { parse_choice(property, kind, text.as_bytes()) };
-            let number = number.map_err(|unknown| Error::value("a known option", unknown))?;
-            if kind == Kind::Flags { Leaf::Flags(number) } else { Leaf::Enum(number) }
+        PropertyKind::Tuple(tuple) => {
+            return tuple_bytes(tuple, text).map(|b| Parsed::Tuple(tuple, b));
         }
-        Kind::String | Kind::WideString | Kind::Object => {
-            return Err(Error::value("a value", "an object"));
+        kind @ (PropertyKind::Enum | PropertyKind::Flags) => {
+            let number = match text {
+                "" => 0,
+                _ => parse::choice(property, kind, text.as_bytes())
+                    .map_err(|UnknownOption(name)| unknown_option(property, &name))?,
+            };
+            if kind == PropertyKind::Flags { Leaf::Flags(number) } else { Leaf::Enum(number) }
         }
+        _ => return Err(Error::value("a value", "an object")),
     }))
 }
 
-fn out_of_range(bits: u32, text: &str) -> Error {
-    Error::value(format!("a number of {bits} bits"), text.to_owned())
-}
-
-/// Numbers with commas between them; a colour is one number.
+/// Parses numbers separated by commas; a colour is one number.
 fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
     if tuple == Tuple::Color {
         let digits = if text.is_empty() { "0" } else { text };
@@ -322,20 +313,13 @@ fn tuple_bytes(tuple: Tuple, text: &str) -> Result<Vec<u8>> {
     let mut count = 0;
     for word in text.split(',').take(tuple.count() + 1) {
         let json = Json::from(word.trim());
-        match tuple.part() {
-            Part::U8 => bytes.push(integer(&json, "a number below 256")?),
-            Part::U32 => bytes.extend(integer::<u32>(&json, "a number of 32 bits")?.to_le_bytes()),
-            Part::I32 => {
-                bytes.extend(integer::<i32>(&json, "a number of 32 bits with sign")?.to_le_bytes());
-            }
-            Part::F32 => bytes.extend(Flt::from_json((&json).into())?.0.to_le_bytes()),
-        }
+        push_part(tuple.part(), &json, &mut bytes)?;
         count += 1;
     }
     if count == tuple.count() {
         return Ok(bytes);
     }
-    Err(Error::value(format!("{} numbers with commas between", tuple.count()), text.to_owned()))
+    Err(Error::value(format!("{} numbers separated by commas", tuple.count()), text.to_owned()))
 }
 
 #[cfg(test)]
@@ -364,26 +348,26 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_lines() {
+    fn mistakes_are_reported_with_their_lines() {
         let classes = classes();
         let text = "<Objects>\n<Class Name='A'>\n<m_n>x</m_n>\n<m_m>1</m_m>\n<m_c>red</m_c>\n\
                     <m_p>1</m_p>\n<m_a><Class Name='class B'/></m_a>\n<m_e>PINK</m_e>\n<m_b>2</m_b>\n\
                     <m_s>a</m_s><m_s>b</m_s>\n</Class>\n<Other/>\n</Objects>";
         let loaded = load(&classes, "a.xml", text.as_bytes());
-        let said: Vec<_> = loaded.diagnostics.iter().map(ToString::to_string).collect();
+        let reported: Vec<_> = loaded.diagnostics.iter().map(ToString::to_string).collect();
         assert_eq!(
-            said,
+            reported,
             [
                 "a.xml:3:2: warning: m_n: wanted a whole number, found \"x\" (its type is int)",
                 "a.xml:4:2: warning: m_m is not a property of class A; ignored (did you mean \
                  m_n?)",
                 "a.xml:5:2: warning: m_c: wanted a colour AARRGGBB, found red (its type is class \
                  Color)",
-                "a.xml:6:2: warning: m_p: wanted 2 numbers with commas between, found 1 (its type \
+                "a.xml:6:2: warning: m_p: wanted 2 numbers separated by commas, found 1 (its type \
                  is class Point<float>)",
-                "a.xml:7:7: warning: class \"class B\" is in no type list; ignored (did you mean class \
+                "a.xml:7:7: warning: no type list has class \"class B\"; ignored (did you mean class \
                  A?)",
-                "a.xml:8:2: warning: m_e: wanted a known option, found PINK (its type is enum E)",
+                "a.xml:8:2: warning: m_e: wanted an option of enum E, found \"PINK\" (its type is enum E)",
                 "a.xml:9:2: warning: m_b: wanted 0, 1, true or false, found 2 (its type is bool)",
                 "a.xml:10:14: warning: duplicate m_s is ignored",
                 "a.xml:12:2: warning: Other is not a Class with a Name; ignored",
@@ -396,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_written_as_it_is_read() {
+    fn every_form_round_trips() {
         let classes = classes();
         let json = r#"{"$class":"class A","m_n":-5,"m_c":{"b":3,"g":2,"r":1,"a":255},"#.to_owned()
             + r#""m_p":{"x":0.5,"y":"NaN"},"m_l":[null,{"$class":"class A","m_b":true}],"#
@@ -416,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn options_with_odd_names_come_back() {
+    fn options_with_unusual_names_round_trip() {
         let mut lists = TypeLists::new();
         let list = r#"{"class A": {"hash": 7, "properties": {"m_e": {"type": "enum E", "id": 0,
             "enum_options": {"5": 9, "": 3, "RED": 1}}}}}"#;
@@ -432,19 +416,19 @@ mod tests {
     }
 
     #[test]
-    fn containers_may_be_empty_and_have_keys() {
+    fn containers_can_be_empty_and_have_keys() {
         let classes = classes();
         let read = |text: &str| {
             let text = format!("<Objects><Class Name='A'>{text}</Class></Objects>");
             let loaded = load(&classes, "a.xml", text.as_bytes());
             let json = loaded.objects.unwrap()[0].to_json(&classes).unwrap();
-            let said = loaded.diagnostics.iter().map(|said| said.message().to_owned());
-            (json, said.collect::<Vec<_>>())
+            let reported = loaded.diagnostics.iter().map(|reported| reported.message().to_owned());
+            (json, reported.collect::<Vec<_>>())
         };
         let cases = [
             ("<m_i count='0'/>", "\"m_i\":[]", None),
             ("<m_l count='0'></m_l>", "\"m_l\":[]", None),
-            // Without a word about it, it is an element.
+            // Without a count, it is an element.
             ("<m_i/>", "\"m_i\":[0]", None),
             ("<m_l/>", "\"m_l\":[null]", None),
             ("<m_i count='0'>5</m_i>", "\"m_i\":[5]", None),
@@ -465,15 +449,15 @@ mod tests {
                 Some("key \"x\" is not a number; ignored"),
             ),
         ];
-        for (text, wanted, said) in cases {
-            let said: Vec<_> = said.map(str::to_owned).into_iter().collect();
+        for (text, wanted, reported) in cases {
+            let reported: Vec<_> = reported.map(str::to_owned).into_iter().collect();
             assert_eq!(
                 read(text),
-                (format!("{{\"$class\":\"class A\",{wanted}}}"), said),
+                (format!("{{\"$class\":\"class A\",{wanted}}}"), reported),
                 "{text}"
             );
         }
-        // A shallow stream needs them.
+        // Shallow streams need empty containers.
         let json = r#"{"$class":"class A","m_l":[],"m_i":[]}"#;
         let object = Object::parse_json(&classes, json).unwrap();
         let written = to_xml(&classes, core::slice::from_ref(&object)).unwrap();
@@ -482,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_range_are_no_infinities() {
+    fn numbers_out_of_range_are_not_read_as_infinity() {
         let classes = classes();
         let text = "<Objects><Class Name='A'><m_p>1e39,0</m_p><m_d>1e400</m_d></Class></Objects>";
         let loaded = load(&classes, "a.xml", text.as_bytes());
@@ -493,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn what_xml_cannot_hold_is_refused() {
+    fn unrepresentable_values_are_refused() {
         let classes = classes();
         let wrong = [
             r#"{"$class":"A","m_s":"\u0001"}"#,
@@ -512,7 +496,7 @@ mod tests {
             let object = Object::parse_json(&classes, json).unwrap();
             let error = to_xml(&classes, &[object]).unwrap_err().to_string();
             assert_eq!(
-                error.contains("JSON can hold them"),
+                error.contains("JSON can represent it"),
                 json.contains("$bits"),
                 "{json}: {error}"
             );
@@ -521,7 +505,7 @@ mod tests {
         let loaded = load(&classes, "a.xml", deep.as_bytes());
         assert_eq!(
             loaded.diagnostics[0].to_string(),
-            "a.xml:1:779: error: elements nested more than 257 deep (objects can be nested at most \
+            "a.xml:1:779: error: elements nested more than 257 deep (objects can be nested at max \
              128 deep (depth))"
         );
         let bind = load(&classes, "a.xml", b"BINd");

@@ -1,4 +1,4 @@
-//! Objects to XML.
+//! Writing objects as XML.
 
 use core::fmt::Write as _;
 
@@ -11,20 +11,20 @@ use crate::object::value::wide_text;
 use crate::object::visitor::{CoreId, Leaf, Slot, Visitor};
 use crate::schema::classes::{Class, Property, Tuple};
 
-/// Writes what a walk through an object tells.
+/// Writes what traversing an object reports.
 pub(super) struct Writer {
     out: String,
     depth: usize,
     inside: Vec<Open>,
-    /// The container that has begun and has no element yet.
+    /// The open container, if it has no element yet.
     empty: Option<String>,
 }
 
-/// An object that is not complete.
+/// An open object.
 struct Open {
-    /// The element that it stands in, if any.
+    /// The element around it, if any.
     element: Option<String>,
-    /// Which of its properties there were.
+    /// Which of its properties have occurred.
     seen: Vec<bool>,
 }
 
@@ -44,7 +44,7 @@ impl Writer {
         }
     }
 
-    /// The property that a value belongs to, if it may have an element there.
+    /// The property of a value, if it can have an element here.
     fn property<'c>(&mut self, slot: Slot<'c>) -> Result<&'c Property> {
         self.empty = None;
         let (property, name) = match slot {
@@ -55,31 +55,31 @@ impl Writer {
             Slot::Root => return Err(Error::value("an object", "none")),
         };
         let starts = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
-        let goes_on = name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
-        if !(starts && goes_on) {
+        let continues = name.chars().all(|c| c.is_alphanumeric() || "_.-".contains(c));
+        if !(starts && continues) {
             let found = name.escape_debug().to_string();
-            return Err(Error::value("a name that an element can have", found));
+            return Err(Error::value("a valid element name", found));
         }
         let index = property.index() as usize;
         if let Some(seen) = self.inside.last_mut().and_then(|open| open.seen.get_mut(index))
             && core::mem::replace(seen, true)
         {
-            return Err(Error::value("one value", "another one").inside(name));
+            return Err(Error::value("one value", "two").inside(name));
         }
         Ok(property)
     }
 }
 
-/// What is said of bits that could not be read.
+/// The error for undecoded bits.
 fn no_form() -> Error {
-    Error::value("a value that could be read", "bits").hint("JSON can hold them")
+    Error::value("a decoded value", "undecoded bits").hint("JSON can represent it")
 }
 
 impl<'c> Visitor<'c> for Writer {
     fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()> {
         if id != CoreId::default() {
             let found = format!("block {} type {}", id.block, id.kind);
-            return Err(Error::value("an object without an id of its own", found));
+            return Err(Error::value("an object without an ID of its own", found));
         }
         let mut element = None;
         if !matches!(slot, Slot::Root) {
@@ -115,7 +115,7 @@ impl<'c> Visitor<'c> for Writer {
     }
 
     fn end_list(&mut self) -> Result<()> {
-        // Nothing at all would be no property.
+        // Without an element, the property would be missing.
         if let Some(name) = self.empty.take() {
             self.indent();
             let _ = writeln!(self.out, "<{name} count=\"0\"></{name}>");
@@ -149,7 +149,7 @@ fn written(property: &Property, value: Leaf<'_>) -> Result<String> {
         Leaf::Enum(number) | Leaf::Flags(number) => {
             let mut name = String::new();
             push_choice(property, number, &mut name);
-            // Nothing is 0, whatever option is called so.
+            // Empty text means 0, even if an option has an empty name.
             if name.is_empty() && number != 0 {
                 let _ = write!(name, "{number:#x}");
             }
@@ -198,6 +198,6 @@ fn escaped(text: &str) -> Result<String> {
     if let Some(bad) = text.chars().find(|c| is_bad(*c)) {
         return Err(Error::value("text that XML can hold", bad.escape_unicode().to_string()));
     }
-    // A carriage return would be read as the end of a line.
+    // Readers would convert a plain carriage return to a line feed.
     Ok(escape(text).replace('\r', "&#13;"))
 }

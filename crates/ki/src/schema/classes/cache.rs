@@ -1,4 +1,4 @@
-//! Compiled classes as bytes, so that a start need not read JSON again.
+//! Compiled classes as bytes, so that the next start does not have to read JSON again.
 //!
 //! | part | layout |
 //! | --- | --- |
@@ -8,8 +8,8 @@
 //! | classes | `u32` count, each: name, hash, `u8` singleton, bases (`u32` count, texts), properties |
 //! | notes | `u32` count, each list, class and text |
 //!
-//! Texts are `u32` indices into the first table. The form is this program's own and changes with its
-//! version; whatever does not fit is refused, and the lists are read again.
+//! Texts are `u32` indices into the first table. The format is private to this program and changes
+//! with its version. A cache that does not match exactly is refused, and the lists are read again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use worldwire_core::{Error, Reader, Result, Writer};
 
-use super::{Choices, Class, ClassNote, Classes, Container, Kind, Property};
+use super::{Choices, Class, ClassNote, Classes, Container, Property, PropertyKind};
 
 const MAGIC: &[u8; 8] = b"WWclass\0";
 const VERSION: u32 = 3;
-/// The most bytes that the names of options take: lists have them once for every property.
+/// A limit on the bytes of all option names: lists repeat them for every property.
 const MAX_NAME_BYTES: u64 = 64 << 20;
 
-/// What type lists contain: a cache made from other lists is not used.
+/// The hash of type lists' contents. A cache made from other lists is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContentHash(pub [u8; 32]);
 
 impl ContentHash {
-    /// The hash of lists in the order in which they are added.
+    /// Hashes lists, in the order in which they are added.
     pub fn of<'b>(lists: impl IntoIterator<Item = &'b [u8]>) -> Self {
         let mut hash = Sha256::new();
         for list in lists {
@@ -41,7 +41,7 @@ impl ContentHash {
 }
 
 impl Classes {
-    /// The classes as bytes, for a file beside the lists that they were made from.
+    /// The classes as bytes, for a file next to the lists that they were compiled from.
     #[must_use]
     pub fn to_cache(&self, content: ContentHash) -> Vec<u8> {
         let mut texts = Texts::default();
@@ -116,22 +116,22 @@ impl Classes {
         sealed(content, rest.as_bytes())
     }
 
-    /// The classes of [`Self::to_cache`], if they were made from lists of this content.
+    /// Reads what [`Self::to_cache`] wrote, if it was compiled from lists with these contents.
     ///
     /// # Errors
-    /// Malformed, for a cache of another version or content, a damaged one, or no cache at all;
-    /// the limit on names: read the lists again.
+    /// Malformed, if the cache is damaged, has another version or other contents, or is not a
+    /// cache; the limit on names. In each case, read the lists again.
     pub fn from_cache(bytes: &[u8], content: ContentHash) -> Result<Self> {
         let mut reader = Reader::new(bytes);
         read(&mut reader, content).map_err(|error| error.closed().about("class cache"))
     }
 }
 
-/// How many bytes stand before the texts.
+/// The number of bytes before the texts.
 #[cfg(feature = "fuzzing")]
 pub(crate) const HEAD_BYTES: usize = MAGIC.len() + 4 + 32 + 32;
 
-/// A cache with its head.
+/// A cache from its contents, with the head added.
 pub(crate) fn sealed(content: ContentHash, rest: &[u8]) -> Vec<u8> {
     let mut out = Writer::new();
     out.bytes(MAGIC);
@@ -151,7 +151,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
         return Err(Error::malformed(format!("version {VERSION}"), version.to_string()));
     }
     if reader.take_array()? != content.0 {
-        return Err(Error::malformed("a cache of these type lists", "one of others"));
+        return Err(Error::malformed("a cache of these type lists", "a cache of others"));
     }
     let checksum: [u8; 32] = reader.take_array()?;
     if checksum != *Sha256::digest(reader.rest()) {
@@ -209,7 +209,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
             };
             Ok(Property {
                 index: 0,
-                kind: Kind::of(&type_name, flags),
+                kind: PropertyKind::of(&type_name, flags),
                 class: None,
                 name,
                 type_name,
@@ -236,7 +236,7 @@ fn read(reader: &mut Reader<'_>, content: ContentHash) -> Result<Classes> {
     Ok(Classes::assemble(classes, notes))
 }
 
-/// A counted list; each element takes so many bytes at least.
+/// Reads a counted list whose elements take at least this many bytes each.
 fn list<E>(
     reader: &mut Reader<'_>,
     name: &'static str,
@@ -244,7 +244,7 @@ fn list<E>(
     mut element: impl FnMut(&mut Reader<'_>) -> Result<E>,
 ) -> Result<Vec<E>> {
     let count = reader.u32(name)?;
-    // An element may take some times its bytes in memory, so room grows as they come.
+    // In memory, an element can take several times its bytes, so capacity follows what is read.
     let mut list = Vec::with_capacity(reader.capacity(u64::from(count), u64::MAX, least)?.min(64));
     for index in 0..count as usize {
         list.push(element(reader).map_err(|error| error.inside_item(index).inside(name))?);
@@ -259,7 +259,7 @@ fn pick<E: Clone>(list: &[E], index: u32) -> Result<E> {
     })
 }
 
-/// The texts, each once.
+/// The distinct texts.
 #[derive(Default)]
 struct Texts<'t> {
     list: Vec<&'t str>,
@@ -275,7 +275,7 @@ impl<'t> Texts<'t> {
     }
 }
 
-/// What was read from a file of at most 256 MiB.
+/// A count; it cannot overflow, as lists come from files of at most 256 MiB.
 fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cache_holds_everything_and_only_for_its_lists() {
+    fn a_cache_restores_everything_and_only_for_its_own_lists() {
         let json = br#"{"class A": {"bases": ["B"], "hash": 7, "properties": {
             "m_b": {"type": "enum E", "id": 1, "flags": 31, "container": "Heap", "dynamic": true,
                 "hash": 2, "enum_options": {"B": 1, "A": 1, "C": "5", "T": "text", "__DEFAULT": "C"}},
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_takes_no_more_memory_than_a_list_could() {
+    fn a_cache_cannot_take_more_memory_than_a_list() {
         let mut rest = Writer::new();
         rest.u32(1);
         rest.u32(1 << 20);

@@ -1,40 +1,40 @@
-//! How the classes of two clients differ.
+//! Comparing the classes of two clients.
 
 use std::collections::HashMap;
 
 use super::{Class, Classes, Property};
 
-/// How classes differ, by their names.
+/// The differences between two sets of classes, matched by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassesDiff<'c> {
-    /// Classes of the later lists only.
+    /// Classes that only the later lists have.
     pub added: Vec<&'c Class>,
-    /// Classes of the earlier lists only.
+    /// Classes that only the earlier lists have.
     pub removed: Vec<&'c Class>,
-    /// Classes that changed, in the order of their names.
+    /// Changed classes, sorted by name.
     pub changed: Vec<ClassChange<'c>>,
 }
 
-/// How a class changed.
+/// The changes to one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassChange<'c> {
-    /// As it was.
+    /// The earlier class.
     pub old: &'c Class,
-    /// As it is.
+    /// The later class.
     pub new: &'c Class,
-    /// Whether it has other bases.
+    /// Whether its bases changed.
     pub bases: bool,
-    /// Properties of the later class only.
+    /// Properties that only the later class has.
     pub added: Vec<&'c Property>,
-    /// Properties of the earlier class only.
+    /// Properties that only the earlier class has.
     pub removed: Vec<&'c Property>,
-    /// Properties that changed: the old, the new, and what is different.
+    /// Changed properties: the earlier one, the later one, and what differs.
     pub changed: Vec<(&'c Property, &'c Property, Vec<&'static str>)>,
 }
 
 impl Classes {
-    /// How later classes differ from these. Offsets in memory do not count: they change with every
-    /// build and mean nothing on the wire.
+    /// Compares these classes with later ones. Offsets in memory are ignored: they change with
+    /// every build and mean nothing on the wire.
     #[must_use]
     pub fn diff<'c>(&'c self, later: &'c Self) -> ClassesDiff<'c> {
         let mut diff = ClassesDiff::default();
@@ -83,7 +83,7 @@ fn change<'c>(old: &'c Class, new: &'c Class) -> Option<ClassChange<'c>> {
     (!is_same).then_some(change)
 }
 
-/// What is different about a property.
+/// Names what differs between two versions of a property.
 fn different(old: &Property, new: &Property) -> Vec<&'static str> {
     let options = |it: &Property| {
         it.choices.as_ref().map(|it| {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_named_and_offsets_are_not() {
+    fn changes_are_named_and_offsets_ignored() {
         let property = |id: u32, rest: &str| {
             format!(r#"{{"type": "int", "id": {id}, "hash": 1, "offset": {}{rest}}}"#, id * 8)
         };

@@ -1,10 +1,10 @@
-//! A class in words.
+//! Describing a class in text.
 
 use core::fmt;
 
 use super::{Class, Classes, Property};
 
-/// What a class is: bases, properties, flags by name, options. Shown as a text of many lines.
+/// Displays a class on several lines: bases, properties, flags by name, options.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation<'c> {
     classes: &'c Classes,
@@ -12,7 +12,7 @@ pub struct Explanation<'c> {
 }
 
 impl Classes {
-    /// A class in words.
+    /// Describes a class in text.
     #[must_use]
     pub fn explain<'c>(&'c self, class: &'c Class) -> Explanation<'c> {
         Explanation { classes: self, class }
@@ -51,10 +51,10 @@ impl fmt::Display for Explanation<'_> {
                     writeln!(f, "      {name} = {text:?}")?;
                 }
                 if let Some(default) = &choices.default {
-                    writeln!(f, "      new ones are {default}")?;
+                    writeln!(f, "      default: {default}")?;
                 }
                 if let Some(base) = &choices.base_class {
-                    writeln!(f, "      of the class {base}")?;
+                    writeln!(f, "      base class: {base}")?;
                 }
             }
         }
@@ -67,7 +67,7 @@ mod tests {
     use super::super::TypeLists;
 
     #[test]
-    fn a_class_tells_everything() {
+    fn an_explanation_lists_everything() {
         let json = br#"{"class A": {"bases": ["B", "C"], "hash": 7, "properties": {
             "m_b": {"type": "enum E", "id": 1, "flags": 2147483649, "container": "List",
                 "hash": 2, "enum_options": {"X": 1, "__DEFAULT": "X"}},
@@ -78,7 +78,7 @@ mod tests {
         let text = classes.explain(classes.find("7").unwrap()).to_string();
         let wanted = "class A  7 (0x00000007)\n  is a B, C\n    0 m_a: class A*  1 (0x00000001)\n      \
                       class 7 (0x00000007)\n    1 m_b: enum E (List)  2 (0x00000002)\n      \
-                      Save 0x80000000\n      X = 1\n      new ones are X\n";
+                      Save 0x80000000\n      X = 1\n      default: X\n";
         assert_eq!(text, wanted);
     }
 }

@@ -1,54 +1,54 @@
-//! What a property can be on the wire.
+//! How properties are encoded on the wire.
 
 use std::collections::{HashMap, HashSet};
 
 use worldwire_core::Names;
 
-/// How the value of a property, or one element of its container, is read and written.
+/// How the value of a property, or one element of its container, is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum PropertyKind {
     /// One bit, not aligned.
     Bool,
     /// An aligned signed byte: `char`.
     I8,
-    /// An aligned byte.
+    /// An aligned unsigned byte.
     U8,
-    /// An aligned 16-bit number.
+    /// An aligned signed 16-bit number.
     I16,
-    /// An aligned 16-bit number; `wchar_t` too.
+    /// An aligned unsigned 16-bit number, also `wchar_t`.
     U16,
-    /// An aligned 32-bit number: `int`, `long`.
+    /// An aligned signed 32-bit number: `int`, `long`.
     I32,
-    /// An aligned 32-bit number.
+    /// An aligned unsigned 32-bit number.
     U32,
-    /// An aligned 64-bit number: `__int64`. Unverified: no list that is known has one.
+    /// An aligned signed 64-bit number: `__int64`. Unverified: no known list has one.
     I64,
-    /// An aligned 64-bit number: `unsigned __int64`, `gid`.
+    /// An aligned unsigned 64-bit number: `unsigned __int64`, `gid`.
     U64,
     /// An aligned single-precision number.
     F32,
     /// An aligned double-precision number.
     F64,
-    /// So many bits in two's complement, not aligned: `bi2` to `bi7`, `s24`.
+    /// This many bits in two's complement, not aligned: `bi2` to `bi7`, `s24`.
     SignedBits(u8),
-    /// So many bits, not aligned: `bui2` to `bui7`, `u24`.
+    /// This many bits, not aligned: `bui2` to `bui7`, `u24`.
     UnsignedBits(u8),
     /// A counted string of bytes.
     String,
     /// A counted string of 16-bit units.
     WideString,
-    /// A number with a name: aligned 32 bits, or the name when enumerations are human-readable.
+    /// An enumeration: aligned 32 bits, or the option's name if enumerations are human-readable.
     Enum,
     /// A set of flags: aligned 32 bits, or names joined by `|`.
     Flags,
     /// A fixed group of numbers.
     Tuple(Tuple),
-    /// An object behind its class tag; the tag may name a derived class.
+    /// An object: a class tag, which may name a derived class, and its properties.
     Object,
 }
 
-/// A fixed group of numbers that stands for one thing of geometry.
+/// A fixed group of numbers: a colour, or something geometric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tuple {
     /// `class Color`: bytes blue, green, red, alpha.
@@ -77,21 +77,21 @@ pub enum Tuple {
     RectFloat,
 }
 
-/// What the parts of a [`Tuple`] are.
+/// The number type of a [`Tuple`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// A byte.
     U8,
     /// A signed 32-bit number.
     I32,
-    /// A 32-bit number.
+    /// An unsigned 32-bit number.
     U32,
     /// A single-precision number.
     F32,
 }
 
 impl Part {
-    /// Bytes of one.
+    /// Its size in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -102,7 +102,7 @@ impl Part {
 }
 
 impl Tuple {
-    /// All of them.
+    /// All tuples.
     pub const ALL: [Self; 12] = [
         Self::Color,
         Self::Vector3D,
@@ -137,7 +137,7 @@ impl Tuple {
         }
     }
 
-    /// The names of its parts, in the order of the wire. The rows of a matrix have three each.
+    /// The names of its parts, in wire order. Each row of a matrix holds three numbers.
     #[must_use]
     pub const fn names(self) -> &'static [&'static str] {
         match self {
@@ -154,7 +154,7 @@ impl Tuple {
         }
     }
 
-    /// What its parts are.
+    /// The type of its numbers.
     #[must_use]
     pub const fn part(self) -> Part {
         match self {
@@ -165,28 +165,28 @@ impl Tuple {
         }
     }
 
-    /// How many numbers stand under each name.
+    /// The number of values under each name.
     #[must_use]
-    pub const fn per_name(self) -> usize {
+    pub(crate) const fn per_name(self) -> usize {
         if matches!(self, Self::Matrix3x3) { 3 } else { 1 }
     }
 
-    /// How many numbers it has.
+    /// The number of values in all.
     #[must_use]
     pub const fn count(self) -> usize {
         self.names().len() * self.per_name()
     }
 
-    /// Its bytes on the wire.
+    /// Its size on the wire in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         self.count() * self.part().size()
     }
 }
 
-impl Kind {
-    /// The kind of a type of a type list. Flags of the property win: [`Property::BITS`] and
-    /// [`Property::ENUM`] make it an enumeration whatever its type.
+impl PropertyKind {
+    /// The kind of a property from its type. Flags take precedence: [`Property::BITS`] and
+    /// [`Property::ENUM`] make it a set of flags or an enumeration whatever its type.
     ///
     /// [`Property::BITS`]: super::Property::BITS
     /// [`Property::ENUM`]: super::Property::ENUM
@@ -240,8 +240,7 @@ impl Kind {
         }
     }
 
-    /// How many bits it takes, when that is always the same. Enumerations are, unless they are
-    /// human-readable.
+    /// Its size in bits, if that is fixed; `None` for choices, as they can be human-readable.
     #[must_use]
     pub const fn bits(self) -> Option<u64> {
         Some(match self {
@@ -265,17 +264,17 @@ pub struct Choices {
     names: Names,
     /// Sorted by name.
     numbers: Box<[(Box<str>, u32)]>,
-    /// Options whose value is no number, in the order of the list.
+    /// Options whose value is not a number, in list order.
     texts: Box<[(Box<str>, Box<str>)]>,
-    /// What the list calls `__DEFAULT`: the name that a new object has.
+    /// The list's `__DEFAULT`: the option that new objects have.
     pub default: Option<Box<str>>,
-    /// What the list calls `__BASECLASS`.
+    /// The list's `__BASECLASS`.
     pub base_class: Option<Box<str>>,
 }
 
 impl Choices {
-    /// A table of options. Of options with the same number the first given is the one shown;
-    /// of options with the same name it is the only one.
+    /// Builds a table of options. If options share a number, the first one is displayed; if they
+    /// share a name, only the first one is kept.
     pub fn new(options: impl IntoIterator<Item = (Box<str>, u32)>) -> Self {
         let mut known = HashSet::new();
         let options = options.into_iter().filter(|(name, _)| known.insert(name.clone()));
@@ -287,8 +286,8 @@ impl Choices {
         Self { names, numbers, texts, default: None, base_class: None }
     }
 
-    /// A table of options of which some have a text as their value. That may be the name of
-    /// another option, whose number they get; what leads to no number stays a text.
+    /// Builds a table of options some of which have a text as their value. If the text is the name
+    /// of another option, they get its number; otherwise it stays a text.
     pub fn resolved(options: impl IntoIterator<Item = (Box<str>, Result<u32, Box<str>>)>) -> Self {
         let (mut numbers, mut texts) = (Vec::new(), Vec::new());
         for (name, value) in options {
@@ -307,7 +306,7 @@ impl Choices {
             known.entry(name).or_insert(Some(*number));
         }
         for (name, _) in &texts {
-            // None until it is known, which ends a circle.
+            // `None` until the number is known, which breaks cycles.
             let (mut way, mut at) = (Vec::new(), &**name);
             let number = loop {
                 if let Some(number) = known.get(at) {
@@ -334,27 +333,27 @@ impl Choices {
         Self { texts: rest.into(), ..Self::new(numbers) }
     }
 
-    /// The options whose value is a text that leads to no number.
+    /// The options whose value is a text that does not resolve to a number.
     #[must_use]
     pub fn texts(&self) -> &[(Box<str>, Box<str>)] {
         &self.texts
     }
 
-    /// The table as nodes of trees want it.
+    /// The names, for display in trees.
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The number of a name as it stands.
+    /// The number of the option with exactly this name.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<u32> {
         let at = self.numbers.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
         self.numbers.get(at).map(|(_, number)| *number)
     }
 
-    /// The number of a name that may be qualified (`Color::RED`), may have `-` for `_` or the
-    /// other way round, or may be a number.
+    /// The number of an option. The name may be qualified (`Color::RED`), may have `-` and `_`
+    /// interchanged, or may be a number.
     #[must_use]
     pub fn parse(&self, text: &str) -> Option<u32> {
         let text = text.trim();
@@ -366,22 +365,22 @@ impl Choices {
             .or_else(|| parse_number(text))
     }
 
-    /// The set of flags that names joined by `|` stand for; nothing is no flag.
+    /// Parses a set of flags: names joined by `|`, or empty text for no flag.
     ///
     /// # Errors
-    /// The name that is unknown.
-    pub fn parse_flags<'t>(&self, text: &'t str) -> Result<u32, &'t str> {
+    /// The unknown name.
+    pub(crate) fn parse_flags<'t>(&self, text: &'t str) -> Result<u32, &'t str> {
         if text.trim().is_empty() {
             return Ok(0);
         }
         text.split('|').try_fold(0, |bits, name| self.parse(name).map(|bit| bits | bit).ok_or(name))
     }
 
-    /// The text of a number that [`parse`](Self::parse) reads: its name, or its digits. In
-    /// hexadecimal ones if an option has decimal ones for a name.
+    /// Appends text for a number that [`parse`](Self::parse) reads back: its name or its digits,
+    /// hexadecimal if some option is named like the decimal digits.
     pub fn push_name(&self, number: u32, out: &mut String) {
         let name = self.names.name(i64::from(number));
-        // A name may have blanks around it.
+        // A name with blanks around it would not parse back.
         match name.filter(|name| self.parse(name) == Some(number)) {
             Some(name) => out.push_str(name),
             None => {
@@ -394,8 +393,9 @@ impl Choices {
         }
     }
 
-    /// The text of a set of flags: names joined by `|`, unknown bits in hexadecimal digits.
-    pub fn push_flags(&self, bits: u32, out: &mut String) {
+    /// Appends the text of a set of flags: names joined by `|`, then unknown bits in hexadecimal
+    /// digits.
+    pub(crate) fn push_flags(&self, bits: u32, out: &mut String) {
         let (names, rest) = self.names.flags(u64::from(bits));
         for (index, name) in names.iter().enumerate() {
             if index > 0 {
@@ -412,7 +412,7 @@ impl Choices {
     }
 }
 
-/// `12`, `-1` (all bits) or `0x1f`.
+/// Parses `12`, `-1` (all bits) or `0x1f`.
 pub(crate) fn parse_number(text: &str) -> Option<u32> {
     if let Some(digits) = text.strip_prefix("0x") {
         return u32::from_str_radix(digits, 16).ok();
@@ -425,20 +425,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_have_their_kinds() {
-        assert_eq!(Kind::of("bui7", 0), Kind::UnsignedBits(7));
-        assert_eq!(Kind::of("bi2", 0), Kind::SignedBits(2));
-        assert_eq!(Kind::of("bui8", 0), Kind::Object);
-        assert_eq!(Kind::of("class Matrix3x3", 0), Kind::Tuple(Tuple::Matrix3x3));
-        assert_eq!(Kind::of("class SharedPointer<class Color>", 0), Kind::Object);
-        assert_eq!(Kind::of("unsigned int", super::super::Property::BITS), Kind::Flags);
-        assert_eq!(Kind::of("enum Color", 0), Kind::Enum);
+    fn types_and_flags_determine_kinds() {
+        assert_eq!(PropertyKind::of("bui7", 0), PropertyKind::UnsignedBits(7));
+        assert_eq!(PropertyKind::of("bi2", 0), PropertyKind::SignedBits(2));
+        assert_eq!(PropertyKind::of("bui8", 0), PropertyKind::Object);
+        assert_eq!(PropertyKind::of("class Matrix3x3", 0), PropertyKind::Tuple(Tuple::Matrix3x3));
+        assert_eq!(PropertyKind::of("class SharedPointer<class Color>", 0), PropertyKind::Object);
+        assert_eq!(
+            PropertyKind::of("unsigned int", super::super::Property::BITS),
+            PropertyKind::Flags
+        );
+        assert_eq!(PropertyKind::of("enum Color", 0), PropertyKind::Enum);
         assert_eq!(Tuple::Matrix3x3.size(), 36);
         assert_eq!(Tuple::PointByte.size(), 2);
     }
 
     #[test]
-    fn texts_lead_to_numbers_or_stay() {
+    fn texts_resolve_to_numbers_or_stay() {
         let text = |name: &str, to: &str| (name.into(), Err(to.into()));
         let long = (0..1000).map(|at| text(&format!("L{at}"), &format!("L{}", at + 1)));
         let options = [
@@ -462,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_they_are_read() {
+    fn written_numbers_parse_back() {
         let choices = Choices::new([("5".into(), 9), (" ".into(), 3), ("A".into(), 1)]);
         for (number, text) in [(1, "A"), (2, "2"), (3, "3"), (5, "0x5"), (9, "5")] {
             let mut out = String::new();
@@ -472,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_options_are_read_in_all_their_spellings() {
+    fn option_names_parse_in_every_spelling() {
         let choices = Choices::new([("READ".into(), 1), ("WRITE_ALL".into(), 2), ("X".into(), 4)]);
         assert_eq!(choices.parse("Perm::READ"), Some(1));
         assert_eq!(choices.parse(" WRITE-ALL"), Some(2));

@@ -1,12 +1,12 @@
-//! Classes of game objects, from the type lists that wiztype and arrtype dump, or the client itself.
+//! Classes of game objects, from type lists that wiztype, arrtype or the client itself writes.
 //!
 //! A client contains no description of its objects. Users dump type lists from a running client and
 //! supply them. [`TypeLists`] reads the lists and compiles them to [`Classes`], which the codec of
-//! [`object`](mod@crate::object) uses. Everything is resolved at compile time, nothing while bytes
-//! are read.
+//! [`object`](mod@crate::object) uses. Everything is resolved when the lists are compiled, nothing
+//! while bytes are read.
 //!
 //! ```
-//! use worldwire_ki::schema::classes::{Kind, TypeLists};
+//! use worldwire_ki::schema::classes::{PropertyKind, TypeLists};
 //!
 //! let list = br#"{"version": 2, "classes": {"1": {"name": "class Leaf", "bases": [], "hash": 1,
 //!     "properties": {"m_v": {"type": "unsigned int", "id": 0, "flags": 31,
@@ -14,8 +14,8 @@
 //! let mut lists = TypeLists::new();
 //! lists.add("types.json", list)?;
 //! let classes = lists.compile();
-//! let leaf = classes.find("Leaf").expect("it is in the list");
-//! assert_eq!(leaf.properties()[0].kind(), Kind::U32);
+//! let leaf = classes.find("Leaf").expect("the class is in the list");
+//! assert_eq!(leaf.properties()[0].kind(), PropertyKind::U32);
 //! assert_eq!(classes.notes()[0].to_string(), "types.json: class Leaf: hash 1, computed 84938464");
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
@@ -37,13 +37,13 @@ use worldwire_core::{Names, nearest};
 pub use cache::ContentHash;
 pub use diff::{ClassChange, ClassesDiff};
 pub use explain::Explanation;
-pub use kind::{Choices, Kind, Part, Tuple};
+pub use kind::{Choices, Part, PropertyKind, Tuple};
 pub use list::TypeLists;
 pub use write::ListVersion;
 
 pub(crate) use kind::parse_number;
 
-/// All classes that are known, by the tags that stand for them on the wire.
+/// All known classes, by their tags on the wire.
 #[derive(Clone, Debug)]
 pub struct Classes {
     classes: Vec<Class>,
@@ -53,17 +53,17 @@ pub struct Classes {
     notes: Vec<ClassNote>,
 }
 
-/// One class, with the properties that it inherits.
+/// A class, including its inherited properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     index: u32,
-    /// `class WizardCharacterBehavior`.
+    /// Its full name, such as `class WizardCharacterBehavior`.
     pub name: Arc<str>,
-    /// The tag that stands for it. That of the list counts, whatever the name would give.
+    /// Its tag on the wire. The list's value is used even if it differs from the hash of the name.
     pub hash: u32,
-    /// Its bases, the nearest first, without `class`.
+    /// Its base classes, nearest first, without `class`.
     pub bases: Vec<Arc<str>>,
-    /// What the list calls singleton.
+    /// The list's `singleton`.
     pub singleton: bool,
     /// Sorted by id.
     properties: Vec<Property>,
@@ -73,37 +73,38 @@ pub struct Class {
     by_name: Vec<u32>,
 }
 
-/// One property of a class.
+/// A property of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Property {
     index: u32,
-    kind: Kind,
+    kind: PropertyKind,
     class: Option<u32>,
-    /// Its name, which may be a path: `m_id.m_full`.
+    /// Its name, which may be a path, such as `m_id.m_full`.
     pub name: Arc<str>,
-    /// The type, of an element if it is a container: `class SharedPointer<class Leaf>`.
+    /// Its type, such as `class SharedPointer<class Leaf>`. For a container, the type of an
+    /// element.
     pub type_name: Arc<str>,
-    /// Its place among the properties.
+    /// Its position among the properties.
     pub id: u32,
-    /// Where the dumped client keeps it in memory.
+    /// Its offset in the memory of the dumped client.
     pub offset: u32,
-    /// [`Property::SAVE`] and others, unknown bits too; see [`Property::flag_names`].
+    /// [`Property::SAVE`] and others, including unknown bits; see [`Property::flag_names`].
     pub flags: u32,
-    /// Whether it holds many values, and how the client keeps them.
+    /// Whether it holds many values, and how the client stores them.
     pub container: Container,
-    /// What the list calls dynamic: it holds many values, whatever the container is called.
+    /// The list's `dynamic`: it holds many values, whatever the container is called.
     pub dynamic: bool,
-    /// What the list calls singleton.
+    /// The list's `singleton`.
     pub singleton: bool,
-    /// What the list calls pointer.
+    /// The list's `pointer`.
     pub pointer: bool,
-    /// The hash that stands for it in deep streams. That of the list counts.
+    /// Its hash in deep streams. The list's value is used even if it differs from the computed one.
     pub hash: u32,
     /// The options, if it is an enumeration or a set of flags.
     pub choices: Option<Arc<Choices>>,
 }
 
-/// How a client keeps the values of a property.
+/// How a client stores the values of a property.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Container {
     /// One value.
@@ -112,18 +113,18 @@ pub enum Container {
     List,
     /// A vector.
     Vector,
-    /// Something that no known list has.
+    /// A container that no known list has.
     Other(Arc<str>),
 }
 
-/// Something odd in a type list that was read all the same.
+/// An irregularity in a type list that could be read anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClassNote {
-    /// The list.
+    /// The file name of the list.
     pub list: Arc<str>,
-    /// The class.
+    /// The name of the class.
     pub class: Arc<str>,
-    /// What is odd.
+    /// What is irregular.
     pub text: String,
 }
 
@@ -163,7 +164,7 @@ static FLAGS: Names = Names::fixed(&[
 ]);
 
 impl Classes {
-    /// Puts classes together; of several with one hash or name the last counts.
+    /// Indexes the classes. If several share a hash or a name, the last one wins.
     pub(crate) fn assemble(mut classes: Vec<Class>, notes: Vec<ClassNote>) -> Self {
         let mut by_hash = HashMap::with_capacity_and_hasher(classes.len(), FixedState::default());
         let mut by_name = HashMap::with_capacity_and_hasher(classes.len(), FixedState::default());
@@ -178,7 +179,7 @@ impl Classes {
         let mut classes = core::mem::take(&mut all.classes);
         for property in classes.iter_mut().flat_map(|class| &mut class.properties) {
             property.class = match property.kind {
-                Kind::Object => all.by_name.get(pointed_at(&property.type_name)).copied(),
+                PropertyKind::Object => all.by_name.get(pointed_at(&property.type_name)).copied(),
                 _ => None,
             };
         }
@@ -186,21 +187,21 @@ impl Classes {
         all
     }
 
-    /// The class behind a tag.
+    /// The class with this tag.
     #[inline]
     #[must_use]
     pub fn by_hash(&self, hash: u32) -> Option<&Class> {
         self.get(*self.by_hash.get(&hash)?)
     }
 
-    /// A class by its whole name: `class Leaf`.
+    /// The class with this full name, such as `class Leaf`.
     #[must_use]
     pub fn by_name(&self, name: &str) -> Option<&Class> {
         self.get(*self.by_name.get(name)?)
     }
 
-    /// A class by what people write: its name with or without `class`, or its hash in decimal or,
-    /// with `0x`, hexadecimal digits.
+    /// Finds a class by what people write: its name with or without `class`, or its hash in decimal
+    /// digits or, after `0x`, in hexadecimal ones.
     #[must_use]
     pub fn find(&self, what: &str) -> Option<&Class> {
         let prefixed = || ["class", "struct", "enum"].map(|kind| format!("{kind} {what}"));
@@ -209,8 +210,8 @@ impl Classes {
             .or_else(|| self.by_hash(parse_number(what)?))
     }
 
-    /// The name most like one that is unknown. Where that says no kind, such as `class`, the kinds
-    /// of the others do not count.
+    /// The class name nearest to an unknown one. If that has no keyword such as `class`, keywords
+    /// are ignored.
     #[must_use]
     pub fn nearest(&self, wrong: &str) -> Option<&str> {
         let names = || self.classes.iter().map(|class| &*class.name);
@@ -222,7 +223,7 @@ impl Classes {
         names().find(|name| name.split_at(bare(name)).1 == near)
     }
 
-    /// The class of an index; see [`Class::index`].
+    /// The class with this index; see [`Class::index`].
     #[inline]
     #[must_use]
     pub fn get(&self, index: u32) -> Option<&Class> {
@@ -235,24 +236,24 @@ impl Classes {
         &self.classes
     }
 
-    /// The names of all tags, for trees.
+    /// The names of all tags, for display in trees.
     #[must_use]
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The most notes that are kept.
+    /// Notes beyond this number are dropped.
     pub const MAX_NOTES: usize = list::MAX_NOTES;
 
-    /// What was odd in the lists: at most [`Self::MAX_NOTES`].
+    /// Irregularities in the lists, at most [`Self::MAX_NOTES`].
     #[must_use]
     pub fn notes(&self) -> &[ClassNote] {
         &self.notes
     }
 
-    /// Whether objects of a class can stand where those of another are wanted.
+    /// Whether a class is the same as another or derived from it.
     #[must_use]
-    pub fn is_a(&self, class: &Class, base: &Class) -> bool {
+    pub(crate) fn is_a(&self, class: &Class, base: &Class) -> bool {
         let name = bare(&base.name);
         class.hash == base.hash || class.bases.iter().any(|other| &**other == name)
     }
@@ -260,7 +261,7 @@ impl Classes {
 
 impl Class {
     pub(crate) fn new(name: Arc<str>, hash: u32, mut properties: Vec<Property>) -> Self {
-        // Dumpers have ids as signed numbers.
+        // Dumpers write IDs as signed numbers.
         properties.sort_by_key(|property| property.id.cast_signed());
         for (index, property) in (0..).zip(&mut properties) {
             property.index = index;
@@ -274,21 +275,21 @@ impl Class {
         Self { index: 0, name, hash, bases, singleton, properties, by_hash, by_name }
     }
 
-    /// Its index in [`Classes`], which is how values refer to it.
+    /// Its index in [`Classes`], by which values refer to it.
     #[inline]
     #[must_use]
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// Its properties by id, inherited ones too.
+    /// Its properties, sorted by ID, including inherited ones.
     #[inline]
     #[must_use]
     pub fn properties(&self) -> &[Property] {
         &self.properties
     }
 
-    /// A property by its name.
+    /// The property with this name.
     #[must_use]
     pub fn property(&self, name: &str) -> Option<&Property> {
         let name_of = |index: &u32| self.properties.get(*index as usize).map(|p| &*p.name);
@@ -297,15 +298,15 @@ impl Class {
         (&*property.name == name).then_some(property)
     }
 
-    /// A property by its hash.
+    /// The property with this hash.
     #[must_use]
     pub fn by_hash(&self, hash: u32) -> Option<&Property> {
         let at = self.by_hash.binary_search_by_key(&hash, |entry| entry.0).ok()?;
         self.properties.get(self.by_hash.get(at)?.1 as usize)
     }
 
-    /// A property by its hash, when it is probably at an index or a little behind: deep streams
-    /// mostly keep to the order of the ids.
+    /// The property with this hash, if it is probably at an index or shortly after: deep streams
+    /// usually follow the order of the IDs.
     #[inline]
     #[must_use]
     pub(crate) fn by_hash_near(&self, hash: u32, index: usize) -> Option<&Property> {
@@ -315,21 +316,21 @@ impl Class {
 }
 
 impl Property {
-    /// Is written to files.
+    /// The property is saved to files.
     pub const SAVE: u32 = 1;
-    /// Is sent to everybody.
+    /// The property is sent to everyone.
     pub const PUBLIC: u32 = 1 << 2;
-    /// Is sent.
+    /// The property is sent.
     pub const TRANSMIT: u32 = 1 << 3;
-    /// Is sent to its owner.
+    /// The property is sent to its owner.
     pub const PRIVILEGED_TRANSMIT: u32 = 1 << 4;
-    /// Is out of use.
+    /// The property is deprecated.
     pub const DEPRECATED: u32 = 1 << 6;
-    /// Stands behind one bit in shallow streams: whether it changed.
+    /// In shallow streams, one bit before the value says whether it changed.
     pub const DELTA_ENCODE: u32 = 1 << 8;
-    /// Is a set of flags, whatever its type.
+    /// The property is a set of flags, whatever its type.
     pub const BITS: u32 = 1 << 20;
-    /// Is an enumeration, whatever its type.
+    /// The property is an enumeration, whatever its type.
     pub const ENUM: u32 = 1 << 21;
 
     /// The names of all flags.
@@ -345,14 +346,14 @@ impl Property {
         self.index
     }
 
-    /// How its value, or one element, is written.
+    /// How its value, or one element, is encoded.
     #[inline]
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> PropertyKind {
         self.kind
     }
 
-    /// The index of the class that its type names, if it is known.
+    /// The index of the class that its type names, if known.
     #[inline]
     #[must_use]
     pub fn class(&self) -> Option<u32> {
@@ -375,7 +376,7 @@ impl Property {
 }
 
 impl Container {
-    /// The name in type lists.
+    /// Its name in type lists.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -396,7 +397,7 @@ impl Container {
     }
 }
 
-/// The class that a type points at: `class Leaf` of `class SharedPointer<class Leaf>`.
+/// The class that a type points to: `class Leaf` for `class SharedPointer<class Leaf>`.
 fn pointed_at(type_name: &str) -> &str {
     let inner = type_name.strip_suffix('>');
     let inner = inner.and_then(|name| name.strip_prefix("class SharedPointer<"));
@@ -404,7 +405,7 @@ fn pointed_at(type_name: &str) -> &str {
     name.strip_suffix('*').unwrap_or(name).trim_end()
 }
 
-/// A class name as `bases` have it.
+/// A class name as in `bases`, without its keyword.
 fn bare(name: &str) -> &str {
     name.strip_prefix("class ").or_else(|| name.strip_prefix("struct ")).unwrap_or(name)
 }
@@ -414,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_lead_to_classes() {
+    fn pointer_types_name_classes() {
         assert_eq!(pointed_at("class SharedPointer<class Leaf>"), "class Leaf");
         assert_eq!(pointed_at("class Leaf*"), "class Leaf");
         assert_eq!(pointed_at("class Leaf"), "class Leaf");

@@ -1,4 +1,4 @@
-//! Type lists as dumpers write them.
+//! Writing type lists in the formats of the dumpers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -7,21 +7,21 @@ use worldwire_core::json::string;
 
 use super::{Class, Classes, Property};
 
-/// Which form of a type list is written.
+/// The version of the type list format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ListVersion {
-    /// Classes by name; values of options are texts.
+    /// Classes by name, with option values as text.
     One,
-    /// `{"version": 2, "classes": {...}}`, classes by hash; values of options are numbers. What
-    /// today's readers want.
+    /// `{"version": 2, "classes": {...}}`: classes by hash, with option values as numbers. Current
+    /// readers expect this version.
     #[default]
     Two,
 }
 
 impl Classes {
-    /// The classes as a type list: version 2 sorted by hash, version 1 by name; properties by id,
-    /// with the keys in the order in which wiztype has them. Flags and values of options are
-    /// unsigned. Of classes with one hash the last counts.
+    /// Writes the classes as a type list. Version 2 is sorted by hash, version 1 by name;
+    /// properties are sorted by ID, with keys in wiztype's order. Flags and option values are
+    /// unsigned. If several classes share a hash, the last one wins.
     #[must_use]
     pub fn to_list(&self, version: ListVersion) -> String {
         let mut out = String::new();
@@ -79,7 +79,7 @@ fn push_class(class: &Class, version: ListVersion, out: &mut String) {
         out.push_str(", \"singleton\": true");
     }
     out.push_str(", \"properties\": {");
-    // An object holds a name once; the last counts, as in dumpers.
+    // A JSON object holds each name once; the last one wins, as in dumpers.
     let last: HashMap<&str, u32> =
         class.properties().iter().map(|property| (&*property.name, property.index())).collect();
     let properties = class.properties().iter();
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_lists_read_back() {
         let json = br#"{"class A": {"bases": ["B", "C"], "hash": 173502657, "singleton": true,
             "properties": {
             "m_b": {"type": "enum E", "id": 1, "flags": -2147483647, "container": "Heap",
@@ -181,7 +181,7 @@ mod tests {
             }
             let version =
                 if list.contains("version") { ListVersion::Two } else { ListVersion::One };
-            assert_eq!(again.to_list(version), list, "the same once more");
+            assert_eq!(again.to_list(version), list, "not stable when read and written again");
         }
     }
 }

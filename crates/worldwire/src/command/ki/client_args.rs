@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use worldwire_ki::client_args::{ARGUMENTS, Given, parse};
+use worldwire_ki::client_args::{ARGUMENTS, GivenArgument, parse};
 
 use crate::cli::KiClientArgs;
 use crate::output::{Failure, print};
@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &KiClientArgs) -> Result<(), Failure> {
     let mut out = String::new();
     match &arguments.explain {
         None => {
-            let words: Vec<String> = arguments.given.iter().map(Given::to_string).collect();
+            let words: Vec<String> = arguments.given.iter().map(GivenArgument::to_string).collect();
             let _ = writeln!(out, "{}", words.join(" "));
         }
         Some(words) => {
@@ -70,14 +70,14 @@ impl Args for KiClientArgs {
 impl FromArgMatches for KiClientArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         // In the order in which they were given.
-        let mut given: Vec<(usize, Given)> = Vec::new();
+        let mut given: Vec<(usize, GivenArgument)> = Vec::new();
         for argument in ARGUMENTS {
             let place = matches.index_of(argument.name).unwrap_or(usize::MAX);
             if argument.values.is_empty() {
                 if matches.get_flag(argument.name) {
-                    given.push((place, Given { argument, words: Vec::new() }));
+                    given.push((place, GivenArgument { argument, words: Vec::new() }));
                 }
-            } else if let Some(valued) = matches.get_one::<Given>(argument.name) {
+            } else if let Some(valued) = matches.get_one::<GivenArgument>(argument.name) {
                 given.push((place, valued.clone()));
             }
         }

@@ -1,4 +1,5 @@
-//! Type lists as JSON, read as a stream (a list of 14 MB is never a tree of JSON values), and as XML.
+//! Reading type lists: JSON, as a stream (a 14 MB list never becomes a tree of JSON values), and
+//! XML.
 
 mod read;
 mod xml;
@@ -10,22 +11,22 @@ use std::sync::Arc;
 use serde::de::DeserializeSeed;
 use worldwire_core::{Error, Limits, Result};
 
-use read::{List, Place};
+use read::{List, ListPosition};
 
 use super::{Class, ClassNote, Classes};
 use crate::{djb2_31, property_hash, string_id};
 
-/// The most notes that are kept.
+/// Notes beyond this number are dropped.
 pub(crate) const MAX_NOTES: usize = 200;
-/// The most characters of a name that a note quotes: classes have long ones, of templates.
+/// Notes quote at most this many characters of a name: names of template classes are long.
 const MAX_SHOWN: usize = 200;
 
-/// Type lists on their way to [`Classes`]: version 1 and 2 as JSON, of Wizard101 and Pirate101, and
-/// the XML that a client writes of itself. Of a class
-/// that several lists have, the last counts.
+/// Reads type lists and compiles them to [`Classes`]: JSON of versions 1 and 2, of Wizard101 and
+/// Pirate101, and the XML that a client writes itself. If several lists have a class, the last one
+/// wins.
 #[derive(Debug, Default)]
 pub struct TypeLists {
-    /// In the order in which they came, with their lists; `None` where a later one took the place.
+    /// The classes in input order, with their lists; `None` if a later class replaced one.
     classes: Vec<Option<(Arc<str>, Class)>>,
     by_name: HashMap<Arc<str>, usize>,
     texts: HashSet<Arc<str>>,
@@ -33,21 +34,21 @@ pub struct TypeLists {
 }
 
 impl TypeLists {
-    /// None yet.
+    /// Contains no lists.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Reads a list; `name` is what notes and errors call it.
+    /// Reads a list. Notes and errors refer to it as `name`.
     ///
     /// # Errors
-    /// Malformed, when it is no type list of a known version, with the line, or has no classes; the
-    /// limit on the bytes of a file.
+    /// Malformed, if it is not a type list of a known version (with the line) or has no classes;
+    /// the limit on file size.
     pub fn add(&mut self, name: &str, json: &[u8]) -> Result<()> {
-        let most = Limits::DEFAULT.file_bytes;
-        if json.len() as u64 > most {
-            let error = Error::limit("file bytes", most, json.len() as u64);
+        let max = Limits::DEFAULT.file_bytes;
+        if json.len() as u64 > max {
+            let error = Error::limit("file bytes", max, json.len() as u64);
             return Err(error.about(name.to_owned()));
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
@@ -57,20 +58,20 @@ impl TypeLists {
             found = read.map_err(|error| error.about(name.to_owned()))?;
         } else {
             let mut reader = serde_json::Deserializer::from_slice(json);
-            let mut place = Place::default();
+            let mut position = ListPosition::default();
             let texts = &mut self.texts;
-            let list = List { found: &mut found, odd: &mut odd, texts, place: &mut place };
+            let list = List { found: &mut found, odd: &mut odd, texts, position: &mut position };
             list.deserialize(&mut reader)
                 .and_then(|()| reader.end())
                 .map_err(|error| {
                     let what = if error.is_data() { "" } else { "invalid JSON: " };
-                    Error::malformed("a type list", format!("{what}{error}{place}"))
+                    Error::malformed("a type list", format!("{what}{error}{position}"))
                 })
                 .map_err(|error| error.about(name.to_owned()))?;
         }
         let list: Arc<str> = name.into();
         if found.is_empty() {
-            let error = Error::malformed("a type list with at least one class", "none");
+            let error = Error::malformed("a type list with classes", "an empty one");
             return Err(error.about(name.to_owned()));
         }
         for (at, key) in odd {
@@ -92,7 +93,7 @@ impl TypeLists {
         Ok(())
     }
 
-    /// Resolves everything.
+    /// Compiles the lists read so far.
     #[must_use]
     pub fn compile(self) -> Classes {
         let Self { classes, mut notes, .. } = self;
@@ -102,7 +103,7 @@ impl TypeLists {
             if let Some(old) = old.filter(|_| notes.len() < MAX_NOTES) {
                 let old = shown(&old);
                 let text =
-                    format!("hash {} is also that of {old}; the later class counts", class.hash);
+                    format!("hash {} is also that of {old}; the later class is used", class.hash);
                 notes.push(ClassNote { list, class: Arc::clone(&class.name), text });
             }
             class
@@ -112,9 +113,9 @@ impl TypeLists {
     }
 }
 
-/// Computes the hashes again. Pirate101 has the other hash for its classes.
+/// Verifies the hashes. Pirate101 uses a different hash function for its classes.
 fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
-    // What is not kept is not made: names may be long, and each may be in thousands of notes.
+    // Dropped notes are never built: names can be long, and each may occur in thousands of notes.
     let mut say = |text: &dyn Fn() -> String| {
         if notes.len() < MAX_NOTES {
             let text = text();
@@ -140,13 +141,13 @@ fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
         if let [one, other] = pair
             && one.id == other.id
         {
-            let text = "have the same id, so their order is a guess";
+            let text = "have the same ID, so their order is a guess";
             say(&|| format!("{} and {} {text}", shown(&one.name), shown(&other.name)));
         }
     }
 }
 
-/// A name for people: its first characters, when it has too many.
+/// A name for display, truncated if it is too long.
 fn shown(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => Cow::Owned(format!("{}...", name.get(..end).unwrap_or_default())),
@@ -157,7 +158,7 @@ fn shown(name: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::super::ContentHash;
-    use super::super::Kind;
+    use super::super::PropertyKind;
     use super::*;
 
     fn compile(json: &str) -> Result<Classes> {
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn both_versions_and_oddities_are_read() {
+    fn both_versions_and_irregular_lists_are_read() {
         let v1 = r#"{"class A": {"bases": ["PropertyClass"], "hash": 7, "properties": {
             "m_b": {"type": "enum E", "id": 1, "flags": 3223322655, "container": "Heap",
                 "dynamic": true, "hash": 2, "enum_options":
@@ -176,7 +177,7 @@ mod tests {
         let classes = compile(v1).unwrap();
         let class = classes.find("A").unwrap();
         let [a, b] = class.properties() else { panic!("two properties") };
-        assert_eq!((&*a.name, a.kind(), a.class()), ("m_a", Kind::Object, Some(0)));
+        assert_eq!((&*a.name, a.kind(), a.class()), ("m_a", PropertyKind::Object, Some(0)));
         assert!(b.is_list());
         assert_eq!((b.container.name(), b.flags), ("Heap", 3_223_322_655));
         let choices = b.choices.as_ref().unwrap();
@@ -190,37 +191,38 @@ mod tests {
 
     #[test]
     fn errors_name_the_class_and_the_property() {
-        let told = |json: &str| compile(json).unwrap_err().to_string();
+        let error_of = |json: &str| compile(json).unwrap_err().to_string();
         let list = r#"{"version": 2, "classes": {"7": {"name": "class A", "bases": [], "hash": 7,
             "properties": {"m_a": {"type": "int", "id": 0, "hash": 1}, "m_b": {"id": 1}}}}}"#;
-        let error = told(list);
+        let error = error_of(list);
         assert!(
             error.contains("missing field `type`") && error.ends_with(", in class A, m_b"),
             "{error}"
         );
-        let error = told(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);
+        let error =
+            error_of(r#"{"class A": {"hash": 7, "properties": {}}, "class B": {"hash": []}}"#);
         assert!(error.ends_with(", in class B"), "{error}");
         assert!(
-            told(r#"{"version": 1, "classes": {}}"#).contains("lists of version 1 do not have")
+            error_of(r#"{"version": 1, "classes": {}}"#).contains("lists of version 1 do not have")
         );
-        let error = told(r#"{"version": 3, "classes": {}}"#);
+        let error = error_of(r#"{"version": 3, "classes": {}}"#);
         assert!(error.contains("version 3; only versions 1 and 2 are known"), "{error}");
     }
 
     #[test]
-    fn properties_with_one_id_are_told() {
+    fn properties_that_share_an_id_are_noted() {
         let list = r#"{"class A": {"hash": 173502657, "properties": {
             "m_a": {"type": "int", "id": 1, "hash": 0}, "m_b": {"type": "int", "id": 1, "hash": 0}}}}"#;
         let notes =
             compile(list).unwrap().notes().iter().map(ToString::to_string).collect::<Vec<_>>();
         assert!(
-            notes.iter().any(|note| note.contains("m_a and m_b have the same id")),
+            notes.iter().any(|note| note.contains("m_a and m_b have the same ID")),
             "{notes:?}"
         );
     }
 
     #[test]
-    fn classes_of_pirate101_have_the_other_hash() {
+    fn pirate101_classes_use_the_other_hash() {
         let list = |name: &str, hash: u32| {
             format!("{{\"{name}\": {{\"bases\": [], \"hash\": {hash}, \"properties\": {{}}}}}}")
         };
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_classes_with_one_hash_the_later_counts() {
+    fn of_two_classes_with_one_hash_the_later_wins() {
         let list = |classes: &[(&str, u32)]| {
             let class = |(name, hash): &(&str, u32)| {
                 format!(
@@ -263,12 +265,12 @@ mod tests {
         let classes = lists.compile();
         assert_eq!(&*classes.by_hash(6).unwrap().name, "class X");
         assert_eq!(&*classes.find("Y").unwrap().name, "class Y");
-        let said = classes.notes().last().unwrap().to_string();
-        assert_eq!(said, "b: class X: hash 6 is also that of class Y; the later class counts");
+        let reported = classes.notes().last().unwrap().to_string();
+        assert_eq!(reported, "b: class X: hash 6 is also that of class Y; the later class is used");
         let content = ContentHash([0; 32]);
         let again = Classes::from_cache(&classes.to_cache(content), content).unwrap();
         assert_eq!(&*again.by_hash(6).unwrap().name, "class X");
-        // One that changed its hash leaves the old one to others.
+        // A class whose hash changes frees its old hash for others.
         let mut lists = TypeLists::new();
         lists.add("a", list(&[("X", 5), ("Y", 6)]).as_bytes()).unwrap();
         lists.add("b", list(&[("Y", 5), ("X", 6)]).as_bytes()).unwrap();
@@ -278,15 +280,15 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_classes() {
+    fn a_list_without_classes_is_refused() {
         for none in ["{}", "{\"version\": 2}", "{\"version\": 2, \"classes\": {}}"] {
             let error = compile(none).unwrap_err().to_string();
-            assert_eq!(error, "list.json: wanted a type list with at least one class, found none");
+            assert_eq!(error, "list.json: wanted a type list with classes, found an empty one");
         }
     }
 
     #[test]
-    fn other_versions_and_no_lists_are_refused() {
+    fn other_versions_and_other_files_are_refused() {
         let wrong = [
             "{\"version\": 3, \"classes\": {}}",
             "{\"classes\": {}}",

@@ -1,4 +1,4 @@
-//! The JSON of a type list, read as a stream.
+//! Reading the JSON of a type list as a stream.
 
 use core::fmt;
 use std::collections::HashSet;
@@ -10,20 +10,20 @@ use serde::de::{
 
 use super::MAX_NOTES;
 use crate::property_hash;
-use crate::schema::classes::{Choices, Class, Container, Kind, Property, parse_number};
+use crate::schema::classes::{Choices, Class, Container, Property, PropertyKind, parse_number};
 
-/// The most properties of one class.
+/// More properties in one class are refused.
 pub(super) const MAX_PROPERTIES: usize = 16_384;
 
-/// What is being read, for errors: a list may be one line of 14 MB.
+/// What is being read, for errors: a list can be a single line of 14 MB.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct ListPosition {
     /// The name or the hash of the class.
     class: Option<String>,
     property: Option<Arc<str>>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(class) = &self.class else { return Ok(()) };
         write!(f, ", in {class}")?;
@@ -31,7 +31,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Something that reads one JSON value.
+/// Declares a seed that reads one JSON value.
 macro_rules! seed {
     ($name:ty, $value:ty) => {
         impl<'de> DeserializeSeed<'de> for $name {
@@ -44,13 +44,13 @@ macro_rules! seed {
     };
 }
 
-/// A whole list: the first key says which version it is.
+/// Reads a whole list. Its first key tells the version.
 pub(super) struct List<'l> {
     pub(super) found: &'l mut Vec<Class>,
-    /// Positions of classes whose key in version 2 is not their hash, with that key.
+    /// The positions of version 2 classes whose key is not their hash, with that key.
     pub(super) odd: &'l mut Vec<(usize, String)>,
     pub(super) texts: &'l mut HashSet<Arc<str>>,
-    pub(super) place: &'l mut Place,
+    pub(super) position: &'l mut ListPosition,
 }
 
 seed!(List<'_>, ());
@@ -83,10 +83,10 @@ impl<'de> Visitor<'de> for List<'_> {
                     version = Some(number);
                 }
                 "classes" => {
-                    let (found, texts, place) =
-                        (&mut *self.found, &mut *self.texts, &mut *self.place);
+                    let (found, texts, position) =
+                        (&mut *self.found, &mut *self.texts, &mut *self.position);
                     let odd = &mut *self.odd;
-                    map.next_value_seed(ClassMap { found, texts, place, odd })?;
+                    map.next_value_seed(ClassMap { found, texts, position, odd })?;
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for List<'_> {
 }
 
 impl List<'_> {
-    /// The rest of a list of version 1: classes by their names.
+    /// Reads the rest of a version 1 list: classes by name.
     fn version_1<'de, M: MapAccess<'de>>(
         self,
         mut key: Option<String>,
@@ -117,10 +117,11 @@ impl List<'_> {
             } else if class == "classes" {
                 return Err(M::Error::custom("\"classes\", which lists of version 1 do not have"));
             } else {
-                let (found, texts, place) = (&mut *self.found, &mut *self.texts, &mut *self.place);
-                place.class = Some(class.clone());
-                map.next_value_seed(ClassOf { found, texts, place, name: Some(class) })?;
-                self.place.class = None;
+                let (found, texts, position) =
+                    (&mut *self.found, &mut *self.texts, &mut *self.position);
+                position.class = Some(class.clone());
+                map.next_value_seed(ClassOf { found, texts, position, name: Some(class) })?;
+                self.position.class = None;
             }
             key = map.next_key()?;
         }
@@ -132,12 +133,12 @@ fn unknown_version<E: serde::de::Error>(number: u64) -> E {
     E::custom(format!("version {number}; only versions 1 and 2 are known"))
 }
 
-/// The classes of version 2, by their hashes.
+/// Reads the classes of a version 2 list, by hash.
 struct ClassMap<'l> {
     found: &'l mut Vec<Class>,
     odd: &'l mut Vec<(usize, String)>,
     texts: &'l mut HashSet<Arc<str>>,
-    place: &'l mut Place,
+    position: &'l mut ListPosition,
 }
 
 seed!(ClassMap<'_>, ());
@@ -146,29 +147,30 @@ impl<'de> Visitor<'de> for ClassMap<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("classes by their hashes")
+        f.write_str("classes by hash")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(hash) = map.next_key::<String>()? {
-            let (found, texts, place) = (&mut *self.found, &mut *self.texts, &mut *self.place);
-            place.class = Some(hash.clone());
-            map.next_value_seed(ClassOf { found, texts, place, name: None })?;
+            let (found, texts, position) =
+                (&mut *self.found, &mut *self.texts, &mut *self.position);
+            position.class = Some(hash.clone());
+            map.next_value_seed(ClassOf { found, texts, position, name: None })?;
             let class = self.found.last().filter(|class| parse_number(&hash) != Some(class.hash));
             if class.is_some() && self.odd.len() < MAX_NOTES {
                 self.odd.push((self.found.len() - 1, hash));
             }
         }
-        self.place.class = None;
+        self.position.class = None;
         Ok(())
     }
 }
 
-/// One class; version 1 has its name as the key.
+/// Reads one class. In version 1, the key is its name.
 struct ClassOf<'l> {
     found: &'l mut Vec<Class>,
     texts: &'l mut HashSet<Arc<str>>,
-    place: &'l mut Place,
+    position: &'l mut ListPosition,
     name: Option<String>,
 }
 
@@ -188,7 +190,7 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
             match key.as_str() {
                 "name" => {
                     let found: String = map.next_value()?;
-                    self.place.class = Some(found.clone());
+                    self.position.class = Some(found.clone());
                     name = Some(found);
                 }
                 "hash" => hash = Some(map.next_value::<Word>()?.0),
@@ -197,7 +199,7 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
                 "properties" => map.next_value_seed(PropertyMap {
                     found: &mut properties,
                     texts: &mut *self.texts,
-                    place: &mut *self.place,
+                    position: &mut *self.position,
                 })?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -217,7 +219,7 @@ impl<'de> Visitor<'de> for ClassOf<'_> {
 struct PropertyMap<'l> {
     found: &'l mut Vec<Property>,
     texts: &'l mut HashSet<Arc<str>>,
-    place: &'l mut Place,
+    position: &'l mut ListPosition,
 }
 
 seed!(PropertyMap<'_>, ());
@@ -226,22 +228,22 @@ impl<'de> Visitor<'de> for PropertyMap<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("properties by their names")
+        f.write_str("properties by name")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
         while let Some(name) = map.next_key::<String>()? {
             if self.found.len() == MAX_PROPERTIES {
-                let most = format!("more than {MAX_PROPERTIES} properties");
-                return Err(M::Error::custom(most));
+                let max = format!("more than {MAX_PROPERTIES} properties");
+                return Err(M::Error::custom(max));
             }
             let name = intern(self.texts, name);
-            self.place.property = Some(Arc::clone(&name));
+            self.position.property = Some(Arc::clone(&name));
             let texts = &mut *self.texts;
             let property = map.next_value_seed(PropertyOf { texts, name, at: self.found.len() })?;
             self.found.push(property);
         }
-        self.place.property = None;
+        self.position.property = None;
         Ok(())
     }
 }
@@ -265,11 +267,11 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
         let Self { texts, name, at } = self;
         let mut property = Property {
             index: 0,
-            kind: Kind::Bool,
+            kind: PropertyKind::Bool,
             class: None,
             name,
             type_name: intern(texts, String::new()),
-            // Without an id its place in the list counts.
+            // Without an ID, its position in the list is used.
             id: u32::try_from(at).unwrap_or(u32::MAX),
             offset: 0,
             flags: 0,
@@ -312,12 +314,12 @@ impl<'de> Visitor<'de> for PropertyOf<'_> {
             property_hash(property.type_name.as_bytes(), property.name.as_bytes())
         });
         property.dynamic = dynamic.unwrap_or(property.container != Container::Static);
-        property.kind = Kind::of(&property.type_name, property.flags);
+        property.kind = PropertyKind::of(&property.type_name, property.flags);
         Ok(property)
     }
 }
 
-/// The options of an enumeration.
+/// Reads the options of an enumeration.
 struct ChoicesOf;
 
 seed!(ChoicesOf, Arc<Choices>);
@@ -326,7 +328,7 @@ impl<'de> Visitor<'de> for ChoicesOf {
     type Value = Arc<Choices>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("options by their names")
+        f.write_str("options by name")
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Arc<Choices>, M::Error> {
@@ -347,7 +349,7 @@ impl<'de> Visitor<'de> for ChoicesOf {
     }
 }
 
-/// A number of 32 bits: older lists have negative ones, others have them as text.
+/// A 32-bit number. Older lists have negative ones, others have them as text.
 struct Word(u32);
 
 impl<'de> serde::Deserialize<'de> for Word {
@@ -357,7 +359,7 @@ impl<'de> serde::Deserialize<'de> for Word {
             type Value = Word;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of 32 bits")
+                f.write_str("a 32-bit number")
             }
 
             fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Word, E> {
@@ -379,7 +381,7 @@ impl<'de> serde::Deserialize<'de> for Word {
     }
 }
 
-/// The value of an option: a number, also as text, or any other text.
+/// The value of an option: a number, possibly as text, or any other text.
 struct OptionValue(Result<u32, Box<str>>);
 
 impl<'de> serde::Deserialize<'de> for OptionValue {
@@ -389,7 +391,7 @@ impl<'de> serde::Deserialize<'de> for OptionValue {
             type Value = OptionValue;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of 32 bits or a text")
+                f.write_str("a 32-bit number or text")
             }
 
             fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<OptionValue, E> {
@@ -411,7 +413,7 @@ impl<'de> serde::Deserialize<'de> for OptionValue {
     }
 }
 
-/// A text, mostly: the name of an option or of a class.
+/// Text, usually: the name of an option or of a class.
 struct Special(Box<str>);
 
 impl<'de> serde::Deserialize<'de> for Special {
@@ -424,7 +426,7 @@ impl<'de> serde::Deserialize<'de> for Special {
     }
 }
 
-/// One copy of a text that many properties have.
+/// A shared copy of a text that many properties have.
 pub(super) fn intern(texts: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
     if let Some(known) = texts.get(text.as_str()) {
         return Arc::clone(known);

@@ -1,6 +1,6 @@
-//! Type lists as XML: what a client writes of itself.
+//! Reading type lists as XML, which the client itself can write.
 //!
-//! | element | attributes that are read |
+//! | element | attributes |
 //! | --- | --- |
 //! | `ClassList` | |
 //! | `Class` | `Name`, `Base` |
@@ -8,33 +8,35 @@
 //! | `Enum` | `Name` |
 //! | `Option` | `Name`, `Value`: a number, or the name of another option |
 //!
-//! There are no hashes: they are computed. Text is Latin-1 where it is not UTF-8, whatever it declares.
+//! Lists have no hashes; they are computed. Text that is not UTF-8 is read as Latin-1, whatever the
+//! file declares.
 //!
-//! Unverified: whether a class repeats the properties of its base. What it does not repeat it
-//! inherits, in front of its own. A list of a real client would settle it.
+//! Unverified: whether a class repeats its base's properties. Properties that it does not repeat
+//! are inherited, before its own. A list from a real client would settle it.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
 use worldwire_core::{Error, Form, Result};
 
 use super::read::{MAX_PROPERTIES, intern};
-use crate::schema::classes::{Choices, Class, Container, Kind, Property, bare, parse_number};
+use crate::schema::classes::{
+    Choices, Class, Container, Property, PropertyKind, bare, parse_number,
+};
+use crate::xml::{ScanError, Scanner, Tag, Token, unescaped};
 use crate::{property_hash, string_id};
 
-/// How deep elements may stand in each other.
+/// Deeper nesting is refused.
 const MAX_DEPTH: usize = 32;
-/// The most attributes of an element that are looked at; known ones have eight.
+/// Further attributes of an element are ignored. Known elements have at most eight.
 const MAX_ATTRIBUTES: usize = 64;
-/// The most bases of a class: of its base, of the base of that, and so on.
+/// Base chains are followed up to this length.
 const MAX_BASES: usize = 64;
-/// The most properties that all classes of a list inherit together.
+/// The maximum number of inherited properties of all classes together.
 const MAX_INHERITED: usize = 1 << 20;
 
-/// A class as it stands in the list.
+/// A class as the list has it.
 #[derive(Default)]
 struct Draft {
     name: String,
@@ -54,18 +56,18 @@ struct DraftProperty {
     options: Option<Vec<DraftOption>>,
 }
 
-/// The name of an option, and its number or another text.
+/// The name of an option, and its number or text.
 type DraftOption = (Box<str>, Result<u32, Box<str>>);
 
-/// Whether a list is XML: its first character says so.
+/// Whether a list is XML, judging by its first character.
 pub(super) fn is_xml(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().first() == Some(&b'<')
 }
 
-/// The classes of a list.
+/// Reads the classes of a list.
 ///
 /// # Errors
-/// Malformed, for what is no XML or no list of classes, with its place; the limits.
+/// Malformed, with the offset, if it is not XML or not a class list; the limits.
 pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Class>> {
     let text = match core::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -79,73 +81,62 @@ pub(super) fn read(bytes: &[u8], texts: &mut HashSet<Arc<str>>) -> Result<Vec<Cl
 }
 
 fn drafts(text: &str) -> Result<Vec<Draft>> {
-    let mut reader = Reader::from_str(text);
-    reader.config_mut().allow_dangling_amp = true;
+    let mut scanner = Scanner::new(text);
     let mut classes: Vec<Draft> = Vec::new();
-    let mut open: Vec<String> = Vec::new();
     loop {
-        let at = reader.buffer_position();
-        let (tag, is_empty) = match reader.read_event() {
-            Ok(Event::Start(tag)) => (tag, false),
-            Ok(Event::Empty(tag)) => (tag, true),
-            Ok(Event::End(_)) => {
-                open.pop();
-                continue;
-            }
-            Ok(Event::Eof) => break,
+        let tag = match scanner.read() {
+            Ok(Token::Open(tag)) => tag,
+            Ok(Token::End) => return Ok(classes),
             Ok(_) => continue,
-            Err(error) => {
-                let error = Error::malformed("a type list", format!("invalid XML: {error}"));
-                return Err(error.at(reader.error_position()));
+            Err(ScanError::Invalid { at, message }) => {
+                return Err(Error::malformed("a type list", message).at(at as u64));
+            }
+            Err(ScanError::Unclosed(span)) => {
+                let name = text.get(span).unwrap_or_default();
+                let wanted = format!("the end of {name:.80}");
+                return Err(Error::malformed(wanted, "the end of the text").at(text.len() as u64));
             }
         };
-        let name = tag.name().into_inner().to_owned();
-        if open.is_empty() && name != "ClassList" {
-            return Err(Error::malformed("a ClassList", format!("<{name:.80}>")).at(at));
+        // The tag begins with `<`, one byte before its name.
+        let at = tag.span.start as u64 - 1;
+        if tag.depth == 0 && tag.name != "ClassList" {
+            return Err(Error::malformed("a ClassList", format!("<{:.80}>", tag.name)).at(at));
         }
-        if open.len() >= MAX_DEPTH {
-            let (most, asked) = (MAX_DEPTH as u64, open.len() as u64 + 1);
-            return Err(Error::limit("depth of elements", most, asked).at(at));
+        if tag.depth >= MAX_DEPTH {
+            let (limit, found) = (MAX_DEPTH as u64, tag.depth as u64 + 1);
+            return Err(Error::limit("depth of elements", limit, found).at(at));
         }
-        let above = open.last().map_or("", String::as_str);
-        element(above, &name, &tag, &mut classes).map_err(|error| error.at(at))?;
-        if !is_empty {
-            open.push(name);
-        }
-    }
-    match open.pop() {
-        Some(name) => {
-            let error = Error::malformed(format!("the end of {name:.80}"), "the end of the text");
-            Err(error.at(text.len() as u64))
-        }
-        None => Ok(classes),
+        let parent = tag.depth.checked_sub(1).and_then(|depth| scanner.open_name(depth));
+        element(parent.unwrap_or_default(), &tag, &mut classes).map_err(|error| error.at(at))?;
     }
 }
 
-/// Takes an element into account, by the one it is in.
-fn element(above: &str, name: &str, tag: &BytesStart<'_>, classes: &mut Vec<Draft>) -> Result<()> {
-    match (above, name) {
+/// Handles the start of an element inside `parent`.
+fn element(parent: &str, tag: &Tag<'_>, classes: &mut Vec<Draft>) -> Result<()> {
+    match (parent, tag.name) {
         ("ClassList", "Class") => {
             let mut class = Draft::default();
-            attributes(tag, |key, value| match key {
-                "Name" => class.name = value.into_owned(),
-                "Base" => class.base = value.into_owned(),
-                _ => {}
-            });
+            for (key, value) in tag.attributes().take(MAX_ATTRIBUTES) {
+                match key {
+                    "Name" => class.name = value.into_owned(),
+                    "Base" => class.base = value.into_owned(),
+                    _ => {}
+                }
+            }
             if class.name.is_empty() {
-                return Err(Error::malformed("a class with a Name", "one without"));
+                return Err(Error::malformed("a class with a Name", "a class without"));
             }
             classes.push(class);
         }
         ("Class", "Property") => {
             let Some(class) = classes.last_mut() else { return Ok(()) };
             if class.properties.len() == MAX_PROPERTIES {
-                let (most, asked) = (MAX_PROPERTIES as u64, MAX_PROPERTIES as u64 + 1);
-                return Err(Error::limit("properties of a class", most, asked).inside(&class.name));
+                let (max, asked) = (MAX_PROPERTIES as u64, MAX_PROPERTIES as u64 + 1);
+                return Err(Error::limit("properties of a class", max, asked).inside(&class.name));
             }
             let property = property(tag);
             if property.name.is_empty() || property.type_name.is_empty() {
-                let error = Error::malformed("a property with Name and Type", "one without");
+                let error = Error::malformed("a property with Name and Type", "a property without");
                 return Err(error.inside(&class.name));
             }
             class.properties.push(property);
@@ -159,13 +150,15 @@ fn element(above: &str, name: &str, tag: &BytesStart<'_>, classes: &mut Vec<Draf
             let property = classes.last_mut().and_then(|it| it.properties.last_mut());
             if let Some(options) = property.and_then(|it| it.options.as_mut()) {
                 let (mut name, mut value) = (Box::default(), Err(Box::default()));
-                attributes(tag, |key, found| match key {
-                    "Name" => name = found.as_ref().into(),
-                    "Value" => {
-                        value = parse_number(found.trim()).ok_or_else(|| found.as_ref().into());
+                for (key, text) in tag.attributes().take(MAX_ATTRIBUTES) {
+                    match key {
+                        "Name" => name = text.as_ref().into(),
+                        "Value" => {
+                            value = parse_number(text.trim()).ok_or_else(|| text.as_ref().into());
+                        }
+                        _ => {}
                     }
-                    _ => {}
-                });
+                }
                 options.push((name, value));
             }
         }
@@ -174,38 +167,29 @@ fn element(above: &str, name: &str, tag: &BytesStart<'_>, classes: &mut Vec<Draf
     Ok(())
 }
 
-fn property(tag: &BytesStart<'_>) -> DraftProperty {
+fn property(tag: &Tag<'_>) -> DraftProperty {
     let mut property = DraftProperty::default();
     let number = |value: &str| parse_number(value.trim());
-    attributes(tag, |key, value| match key {
-        "Name" => property.name = value.into_owned(),
-        // Types are escaped twice: templates have brackets.
-        "Type" => property.type_name = unescaped(&value).into_owned(),
-        "PropertyId" => property.id = number(&value),
-        "Offset" => property.offset = number(&value).unwrap_or(0),
-        "Flags" => property.flags = number(&value).unwrap_or(0),
-        "Container" => property.container = value.into_owned(),
-        "Pointer" => property.is_pointer = matches!(value.trim(), "1" | "true" | "True" | "TRUE"),
-        _ => {}
-    });
+    for (key, value) in tag.attributes().take(MAX_ATTRIBUTES) {
+        match key {
+            "Name" => property.name = value.into_owned(),
+            // Types are escaped twice: templates have brackets.
+            "Type" => property.type_name = unescaped(&value).into_owned(),
+            "PropertyId" => property.id = number(&value),
+            "Offset" => property.offset = number(&value).unwrap_or(0),
+            "Flags" => property.flags = number(&value).unwrap_or(0),
+            "Container" => property.container = value.into_owned(),
+            "Pointer" => {
+                property.is_pointer = matches!(value.trim(), "1" | "true" | "True" | "TRUE");
+            }
+            _ => {}
+        }
+    }
     property
 }
 
-fn attributes(tag: &BytesStart<'_>, mut take: impl FnMut(&str, Cow<'_, str>)) {
-    let mut attributes = tag.attributes();
-    // Looking for repeated ones takes a time that grows with the square of their number.
-    let unchecked = attributes.with_checks(false).flatten();
-    for attribute in unchecked.take(MAX_ATTRIBUTES) {
-        take(attribute.key.into_inner(), unescaped(&attribute.value));
-    }
-}
-
-fn unescaped(text: &str) -> Cow<'_, str> {
-    quick_xml::escape::unescape(text).unwrap_or(Cow::Borrowed(text))
-}
-
-/// The classes, each with what it inherits.
-fn classes(drafts: &[Draft], most: usize, texts: &mut HashSet<Arc<str>>) -> Result<Vec<Class>> {
+/// Builds the classes, with inherited properties.
+fn classes(drafts: &[Draft], max: usize, texts: &mut HashSet<Arc<str>>) -> Result<Vec<Class>> {
     let by_name: HashMap<&str, &Draft> =
         drafts.iter().map(|draft| (draft.name.as_str(), draft)).collect();
     let mut inherited = 0;
@@ -223,7 +207,7 @@ fn classes(drafts: &[Draft], most: usize, texts: &mut HashSet<Arc<str>>) -> Resu
         let own: HashSet<&str> = draft.properties.iter().map(|it| it.name.as_str()).collect();
         let mut known = own.clone();
         let mut all: Vec<&DraftProperty> = Vec::new();
-        // The nearest base has the say about a property; the furthest has its own in front.
+        // The nearest base defines a property; the properties of the furthest base come first.
         let mut levels: Vec<Vec<&DraftProperty>> = Vec::new();
         for base in chain {
             let new = base.properties.iter().filter(|it| known.insert(&it.name));
@@ -233,16 +217,16 @@ fn classes(drafts: &[Draft], most: usize, texts: &mut HashSet<Arc<str>>) -> Resu
         all.extend(levels.into_iter().flatten());
         let is_whole = all.is_empty();
         inherited += all.len();
-        if inherited > most {
-            let (most, asked) = (most as u64, inherited as u64);
-            return Err(Error::limit("inherited properties", most, asked).inside(&draft.name));
+        if inherited > max {
+            let (max, asked) = (max as u64, inherited as u64);
+            return Err(Error::limit("inherited properties", max, asked).inside(&draft.name));
         }
         let mut own: Vec<&DraftProperty> = draft.properties.iter().collect();
         own.sort_by_key(|property| property.id.map(u32::cast_signed));
         all.extend(own);
-        let properties = all.into_iter().zip(0..).map(|(property, place)| {
-            // Ids count from 0 in each class where nothing is repeated.
-            let id = property.id.filter(|_| is_whole).unwrap_or(place);
+        let properties = all.into_iter().zip(0..).map(|(property, position)| {
+            // If nothing is repeated, IDs count from 0 in each class.
+            let id = property.id.filter(|_| is_whole).unwrap_or(position);
             finished(property, id, texts)
         });
         let properties = properties.collect();
@@ -262,7 +246,7 @@ fn finished(draft: &DraftProperty, id: u32, texts: &mut HashSet<Arc<str>>) -> Pr
     let choices = draft.options.as_ref().filter(|options| !options.is_empty());
     Property {
         index: 0,
-        kind: Kind::of(&draft.type_name, draft.flags),
+        kind: PropertyKind::of(&draft.type_name, draft.flags),
         class: None,
         hash: property_hash(draft.type_name.as_bytes(), draft.name.as_bytes()),
         name: intern(texts, draft.name.clone()),
@@ -280,7 +264,7 @@ fn finished(draft: &DraftProperty, id: u32, texts: &mut HashSet<Arc<str>>) -> Pr
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::{Kind, TypeLists};
+    use super::super::super::{PropertyKind, TypeLists};
 
     fn compile(xml: &[u8]) -> worldwire_core::Result<crate::schema::classes::Classes> {
         let mut lists = TypeLists::new();
@@ -307,7 +291,7 @@ mod tests {
 </ClassList>"#;
 
     #[test]
-    fn a_list_of_a_client_is_read() {
+    fn a_client_list_is_read() {
         let classes = compile(LIST.as_bytes()).unwrap();
         assert!(classes.notes().is_empty(), "{:?}", classes.notes());
         let leaf = classes.find("Leaf").unwrap();
@@ -317,7 +301,7 @@ mod tests {
             ["Base", "PropertyClass"]
         );
         let [id, list, kind] = leaf.properties() else { panic!("three properties") };
-        assert_eq!((&*id.name, id.id, id.kind()), ("m_id", 0, Kind::U32));
+        assert_eq!((&*id.name, id.id, id.kind()), ("m_id", 0, PropertyKind::U32));
         assert_eq!((&*list.name, list.id, list.flags), ("m_list", 1, u32::MAX));
         assert_eq!(&*list.type_name, "class SharedPointer<class Base>");
         assert!(list.is_list() && list.pointer);
@@ -325,13 +309,13 @@ mod tests {
         let choices = kind.choices.as_ref().unwrap();
         assert_eq!(choices.number("K_First"), Some(1));
         assert_eq!(&*choices.texts()[0].1, "café");
-        // Converted, it is the list that dumpers write.
+        // Converted, it equals the list that dumpers write.
         let json = classes.to_list(super::super::super::ListVersion::Two);
         assert_eq!(compile(json.as_bytes()).unwrap().diff(&classes).changed.len(), 0);
     }
 
     #[test]
-    fn what_a_class_repeats_it_does_not_inherit() {
+    fn repeated_properties_are_not_inherited() {
         let list = LIST.replace(
             "<Function ",
             "<Property Name=\"m_id\" PropertyId=\"7\" Type=\"int\" Flags=\"7\"/><Function ",
@@ -343,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn latin_text_is_read_and_what_is_no_list_is_named() {
+    fn latin_1_is_read_and_other_files_are_refused() {
         let latin: Vec<u8> = LIST.replace("Leaf", "Caf#").bytes().collect();
         let latin: Vec<u8> =
             latin.into_iter().map(|it| if it == b'#' { 0xe9 } else { it }).collect();
@@ -352,18 +336,18 @@ mod tests {
         assert_eq!(error("<Objects/>"), "list.xml: at byte 0: wanted a ClassList, found <Objects>");
         assert_eq!(
             error("<ClassList/>"),
-            "list.xml: wanted a type list with at least one class, found none"
+            "list.xml: wanted a type list with classes, found an empty one"
         );
         assert_eq!(
             error("<ClassList><Class Base=\"x\"/></ClassList>"),
-            "list.xml: at byte 11: wanted a class with a Name, found one without"
+            "list.xml: at byte 11: wanted a class with a Name, found a class without"
         );
         assert!(error("<ClassList><Class Name=\"x\">").contains("wanted the end of Class"));
         assert!(error(&"<ClassList>".repeat(40)).contains("depth of elements"));
     }
 
     #[test]
-    fn circles_and_heirs_are_bounded() {
+    fn cyclic_and_repeated_inheritance_is_bounded() {
         let circle =
             "<ClassList><Class Name=\"A\" Base=\"B\"/><Class Name=\"B\" Base=\"A\"/></ClassList>";
         let classes = compile(circle.as_bytes()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use worldwire_core::nearest;
 use worldwire_dissect::filter::Filter;
-use worldwire_ki::schema::classes::{Choices, Classes, Kind, Property, Tuple};
+use worldwire_ki::schema::classes::{Choices, Classes, Property, PropertyKind, Tuple};
 
 use crate::output::{Failure, printable};
 
@@ -105,7 +105,7 @@ fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
 
 /// The options of a property whose values are nothing else.
 fn choices(property: &Property) -> Option<&Choices> {
-    let has_options = matches!(property.kind(), Kind::Enum | Kind::Flags);
+    let has_options = matches!(property.kind(), PropertyKind::Enum | PropertyKind::Flags);
     property
         .choices
         .as_deref()

@@ -212,7 +212,7 @@ impl<'e> Encoder<'e> {
         let mut rounded = Vec::new();
         let mut tell = |property: &str, number: i128| rounded.push((property.to_owned(), number));
         let classes = self.classes()?;
-        let object = Object::parse_json_telling(classes, text, &Limits::DEFAULT, &mut tell);
+        let object = Object::parse_json_reporting(classes, text, &Limits::DEFAULT, &mut tell);
         let object = object.map_err(|error| error.to_string())?;
         if !is_exact {
             for (property, number) in rounded.iter().take(MAX_TOLD) {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use worldwire_core::Error;
-use worldwire_ki::file::wad::{Archive, Entry, Inflater, Pair, pairs};
+use worldwire_ki::file::wad::{Archive, Entry, EntryPair, Inflater, pairs};
 
 use crate::cli::{Common, KiWadReading};
 use crate::command::memory::Memory;
@@ -54,13 +54,13 @@ pub(super) fn run(
     }
     let pairs = pairs(old.table(), new.table());
     let bar = work::progress(pairs.len(), common);
-    let size = |pair: &Pair<'_>| {
+    let size = |pair: &EntryPair<'_>| {
         let sides = [pair.before, pair.after].into_iter().flatten();
         sides.map(|entry| u64::from(entry.size)).sum()
     };
     let need = || [Inflater::new(), Inflater::new()];
     let memory = Memory::new();
-    let look = |inflaters: &mut [Inflater; 2], pair: &Pair<'_>| {
+    let look = |inflaters: &mut [Inflater; 2], pair: &EntryPair<'_>| {
         let _share = memory.take(size(pair));
         let found = compare(&old, &new, pair, inflaters);
         inflaters.iter_mut().for_each(Inflater::release);
@@ -110,7 +110,7 @@ fn tell_doubles(path: &Path, archive: &Archive<'_>, common: &Common) {
 fn compare(
     old: &Archive<'_>,
     new: &Archive<'_>,
-    pair: &Pair<'_>,
+    pair: &EntryPair<'_>,
     inflaters: &mut [Inflater; 2],
 ) -> Finding {
     match (pair.before, pair.after) {

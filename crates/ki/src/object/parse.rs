@@ -1,0 +1,86 @@
+//! Parsing the values of properties: what reading JSON and reading XML share.
+
+use worldwire_core::json::{Json, expected, integer};
+use worldwire_core::{Error, Field, Result};
+
+use super::visitor::Leaf;
+use crate::schema::classes::{Part, Property, PropertyKind, parse_number};
+use crate::types::{Dbl, Flt};
+
+/// Parses a number of a kind; `None` if the kind is not a number. For XML, `json` is a string.
+pub(super) fn number(kind: PropertyKind, json: &Json) -> Result<Option<Leaf<'static>>> {
+    let signed = |bits: u32| {
+        let number: i64 = integer(json, "a whole number")?;
+        let end = 1_i128 << (bits - 1);
+        if (-end..end).contains(&i128::from(number)) {
+            return Ok(Leaf::Signed(number));
+        }
+        Err(expected(format!("a signed {bits}-bit number"), json))
+    };
+    let unsigned = |bits: u32| {
+        let number: u64 = integer(json, "a whole number of at least 0")?;
+        if u128::from(number) < 1 << bits {
+            return Ok(Leaf::Unsigned(number));
+        }
+        Err(expected(format!("an unsigned {bits}-bit number"), json))
+    };
+    Ok(Some(match kind {
+        PropertyKind::I8 => signed(8)?,
+        PropertyKind::I16 => signed(16)?,
+        PropertyKind::I32 => signed(32)?,
+        PropertyKind::I64 => signed(64)?,
+        PropertyKind::U8 => unsigned(8)?,
+        PropertyKind::U16 => unsigned(16)?,
+        PropertyKind::U32 => unsigned(32)?,
+        PropertyKind::U64 => unsigned(64)?,
+        PropertyKind::SignedBits(count) => signed(u32::from(count))?,
+        PropertyKind::UnsignedBits(count) => unsigned(u32::from(count))?,
+        PropertyKind::F32 => Leaf::F32(Flt::from_json(json.into())?.0),
+        PropertyKind::F64 => Leaf::F64(Dbl::from_json(json.into())?.0),
+        _ => return Ok(None),
+    }))
+}
+
+/// Appends a number of a tuple, little-endian.
+pub(super) fn push_part(part: Part, json: &Json, bytes: &mut Vec<u8>) -> Result<()> {
+    match part {
+        Part::U8 => bytes.push(integer(json, "a number below 256")?),
+        Part::U32 => {
+            bytes.extend(integer::<u32>(json, "an unsigned 32-bit number")?.to_le_bytes());
+        }
+        Part::I32 => bytes.extend(integer::<i32>(json, "a signed 32-bit number")?.to_le_bytes()),
+        Part::F32 => bytes.extend(Flt::from_json(json.into())?.0.to_le_bytes()),
+    }
+    Ok(())
+}
+
+/// A name that no option of a property has.
+pub(super) struct UnknownOption(pub(super) String);
+
+/// Parses an enumeration or a set of flags from names or digits, as `push_choice` writes them.
+pub(super) fn choice(
+    property: &Property,
+    kind: PropertyKind,
+    bytes: &[u8],
+) -> Result<u32, UnknownOption> {
+    let unknown = |name: &str| UnknownOption(name.to_owned());
+    let Ok(text) = core::str::from_utf8(bytes) else {
+        return Err(unknown(&String::from_utf8_lossy(bytes)));
+    };
+    match (&property.choices, kind) {
+        (Some(choices), PropertyKind::Flags) => choices.parse_flags(text).map_err(unknown),
+        (Some(choices), _) => choices.parse(text).ok_or_else(|| unknown(text)),
+        (None, PropertyKind::Flags) if text.trim().is_empty() => Ok(0),
+        (None, _) => parse_number(text.trim()).ok_or_else(|| unknown(text)),
+    }
+}
+
+/// The error for a name that no option of a property has.
+pub(super) fn unknown_option(property: &Property, name: &str) -> Error {
+    Error::value(format!("an option of {}", property.type_name), format!("\"{name}\""))
+}
+
+/// Text as 16-bit units, little-endian.
+pub(super) fn wide_bytes(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
