@@ -17,7 +17,7 @@ use worldwire_uru::sdl::{Blob, Rule, State};
 use worldwire_uru::types::UnifiedTime;
 
 use super::account::ask;
-use crate::cli::{Common, Data, Decode, From, UruSdl};
+use crate::cli::{Common, Data, Decode, SideArg, UruSdl};
 use crate::command::decode;
 use crate::output::{Failure, complain, print, printable};
 use crate::{definitions, input, report};
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
                 codec: "uru.sdl".to_owned(),
                 file: file.clone(),
                 hex: hex.clone(),
-                from: From::Client,
+                from: SideArg::Client,
                 keys: Vec::new(),
                 data,
                 json: *json,

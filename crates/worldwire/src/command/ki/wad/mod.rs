@@ -195,10 +195,10 @@ fn bad(path: &Path, error: &Error) -> Failure {
 pub(super) fn explained(error: Error) -> String {
     match error.kind() {
         ErrorKind::Limit { name: "inflated bytes", .. } => {
-            error.hint("--most-inflated allows more").to_string()
+            error.hint("--max-inflated allows more").to_string()
         }
         ErrorKind::Limit { name: "archive bytes", .. } => {
-            error.hint("--most-total allows more").to_string()
+            error.hint("--max-total allows more").to_string()
         }
         _ => error.to_string(),
     }
