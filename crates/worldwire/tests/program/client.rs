@@ -282,10 +282,7 @@ fn nothing_goes_out_in_plain_by_accident() {
         "worldwire client uru server.ini --plain --account ann",
         "wanted a password (--password-file, or WORLDWIRE_PASSWORD), found none",
     );
-    refused("worldwire client uru server.ini", "login: wanted --account, found none");
-    refused(
-        "worldwire client uru server.ini logn",
-        "wanted a step, found logn; did you mean login?",
-    );
+    refused("worldwire client uru server.ini", "step `login` needs --account NAME");
+    refused("worldwire client uru server.ini logn", "unknown step `logn`; did you mean login?");
     refused("worldwire client uru nowhere build", "nowhere: no such file or directory");
 }

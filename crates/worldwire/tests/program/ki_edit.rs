@@ -523,7 +523,7 @@ fn a_list_of_files_that_was_cut_off_is_no_list_of_files() {
     home.put("cut.bin", &whole[..at]);
     let (out, err) = ends(&home.run(&["dml", "table", "cut.bin"]), 1);
     assert!(out.contains("About"), "what is there is shown: {out}");
-    let wanted = "table Base is missing, though _TableList names it: is the file cut off?";
+    let wanted = "table Base is missing, though _TableList names it: is the file truncated?";
     assert!(err.contains(wanted), "{err}");
 }
 

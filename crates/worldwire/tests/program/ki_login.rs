@@ -68,7 +68,7 @@ fn from_nothing_to_a_player_in_a_zone() {
     let options = ["--listen", "127.0.0.1:0", "--status", "127.0.0.1:0", "--secrets"];
     let options = [&options[..], &[secrets.to_str().unwrap()]].concat();
     let mut running = Running::start(server.as_ref(), &options);
-    assert!(running.said.contains("made a login server"), "{}", running.said);
+    assert!(running.said.contains("created a login server"), "{}", running.said);
     let add = ["ki", "account", "add", "merle", "--password-file", password, "--server", server];
     printed(&worldwire(&add));
     assert_eq!(worldwire(&add).status.code(), Some(1), "it exists already");
@@ -139,7 +139,7 @@ fn from_nothing_to_a_player_in_a_zone() {
     assert!(running.child.wait().unwrap().success());
     let mut rest = String::new();
     running.errors.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("the login server has stopped"), "{rest}");
+    assert!(rest.contains("the login server stopped"), "{rest}");
     let gone = worldwire(&["client", "ki", &address, "ping"]);
     assert_eq!(gone.status.code(), Some(2));
 

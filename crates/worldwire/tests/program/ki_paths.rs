@@ -250,7 +250,7 @@ fn patterns_that_match_nothing_say_what_would() {
         ("data/*.XML", "; did you mean \"Data/Nyx.xml\"?"),
         ("Data/", "; Data/** does"),
         ("Data/Nix.xml", "; did you mean \"Data/Nyx.xml\"?"),
-        ("none.wad", "; nor is there such an archive"),
+        ("none.wad", "; no such archive exists either"),
         ("*.dds", ""),
     ] {
         for command in ["list", "test", "extract"] {
@@ -274,7 +274,7 @@ fn files_in_the_way_are_counted() {
     home.archive("many.wad", &files);
     ends(&home.run(&["wad", "extract", "many.wad", "-C", "out"]), 0);
     let (_, err) = ends(&home.run(&["wad", "extract", "many.wad", "-C", "out"]), 2);
-    let first = "10.txt: already exists; --force overwrites it, --skip-existing leaves it\n";
+    let first = "10.txt: already exists; use --force to overwrite it, --skip-existing leaves it\n";
     assert!(err.contains(first), "{err}");
     assert!(err.contains("worldwire: out: 15 more files already there\n"), "{err}");
     assert_eq!(err.lines().count(), 13, "{err}");
@@ -339,7 +339,8 @@ fn nothing_is_written_through_links_in_the_output() {
     std::os::unix::fs::symlink("../elsewhere", home.at("out/Data")).unwrap();
     let decode = ["op", "decode", "pets.wad", "-t", "types.json", "-o", "out"];
     let (_, err) = ends(&home.run(&decode), 2);
-    let wanted = "worldwire: out/Data: refused: a link or file is in the place of this directory\n";
+    let wanted =
+        "worldwire: out/Data: refused: a link or file exists at the path of this directory\n";
     assert_eq!(err, wanted);
     assert_eq!(fs::read_dir(home.at("elsewhere")).unwrap().count(), 0);
 }

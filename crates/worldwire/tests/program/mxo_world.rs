@@ -103,7 +103,7 @@ fn clients_see_what_the_server_has_whatever_the_network_does() {
     assert!(serving.child.wait().unwrap().success());
     let mut said = String::new();
     while serving.log.read_line(&mut said).unwrap() > 0 {}
-    assert!(said.contains("the world has stopped after "), "{said}");
+    assert!(said.contains("the world stopped after "), "{said}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn what_cannot_be_served_is_told() {
     assert!(err.contains("--key: everybody knows this key"), "{err}");
     assert!(err.contains("--status: the page has no password"), "{err}");
     let err = fails(&["--key", "00"]);
-    assert!(err.ends_with("--key: wanted 32 hexadecimal digits\n"), "{err}");
+    assert!(err.ends_with("--key: needs 32 hexadecimal digits\n"), "{err}");
     let missing = folder.path().join("none.toml");
     assert!(fails(&[missing.to_str().unwrap()]).contains("none.toml"));
     let nowhere = scene(folder.path(), "start = [nan, 0.0, 0.0]\n");

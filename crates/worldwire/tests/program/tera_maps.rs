@@ -96,8 +96,7 @@ fn a_map_of_system_messages_is_no_map_of_opcodes() {
     // Also where its name does not tell.
     fs::copy(map, folder.path().join("old.map")).unwrap();
     for name in ["data/map/sysmsg.98.map", "old.map"] {
-        let wanted =
-            format!("worldwire: {name}: wanted a map of opcodes, found one of system messages\n");
+        let wanted = format!("worldwire: {name}: is a map of system messages, not of opcodes\n");
         assert_eq!(carry(&folder, name, " -o new.map"), (String::new(), wanted, 2));
         assert!(!folder.path().join("new.map").exists());
     }
@@ -128,11 +127,12 @@ fn names_are_added_to_a_map() {
     assert_eq!((said, code), (wanted, 1));
     let all = format!("tera def rank --from a.pcapng --data data/definitions --write {name} --add");
     let (_, said, code) = run(&folder, &all);
-    assert_eq!((&*said, code), ("worldwire: a.pcapng: every message has a name\n", 1));
+    assert_eq!((&*said, code), ("worldwire: a.pcapng: all messages have a name\n", 1));
     // Without the option it is in the way.
     let (_, said, code) = run(&folder, all.strip_suffix(" --add").unwrap());
-    let wanted =
-        format!("worldwire: {name}: already exists; --force overwrites it, --add adds to it\n");
+    let wanted = format!(
+        "worldwire: {name}: already exists; use --force to overwrite it, --add adds to it\n"
+    );
     assert_eq!((said, code), (wanted, 2));
     // A name that is in the map is proposed for no other opcode.
     fs::write(&file, "S_PARTY_MEMBER_LIST = 1\n").unwrap();
@@ -173,7 +173,7 @@ fn a_new_map_has_a_name_to_be_found_by() {
             run(&folder, &format!("dissect a.pcapng --data data/definitions --data {write}"));
         let wanted = format!(
             "worldwire: {write}: wanted definitions of messages, found none; maps of TERA are found \
-             by the names of their files: protocol.REVISION.map, with the revision of the client, \
+             by the names of their files: protocol.REVISION.map, with the client's revision, \
              and sysmsg.PATCH.map for system messages\n"
         );
         assert_eq!((said, code), (wanted, 2));

@@ -356,7 +356,7 @@ fn follow_shows_every_byte_once() {
         }
     }
     let (_, err, _) = bytes(&file, &["follow", "--stream", "0", "--raw", "client"]);
-    assert!(err.contains("bytes could not be decoded and stand as they were captured"), "{err}");
+    assert!(err.contains("bytes could not be decoded and are shown as captured"), "{err}");
     for (name, stream) in
         [("ki-login.pcapng", "0"), ("tera-login.pcapng", "0"), ("mxo-world.pcapng", "0")]
     {

@@ -80,7 +80,7 @@ fn everything(folder: &Path) {
     assert!(code == 1 && err.ends_with(": no player or age is called \"Yeesha\"\n"), "{err}");
     let (code, out, err) = run(&["clear-states", "city", "--with-age"], "");
     assert_eq!((code, &*out), (0, ""));
-    let wanted = "): 0 states of objects cleared; there was no state of the age itself\n";
+    let wanted = "): 0 states of objects cleared; the age itself had no state\n";
     assert!(err.ends_with(wanted), "{err}");
     let (code, _, err) = run(&["clear-states", "city"], "");
     assert!(code == 0 && err.ends_with("): 0 states of objects cleared\n"), "{err}");

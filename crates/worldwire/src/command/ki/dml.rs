@@ -61,7 +61,7 @@ fn list(protocols: &Protocols, service: Option<&str>, json: bool) -> Result<(), 
         }
     }
     if !found {
-        let message = format!("wanted a service of the loaded definitions, found \"{name}\"");
+        let message = format!("unknown service \"{name}\"");
         return Err(Failure::Run(message));
     }
     print(&out)
@@ -154,7 +154,7 @@ fn check(paths: &[PathBuf], strict: bool, common: &Common) -> Result<(), Failure
         }
     }
     if files == 0 {
-        return Err(Failure::Run("wanted files of message XML, found none".into()));
+        return Err(Failure::Run("no message XML found".into()));
     }
     let messages: usize = protocols.iter().map(|protocol| protocol.messages().len()).sum();
     let services = protocols.iter().count();
@@ -190,8 +190,6 @@ fn named<'p>(protocols: &'p Protocols, name: &str) -> Result<&'p Message, Failur
             Some(near) => format!("; did you mean \"{near}\"?"),
             None => String::new(),
         };
-        Failure::Run(format!(
-            "wanted SERVICE.MESSAGE of the loaded definitions, found \"{name}\"{hint}"
-        ))
+        Failure::Run(format!("unknown message \"{name}\"{hint}; use SERVICE.MESSAGE"))
     })
 }

@@ -158,7 +158,7 @@ fn overlaps_are_told_of_chosen_files_or_refused() {
                   --allow-overlaps extracts it\n";
     assert_eq!(said(&outcome, 1), wanted);
     let outcome = wad(home.path(), &["test", "a.wad", "--refuse-overlaps"]);
-    let wanted = "worldwire: a.wad: refused: the data of b begins inside the data of others\n";
+    let wanted = "worldwire: a.wad: refused: the data of b begins inside the data of other files\n";
     assert_eq!(said(&outcome, 1), wanted);
     assert!(!home.path().join("out3").exists());
 }
