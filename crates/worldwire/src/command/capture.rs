@@ -242,12 +242,9 @@ fn family(families: Families, name: &str) -> Result<&'static dyn Family, Failure
     families.named(name).map_err(|_| {
         let names: Vec<&str> = families.iter().map(|family| family.name()).collect();
         let hint = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("; did you mean \"{near}\"?"),
-            None => String::new(),
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("use one of {}", names.join(", ")),
         };
-        Failure::Run(format!(
-            "--as: unknown family \"{name}\"{hint}; families: {}",
-            names.join(", ")
-        ))
+        Failure::Run(format!("--as: unknown family \"{name}\"; {hint}"))
     })
 }

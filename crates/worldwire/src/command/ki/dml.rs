@@ -187,9 +187,9 @@ fn fit(
 fn named<'p>(protocols: &'p Protocols, name: &str) -> Result<&'p Message, Failure> {
     protocols.message_named(name).ok_or_else(|| {
         let hint = match protocols.suggest(name) {
-            Some(near) => format!("; did you mean \"{near}\"?"),
-            None => String::new(),
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => "use SERVICE.MESSAGE".to_owned(),
         };
-        Failure::Run(format!("unknown message \"{name}\"{hint}; use SERVICE.MESSAGE"))
+        Failure::Run(format!("unknown message \"{name}\"; {hint}"))
     })
 }

@@ -22,7 +22,7 @@ pub(super) fn check(paths: &[PathBuf], common: &Common) -> Result<(), Failure> {
     // A table may also take the class of a built-in goobj away.
     let [classes, goobjs, names] = [0, 1, 2].map(|at| known[at].saturating_sub(before[at]));
     let mut out = format!(
-        "{}, {} with a class and {} more than the built-in ones\n",
+        "{}, {} with a class and {} in addition to the built-in ones\n",
         counted(classes, "class", "classes"),
         counted(goobjs, "goobj", "goobjs"),
         counted(names, "name", "names"),
