@@ -79,3 +79,8 @@ pub use session::{Decision, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 pub use tera::TeraDefinitions;
 pub use uru::UruDefinitions;
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

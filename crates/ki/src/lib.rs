@@ -64,3 +64,8 @@ pub mod types;
 pub use string_id::{
     Dictionary, LoginError, LoginErrorInt, SCHOOLS, djb2_31, property_hash, string_id,
 };
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -16,3 +16,8 @@ mod unseen;
 pub mod uru;
 
 pub use config::ConfigError;
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -57,7 +57,7 @@ pub mod types;
 pub mod vault;
 pub mod walk;
 
-/// The snippet of the README compiles.
+/// The example in the README compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;
