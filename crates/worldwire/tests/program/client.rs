@@ -169,7 +169,7 @@ fn the_recipe_of_the_guide_works() {
     let words: Vec<_> = line.split(' ').collect();
     let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("load: 0 of 2 clients are there, for 0 s"), "{said}");
+    assert!(said.contains("load: 0 of 2 clients connected; running for 0 s"), "{said}");
     assert!(said.contains("login: 2 failed") && output.status.code() == Some(1), "{said}");
 
     // An operator throws Ann out, who is told why, and may come back.
@@ -276,11 +276,11 @@ fn nothing_goes_out_in_plain_by_accident() {
     };
     refused(
         "worldwire client uru server.ini build",
-        "server.ini: wanted the auth key, found none; --plain goes on without encryption",
+        "server.ini: has no auth key; use --plain to continue without encryption",
     );
     refused(
         "worldwire client uru server.ini --plain --account ann",
-        "wanted a password (--password-file, or WORLDWIRE_PASSWORD), found none",
+        "the password is empty; use --password-file, or WORLDWIRE_PASSWORD), found none",
     );
     refused("worldwire client uru server.ini", "step `login` needs --account NAME");
     refused("worldwire client uru server.ini logn", "unknown step `logn`; did you mean login?");

@@ -155,7 +155,7 @@ fn an_update_tells_what_is_left_out_and_what_has_no_name() {
     fs::write(home.at("a.wad"), bytes).unwrap();
     let update = ["wad", "update", "a.wad", "-o", "b.wad"];
     let (_, err) = ends(&home.run(&update), 0);
-    let wanted = "worldwire: a.wad: warning: 30 bytes that no file has are left out\n";
+    let wanted = "worldwire: a.wad: warning: 30 bytes that belong to no file are dropped\n";
     assert!(err.starts_with(wanted), "{err}");
     for (name, found, hint) in [("", "none", "''"), ("x\0y", "one with a NUL", "with a pattern")] {
         let entry = Entry {

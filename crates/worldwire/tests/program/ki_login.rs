@@ -107,7 +107,7 @@ fn from_nothing_to_a_player_in_a_zone() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((output.status.code(), said.contains(wanted)), (Some(code), true), "{said}");
     };
-    fails("login + create Zed storn", 2, "create: wanted Fire, Ice, Storm");
+    fails("login + create Zed storn", 2, "is not a school; use Fire, Ice, Storm");
     fails("validate", 1, "wanted a login before");
     fails("login + files --patience 1", 1, "the server may have no patch service");
     let twins = "login + create Zed storm + create Zed Ice + delete Zed";
@@ -161,7 +161,7 @@ fn whoever_waits_in_the_queue_is_told_where() {
     let options = ["--listen", "0.0.0.0:0", "--no-status", "--players", "1"];
     let running = Running::start(&server, &options);
     // Nobody said how others reach this machine.
-    assert!(running.said.contains("give --public-address"), "{}", running.said);
+    assert!(running.said.contains("set --public-address"), "{}", running.said);
     assert!(!running.said.contains("status page"), "{}", running.said);
     let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());
     printed(&worldwire(&[
@@ -233,6 +233,6 @@ fn a_name_is_looked_at_before_a_password_is_asked_for() {
         assert!(code == Some(1) && said.contains(&format!("account {name:?}: ")), "{said}");
         let (code, said) = add("ann");
         assert_eq!(code, Some(2));
-        assert!(said.contains("wanted a password (--password-file, or "), "{said}");
+        assert!(said.contains("the password is empty; use --password-file, or "), "{said}");
     }
 }

@@ -84,7 +84,7 @@ fn clients_see_what_the_server_has_whatever_the_network_does() {
     let (code, out, err) = visit(&serving, &[&rough[..], &all].concat());
     assert_eq!(code, Some(0), "{err}");
     assert!(
-        err.contains("3 clients see what the server has") && err.contains("were lost"),
+        err.contains("3 clients see exactly what the server has") && err.contains("were lost"),
         "{err}"
     );
     // Doors, people, and the three of them.
@@ -134,7 +134,10 @@ fn what_cannot_be_served_is_told() {
         err
     };
     let err = fails(&["--listen", "0.0.0.0:0"]);
-    assert!(err.contains("the session needs a key of its own; --key random makes one"), "{err}");
+    assert!(
+        err.contains("a session on other machines needs its own key; --key random generates one"),
+        "{err}"
+    );
     // Warnings stand in front of what goes wrong.
     let known = ["--key", "000102030405060708090a0b0c0d0e0f", "--status", "0.0.0.0:0"];
     let err = fails(&[&["--listen", "0.0.0.0:0", "none.toml"][..], &known].concat());

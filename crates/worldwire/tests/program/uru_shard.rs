@@ -46,8 +46,8 @@ fn everything(folder: &Path) {
     assert_eq!((code, &*out), (1, ""));
     assert!(err.ends_with(": account \"ANN@example.org\": exists already\n"), "{err}");
     let (code, _, err) = run(&["account", "add", "bob"], "");
-    let wanted = "worldwire: wanted a password (--password-file, or the first line of standard \
-                  input), found none\n";
+    let wanted = "worldwire: the password is empty; use --password-file, or the first line of \
+                  standard input\n";
     assert_eq!((code, &*err), (2, wanted));
     let (code, out, err) = run(&["account", "passwd", "ann@example.org", "--json"], "é\n");
     assert_eq!(code, 0);

@@ -43,7 +43,7 @@ fn a_fifo_is_written_through() {
     put(&home.path().join("in"), &[("a", "a")]);
     for force in [&[][..], &["--force"]] {
         let outcome = wad(home.path(), &[&["create", "in", "-o", "fifo"], force].concat());
-        assert_eq!(said(&outcome, 2), "worldwire: fifo: wanted a regular file\n");
+        assert_eq!(said(&outcome, 2), "worldwire: fifo: not a regular file\n");
     }
 }
 
