@@ -169,7 +169,7 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     let text = path.with_extension("txt");
     let (_, err, code) = worldwire(&["dissect", SAMPLE, "--secrets", "-o", text.to_str().unwrap()]);
     assert!(!text.exists());
-    assert!(code == 2 && err.contains("wanted -o NAME.pcapng"), "{err}");
+    assert!(code == 2 && err.contains("needs -o NAME.pcapng"), "{err}");
 }
 
 /// Files in pieces, with names that lead elsewhere, and with parts that were lost.
@@ -321,7 +321,7 @@ fn tcpdump_captures_for_us() {
     assert!(code == 2 && err.contains("eth7: no permission"), "{err}");
     assert!(err.contains("tcpdump exited before it captured anything"), "{err}");
     let (_, err, code) = run(&capture, "/nonexistent");
-    assert!(code == 2 && err.contains("tcpdump was not found"), "{err}");
+    assert!(code == 2 && err.contains("tcpdump is not installed"), "{err}");
 }
 
 /// What comes is shown while it comes; Ctrl-C ends the capture, and what was captured is whole.

@@ -280,7 +280,7 @@ fn nothing_goes_out_in_plain_by_accident() {
     );
     refused(
         "worldwire client uru server.ini --plain --account ann",
-        "the password is empty; use --password-file, or WORLDWIRE_PASSWORD), found none",
+        "no password given; use --password-file or the variable WORLDWIRE_PASSWORD",
     );
     refused("worldwire client uru server.ini", "step `login` needs --account NAME");
     refused("worldwire client uru server.ini logn", "unknown step `logn`; did you mean login?");

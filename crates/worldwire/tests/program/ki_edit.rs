@@ -280,11 +280,14 @@ fn a_slip_of_the_pen_is_no_new_file() {
     home.put("out/Pet.json", whole.replace("\"Nyx\",", "\"Nox\""));
     let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 1);
     assert!(err.contains("Pet.json") && err.contains("2 unchanged, 4 skipped, 1 failed"), "{err}");
-    // Text is not for writing back.
+    // Text cannot be written back.
     ends(&home.typed(&["wad", "extract", "a.wad", "-C", "text", "--decode", "text"]), 0);
     let update = ["wad", "update", "a.wad", "--from", "text", "-o", "b.wad"];
     let (_, err) = ends(&home.typed(&update), 1);
-    assert!(err.contains("for reading") && !home.at("b.wad").exists(), "{err}");
+    assert!(
+        err.contains("as text, which cannot be encoded") && !home.at("b.wad").exists(),
+        "{err}"
+    );
 }
 
 #[test]

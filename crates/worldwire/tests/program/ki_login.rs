@@ -108,10 +108,14 @@ fn from_nothing_to_a_player_in_a_zone() {
         assert_eq!((output.status.code(), said.contains(wanted)), (Some(code), true), "{said}");
     };
     fails("login + create Zed storn", 2, "is not a school; use Fire, Ice, Storm");
-    fails("validate", 1, "wanted a login before");
-    fails("login + files --patience 1", 1, "the server may have no patch service");
+    fails("validate", 1, "needs a login first");
+    fails("login + files --patience 1", 1, "the server may not have a patch service");
     let twins = "login + create Zed storm + create Zed Ice + delete Zed";
-    fails(twins, 1, "2 characters are called \"Zed\": wanted 24488322973827074, 24488322973827075");
+    fails(
+        twins,
+        1,
+        "2 characters are named \"Zed\"; use a number: 24488322973827074, 24488322973827075",
+    );
     let steps = "login + list + logout --json";
     let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
     let said = printed(&worldwire(&words));

@@ -138,10 +138,10 @@ fn what_cannot_be_served_is_told() {
         err.contains("a session on other machines needs its own key; --key random generates one"),
         "{err}"
     );
-    // Warnings stand in front of what goes wrong.
+    // Warnings come before the error.
     let known = ["--key", "000102030405060708090a0b0c0d0e0f", "--status", "0.0.0.0:0"];
     let err = fails(&[&["--listen", "0.0.0.0:0", "none.toml"][..], &known].concat());
-    assert!(err.contains("--key: everybody knows this key"), "{err}");
+    assert!(err.contains("--key: this key is well known"), "{err}");
     assert!(err.contains("--status: the page has no password"), "{err}");
     let err = fails(&["--key", "00"]);
     assert!(err.ends_with("--key: needs 32 hexadecimal digits\n"), "{err}");
@@ -161,7 +161,7 @@ fn what_cannot_be_served_is_told() {
     assert!(err.contains(wanted), "{err}");
     let (code, _, err) =
         text(&worldwire(&["client", "mxo", "127.0.0.1:1", "--loss", "101"]).output().unwrap());
-    assert!(code == Some(2) && err.contains("wanted a number from 0 to 100"), "{err}");
+    assert!(code == Some(2) && err.contains("needs a number from 0 to 100"), "{err}");
     let (code, _, err) = text(&worldwire(&["client", "mxo", "127.0.0.1:1"]).output().unwrap());
     assert!(code == Some(2) && err.contains("127.0.0.1:1: "), "{err}");
 }

@@ -65,7 +65,7 @@ fn one_of_several_maps_is_written_to_a_file_first() {
     }
     // Where there is such an option, it is still asked for.
     let (_, said, code) = run(&folder, "tera map show data.json");
-    assert_eq!((&*said, code), ("worldwire: data.json: wanted --revision with one of 7, 8\n", 2));
+    assert_eq!((&*said, code), ("worldwire: data.json: needs --revision with one of 7, 8\n", 2));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn names_are_added_to_a_map() {
     // Without the option it is in the way.
     let (_, said, code) = run(&folder, all.strip_suffix(" --add").unwrap());
     let wanted = format!(
-        "worldwire: {name}: already exists; use --force to overwrite it, --add adds to it\n"
+        "worldwire: {name}: already exists; use --force to overwrite it, or --add to extend it\n"
     );
     assert_eq!((said, code), (wanted, 2));
     // A name that is in the map is proposed for no other opcode.
@@ -194,8 +194,8 @@ fn a_new_map_has_a_name_to_be_found_by() {
     assert_eq!((&*said, code), ("", 0));
     fs::remove_file(folder.path().join(write)).unwrap();
     assert_eq!(carry(&folder, old, &format!(" -o {write}")).1, "");
-    // What is no map at all is not taken for one.
+    // A file that is not a map gets no hint about map names.
     fs::write(folder.path().join("notes.txt"), "nothing of TERA\n").unwrap();
     let (_, said, _) = run(&folder, "dissect a.pcapng --data notes.txt");
-    assert_eq!(said, "worldwire: notes.txt: wanted definitions of messages, found none\n");
+    assert_eq!(said, "worldwire: notes.txt: contains no definitions of messages\n");
 }

@@ -75,7 +75,8 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
                 Failure::Input
             })?;
             let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
-            common.note(&input::title(file), &format!("{nodes} nodes imported"));
+            let plural = if *nodes == 1 { "" } else { "s" };
+            common.note(&input::title(file), &format!("{nodes} node{plural} imported"));
             if shard.json { print_lines(&done) } else { Ok(()) }
         }
     }
