@@ -51,7 +51,7 @@ touch idle.err
 "$program" client uru shard --account 'load-{}' --count "$clients" --seconds 15 \
     login + set-player 'Load {}' + again > idle.log 2> idle.err &
 idle=$!
-until grep -q 'are there' idle.err; do sleep 0.2; kill -0 "$idle" || { cat idle.err; exit 1; }; done
+until grep -q 'clients connected' idle.err; do sleep 0.2; kill -0 "$idle" || { cat idle.err; exit 1; }; done
 sleep 5
 memory; echo
 wait "$idle"
