@@ -59,3 +59,8 @@ pub use synthesis::{SyntheticTcp, SyntheticUdp};
 pub use time::Timestamp;
 pub use unusable::Unusable;
 pub use writer::{CaptureWriter, ClassicWriter};
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -48,3 +48,8 @@
 pub mod ki;
 pub mod mxo;
 pub mod uru;
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

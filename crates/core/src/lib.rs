@@ -104,3 +104,8 @@ pub use trace::{NoTrace, Place, Trace};
 pub use tree::{Children, Layer, NodeRef, Parent, Tree, TreeBuilder};
 pub use value::{Content, Form, Span, Value};
 pub use writer::{Patch, Writer};
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -87,7 +87,6 @@ pub use overview::{Overview, Summary};
 pub use registry::KeysError;
 pub use render::Format;
 pub use worldwire_core::connection::Decision;
-
 pub use session::{Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 #[cfg(feature = "tera")]
@@ -95,3 +94,8 @@ pub use tera::TeraDefinitions;
 #[cfg(feature = "uru")]
 pub use uru::UruDefinitions;
 pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -65,3 +65,8 @@ mod xml;
 pub use string_id::{
     Dictionary, LoginError, LoginErrorInt, SCHOOLS, djb2_31, property_hash, string_id,
 };
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -52,3 +52,8 @@ pub mod replica;
 pub mod replicator;
 pub mod schema;
 pub mod types;
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -82,3 +82,8 @@ pub use drive::{Driver, Settings};
 pub use mailbox::{Handle, Mailbox, Overflow, mailbox};
 pub use stop::{Signal, Stop};
 pub use tally::Tally;
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -21,3 +21,8 @@ pub mod uru;
 pub use config::{ConfigError, SettingError};
 pub use ending::ServeError;
 pub use start::StartError;
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -68,3 +68,8 @@ pub mod rank;
 pub mod schema;
 pub mod sysmsg;
 pub mod types;
+
+/// The example in the README compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

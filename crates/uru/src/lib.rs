@@ -56,7 +56,7 @@ pub mod types;
 pub mod vault;
 pub mod walk;
 
-/// Compiles the README's snippet.
+/// The example in the README compiles.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,14 +1,14 @@
 #!/bin/bash
 # The figures of a shard under load, server and clients on one machine, as the README has them.
 #
-#     cargo build --release -p worldwire
+#     cargo build --profile dist -p worldwire
 #     crates/worldwire/benches/shard.sh [PROGRAM] [CLIENTS] [SECONDS]
 #
 # All of it happens in a folder of its own, which is removed at the end. The database is there, so set
 # TMPDIR to a disk that is worth measuring.
 set -euo pipefail
 
-program=$(realpath "${1:-target/release/worldwire}")
+program=$(realpath "${1:-target/dist/worldwire}")
 clients=${2:-2000}
 seconds=${3:-20}
 folder=$(mktemp -d)
@@ -51,7 +51,7 @@ touch idle.err
 "$program" client uru shard --account 'load-{}' --count "$clients" --seconds 15 \
     login + set-player 'Load {}' + again > idle.log 2> idle.err &
 idle=$!
-until grep -q 'are there' idle.err; do sleep 0.2; kill -0 "$idle" || { cat idle.err; exit 1; }; done
+until grep -q 'clients connected' idle.err; do sleep 0.2; kill -0 "$idle" || { cat idle.err; exit 1; }; done
 sleep 5
 memory; echo
 wait "$idle"

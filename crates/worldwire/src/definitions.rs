@@ -101,7 +101,7 @@ fn add_kind(
                 continue;
             }
             let help = help_on_maps(path, revision).unwrap_or_default();
-            let message = format!("{}: wanted {kind}, found none{help}", path.display());
+            let message = format!("{}: contains no {kind}{help}", path.display());
             return Err(Failure::Run(message));
         };
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
@@ -112,7 +112,7 @@ fn add_kind(
             return Err(Failure::Input);
         }
         if said.iter().any(|one| one.severity() == Severity::Error) {
-            complain(&path.display().to_string(), "definitions with errors were left out");
+            complain(&path.display().to_string(), "definitions with errors were skipped");
         }
     }
     if let Some(said) = definitions.add(tables) {
@@ -151,11 +151,10 @@ fn help_on_maps(path: &Path, revision: Option<u32>) -> Option<String> {
     }
     let wanted = match revision {
         Some(revision) => format!("protocol.{revision}.map for revision {revision}"),
-        None => "protocol.REVISION.map, with the revision of the client".to_owned(),
+        None => "protocol.REVISION.map, with the client's revision".to_owned(),
     };
     Some(format!(
-        "; maps of TERA are found by the names of their files: {wanted}, and sysmsg.PATCH.map for \
-         system messages"
+        "; TERA maps are found by their file names: {wanted}, and sysmsg.PATCH.map for system messages"
     ))
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn diagnostics<'d>(all: impl IntoIterator<Item = &'d Diagnostic>) {
     }
     let rest = all.count();
     if rest > 0 {
-        say(format_args!("worldwire: {rest} more are not shown"));
+        say(format_args!("worldwire: {rest} more not shown"));
     }
 }
 

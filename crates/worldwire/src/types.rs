@@ -46,7 +46,7 @@ pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, F
         }
         if told < notes.len() {
             let more = notes.len() - told;
-            say(format_args!("worldwire: {more} more warnings; `ki op types LIST` lists them"));
+            say(format_args!("worldwire: {more} more warnings; list them with `ki op types LIST`"));
         }
     }
     Ok(classes)

@@ -16,56 +16,56 @@ pub(crate) struct Client {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ClientCommand {
-    /// Log in to a shard of Myst Online: Uru Live, meet others, download files, or put it under load
+    /// Log in to an Uru shard, meet other players, download files, or generate load
     #[command(after_help = "\
-Steps, with + between them:
-  gatekeeper                         where the auth and file servers are
-  build                              the newest build, by the file server
-  manifest GROUP                     the files of a group, such as External
-  download GROUP FOLDER              download what FOLDER lacks; sizes and MD5 are checked
+Steps, separated by +:
+  gatekeeper                         show the addresses of the auth and file servers
+  build                              show the newest build on the file server
+  manifest GROUP                     list the files of a group, such as External
+  download GROUP FOLDER              download missing or changed files, verified by size and MD5
   login                              log in with --account
-  players                            the players of the account
-  create-player NAME SHAPE           make a player, male or female
-  set-player PLAYER                  play a player, by name or number; 0 is none
+  players                            list the account's players
+  create-player NAME SHAPE           create a player, male or female
+  set-player PLAYER                  select a player, by name or ID; 0 selects none
   delete-player PLAYER               delete a player
-  vault [NODE]                       the tree below a node; the player's by default
-  node NODE                          all fields of a node
-  find FIELD=VALUE...                the nodes with these values, such as NodeType=PlayerInfo
-  create-node FIELD=VALUE...         make a node
+  vault [NODE]                       show the tree below a node [default: the player's]
+  node NODE                          show all fields of a node
+  find FIELD=VALUE...                find nodes with these values, such as NodeType=PlayerInfo
+  create-node FIELD=VALUE...         create a node
   save-node NODE FIELD=VALUE...      change fields of a node
-  add-node PARENT CHILD              put a node below another one
-  remove-node PARENT CHILD           take it away
-  send-node NODE PLAYER              put a node into the inbox of a player, by number
-  ages FILENAME                      the public instances of an age
-  age FILENAME INSTANCE              which game server hosts an instance
-  init-age FILENAME INSTANCE [NAME]  find or make the nodes of an instance; zeros let the server choose
-  set-public NODE yes|no             list an age among the public ones, or not, by its AgeInfo node
-  scores OWNER NAME                  the scores of a node
-  high-scores OWNER COUNT NAME       the best scores of this name; owner 0 is everybody
-  create-score OWNER NAME TYPE POINTS  make a score: 0 fixed, 1 accumulative, 2 also below 0
-  add-points SCORE POINTS            add to a score
+  add-node PARENT CHILD              link a node below another
+  remove-node PARENT CHILD           remove this link
+  send-node NODE PLAYER              send a node to a player's inbox, by player ID
+  ages FILENAME                      list the public instances of an age
+  age FILENAME INSTANCE              show which game server hosts an instance
+  init-age FILENAME INSTANCE [NAME]  find or create an instance; with zeros the server chooses it
+  set-public NODE yes|no             make an age public or private, by its AgeInfo node
+  scores OWNER NAME                  show the scores of a node
+  high-scores OWNER COUNT NAME       show the best scores of this name; owner 0 means everybody's
+  create-score OWNER NAME TYPE POINTS  create a score: 0 fixed, 1 accumulative, 2 may be negative
+  add-points SCORE POINTS            add points to a score
   set-points SCORE POINTS            set a fixed score
   transfer-points SCORE SCORE POINTS move points from one score to another
-  secure DIRECTORY EXTENSION FOLDER  download secure files and decrypt them, such as SDL sdl
-  enter FILENAME [INSTANCE]          go to an age; without an instance to the first public one
-  say TEXT                           say something to all who are there
-  walk SECONDS                       walk in a circle, and show what happens meanwhile
-  lock OBJECT                        ask for the lock of an object, NAME@PAGE as shown
-  release OBJECT                     release it
+  secure DIRECTORY EXTENSION FOLDER  download and decrypt secure files, such as SDL sdl
+  enter FILENAME [INSTANCE]          enter an age [default instance: the first public one]
+  say TEXT                           say something to everyone in the age
+  walk SECONDS                       walk in a circle, and print what happens
+  lock OBJECT                        request the lock of an object, named as printed: NAME@PAGE
+  release OBJECT                     release the lock
   set-state OBJECT DESCRIPTOR VARIABLE=VALUE...
                                      change the state of an object
   leave                              leave the age
-  logout                             hang up; the next login connects anew
-  ping                               wait for an echo of the auth server
-  wait SECONDS                       show what happens in the age, and what the server says of the vault
+  logout                             disconnect; the next login connects again
+  ping                               wait for an echo from the auth server
+  wait SECONDS                       print what happens in the age and in the vault
 
-A NODE is a number, player, or made for the node that was made last. An INSTANCE is a UUID, or a number
-for the one that ends with it.
+A NODE is an ID, player, or made for the last node created. An INSTANCE is a UUID, or a number for the
+UUID that ends with it.
 
-The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. With
---count, steps up to the login, or up to the word again, are done once and the others again and
-again, after a failure with a pause; {} in the account and in steps stands for the number of the
-client. A server may limit the connections from one address.
+The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
+for it. With --count, the steps up to the login, or up to the word again, run once, and the others
+repeat, with a pause after a failure; {} in the account and in steps is replaced by the client's
+number. The server may limit connections from one address.
 
 Examples:
   worldwire client uru shard --account ann@example.org
@@ -77,39 +77,39 @@ Examples:
   worldwire client uru shard --account load-{} --count 50 \\
     login + set-player Load{} + create-node NodeType=TextNote + again + save-node made Text_1=x")]
     Uru(ClientUru),
-    /// Log in to a login server of Wizard101 and Pirate101, and play as far as that goes without a game
+    /// Log in to a KI login server, manage characters, or generate load
     #[command(after_help = "\
-Steps, with + between them:
-  ping                      wait for an answer of the server
+Steps, separated by +:
+  ping                      wait for an answer from the server
   login                     log in with --account and the password
-  token USER CK2            take what another login yielded, as -U or `ki account token` has it
-  validate                  connect again with what the login yielded, and wait to be let in
-  list                      the characters of the account
-  create NAME SCHOOL        make a plain character, of Fire, Ice, Storm, Myth, Life, Death or Balance
-  create-from FILE          make a character from a blob
+  token USER CK2            use the result of another login, as in -U or from `ki account token`
+  validate                  reconnect with the login's result, and wait to be admitted
+  list                      list the account's characters
+  create NAME SCHOOL        create a default character: Fire, Ice, Storm, Myth, Life, Death or Balance
+  create-from FILE          create a character from a blob
   delete CHARACTER          delete a character, by name or number
-  select CHARACTER          select a character; the server ends the connection
-  enter                     go where the selection says
-  files                     what the patch service offers
-  args                      the command line of the graphical client for this login
-  wait SECONDS              show what the server says without being asked
-  logout                    hang up
+  select CHARACTER          select a character; the server then closes the connection
+  enter                     connect to the zone of the selected character
+  files                     show what the patch service offers
+  args                      print the graphical client's command line for this login
+  wait SECONDS              print unsolicited messages from the server
+  logout                    disconnect
 
-The password comes from --password-file, from the variable WORLDWIRE_PASSWORD, or is asked for. In the
-account and in steps, {} stands for the number of the client with --count. After enter, validate is
-the way back.
+The password comes from --password-file or the variable WORLDWIRE_PASSWORD; otherwise the program asks
+for it. With --count, {} in the account and in steps is replaced by the client's number. After enter,
+validate returns to the login server.
 
 Examples:
   worldwire client ki 127.0.0.1:12000 --account merle
   worldwire client ki login --account merle login + create Merle Fire + list + select Merle + enter
   worldwire client ki login --account load-{} --count 100 login + validate + list")]
     Ki(ClientKi),
-    /// Walk in a world of The Matrix Online, and see whether replication holds on a bad network
+    /// Walk in a world of The Matrix Online, and check replication on a bad network
     #[command(after_help = "\
-The client says hello, sees what is near its character, and walks about. In the end it stops, and with
---compare asks the server's status page what it should see: everything must be equal once all is at
-rest, whatever the network did. --loss, --delay, --reorder and --duplicate make the network bad, in
-both directions.
+The client connects, gets views of everything near its character, and walks about. Then it stops. With
+--compare, it asks the server's status page what it should see: once the world has settled, everything
+must be equal, whatever the network did. --loss, --delay, --reorder and --duplicate simulate a bad
+network, in both directions.
 
 Examples:
   worldwire client mxo
@@ -121,15 +121,15 @@ Examples:
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientUru {
-    /// The server.ini of a client, or the folder of a shard
+    /// A client's server.ini, or a shard's folder
     pub(crate) shard: PathBuf,
-    /// What to do, with + between steps [login + players]
+    /// Steps to run, separated by + [default: login + players]
     #[arg(value_name = "STEP", conflicts_with = "script")]
     pub(crate) steps: Vec<String>,
-    /// Read the steps from a file, one in a line; # begins a comment; - is standard input
+    /// Read the steps from a file, one per line; # starts a comment; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// The account to log in with
+    /// Account to log in with
     #[arg(short, long, value_name = "NAME")]
     pub(crate) account: Option<String>,
     /// Read the password from the first line of a file; - is standard input
@@ -138,38 +138,38 @@ pub(crate) struct ClientUru {
     /// Write JSON, one value per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Put the shard under load with so many clients, and show how long it takes to answer
+    /// Generate load with this many clients, and print response times
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) count: Option<u32>,
-    /// How long to go on with the load when all clients are there
+    /// How long to keep up the load once all clients are connected
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "count")]
     pub(crate) seconds: u64,
-    /// Connect to another place than the configuration says
+    /// Connect to this address instead of the configured one
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) at: Option<String>,
-    /// The build of the client
+    /// Client build
     #[arg(long, value_name = "NUMBER", default_value_t = BUILD_ID)]
     pub(crate) build: u32,
-    /// The branch of the client
+    /// Client branch
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) branch: u32,
-    /// The product, for shards that are not Myst Online: Uru Live
+    /// Product, for shards other than Myst Online: Uru Live
     #[arg(long, value_name = "UUID")]
     pub(crate) product: Option<String>,
-    /// How long the server may take to answer
+    /// Time limit for each answer from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
-    /// Send the login without encryption even to another machine, when there are no keys
+    /// Without keys, log in unencrypted even to another machine
     #[arg(long)]
     pub(crate) plain: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientMxo {
-    /// Where the world is: HOST, or HOST:PORT
+    /// Address of the world: HOST or HOST:PORT
     #[arg(default_value = "127.0.0.1:10000")]
     pub(crate) server: String,
-    /// How many clients to run
+    /// Number of clients
     #[arg(long, value_name = "NUMBER", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) count: u32,
@@ -179,50 +179,49 @@ pub(crate) struct ClientMxo {
     /// Stand still
     #[arg(long)]
     pub(crate) still: bool,
-    /// The number of the first character; others follow it (default random)
+    /// Number of the first character; the others follow [default: random]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) character: Option<u64>,
-    /// The Twofish key of the session, 32 hexadecimal digits (default the one that everybody knows)
+    /// Twofish key of the session, 32 hexadecimal digits [default: the well-known key]
     #[arg(long, value_name = "KEY")]
     pub(crate) key: Option<String>,
-    /// The id of the session
+    /// ID of the session
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = number)]
     pub(crate) session: SessionId,
-    /// Tables of game objects, as the server has them: files or directories
+    /// The tables of game objects that the server uses: files or directories
     #[arg(short, long, value_name = "PATH")]
     pub(crate) data: Vec<PathBuf>,
-    /// Datagrams that get lost, of a hundred
+    /// Share of datagrams to lose
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) loss: f64,
-    /// Datagrams that arrive twice, of a hundred
+    /// Share of datagrams to duplicate
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) duplicate: f64,
-    /// Datagrams that come late, of a hundred: after up to five times the delay, or 50 ms
+    /// Share of datagrams to deliver late, after up to five times the delay, or 50 ms
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     pub(crate) reorder: f64,
-    /// How long datagrams are under way
+    /// Delay of all datagrams
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0,
         value_parser = clap::value_parser!(u64).range(..=10_000))]
     pub(crate) delay: u64,
-    /// Show the views that the first client sees in the end
+    /// Print the final views of the first client
     #[arg(long)]
     pub(crate) views: bool,
     /// Write views as JSON, one object per client
     #[arg(long, requires = "views")]
     pub(crate) json: bool,
-    /// Compare with what the server says that clients should see, by its status page (default port
-    /// 10080 of the server)
+    /// Compare the views with those on the server's status page [default: port 10080 of the server]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) compare: Option<String>,
-    /// How long the world may take to come to rest
+    /// Time limit for the world to settle
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
 }
 
-/// Reads a part of a hundred.
+/// Parses a percentage.
 fn percent(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(part) if (0.0..=100.0).contains(&part) => Ok(part),
-        _ => Err("wanted a number from 0 to 100".to_owned()),
+        _ => Err("needs a number from 0 to 100".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
-//! Help as it is printed: prose fits the terminal, and lines that begin with two blanks, such as
-//! commands, stay whole, so that they can be copied.
+//! Prints help: prose is wrapped to the terminal, but lines that start with two spaces, such as
+//! commands, are not, so that they can be copied.
 
 use std::io::Write as _;
 
@@ -8,10 +8,10 @@ use clap::{Command, CommandFactory, FromArgMatches};
 
 use super::Cli;
 
-/// Lines are broken at blanks, but not at these. They are blanks again when they are printed.
+/// Replaces the spaces at which lines must not be wrapped; printed as a space.
 const NO_BREAK: &str = "\u{a0}";
 
-/// Reads the command line. Help, the version and a wrong command line end the program.
+/// Parses the command line. Exits after printing help, the version or a usage error.
 pub(crate) fn parse() -> Cli {
     let matches = command().try_get_matches();
     let cli = matches.and_then(|mut matches| {
@@ -20,7 +20,7 @@ pub(crate) fn parse() -> Cli {
     cli.unwrap_or_else(|error| end(&error))
 }
 
-/// The command line with help that can be printed.
+/// The command line, with its help prepared for wrapping.
 fn command() -> Command {
     laid_out(Cli::command())
 }
@@ -35,7 +35,7 @@ fn laid_out(mut command: Command) -> Command {
     command.mut_subcommands(laid_out)
 }
 
-/// Joins the lines of prose, which are broken where the terminal ends, and keeps the others whole.
+/// Joins the lines of prose, so that clap wraps them, and protects the others.
 fn lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut was_prose = false;
@@ -57,7 +57,7 @@ fn end(error: &clap::Error) -> ! {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let text = error.render().ansi().to_string().replace(NO_BREAK, " ");
-            // Nobody may be listening.
+            // A closed pipe is not an error.
             let _ = match error.use_stderr() {
                 true => anstream::stderr().lock().write_all(text.as_bytes()),
                 false => anstream::stdout().lock().write_all(text.as_bytes()),
@@ -65,7 +65,7 @@ fn end(error: &clap::Error) -> ! {
             std::process::exit(error.exit_code())
         }
         ErrorKind::ValueValidation => {
-            let text = in_our_words(&error.render().ansi().to_string());
+            let text = reworded(&error.render().ansi().to_string());
             let _ = anstream::stderr().lock().write_all(text.as_bytes());
             std::process::exit(error.exit_code())
         }
@@ -73,18 +73,18 @@ fn end(error: &clap::Error) -> ! {
     }
 }
 
-/// What the standard library says of texts that are no numbers, as we say it.
-fn in_our_words(text: &str) -> String {
-    let words = [
-        ("invalid digit found in string", "wanted a whole number"),
-        ("cannot parse integer from empty string", "wanted a whole number, found nothing"),
-        ("number too large to fit in target type", "wanted a smaller number"),
-        ("number too small to fit in target type", "wanted a larger number"),
-        ("number would be zero for non-zero type", "wanted at least 1"),
-        ("invalid float literal", "wanted a number"),
-        ("cannot parse float from empty string", "wanted a number, found nothing"),
+/// Replaces the standard library's messages about numbers with clearer ones.
+fn reworded(text: &str) -> String {
+    let messages = [
+        ("invalid digit found in string", "needs a whole number"),
+        ("cannot parse integer from empty string", "needs a whole number"),
+        ("number too large to fit in target type", "the number is too large"),
+        ("number too small to fit in target type", "the number is too small"),
+        ("number would be zero for non-zero type", "must be at least 1"),
+        ("invalid float literal", "needs a number"),
+        ("cannot parse float from empty string", "needs a number"),
     ];
-    words.iter().fold(text.to_owned(), |text, (theirs, ours)| {
+    messages.iter().fold(text.to_owned(), |text, (theirs, ours)| {
         let end = format!(": {theirs}");
         text.replacen(&end, &format!(": {ours}"), 1)
     })
@@ -94,35 +94,35 @@ fn in_our_words(text: &str) -> String {
 mod tests {
     use clap::Command;
 
-    use super::{NO_BREAK, command, in_our_words, lines};
+    use super::{NO_BREAK, command, lines, reworded};
 
     #[test]
-    fn what_is_no_number_is_told_in_our_words() {
-        let said = |words: &[&str]| {
+    fn number_errors_are_reworded() {
+        let message_for = |words: &[&str]| {
             let words = ["worldwire"].iter().chain(words);
             let error = command().try_get_matches_from(words).unwrap_err();
-            in_our_words(&error.render().to_string())
+            reworded(&error.render().to_string())
         };
-        for (words, wanted) in [
-            (&["uru", "vault", "show", "Ann"][..], "'Ann' for '<NODE>': wanted a whole number\n"),
-            (&["dissect", "x", "--stream", ""], "wanted a whole number, found nothing\n"),
-            (&["dissect", "x", "--stream", "99999999999999999999"], "wanted a smaller number\n"),
+        for (words, expected) in [
+            (&["uru", "vault", "show", "Ann"][..], "'Ann' for '<NODE>': needs a whole number\n"),
+            (&["dissect", "x", "--stream", ""], "needs a whole number\n"),
+            (&["dissect", "x", "--stream", "99999999999999999999"], "the number is too large\n"),
             (
                 &["tera", "def", "rank", "--top", "0"],
-                "'0' for '--top <NUMBER>': wanted at least 1\n",
+                "'0' for '--top <NUMBER>': must be at least 1\n",
             ),
             (
                 &["tera", "def", "rank", "0x10000"],
-                "'0x10000' for '[OPCODE]': wanted an opcode of at most 65535, 0xffff\n",
+                "'0x10000' for '[OPCODE]': needs an opcode of at most 65535, 0xffff\n",
             ),
-            (&["serve", "mxo", "--reach", "far"], "'far' for '--reach <UNITS>': wanted a number\n"),
+            (&["serve", "mxo", "--reach", "far"], "'far' for '--reach <UNITS>': needs a number\n"),
         ] {
-            let said = said(words);
-            assert!(said.contains(wanted), "{words:?}: {said}");
+            let message = message_for(words);
+            assert!(message.contains(expected), "{words:?}: {message}");
         }
     }
 
-    /// All commands below one, with what is written to call them.
+    /// Collects a command and all its subcommands, with their full names.
     fn all(command: &Command, name: &str, found: &mut Vec<(String, Command)>) {
         found.push((name.to_owned(), command.clone()));
         for inner in command.get_subcommands() {
@@ -136,7 +136,7 @@ mod tests {
         found
     }
 
-    /// The examples in the help of a command.
+    /// The examples in a command's help.
     fn examples(command: &Command) -> Vec<String> {
         let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let plain = text.replace(NO_BREAK, " ");
@@ -150,7 +150,7 @@ mod tests {
         lines.filter(is_example).map(str::to_owned).collect()
     }
 
-    /// The commands of a line for a shell, each as its words.
+    /// Splits a shell line into its commands, each a list of words.
     fn words(line: &str) -> Vec<Vec<String>> {
         let (mut commands, mut words) = (Vec::new(), Vec::new());
         let (mut word, mut quote, mut is_word) = (String::new(), None, false);
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(quote, None, "{line}");
         commands.push(words);
         for words in &mut commands {
-            // Files behind these are arguments no more.
+            // Redirections are not arguments.
             if let Some(at) = words.iter().position(|word| matches!(&**word, "<" | ">")) {
                 words.truncate(at);
             }
@@ -185,10 +185,10 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_a_command_line() {
+    fn every_example_parses() {
         let mut count = 0;
         for (name, of) in commands() {
-            // A backslash at the end of a line joins it to the next one.
+            // A backslash joins a line to the next one.
             let text = examples(&of).join("\n").replace("\\\n", "");
             for example in text.lines() {
                 let lines = words(example);
@@ -217,10 +217,10 @@ mod tests {
     }
 
     #[test]
-    fn prose_is_wrapped_at_the_terminal() {
+    fn prose_lines_are_joined() {
         let text = "One of\ntwo lines.\n\nExample:\n  a b\n  c\nand prose";
-        let wanted =
+        let expected =
             "One of two lines.\n\nExample:\n\u{a0}\u{a0}a\u{a0}b\n\u{a0}\u{a0}c\nand prose";
-        assert_eq!(lines(text), wanted);
+        assert_eq!(lines(text), expected);
     }
 }

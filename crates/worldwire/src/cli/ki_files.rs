@@ -1,4 +1,4 @@
-//! The command line of `worldwire ki nav`, `bcd`, `poi`, `lang` and `files`: the client's own files.
+//! The command line of `worldwire ki nav`, `bcd`, `poi`, `lang` and `files`, for the client's files.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::Target;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiNav {
-    /// Report links to missing nodes, repeated ids and other oddities
+    /// Report links to missing nodes, duplicate IDs and other oddities
     #[command(after_help = "Examples:
   worldwire ki nav check samples/ki-zone.wad
   worldwire ki nav check GameData/")]
@@ -22,26 +22,26 @@ pub(crate) enum KiNav {
   worldwire ki nav draw WizardCity-WC_Hub.wad -o hub.svg
   worldwire ki nav draw samples/ki-zone.wad -o zone.svg")]
     Draw {
-        /// A NAV file, also as ARCHIVE/NAME, or an archive or directory with one
+        /// NAV file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
         #[command(flatten)]
         target: Target,
     },
-    /// Find the shortest way between two nodes
+    /// Find the shortest path between two nodes
     #[command(after_help = "Examples:
   worldwire ki nav route samples/ki-zone.wad 0 3
   worldwire ki nav route samples/ki-zonemap.nav MadeUp/MU_Hub OT_Hub
 
-Of places in a zone the way is shortest by distance, of zones by the number of links. A zone may be
-given by the last part of its name.")]
+Within a zone, the path is shortest by distance; between zones, by the number of links. The last part of
+a zone's name is enough.")]
     Route {
-        /// A NAV file, also as ARCHIVE/NAME, or an archive or directory with one
+        /// NAV file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
-        /// Where it begins: an id, or the name of a zone
+        /// Start: an ID, or the name of a zone
         from: String,
-        /// Where it ends
+        /// Destination: an ID, or the name of a zone
         to: String,
-        /// Use links in both directions
+        /// Follow links in both directions
         #[arg(long)]
         both: bool,
         /// Write JSON lines
@@ -52,9 +52,9 @@ given by the last part of its name.")]
     #[command(after_help = "Example:
   worldwire ki nav graphml Root.wad -o zones.graphml")]
     Graphml {
-        /// A NAV file, also as ARCHIVE/NAME, or an archive or directory with one
+        /// NAV file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
-        /// Write links without a direction
+        /// Write undirected links
         #[arg(long)]
         both: bool,
         #[command(flatten)]
@@ -64,7 +64,7 @@ given by the last part of its name.")]
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiBcd {
-    /// Report faces with missing vertices, numbers that are not finite, and other oddities
+    /// Report faces with missing vertices, non-finite numbers and other oddities
     #[command(after_help = "Examples:
   worldwire ki bcd check samples/ki-zone.wad
   worldwire ki bcd check GameData/")]
@@ -88,7 +88,7 @@ pub(crate) enum KiBcd {
     #[command(after_help = "Example:
   worldwire ki bcd draw WizardCity-WC_Hub.wad -o hub.svg")]
     Draw {
-        /// A BCD file, also as ARCHIVE/NAME, or an archive or directory with one
+        /// BCD file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
         #[command(flatten)]
         target: Target,
@@ -100,10 +100,9 @@ pub(crate) enum KiBcd {
 
 y is up. Rays and planes are left out.")]
     Export {
-        /// A BCD file, also as ARCHIVE/NAME, or an archive or directory with one
+        /// BCD file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
-        /// The output format; without it, OBJ for an output file that ends with .obj, and glTF for
-        /// .gltf or no ending
+        /// Output format [default: by the extension of the output file, otherwise glTF]
         #[arg(long, value_name = "FORM")]
         to: Option<KiMeshForm>,
         #[command(flatten)]
@@ -122,7 +121,7 @@ pub(crate) enum KiMeshForm {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiPoi {
-    /// Report unknown zones, repeated goals and other oddities
+    /// Report unknown zones, duplicate goals and other oddities
     #[command(after_help = "Example:
   worldwire ki poi check samples/ki-zone.wad")]
     Check {
@@ -130,20 +129,20 @@ pub(crate) enum KiPoi {
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
-    /// Write the goals as CSV: zone, place, ids
+    /// Write the goals as CSV: zone, place, IDs
     #[command(after_help = "Example:
   worldwire ki poi csv Root.wad -o goals.csv")]
     Csv {
-        /// A POI file, also as ARCHIVE/NAME, or an archive or directory with one
+        /// POI file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
         #[command(flatten)]
         target: Target,
     },
-    /// Write as GraphML which zones teleporters lead to
+    /// Write teleporter connections between zones as GraphML
     #[command(after_help = "Example:
   worldwire ki poi graphml Root.wad -o teleporters.graphml")]
     Graphml {
-        /// A POI file, also as ARCHIVE/NAME, or an archive or directory with one
+        /// POI file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
         #[command(flatten)]
         target: Target,
@@ -152,12 +151,12 @@ pub(crate) enum KiPoi {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiLang {
-    /// Find texts that contain something, in any case
+    /// Find texts that contain a string, ignoring case
     #[command(after_help = "Examples:
   worldwire ki lang find commons Root.wad
   worldwire ki lang find Zone_0000 Locale/English/ --json")]
     Find {
-        /// What to find in a text, code or comment
+        /// String to find in texts, codes and comments
         text: String,
         /// Locale files, archives, directories
         #[arg(required = true)]
@@ -170,22 +169,22 @@ pub(crate) enum KiLang {
     #[command(after_help = "Example:
   worldwire ki lang text Items_31939071 --lang Root.wad")]
     Text {
-        /// Codes: the name of a locale file, _, and a key
+        /// Codes: locale file name, underscore, key
         #[arg(required = true)]
         codes: Vec<String>,
         #[command(flatten)]
         lang: KiLangSource,
     },
-    /// Show lines of text, with the texts of the codes in them
+    /// Print a text with the meaning of the codes in it
     #[command(after_help = "Example:
   worldwire ki op decode Root.wad --types types.json | worldwire ki lang explain --lang Root.wad")]
     Explain {
-        /// Any text, such as JSON; - or no file is standard input
+        /// File with any text, such as JSON; - or none is standard input
         file: Option<PathBuf>,
         #[command(flatten)]
         lang: KiLangSource,
     },
-    /// Report damaged files, repeated keys, and references to missing texts
+    /// Report damaged files, duplicate keys and references to missing texts
     #[command(after_help = "Example:
   worldwire ki lang check Root.wad")]
     Check {
@@ -203,7 +202,7 @@ pub(crate) enum KiLang {
         #[command(flatten)]
         target: Target,
     },
-    /// Write texts as PO, for translators: the code is the context
+    /// Write texts as PO for translators, with codes as contexts
     #[command(after_help = "Examples:
   worldwire ki lang po Locale/English/ -o game.po
   worldwire ki lang po Locale/English/ --translation Locale/German/ -o german.po")]
@@ -211,7 +210,7 @@ pub(crate) enum KiLang {
         /// Locale files, archives, directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Files of another language, whose texts become the translations
+        /// Files in another language, whose texts become the translations
         #[arg(long, value_name = "PATH")]
         translation: Vec<PathBuf>,
         #[command(flatten)]
@@ -219,29 +218,29 @@ pub(crate) enum KiLang {
     },
 }
 
-/// Where texts come from.
+/// The source of texts.
 #[derive(Debug, Args)]
 pub(crate) struct KiLangSource {
-    /// Locale files, archives and directories with the texts
+    /// Locale files, archives or directories that contain the texts
     #[arg(long = "lang", value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiFiles {
-    /// List all files of a revision, by name
+    /// List all files of a revision by name
     #[command(after_help = "Examples:
   worldwire ki files list samples/ki-files.bin
   worldwire ki files list LatestFileList.bin --prefix http://patch.example/r1 --folder Wizard101/
 
-With --folder, each file is current, different or missing there; size and CRC decide.")]
+With --folder, each file is marked current, different or missing, by size and CRC.")]
     List {
         /// LatestFileList as binary, XML, JSON or CSV; - is standard input
         list: PathBuf,
-        /// Show URLs below this prefix
+        /// Print URLs with this prefix
         #[arg(long, value_name = "URL")]
         prefix: Option<String>,
-        /// Compare with the files of this directory
+        /// Compare with the files in this directory
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
         /// Write JSON lines
@@ -254,9 +253,9 @@ With --folder, each file is current, different or missing there; size and CRC de
 
 Exits with 1 if they differ.")]
     Diff {
-        /// The earlier list
+        /// Earlier list
         before: PathBuf,
-        /// The later list
+        /// Later list
         after: PathBuf,
         /// Write JSON lines
         #[arg(long)]
@@ -267,14 +266,14 @@ Exits with 1 if they differ.")]
   worldwire ki files urls LatestFileList.bin --prefix http://patch.example/r1
   worldwire ki files urls LatestFileList.bin --prefix http://patch.example/r1 --folder Wizard101/
 
-With --folder, only of files that are different or missing there.")]
+With --folder, only the URLs of different or missing files are printed.")]
     Urls {
         /// LatestFileList as binary, XML, JSON or CSV; - is standard input
         list: PathBuf,
-        /// What stands in front of the names
+        /// URL prefix of the names
         #[arg(long, value_name = "URL")]
         prefix: String,
-        /// Leave out what this directory has already
+        /// Skip files that are current in this directory
         #[arg(long, value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
@@ -282,7 +281,7 @@ With --folder, only of files that are different or missing there.")]
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiTypesAction {
-    /// Write type lists as one list, in the form that other programs read
+    /// Merge type lists into one, in the format that other programs read
     #[command(after_help = "Examples:
   worldwire ki op types convert old.json -o types.json
   worldwire ki op types convert a.json b.json --list-version 1 -o merged.json")]
@@ -290,22 +289,22 @@ pub(crate) enum KiTypesAction {
         /// Type lists; later ones override earlier ones
         #[arg(required = true)]
         lists: Vec<PathBuf>,
-        /// Version 2 has classes by hash, version 1 by name
+        /// Version: 2 stores classes by hash, 1 by name
         #[arg(long, value_name = "NUMBER", default_value_t = 2,
               value_parser = clap::value_parser!(u8).range(1..=2))]
         list_version: u8,
         #[command(flatten)]
         target: Target,
     },
-    /// Compare two type lists, without offsets in memory
+    /// Compare two type lists, ignoring memory offsets
     #[command(after_help = "Example:
   worldwire ki op types diff old.json new.json
 
 Exits with 1 if they differ.")]
     Diff {
-        /// The earlier list
+        /// Earlier list
         before: PathBuf,
-        /// The later list
+        /// Later list
         after: PathBuf,
         /// Write JSON lines
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! The command line of login servers of KI: their accounts, running them, and a client of them.
+//! The command line for KI login servers: their accounts, the server itself and its client.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use worldwire_server::{SettingError, ki};
 
 use super::NewPassword;
 
-/// Which login server.
+/// Selects a login server.
 #[derive(Debug, Args)]
 pub(crate) struct KiServer {
-    /// The folder of the login server
+    /// The login server's folder
     #[arg(short, long, value_name = "FOLDER", default_value = "login")]
     pub(crate) server: PathBuf,
     /// Write JSON, one value per line
@@ -22,19 +22,19 @@ pub(crate) struct KiServer {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KiAccount {
-    /// Make an account
+    /// Create an account
     #[command(after_help = "Examples:
   worldwire ki account add merle
   worldwire ki account add merle --password-file secret.txt --paying --slots 2")]
     Add {
-        /// The name: ASCII without blanks; upper and lower case are not distinguished
+        /// Account name: ASCII without spaces, not case-sensitive
         name: String,
         #[command(flatten)]
         password: NewPassword,
-        /// Make it a paying account
+        /// Create a paying account
         #[arg(long)]
         paying: bool,
-        /// Slots for characters beyond the first six
+        /// Character slots beyond the first six
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         slots: u8,
         #[command(flatten)]
@@ -47,24 +47,24 @@ pub(crate) enum KiAccount {
         #[command(flatten)]
         server: KiServer,
     },
-    /// Ban an account; whoever is logged in is disconnected
+    /// Ban an account and disconnect its clients
     #[command(after_help = "Examples:
   worldwire ki account ban merle
   worldwire ki account ban merle --lift")]
     Ban {
-        /// The name
+        /// Account name
         name: String,
-        /// Let the account in again
+        /// Lift the ban
         #[arg(long)]
         lift: bool,
         #[command(flatten)]
         server: KiServer,
     },
-    /// Change the password of an account
+    /// Change an account's password
     #[command(after_help = "Example:
   worldwire ki account passwd merle")]
     Passwd {
-        /// The name
+        /// Account name
         name: String,
         #[command(flatten)]
         password: NewPassword,
@@ -75,7 +75,7 @@ pub(crate) enum KiAccount {
     #[command(after_help = "Example:
   worldwire ki account delete merle")]
     Delete {
-        /// The name
+        /// Account name
         name: String,
         #[command(flatten)]
         server: KiServer,
@@ -84,18 +84,19 @@ pub(crate) enum KiAccount {
     #[command(after_help = "Example:
   worldwire ki account kick merle")]
     Kick {
-        /// The name
+        /// Account name
         name: String,
         #[command(flatten)]
         server: KiServer,
     },
-    /// Make a login token, as a web page does that starts the game: the client's -U
+    /// Create a login token for the client's -U, as a web page that starts the game does
     #[command(after_help = "Example:
   worldwire ki account token merle
 
-The token is good for five minutes (ck2_seconds in ki.toml), on any machine. Whoever has it can log in.")]
+The token is valid for five minutes (ck2_seconds in ki.toml), on any machine. Anyone who has it can log
+in.")]
     Token {
-        /// The name
+        /// Account name
         name: String,
         #[command(flatten)]
         server: KiServer,
@@ -104,7 +105,7 @@ The token is good for five minutes (ck2_seconds in ki.toml), on any machine. Who
 
 #[derive(Debug, Args)]
 pub(crate) struct KiRefresh {
-    /// The account whose sessions are made stale; all sessions by default
+    /// Account whose sessions become stale [default: all accounts]
     pub(crate) account: Option<String>,
     #[command(flatten)]
     pub(crate) server: KiServer,
@@ -112,43 +113,44 @@ pub(crate) struct KiRefresh {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeKi {
-    /// The folder of the login server
+    /// The login server's folder
     #[arg(default_value = "login")]
     pub(crate) folder: PathBuf,
-    /// Where clients connect [127.0.0.1:12000]
+    /// Address to listen on [default: 127.0.0.1:12000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// What clients are told to connect to: a name, or an IP address [that of --listen]
+    /// Address that clients are told to connect to: a name or an IP address [default: that of
+    /// --listen]
     #[arg(long, value_name = "HOST", value_parser = ki_host)]
     pub(crate) public_address: Option<String>,
-    /// Where the status page listens [127.0.0.1:12080]
+    /// Address of the status page [default: 127.0.0.1:12080]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) status: Option<SocketAddr>,
-    /// No status page
+    /// Disable the status page
     #[arg(long, conflicts_with = "status")]
     pub(crate) no_status: bool,
-    /// How many players are let in; others wait in a queue (default 2000)
+    /// Maximum number of players; others wait in a queue [default: 2000]
     #[arg(long, value_name = "NUMBER", value_parser = at_least_one())]
     pub(crate) players: Option<usize>,
-    /// How many connections are let in from one address (default 32)
+    /// Maximum number of connections from one address [default: 32]
     #[arg(long, value_name = "NUMBER", value_parser = at_least_one())]
     pub(crate) per_address: Option<usize>,
-    /// How long a client may take to accept a session (default 15)
+    /// Time limit for a client to accept a session [default: 15]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) accept_time: Option<u32>,
-    /// How often to ask whether a client lives (default 60)
+    /// Interval between keep-alives [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) keep_alive: Option<u32>,
-    /// How long a client may say nothing (default 900)
+    /// Time without a message after which a client is disconnected [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) afk: Option<u32>,
-    /// How long the secret of a login is good (default 300)
+    /// Lifetime of a CK2, the secret of a login [default: 300]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) ck2_life: Option<u32>,
-    /// Refuse logins from a machine, by its MachineID; can be given more than once
+    /// Refuse logins from the machine with this MachineID; can be repeated
     #[arg(long, value_name = "ID")]
     pub(crate) ban_machine: Vec<u64>,
-    /// Append the secrets of logins to a key file, for reading captures of the traffic
+    /// Append the secrets of logins to a key file, for decrypting captures
     #[arg(long, value_name = "FILE")]
     pub(crate) secrets: Option<PathBuf>,
     /// Log every connection
@@ -156,39 +158,39 @@ pub(crate) struct ServeKi {
     pub(crate) verbose: bool,
 }
 
-/// What clients of KI can be told to connect to.
+/// Parses an address that KI clients can connect to.
 fn ki_host(text: &str) -> Result<String, SettingError> {
     ki::config::check_public_address(text).map(|()| text.to_owned())
 }
 
-/// How many of something there are.
+/// Parses a count.
 fn at_least_one() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..)
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ClientKi {
-    /// Where the login server is: HOST or HOST:PORT, or its folder, whose ki.toml says where
+    /// Login server: HOST, HOST:PORT, or its folder, whose ki.toml has the address
     pub(crate) server: String,
-    /// What to do, with + between steps [login + validate + list + args]
+    /// Steps to run, separated by + [default: login + validate + list + args]
     #[arg(value_name = "STEP")]
     pub(crate) steps: Vec<String>,
-    /// The account to log in with
+    /// Account to log in with
     #[arg(short, long, value_name = "NAME")]
     pub(crate) account: Option<String>,
     /// Read the password from the first line of a file; - is standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
-    /// The MachineID
+    /// MachineID to send
     #[arg(long, value_name = "ID", default_value_t = 0)]
     pub(crate) machine: u64,
     /// Write JSON, one value per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Let so many clients take the steps at the same time, and show how long it took
+    /// Run the steps with this many clients concurrently, and print the elapsed time
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub(crate) count: Option<u32>,
-    /// How long the server may take to answer
+    /// Time limit for each answer from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) patience: u64,
 }

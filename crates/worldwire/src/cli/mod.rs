@@ -28,14 +28,14 @@ pub(crate) use tera::*;
 pub(crate) use uru::*;
 pub(crate) use wad::*;
 
-/// Reads, writes and shows the wire protocols and data formats of preserved online worlds.
+/// Decode, encode and serve the network protocols and data formats of preserved online worlds
 #[derive(Debug, Parser)]
 #[command(
     version,
     propagate_version = true,
     arg_required_else_help = true,
     after_help = "Results go to standard output, everything else to standard error.\n\
-                  Exit codes: 0 fine, 1 the input had problems, 2 could not run, 130 interrupted.\n\n\
+                  Exit codes: 0 success, 1 problems in the input, 2 failure to run, 130 interrupted.\n\n\
                   Example:\n  worldwire dissect samples/uru-login.pcapng --keys samples/uru-keys.toml"
 )]
 pub(crate) struct Cli {
@@ -45,7 +45,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Colour the output
@@ -56,7 +56,7 @@ pub(crate) struct Common {
     pub(crate) quiet: bool,
 }
 
-/// When to colour.
+/// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     /// On a terminal, unless NO_COLOR is set
@@ -67,7 +67,7 @@ pub(crate) enum Color {
     Never,
 }
 
-/// What filters look like.
+/// The help of the filter language.
 pub(crate) const FILTERS: &str = include_str!("filter.txt");
 
 #[derive(Debug, Subcommand)]
@@ -83,23 +83,23 @@ pub(crate) enum Command {
 
 `worldwire filter` explains filters.")]
     Dissect(Dissect),
-    /// Dump both sides of one conversation: every byte, decrypted where that is possible
+    /// Dump every byte of one conversation, both sides, decrypted where possible
     #[command(after_help = "Examples:
   worldwire follow samples/uru-login.pcapng --keys samples/uru-keys.toml --stream 1
   worldwire follow game.pcapng --stream 3 --raw client > client.bin
   worldwire follow game.pcapng --stream 3 --raw client --wire > encrypted.bin")]
     Follow(Follow),
-    /// Capture packets of an interface, and show the messages in them
+    /// Capture packets on an interface and show the messages in them
     #[command(after_help = "Examples:
   worldwire capture eth0 port 14617 --keys keys.toml
   worldwire capture any --write evening.pcapng --brief host 192.0.2.1 and tcp
 
-tcpdump captures, so whoever may run that may run this; give what tcpdump takes as a filter.")]
+This command runs tcpdump, so you need the privileges that tcpdump needs. PACKETS is a tcpdump filter.")]
     Capture(LiveCapture),
-    /// Write what conversations carried as files
+    /// Extract the files that conversations carried
     #[command(subcommand, arg_required_else_help = true)]
     Export(Export),
-    /// Explain the filters of `dissect`
+    /// Explain the filter language of `dissect`
     #[command(long_about = FILTERS)]
     Filter,
     /// Count the conversations and messages of a capture
@@ -107,7 +107,7 @@ tcpdump captures, so whoever may run that may run this; give what tcpdump takes 
   worldwire stats samples/uru-login.pcapng --keys samples/uru-keys.toml
   worldwire stats game.pcapng --conversations --sort rate")]
     Stats(Stats),
-    /// Keys of conversations
+    /// Export session keys
     #[command(subcommand, arg_required_else_help = true)]
     Secrets(Secrets),
     /// Explain what could not be decoded, and how to fix it
@@ -120,58 +120,58 @@ tcpdump captures, so whoever may run that may run this; give what tcpdump takes 
   worldwire decode uru.auth --from server reply.bin --bytes
   worldwire decode uru.vault-node --json node.bin > node.json")]
     Decode(Decode),
-    /// Encode JSON, as `decode --json` and `dissect --json` write it, back to bytes
+    /// Encode JSON from `decode --json` or `dissect --json` back to bytes
     #[command(after_help = "Examples:
   worldwire decode uru.auth --hex 010096030000 --json | worldwire encode uru.auth --hex
   worldwire encode uru.vault-node node.json -o node.bin
   worldwire dissect game.pcapng --keys keys.toml --json | worldwire encode --lines --hex")]
     Encode(Encode),
-    /// List all codecs or those of a family, or the messages, classes and fields of one codec
+    /// List codecs, or describe the messages, classes and fields of one codec
     #[command(after_help = "Examples:
   worldwire codecs
   worldwire codecs tera
   worldwire codecs uru.auth
   worldwire codecs uru.net-message plNetMsgVoice")]
     Codecs(Codecs),
-    /// Generate typed Rust for messages from their definitions
+    /// Generate typed Rust from message definitions
     #[command(subcommand, arg_required_else_help = true)]
     Codegen(Codegen),
     /// Run a server
     #[command(arg_required_else_help = true)]
     Serve(Serve),
-    /// Run a client without a game, for a look, downloads or load
+    /// Run a headless client: explore, download files, or generate load
     #[command(arg_required_else_help = true)]
     Client(Client),
-    /// Wizard101 and Pirate101
+    /// Work with Wizard101 and Pirate101: archives, objects, definitions, accounts
     #[command(arg_required_else_help = true)]
     Ki(Ki),
-    /// The Matrix Online
+    /// Work with The Matrix Online: views, tables of game objects
     #[command(arg_required_else_help = true)]
     Mxo(Mxo),
-    /// TERA
+    /// Work with TERA: definitions, opcode maps
     #[command(arg_required_else_help = true)]
     Tera(Tera),
-    /// Myst Online: Uru Live
+    /// Work with Myst Online: Uru Live: accounts, vault, keys, manifests, SDL
     #[command(arg_required_else_help = true)]
     Uru(Uru),
-    /// Write a completion script for a shell
+    /// Write a shell completion script
     #[command(after_help = "Example:
   worldwire completions bash > ~/.local/share/bash-completion/completions/worldwire")]
     Completions(Completions),
 }
 
-/// What people know of messages.
+/// The definitions that the user supplies.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Data {
-    /// Definitions of messages: files or directories (KI: message XML, also in archives, type lists, hints;
-    /// MxO: tables of game objects; TERA: .def and .map, data.json, and the lists beside them; Uru:
-    /// .sdl)
+    /// Message definitions: files or directories (KI: message XML, also in archives, type lists,
+    /// hints; MxO: tables of game objects; TERA: .def, .map, data.json and the lists beside them;
+    /// Uru: .sdl)
     #[arg(id = "data", short, long = "data", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// TERA: the revision of the client, which selects the map of opcodes
+    /// TERA: client revision, which selects the opcode map
     #[arg(long, value_name = "NUMBER")]
     pub(crate) revision: Option<u32>,
-    /// TERA: the version of the game, such as 92.04, if no revisions.json has it
+    /// TERA: game version, such as 92.04, if revisions.json does not list the revision
     #[arg(long, value_name = "VERSION")]
     pub(crate) patch: Option<Patch>,
     /// TERA: use this version of a definition, such as S_LOGIN.13
@@ -190,33 +190,33 @@ impl core::str::FromStr for Pin {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wanted = "wanted a form like S_LOGIN.13";
+        let wanted = "needs the form NAME.VERSION, such as S_LOGIN.13";
         let (name, version) = text.rsplit_once('.').ok_or(wanted)?;
         let version = version.parse().map_err(|_| wanted)?;
         Ok(Self { name: name.to_owned(), version })
     }
 }
 
-/// Which capture, and how to read it.
+/// A capture, and how to read it.
 #[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// A pcap or pcapng capture, also compressed with gzip; - is standard input
+    /// A pcap or pcapng capture, optionally gzipped; - is standard input
     pub(crate) file: PathBuf,
-    /// Keys: those of an Uru server in any format (worldwire, dirtsand, moulars, NAGUS, server.ini);
-    /// accounts and stream keys of KI, sessions of MxO and TERA, and what `secrets export` writes,
-    /// in worldwire's. Can be given more than once
+    /// Key file; can be repeated. Uru server keys in any format (worldwire, dirtsand, moulars, NAGUS,
+    /// server.ini); in worldwire's format also KI accounts and stream keys, MxO and TERA sessions, and
+    /// the output of `secrets export`
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Read every conversation as this family, or those of a server's port (12000=ki); do not
-    /// recognise them by content
+    /// Read all conversations, or those of one server port (12000=ki), as this family, instead of
+    /// recognising them by content
     #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
     pub(crate) families: Vec<String>,
-    /// At the end of the file, wait for more, until Ctrl-C
+    /// At the end of the file, wait for more data until Ctrl-C
     #[arg(id = "growing", long = "follow")]
     pub(crate) is_growing: bool,
-    /// What captures, in the place of a file.
+    /// The tcpdump that supplies packets instead of a file.
     #[arg(skip)]
     pub(crate) tcpdump: Option<Tcpdump>,
 }
@@ -225,24 +225,24 @@ pub(crate) struct Capture {
 pub(crate) struct Dissect {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Show only messages that match, such as 'auth.* and result != 0'
+    /// Show only matching messages, such as 'auth.* and result != 0'
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Show only this conversation
+    /// Show only the conversation with this number
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// How lines show the time: since the first packet, in UTC, here, or since the line before
+    /// Time format: since the first packet, UTC, local, or since the previous line
     #[arg(long, value_name = "FORM", default_value = "relative",
           conflicts_with_all = ["json", "json_safe"])]
     pub(crate) time: TimeForm,
-    /// Cut out one message, counted from 1 among those that match: its bytes, or with --json its line
+    /// Extract the bytes (with --json, the line) of the matching message with this number, from 1
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["brief", "bytes", "full"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) message: Option<u64>,
-    /// Like --message 1
+    /// Same as --message 1
     #[arg(long, conflicts_with_all = ["message", "brief", "bytes", "full"])]
     pub(crate) first: bool,
-    /// Write a table of these fields, separated by tabs: auth.AcctLoginRequest.accountName,time
+    /// Write a tab-separated table of these fields: auth.AcctLoginRequest.accountName,time
     #[arg(long, value_name = "FIELD,...", value_delimiter = ',',
           conflicts_with_all = ["json", "json_safe", "brief", "bytes", "full", "message", "first"])]
     pub(crate) fields: Vec<String>,
@@ -252,7 +252,7 @@ pub(crate) struct Dissect {
     /// Write one JSON object per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Like --json, with integers of more than 53 bits as strings
+    /// Same as --json, with integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
     /// Print one line per message
@@ -261,55 +261,55 @@ pub(crate) struct Dissect {
     /// Show the position of every field in the stream
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) bytes: bool,
-    /// Show texts and blobs at full length
+    /// Show long texts and blobs in full
     #[arg(long, conflicts_with_all = ["json", "json_safe"])]
     pub(crate) full: bool,
-    /// With -o NAME.pcapng: put the keys of these conversations into the capture, so that whoever
-    /// has it can read them
+    /// With -o NAME.pcapng, store the keys of these conversations in the capture; anyone who has the
+    /// file can then decrypt them
     #[arg(long, requires = "output")]
     pub(crate) secrets: bool,
-    /// How many threads to use, up to 256; 0 uses all cores
+    /// Number of threads, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
     #[command(flatten)]
     pub(crate) target: Target,
 }
 
-/// What tcpdump captures.
+/// The arguments of tcpdump.
 #[derive(Clone, Debug)]
 pub(crate) struct Tcpdump {
     pub(crate) interface: String,
     pub(crate) filter: Vec<String>,
-    /// Where the packets are written as well.
+    /// A file that also gets the packets.
     pub(crate) write: Option<PathBuf>,
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LiveCapture {
-    /// The interface, as tcpdump knows it: eth0, or any
+    /// Interface, as tcpdump names it: eth0, or any
     pub(crate) interface: String,
-    /// What to capture, in tcpdump's language: port 14617 and host 192.0.2.1
+    /// Packets to capture, as a tcpdump filter: port 14617 and host 192.0.2.1
     #[arg(value_name = "PACKETS")]
     pub(crate) packets: Vec<String>,
-    /// Write the packets to this pcapng file as they come
+    /// Write the packets to this pcapng file as they arrive
     #[arg(short, long, value_name = "FILE")]
     pub(crate) write: Option<PathBuf>,
-    /// Overwrite the file if it exists
+    /// Overwrite an existing file
     #[arg(long, requires = "write")]
     pub(crate) force: bool,
-    /// Keys, as for dissect; can be given more than once
+    /// Key file, as for `dissect`; can be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) data: Data,
-    /// Read every conversation as this family, or those of a server's port (12000=ki)
+    /// Read all conversations, or those of one server port (12000=ki), as this family
     #[arg(id = "as", long = "as", value_name = "[PORT=]FAMILY")]
     pub(crate) families: Vec<String>,
-    /// Show only messages that match, such as 'auth.* and result != 0'; all packets are written
+    /// Show only matching messages, such as 'auth.* and result != 0'; --write saves all packets
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// How lines show the time: since the first packet, in UTC, here, or since the line before
+    /// Time format: since the first packet, UTC, local, or since the previous line
     #[arg(long, value_name = "FORM", default_value = "relative", conflicts_with = "json")]
     pub(crate) time: TimeForm,
     /// Write one JSON object per line
@@ -322,7 +322,7 @@ pub(crate) struct LiveCapture {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Export {
-    /// Write the files that were downloaded on Uru's file and auth connections, as they were sent
+    /// Extract downloads from Uru's file and auth connections, as they were sent
     #[command(after_help = "Examples:
   worldwire export files samples/uru-login.pcapng --keys samples/uru-keys.toml -o downloads
   worldwire export files game.pcapng --filter 'filename contains \"sdl\"' -o downloads")]
@@ -333,30 +333,30 @@ pub(crate) enum Export {
 pub(crate) struct ExportFiles {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Only files whose request, or a part of whose content, matches; `worldwire filter` explains
+    /// Extract only files whose request or content messages match; see `worldwire filter`
     #[arg(short, long, value_name = "FILTER")]
     pub(crate) filter: Option<String>,
-    /// Only files of this conversation
+    /// Extract only files of this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// The directory to write to
+    /// Output directory
     #[arg(short, long, value_name = "DIRECTORY")]
     pub(crate) output: PathBuf,
-    /// Overwrite files that exist
+    /// Overwrite existing files
     #[arg(long)]
     pub(crate) force: bool,
 }
 
-/// How lines show the time.
+/// How the time is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TimeForm {
     /// Seconds since the first packet of the capture
     Relative,
     /// Date and time in UTC
     Utc,
-    /// Date and time here, with the offset to UTC
+    /// Local date and time, with the offset from UTC
     Local,
-    /// Seconds since the line before
+    /// Seconds since the previous line
     Delta,
 }
 
@@ -364,32 +364,32 @@ pub(crate) enum TimeForm {
 pub(crate) struct Follow {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Which conversation; `worldwire stats` lists them
+    /// Number of the conversation; `worldwire stats` lists them
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: u64,
-    /// Write the decrypted bytes of one side instead of a dump; what cannot be decrypted as it was
-    /// captured
+    /// Write the decrypted bytes of one side instead of a dump; bytes that cannot be decrypted are
+    /// written as captured
     #[arg(long, value_name = "SIDE")]
-    pub(crate) raw: Option<From>,
-    /// Show the bytes as they were captured; nothing is decrypted
+    pub(crate) raw: Option<SideArg>,
+    /// Show the bytes as captured, without decryption
     #[arg(long)]
     pub(crate) wire: bool,
     #[command(flatten)]
     pub(crate) target: Target,
 }
 
-/// In which order conversations are listed.
+/// The order in which conversations are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Order {
-    /// Their numbers
+    /// By number
     Number,
-    /// The longest first
+    /// Longest duration first
     Duration,
-    /// Those with the most bytes
+    /// Most bytes first
     Bytes,
-    /// Those with the most bytes a second
+    /// Most bytes per second first
     Rate,
-    /// Those with the most messages
+    /// Most messages first
     Messages,
 }
 
@@ -397,10 +397,10 @@ pub(crate) enum Order {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Write one line per conversation
+    /// Print one line per conversation
     #[arg(long, conflicts_with = "json")]
     pub(crate) conversations: bool,
-    /// Which conversations come first
+    /// Sort order
     #[arg(long, value_name = "BY", default_value = "number", requires = "conversations")]
     pub(crate) sort: Order,
     /// Write one JSON object per conversation
@@ -416,8 +416,8 @@ pub(crate) struct Doctor {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Secrets {
-    /// Write the keys of conversations that could be read, as a key file that opens these alone,
-    /// without the secrets of servers and accounts
+    /// Write a key file with the keys of the decrypted conversations, without the secrets of servers
+    /// and accounts
     #[command(after_help = "Examples:
   worldwire secrets export samples/uru-login.pcapng --keys samples/uru-keys.toml -o sessions.toml
   worldwire dissect samples/uru-login.pcapng --keys sessions.toml")]
@@ -428,16 +428,16 @@ pub(crate) enum Secrets {
 pub(crate) struct SecretsExport {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Only the keys of this conversation
+    /// Export only the keys of this conversation
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
     #[command(flatten)]
     pub(crate) target: Target,
 }
 
-/// Who sent a blob.
+/// The side that sent a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum From {
+pub(crate) enum SideArg {
     /// The client
     Client,
     /// The server
@@ -446,18 +446,18 @@ pub(crate) enum From {
 
 #[derive(Debug, Args)]
 pub(crate) struct Decode {
-    /// The codec; `worldwire codecs` lists them
+    /// Codec; `worldwire codecs` lists them
     pub(crate) codec: String,
-    /// The blob; - or no file is standard input
+    /// File with the blob; - or none is standard input
     #[arg(conflicts_with = "hex")]
     pub(crate) file: Option<PathBuf>,
-    /// The blob as hexadecimal digits
+    /// Blob as hexadecimal digits
     #[arg(long, value_name = "STRING")]
     pub(crate) hex: Option<String>,
-    /// Who sent it, for codecs whose messages differ by side
+    /// Side that sent it, for codecs whose messages differ by side
     #[arg(long, value_name = "SIDE", default_value = "client")]
-    pub(crate) from: From,
-    /// Keys, for codecs that decrypt; can be given more than once
+    pub(crate) from: SideArg,
+    /// Key file, for codecs that decrypt; can be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     #[command(flatten)]
@@ -465,7 +465,7 @@ pub(crate) struct Decode {
     /// Write JSON that `worldwire encode` reads
     #[arg(long)]
     pub(crate) json: bool,
-    /// Like --json, with integers of more than 53 bits as strings
+    /// Same as --json, with integers of more than 53 bits as strings
     #[arg(long)]
     pub(crate) json_safe: bool,
     /// Show the position of every field
@@ -475,27 +475,27 @@ pub(crate) struct Decode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Encode {
-    /// The codec; `worldwire codecs` lists them
+    /// Codec; `worldwire codecs` lists them
     #[arg(required_unless_present = "lines")]
     pub(crate) codec: Option<String>,
-    /// The JSON; - or no file is standard input
+    /// File with the JSON; - or none is standard input
     #[arg(conflicts_with = "lines")]
     pub(crate) file: Option<PathBuf>,
-    /// Encode lines of `dissect --json`, from this file or standard input: their messages one
-    /// after the other, or with --hex one per line
+    /// Encode the lines of `dissect --json` from this file or standard input: messages back to back,
+    /// or with --hex one per line
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) lines: Option<PathBuf>,
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,
-    /// Who sends it, for codecs whose messages differ by side, if the JSON does not say
+    /// Side that sends it, for codecs whose messages differ by side, unless the JSON says so
     #[arg(long, value_name = "SIDE", default_value = "client")]
-    pub(crate) from: From,
-    /// Keys, for codecs that encrypt; can be given more than once
+    pub(crate) from: SideArg,
+    /// Key file, for codecs that encrypt; can be repeated
     #[arg(short, long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
-    /// TERA: convert values as older parsers do: fractions are cut off, numbers wrap, and unknown
-    /// fields are ignored
+    /// TERA: convert values as older parsers do: truncate fractions, wrap numbers, ignore unknown
+    /// fields
     #[arg(long)]
     pub(crate) lenient: bool,
     #[command(flatten)]
@@ -506,44 +506,44 @@ pub(crate) struct Encode {
 
 #[derive(Debug, Args)]
 pub(crate) struct Codecs {
-    /// Show the messages and fields of this codec, or list its classes; for a family, list its codecs
+    /// Codec to describe, or family whose codecs to list
     pub(crate) name: Option<String>,
-    /// Show the fields of this message or class of the codec only, by name or number
+    /// Describe only this message or class of the codec, by name or number
     pub(crate) entry: Option<String>,
 }
 
-/// How many threads there may be.
+/// The range of thread counts.
 fn threads() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=256)
 }
 
-/// Where a result goes.
+/// The destination of a result.
 #[derive(Debug, Args)]
 pub(crate) struct Target {
-    /// Write to this file instead of standard output; - is standard output
+    /// Output file; - is standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Overwrite the file if it exists
+    /// Overwrite an existing file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Codegen {
-    /// Generate DML messages of KI
+    /// Generate Rust for KI's DML messages
     #[command(after_help = "Examples:
   worldwire codegen ki Messages/ -o messages.rs
   worldwire codegen ki --select LOGIN --select GAME.MSG_CLIENTMOVE")]
     Ki {
-        /// Message XML: files or directories; without any, the built-in definitions
+        /// Message XML: files or directories [default: built-in definitions]
         paths: Vec<PathBuf>,
-        /// Only these services (LOGIN, 7) and messages (LOGIN.MSG_PING, 7.27)
+        /// Generate only these services (LOGIN, 7) and messages (LOGIN.MSG_PING, 7.27)
         #[arg(short, long, value_name = "NAME")]
         select: Vec<String>,
         #[command(flatten)]
         target: Target,
     },
-    /// Generate messages of TERA
+    /// Generate Rust for TERA's messages
     #[command(after_help = "Examples:
   worldwire codegen tera samples/tera -o messages.rs
   worldwire codegen tera tera-data/definitions --select S_LOGIN.14 --select C_CHAT")]
@@ -551,7 +551,7 @@ pub(crate) enum Codegen {
         /// Definitions: files or directories
         #[arg(required = true)]
         paths: Vec<PathBuf>,
-        /// Only these messages: NAME for the newest version, or NAME.VERSION
+        /// Generate only these messages: NAME for the newest version, or NAME.VERSION
         #[arg(short, long, value_name = "NAME")]
         select: Vec<String>,
         #[command(flatten)]
@@ -563,6 +563,6 @@ pub(crate) enum Codegen {
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell
     pub(crate) shell: clap_complete::Shell,
 }

@@ -17,7 +17,7 @@ pub(crate) enum MxoCommand {
     /// Check, show and convert tables of game objects
     #[command(subcommand, arg_required_else_help = true)]
     Objects(MxoObjectsCommand),
-    /// Show the views that are alive at the end of a capture, or at one of its packets
+    /// Show the views that exist at the end of a capture, or after one of its packets
     #[command(after_help = "Examples:
   worldwire mxo views samples/mxo-world.pcapng --keys samples/mxo-keys.toml
   worldwire mxo views world.pcapng --keys keys.toml --packet 4711 --json")]
@@ -26,7 +26,7 @@ pub(crate) enum MxoCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MxoObjectsCommand {
-    /// Check tables, and report every problem
+    /// Check tables and report every problem
     #[command(after_help = "Examples:
   worldwire mxo objects check mine.objects
   worldwire mxo objects check attribute_classes.csv goids.csv")]
@@ -35,23 +35,23 @@ pub(crate) enum MxoObjectsCommand {
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
-    /// Show a goobj and its class, or a class, as `convert` writes them
+    /// Show a goobj and its class, or a class, in the format of `convert`
     #[command(after_help = "Examples:
   worldwire mxo objects show 414
   worldwire mxo objects show \"Subway Car Default\"
   worldwire mxo objects show door364 --json")]
     Show {
-        /// The number of a goobj, decimal or 0x..., or its name; or the name of a class, which may
-        /// be a number too
+        /// Goobj, by decimal or 0x... number or by name; or the name of a class, which can also be a
+        /// number
         object: String,
-        /// Tables, over what is built in: files or directories
+        /// Tables that override the built-in ones: files or directories
         #[arg(short, long, value_name = "PATH")]
         data: Vec<PathBuf>,
         /// Write JSON
         #[arg(long)]
         json: bool,
     },
-    /// Convert tables to the format of this project
+    /// Convert tables to this project's format
     #[command(after_help = "Examples:
   worldwire mxo objects convert attribute_classes.csv goids.csv -o mine.objects
   worldwire mxo objects convert --built-in -o built-in.objects")]
@@ -59,7 +59,7 @@ pub(crate) enum MxoObjectsCommand {
         /// Tables: files or directories
         #[arg(required_unless_present = "built_in")]
         paths: Vec<PathBuf>,
-        /// Begin with the tables that are built in
+        /// Start with the built-in tables
         #[arg(long)]
         built_in: bool,
         #[command(flatten)]
@@ -71,10 +71,10 @@ pub(crate) enum MxoObjectsCommand {
 pub(crate) struct MxoViewsCommand {
     #[command(flatten)]
     pub(crate) capture: Capture,
-    /// Only this conversation
+    /// Show only the conversation with this number
     #[arg(short, long, value_name = "NUMBER")]
     pub(crate) stream: Option<u64>,
-    /// The views behind this packet of the capture, counted from 1: `packet` in JSON and in filters
+    /// Show the views after this packet, counted from 1, as `packet` in JSON and in filters
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) packet: Option<u64>,
     /// Write one JSON object per conversation
@@ -82,14 +82,14 @@ pub(crate) struct MxoViewsCommand {
     pub(crate) json: bool,
 }
 
-/// The id of a session.
+/// The ID of a session.
 pub(crate) type SessionId = u32;
 
-/// Reads a number, decimal or 0x...
+/// Parses a number, decimal or 0x...
 pub(crate) fn number(text: &str) -> Result<u32, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| "wanted a number up to 0xffffffff".to_owned())
+    parsed.map_err(|_| "needs a number up to 0xffffffff".to_owned())
 }

@@ -14,61 +14,60 @@ pub(crate) struct Uru {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruCommand {
-    /// Manage the accounts of a shard, running or not
+    /// Manage a shard's accounts, running or not
     #[command(subcommand, arg_required_else_help = true)]
     Account(UruAccount),
-    /// Clear the stored states of an age in which nobody is
+    /// Clear the stored states of an empty age
     ///
-    /// Its objects are as they were at first when the next player comes. What was set for all
-    /// instances with `worldwire uru sdl set` stays, and so do other instances of the age.
+    /// The next player finds the age's objects in their initial state. Values set for all instances
+    /// with `worldwire uru sdl set` are kept, and other instances of the age are not changed.
     #[command(after_help = "Examples:
   worldwire uru clear-states Fernhollow
   worldwire uru clear-states 10031 --with-age
   worldwire uru clear-states 3cf36d8a-a5d2-4a0e-9fb6-71a2b0e5d1c8 --shard /srv/uru")]
     ClearStates {
-        /// The age: a name that only one instance has, the number of its Age or AgeInfo node, or the
-        /// instance
+        /// Age: the unique name of an instance, its Age or AgeInfo node ID, or its UUID
         #[arg(value_name = "AGE|INSTANCE")]
         age: String,
-        /// Clear the state of the age itself, too
+        /// Also clear the state of the age itself
         #[arg(long)]
         with_age: bool,
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Generate and convert the keys of a shard
+    /// Generate and convert a shard's keys
     #[command(subcommand, arg_required_else_help = true)]
     Keys(UruKeys),
-    /// Throw out a player, who may come back at once
+    /// Kick a player, who can log in again at once
     ///
-    /// The client is told that it was kicked, and its connections to the shard and to the age end.
-    /// `worldwire uru account ban` keeps an account out.
+    /// The client is notified, and its connections to the shard and to the age are closed. To keep an
+    /// account out, use `worldwire uru account ban`.
     #[command(after_help = "Examples:
   worldwire uru kick Yeesha
   worldwire uru kick 10023
   worldwire uru kick ann@example.org --shard /srv/uru")]
     Kick {
-        /// The name or number of a player, or the name of an account: all who are logged in to it
+        /// A player's name or ID, or an account name, which kicks all its players
         #[arg(value_name = "PLAYER|ACCOUNT")]
         who: String,
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Make, check and show manifests
+    /// Create, check and show manifests
     #[command(subcommand, arg_required_else_help = true)]
     Manifest(UruManifest),
-    /// Check and show descriptors of states; decode and compare states
+    /// Check and show state descriptors; decode and compare states
     #[command(subcommand, arg_required_else_help = true)]
     Sdl(UruSdl),
-    /// Look into the vault of a shard, running or not, and change it
+    /// Inspect and change a shard's vault, running or not
     #[command(subcommand, arg_required_else_help = true)]
     Vault(UruVault),
 }
 
-/// Which shard.
+/// Selects a shard.
 #[derive(Debug, Args)]
 pub(crate) struct UruShard {
-    /// The folder of the shard
+    /// The shard's folder
     #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
     pub(crate) shard: PathBuf,
     /// Write JSON, one value per line
@@ -76,26 +75,26 @@ pub(crate) struct UruShard {
     pub(crate) json: bool,
 }
 
-/// Where a password comes from.
+/// The source of a password.
 #[derive(Debug, Args)]
 pub(crate) struct NewPassword {
-    /// Read the password from the first line of a file; - is standard input. Asked for by default
+    /// Read the password from the first line of a file; - is standard input [default: ask]
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruAccount {
-    /// Make an account
+    /// Create an account
     #[command(after_help = "Examples:
   worldwire uru account add ann@example.org
   worldwire uru account add ann --password-file secret.txt --role admin")]
     Add {
-        /// The name; clients do not distinguish upper and lower case
+        /// Account name, not case-sensitive
         name: String,
         #[command(flatten)]
         password: NewPassword,
-        /// What the account may do; can be given more than once
+        /// Role of the account; can be repeated
         #[arg(long, value_name = "ROLE", default_value = "user")]
         role: Vec<AccountRole>,
         #[command(flatten)]
@@ -108,24 +107,24 @@ pub(crate) enum UruAccount {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Ban an account; whoever is logged in is disconnected
+    /// Ban an account and disconnect its clients
     #[command(after_help = "Examples:
   worldwire uru account ban ann
   worldwire uru account ban ann --lift")]
     Ban {
-        /// The name
+        /// Account name
         name: String,
-        /// Let the account in again
+        /// Lift the ban
         #[arg(long)]
         lift: bool,
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Change the password of an account
+    /// Change an account's password
     #[command(after_help = "Example:
   worldwire uru account passwd ann")]
     Passwd {
-        /// The name
+        /// Account name
         name: String,
         #[command(flatten)]
         password: NewPassword,
@@ -136,23 +135,23 @@ pub(crate) enum UruAccount {
     #[command(after_help = "Example:
   worldwire uru account delete ann")]
     Delete {
-        /// The name
+        /// Account name
         name: String,
         #[command(flatten)]
         shard: UruShard,
     },
 }
 
-/// What an account may do.
+/// The privileges of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AccountRole {
-    /// Nothing special
+    /// No privileges
     User,
-    /// Everything: all nodes, kicking players
+    /// All privileges: changes any node, kicks players
     Admin,
-    /// Log in while logins are restricted
+    /// Can log in while logins are restricted
     Developer,
-    /// Log in while logins are restricted
+    /// Can log in while logins are restricted
     BetaTester,
 }
 
@@ -165,11 +164,10 @@ pub(crate) enum UruVault {
   worldwire uru vault tree Yeesha
   worldwire uru vault tree \"DRC(1) Hood\"")]
     Tree {
-        /// The number of the node, the name of a player, or the name or instance of an age; the
-        /// System node by default
+        /// Node ID, player name, or the name or instance of an age [default: the System node]
         #[arg(value_name = "NODE|PLAYER|AGE")]
         node: Option<String>,
-        /// How deep to go
+        /// Maximum depth
         #[arg(long, value_name = "LEVELS", default_value_t = 8)]
         depth: u32,
         #[command(flatten)]
@@ -179,50 +177,49 @@ pub(crate) enum UruVault {
     #[command(after_help = "Example:
   worldwire uru vault show 10023 --json")]
     Show {
-        /// The node
+        /// Node ID
         node: u32,
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Find the nodes that have all given values
+    /// Find nodes by field values; all must match
     #[command(after_help = "Examples:
   worldwire uru vault find NodeType=PlayerInfo IString64_1=ann
   worldwire uru vault find NodeType=AgeInfo String64_2=Neighborhood --json")]
     Find {
-        /// FIELD=VALUE, as `show` names the fields
+        /// FIELD=VALUE, with field names as in `show`
         #[arg(required = true, value_name = "FIELD=VALUE")]
         fields: Vec<String>,
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Change fields of a node; players who see it are told
+    /// Change fields of a node and notify the players who see it
     ///
-    /// What a node is stays: its number, type, maker and times, the names of players, and what ages
-    /// are found by.
+    /// Fields that identify a node cannot be changed: its ID, type, creator and times, the names of
+    /// players, and the fields that identify ages.
     #[command(after_help = "Example:
   worldwire uru vault set 10031 \"Text_1=The gate is open\" Int32_2=1")]
     Set {
-        /// The node
+        /// Node ID
         node: u32,
-        /// FIELD=VALUE, as `show` names the fields
+        /// FIELD=VALUE, with field names as in `show`
         #[arg(required = true, value_name = "FIELD=VALUE")]
         fields: Vec<String>,
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Look for damage: cycles, missing nodes, players and ages without their parts, players of one
-    /// name
+    /// Check the vault: cycles, missing nodes, incomplete players and ages, duplicate player names
     #[command(after_help = "Example:
   worldwire uru vault check")]
     Check {
         #[command(flatten)]
         shard: UruShard,
     },
-    /// Write the whole vault as JSON lines, without passwords; or for another server, with them
+    /// Export the whole vault as JSON lines, or for another server
     #[command(
-        after_help = "What another server cannot keep is listed. Accounts keep their passwords, so the file is a secret.
-dirtsand: statements for psql, which replace everything in a database whose tables are there.
-moulars: the database file.
+        after_help = "JSON lines contain no passwords. Exports for other servers contain password digests: treat them like
+passwords. Data that the other server cannot store is listed. For dirtsand, the export is SQL for psql
+that replaces all contents of a database whose tables exist; for moulars, it is the database file.
 
 Examples:
   worldwire uru vault export -o vault.jsonl
@@ -230,22 +227,22 @@ Examples:
   worldwire uru vault export --to moulars -o vault.db"
     )]
     Export {
-        /// Write the database of another server instead
+        /// Export for another server
         #[arg(long, value_name = "SERVER")]
         to: Option<OtherServer>,
-        /// The folder of the shard
+        /// The shard's folder
         #[arg(short, long, value_name = "FOLDER", default_value = "shard")]
         shard: PathBuf,
         #[command(flatten)]
         target: Target,
     },
-    /// Replace the whole vault by an exported one
+    /// Replace the whole vault with an exported one
     #[command(
-        after_help = "The file is checked first, as `check` does, and read whole or not at all. Accounts that are there
-stay; others are made without a password. Nobody may be logged in.
+        after_help = "The file is checked first, as by `check`, and imported completely or not at all. Existing accounts are
+kept; others are created without a password. No player may be logged in.
 
-Accounts keep their passwords. What cannot be taken over is listed. dirtsand: the text that
-pg_dump --column-inserts writes. moulars: the database file, while moulars does not run.
+With --from, accounts keep their passwords, and data that cannot be imported is listed. For dirtsand,
+FILE is the output of pg_dump --column-inserts; for moulars, the database file, with moulars stopped.
 
 Examples:
   worldwire uru vault import vault.jsonl
@@ -253,16 +250,16 @@ Examples:
   worldwire uru vault import --from moulars vault.db"
     )]
     Import {
-        /// The exported vault; - is standard input
+        /// Exported vault; - is standard input
         file: PathBuf,
-        /// Take over the accounts and the vault of another server instead
+        /// Import the accounts and the vault of another server
         #[arg(long, value_name = "SERVER")]
         from: Option<OtherServer>,
-        /// Descriptors (.sdl files) that states of another server are checked by, or directories of
-        /// them; those of the shard by default
+        /// Descriptors for checking the other server's states: .sdl files or directories [default:
+        /// the shard's]
         #[arg(long, value_name = "PATH", requires = "from")]
         sdl: Vec<PathBuf>,
-        /// Even if the vault has players, who are lost
+        /// Import even if the vault has players, and delete them
         #[arg(long)]
         replace: bool,
         #[command(flatten)]
@@ -270,7 +267,7 @@ Examples:
     },
 }
 
-/// A server that shards can move from and to.
+/// A server to import from and export to.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum OtherServer {
     /// H-uru/dirtsand, as a dump
@@ -281,12 +278,12 @@ pub(crate) enum OtherServer {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruKeys {
-    /// Generate the keys of a new shard
+    /// Generate keys for a new shard
     #[command(after_help = "Examples:
   worldwire uru keys generate -o keys.toml
   worldwire uru keys generate --format dirtsand")]
     Generate {
-        /// The output format
+        /// Output format
         #[arg(long, value_name = "FORMAT", default_value = "toml")]
         format: KeyFormat,
         #[command(flatten)]
@@ -299,7 +296,7 @@ pub(crate) enum UruKeys {
     Convert {
         /// Keys in any format; - is standard input
         file: PathBuf,
-        /// The output format
+        /// Output format
         #[arg(long, value_name = "FORMAT")]
         to: KeyFormat,
         #[command(flatten)]
@@ -312,7 +309,7 @@ pub(crate) enum UruKeys {
 pub(crate) enum KeyFormat {
     /// worldwire's own format, with the server's secrets
     Toml,
-    /// worldwire's own format, only what clients may know
+    /// worldwire's own format, public keys only
     TomlPublic,
     /// dirtsand.ini, with the server's secrets
     Dirtsand,
@@ -328,16 +325,16 @@ pub(crate) enum KeyFormat {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruManifest {
-    /// Make a manifest of the files in a directory
+    /// Create a manifest of the files in a directory
     #[command(after_help = "Example:
   worldwire uru manifest make game/dat --prefix dat -o dat.mfs")]
     Make {
-        /// The directory; subdirectories are included
+        /// Directory; subdirectories are included
         folder: PathBuf,
-        /// Put this directory in front of the client's names
+        /// Prefix the client's file names with this directory
         #[arg(long, value_name = "FOLDER")]
         prefix: Option<String>,
-        /// Compress the files with gzip into this directory, and list the compressed files
+        /// Write gzipped files to this directory, and list those
         #[arg(long, value_name = "FOLDER")]
         gzip_to: Option<PathBuf>,
         #[command(flatten)]
@@ -347,11 +344,11 @@ pub(crate) enum UruManifest {
     #[command(after_help = "Example:
   worldwire uru manifest check dat.mfs game/dat --prefix dat")]
     Check {
-        /// The manifest
+        /// Manifest
         file: PathBuf,
-        /// The directory with the downloads or with the plain files
+        /// Directory with the downloads or with the plain files
         folder: PathBuf,
-        /// The client's names begin with this directory
+        /// Directory prefix of the client's file names
         #[arg(long, value_name = "FOLDER")]
         prefix: Option<String>,
     },
@@ -359,7 +356,7 @@ pub(crate) enum UruManifest {
     #[command(after_help = "Example:
   worldwire uru manifest show dat.mfs --json")]
     Show {
-        /// The manifest, as text (.mfs) or in wire format
+        /// Manifest, as text (.mfs) or in wire format
         file: PathBuf,
         /// Write JSON
         #[arg(long)]
@@ -369,7 +366,7 @@ pub(crate) enum UruManifest {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UruSdl {
-    /// Check descriptors, and report every problem
+    /// Check descriptors and report every problem
     #[command(after_help = "Examples:
   worldwire uru sdl check samples/sdl
   worldwire uru sdl check SDL/*.sdl --json")]
@@ -383,17 +380,18 @@ pub(crate) enum UruSdl {
     },
     /// Set variables for all instances of an age on a shard
     ///
-    /// They count where the instance has not changed them later. Players who are there see it at once.
+    /// The values apply to every instance that has not changed the variable since. Players in the age
+    /// see the change at once.
     #[command(after_help = "Examples:
   worldwire uru sdl set Fernhollow fhGateOpen=true
   worldwire uru sdl set city islmFireworks=1 --shard /srv/uru")]
     Set {
-        /// The age's name in files, which is that of its descriptor
+        /// Age, by its file name, which is also that of its descriptor
         age: String,
-        /// VARIABLE=VALUE, the value as JSON
+        /// VARIABLE=VALUE, with the value as JSON
         #[arg(required = true, value_name = "VARIABLE=VALUE")]
         variables: Vec<String>,
-        /// Descriptors (.sdl files), or directories of them; those of the shard by default
+        /// Descriptors: .sdl files or directories [default: the shard's]
         #[arg(long, value_name = "PATH")]
         sdl: Vec<PathBuf>,
         #[command(flatten)]
@@ -404,7 +402,7 @@ pub(crate) enum UruSdl {
   worldwire uru sdl show Fernhollow --sdl samples/sdl
   worldwire uru sdl show Fernhollow.2 --sdl samples/sdl --json")]
     Show {
-        /// NAME for all its versions, or NAME.VERSION; all descriptors by default
+        /// NAME for all its versions, or NAME.VERSION [default: all descriptors]
         descriptor: Option<String>,
         #[command(flatten)]
         descriptors: UruDescriptors,
@@ -412,15 +410,15 @@ pub(crate) enum UruSdl {
         #[arg(long)]
         json: bool,
     },
-    /// Show a state: the blob of a game message or of a vault node
+    /// Decode a state from a game message or a vault node
     #[command(after_help = "Examples:
   worldwire uru sdl decode samples/uru-state.bin --sdl samples/sdl
   worldwire uru sdl decode --hex 008005f0... --sdl samples/sdl --json")]
     Decode {
-        /// The blob; - or no file is standard input
+        /// File with the blob; - or none is standard input
         #[arg(conflicts_with = "hex")]
         file: Option<PathBuf>,
-        /// The blob as hexadecimal digits
+        /// Blob as hexadecimal digits
         #[arg(long, value_name = "STRING")]
         hex: Option<String>,
         #[command(flatten)]
@@ -432,13 +430,13 @@ pub(crate) enum UruSdl {
         #[arg(long, conflicts_with = "json")]
         bytes: bool,
     },
-    /// Compare two states, also of different versions
+    /// Compare two states, even of different versions
     #[command(after_help = "Example:
   worldwire uru sdl diff samples/uru-state.bin samples/uru-state-later.bin --sdl samples/sdl")]
     Diff {
-        /// The older state: a blob, or the JSON of one
+        /// Older state: a blob, or its JSON
         old: PathBuf,
-        /// The newer state
+        /// Newer state: a blob, or its JSON
         new: PathBuf,
         #[command(flatten)]
         descriptors: UruDescriptors,
@@ -448,10 +446,10 @@ pub(crate) enum UruSdl {
     },
 }
 
-/// Where the descriptors of states are.
+/// The state descriptors.
 #[derive(Debug, Args)]
 pub(crate) struct UruDescriptors {
-    /// Descriptors: .sdl files, or directories with some
+    /// Descriptors: .sdl files or directories
     #[arg(id = "sdl", short = 'd', long = "sdl", value_name = "PATH", visible_alias = "data")]
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,

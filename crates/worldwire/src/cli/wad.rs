@@ -1,4 +1,4 @@
-//! Arguments of `worldwire ki wad`.
+//! The command line of `worldwire ki wad`.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub(crate) enum KiWad {
         #[arg(long)]
         json: bool,
     },
-    /// Check every name and CRC, and decompress all data
+    /// Verify every name and CRC, and decompress all data
     #[command(after_help = "Example:
   worldwire ki wad test Root.wad")]
     Test {
@@ -31,29 +31,29 @@ pub(crate) enum KiWad {
         /// Write JSON lines
         #[arg(long)]
         json: bool,
-        /// Reject an archive in which the data of files overlaps, without further checks
+        /// Reject an archive whose files share data, without further checks
         #[arg(long)]
         refuse_overlaps: bool,
         #[command(flatten)]
         reading: KiWadReading,
     },
-    /// Write the files of archives to a directory
+    /// Extract the files of archives to a directory
     #[command(after_help = "Examples:
   worldwire ki wad extract Root.wad -C root/
   worldwire ki wad extract Root.wad 'Messages/*.xml' -C messages/
   worldwire ki wad extract Root.wad -C root/ --decode json --json-safe --types types.json
 
-What --decode json or xml writes becomes the same objects again with `ki wad update --from`, or with
-`ki op encode`.")]
+`ki wad update --from` and `ki op encode` turn the output of --decode json or xml back into the same
+objects.")]
     Extract(KiWadExtract),
     /// Write single files of an archive to standard output
     #[command(after_help = "Examples:
   worldwire ki wad cat Root.wad Messages/LoginMessages.xml
   worldwire ki wad cat Root.wad ObjectData/Pet.xml --decode xml --types types.json")]
     Cat {
-        /// The archive; - is standard input
+        /// Archive; - is standard input
         archive: PathBuf,
-        /// The files, by their whole names
+        /// Files, by their full names
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
         #[command(flatten)]
@@ -65,14 +65,14 @@ What --decode json or xml writes becomes the same objects again with `ki wad upd
     #[command(after_help = "Example:
   worldwire ki wad create root/ -o Root.wad --flags 1 --store '**/*.bik'
 
-Links are followed.")]
+Symbolic links are followed.")]
     Create {
-        /// The directory
+        /// Directory to pack
         folder: PathBuf,
-        /// The version; only version 2 and later have flags
+        /// Archive version; version 1 has no flags
         #[arg(long, value_name = "NUMBER", default_value_t = 2)]
         archive_version: u32,
-        /// The flags: 1 maps the archive into memory, 2 prefetches it
+        /// Archive flags: 1 maps the archive into memory, 2 prefetches it
         #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = small_number)]
         flags: u8,
         #[command(flatten)]
@@ -80,32 +80,31 @@ Links are followed.")]
         #[command(flatten)]
         target: KiWadTarget,
     },
-    /// Replace, add and remove files; all others stay as they are stored
+    /// Replace, add and remove files; copy all others as stored
     #[command(after_help = "Examples:
   worldwire ki wad update Root.wad --from root/ --types types.json -o Root.new.wad
   worldwire ki wad update Root.wad --from changed/ --remove 'Old/**' -o Root.new.wad
 
-Files that are equal to those of the archive stay as they are stored; what belongs to no file is left
-out. Objects that `ki wad extract
---decode` wrote as JSON or XML are encoded if they were changed. Every change is listed:
-+ added, - removed, ~ changed.")]
+Unchanged files are copied as stored; bytes that belong to no file are dropped. Objects that `ki wad
+extract --decode` wrote as JSON or XML are encoded if they were changed. Every change is listed: + added,
+- removed, ~ changed.")]
     Update {
-        /// The archive; - is standard input
+        /// Archive; - is standard input
         archive: PathBuf,
-        /// Add the files of this directory; they replace files of the same name
+        /// Add the files in this directory, replacing files of the same name
         #[arg(long, value_name = "FOLDER")]
         from: Option<PathBuf>,
-        /// Type lists for decoded objects; later ones override earlier ones
+        /// Type list for decoded objects; can be repeated, later ones override earlier ones
         #[arg(short, long, value_name = "LIST", requires = "from")]
         types: Vec<PathBuf>,
-        /// A TOML file with the block and type of classes in the CoreObject form
+        /// TOML file with the block and type of classes in the CoreObject form
         #[arg(long, value_name = "FILE", requires = "types")]
         hints: Vec<PathBuf>,
-        /// Remove files that match
+        /// Remove files that match this pattern
         #[arg(long, value_name = "GLOB")]
         remove: Vec<String>,
-        /// Write out an archive in which the data of files overlaps: each file gets its own, so that
-        /// a small archive can fill the disk
+        /// Accept an archive whose files share data; each file gets its own copy, so a small archive
+        /// can fill the disk
         #[arg(long)]
         allow_overlaps: bool,
         #[command(flatten)]
@@ -120,12 +119,12 @@ out. Objects that `ki wad extract
 + added, - removed, ~ changed, = same content, compressed differently,
 > downloaded only in the second archive, < downloaded only in the first
 
-All data of both archives is read, and wrong CRCs are reported. If several files have the same name,
-the first counts. The exit code is 1 if the content of any file differs.")]
+All data of both archives is read, and wrong CRCs are reported. If several files have the same name, the
+first one is compared. The exit code is 1 if the content of any file differs.")]
     Diff {
-        /// The first archive; - is standard input
+        /// First archive; - is standard input
         before: PathBuf,
-        /// The second archive; - is standard input
+        /// Second archive; - is standard input
         after: PathBuf,
         /// Write JSON lines
         #[arg(long)]
@@ -135,13 +134,13 @@ the first counts. The exit code is 1 if the content of any file differs.")]
     },
 }
 
-/// Which files of which archives.
+/// Selects archives and files in them.
 #[derive(Debug, Args)]
 pub(crate) struct KiWadNamed {
-    /// The archive; - is standard input
+    /// Archive; - is standard input
     pub(crate) archive: PathBuf,
-    /// More archives, and patterns (*, **/, ?, [a-z], {a,b}): only files that match one of them.
-    /// Only ** matches across directories
+    /// More archives, and patterns (*, **/, ?, [a-z], {a,b}) that select files; only ** matches
+    /// across directories
     #[arg(value_name = "ARCHIVE|GLOB")]
     pub(crate) more: Vec<String>,
 }
@@ -150,16 +149,16 @@ pub(crate) struct KiWadNamed {
 pub(crate) struct KiWadExtract {
     #[command(flatten)]
     pub(crate) named: KiWadNamed,
-    /// The directory to write to; created if missing
+    /// Output directory, created if missing
     #[arg(short = 'C', long, value_name = "FOLDER", default_value = ".")]
     pub(crate) folder: PathBuf,
     /// Overwrite existing files
     #[arg(long)]
     pub(crate) force: bool,
-    /// Leave existing files as they are
+    /// Skip existing files
     #[arg(long, conflicts_with = "force")]
     pub(crate) skip_existing: bool,
-    /// Extract an archive in which the data of files overlaps: a small one can fill the disk
+    /// Extract an archive whose files share data; a small one can fill the disk
     #[arg(long)]
     pub(crate) allow_overlaps: bool,
     #[command(flatten)]
@@ -168,14 +167,14 @@ pub(crate) struct KiWadExtract {
     pub(crate) reading: KiWadReading,
 }
 
-/// How game objects are decoded on their way out of an archive.
+/// How game objects are decoded when they are extracted.
 #[derive(Debug, Args)]
 pub(crate) struct KiWadDecoding {
-    /// Decode game objects (BINd files) to this format, unless the archive also has a file
-    /// of the resulting name
+    /// Decode game objects (BINd files) to this format, unless the archive has a file with the
+    /// resulting name
     #[arg(long, value_name = "FORM", requires = "types")]
     pub(crate) decode: Option<KiObjectForm>,
-    /// Type lists for --decode; later ones override earlier ones
+    /// Type list for --decode; can be repeated, later ones override earlier ones
     #[arg(short, long, value_name = "LIST", requires = "decode")]
     pub(crate) types: Vec<PathBuf>,
     /// With --decode json, write integers of more than 53 bits as strings
@@ -184,11 +183,11 @@ pub(crate) struct KiWadDecoding {
     /// With --decode text, show the position of every value
     #[arg(long, requires = "decode")]
     pub(crate) bytes: bool,
-    /// With --decode text, show the texts of codes like Items_31939071: locale files, archives,
+    /// With --decode text, show the texts of codes like Items_31939071, from locale files, archives,
     /// directories
     #[arg(long, value_name = "PATH", requires = "decode")]
     pub(crate) lang: Vec<PathBuf>,
-    /// With --decode, reject objects with more values than this for each of their bytes
+    /// With --decode, reject objects with more values than 4096 plus this many per byte
     #[arg(long, value_name = "NUMBER", default_value_t = Limits::DEFAULT.values_per_byte)]
     pub(crate) values_per_byte: u64,
     #[command(flatten)]
@@ -198,21 +197,21 @@ pub(crate) struct KiWadDecoding {
 /// How the files of archives are read.
 #[derive(Debug, Args)]
 pub(crate) struct KiWadReading {
-    /// Reject files that are larger than this when decompressed
+    /// Reject files larger than this when decompressed
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.inflated_bytes)]
     pub(crate) max_inflated: u64,
-    /// Reject an archive if its files are larger than this together; files may share their data
+    /// Reject an archive whose files have a larger total size, even if they share data
     #[arg(long, value_name = "BYTES", default_value_t = Limits::DEFAULT.archive_bytes)]
     pub(crate) max_total: u64,
-    /// How many threads to use, up to 256; 0 uses all cores
+    /// Number of threads, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
 }
 
-/// How files are packed.
+/// How files are compressed.
 #[derive(Debug, Args)]
 pub(crate) struct KiWadPacking {
-    /// The compression level, from 1 (fast) to 12 (small)
+    /// Compression level, from 1 (fastest) to 12 (smallest)
     #[arg(long, value_name = "1..12", default_value_t = DEFAULT_LEVEL,
           value_parser = clap::value_parser!(u8).range(1..=12))]
     pub(crate) level: u8,
@@ -220,23 +219,23 @@ pub(crate) struct KiWadPacking {
         Do not compress files that match; .mp3, .ogg and files larger than {MAX_COMPRESSED} bytes \
         are never compressed"))]
     pub(crate) store: Vec<String>,
-    /// How many threads to use, up to 256; 0 uses all cores
+    /// Number of threads, up to 256; 0 uses all cores
     #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = threads())]
     pub(crate) threads: usize,
 }
 
-/// Which archive is made.
+/// The output archive.
 #[derive(Debug, Args)]
 pub(crate) struct KiWadTarget {
-    /// The archive to write
+    /// Archive to write
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Overwrite the archive if it exists
+    /// Overwrite an existing archive
     #[arg(long)]
     pub(crate) force: bool,
 }
 
-/// As [`number`], of 8 bits.
+/// Parses a number of 8 bits, like [`number`].
 fn small_number(text: &str) -> Result<u8, &'static str> {
-    u8::try_from(number(text)?).map_err(|_| "wanted a number below 256")
+    u8::try_from(number(text)?).map_err(|_| "needs a number below 256")
 }

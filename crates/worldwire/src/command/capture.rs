@@ -202,7 +202,7 @@ pub(crate) fn conversation(dissection: &Dissection, stream: u64) -> Result<&Over
     let found = overviews.iter().copied().find(|overview| overview.stream == stream);
     found.ok_or_else(|| {
         Failure::Run(format!(
-            "there is no conversation {stream}; the capture has {}, counted from 0",
+            "no conversation {stream}; the capture has {}, counted from 0",
             overviews.len()
         ))
     })
@@ -232,9 +232,9 @@ fn port_and_family(
     let Some((port, name)) = given.split_once('=') else {
         return Ok((None, family(families, given)?));
     };
-    let port = port.parse().map_err(|_| {
-        Failure::Run(format!("--as: wanted a port from 0 to 65535, found \"{port}\""))
-    })?;
+    let port = port
+        .parse()
+        .map_err(|_| Failure::Run(format!("--as: \"{port}\" is not a port from 0 to 65535")))?;
     Ok((Some(port), family(families, name)?))
 }
 
@@ -242,9 +242,9 @@ fn family(families: Families, name: &str) -> Result<&'static dyn Family, Failure
     families.named(name).map_err(|_| {
         let names: Vec<&str> = families.iter().map(|family| family.name()).collect();
         let hint = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("; did you mean \"{near}\"?"),
-            None => String::new(),
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("use one of {}", names.join(", ")),
         };
-        Failure::Run(format!("--as: wanted one of {}, found \"{name}\"{hint}", names.join(", ")))
+        Failure::Run(format!("--as: unknown family \"{name}\"; {hint}"))
     })
 }

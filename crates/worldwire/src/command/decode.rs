@@ -7,7 +7,7 @@ use worldwire_core::text::{TextStyle, write_tree};
 use worldwire_core::{Limits, Side};
 use worldwire_dissect::{Codec, CodecOptions, catch_defect};
 
-use crate::cli::{Common, Decode, From};
+use crate::cli::{Common, Decode, SideArg};
 use crate::output::{Failure, complain, print};
 use crate::{definitions, input};
 
@@ -91,10 +91,10 @@ fn show(
 }
 
 /// The side that a word of the command line names.
-pub(crate) fn side(from: From) -> Side {
+pub(crate) fn side(from: SideArg) -> Side {
     match from {
-        From::Client => Side::Client,
-        From::Server => Side::Server,
+        SideArg::Client => Side::Client,
+        SideArg::Server => Side::Server,
     }
 }
 

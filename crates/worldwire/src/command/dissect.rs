@@ -205,12 +205,12 @@ fn writes_packets(arguments: &Dissect) -> Result<bool, Failure> {
     let refuse = |text: &str| Err(Failure::Run(text.to_owned()));
     match (is_capture, arguments.secrets) {
         (true, _) if is_text => {
-            refuse("-o NAME.pcapng writes the packets of conversations; give another name for text")
+            refuse("-o NAME.pcapng writes packets; use another extension for text")
         }
         (true, _) if !arguments.capture.file.is_file() || arguments.capture.is_growing => {
-            refuse("-o NAME.pcapng reads the capture twice; wanted a file that is complete")
+            refuse("-o NAME.pcapng reads the capture twice, so it needs a complete file")
         }
-        (false, true) => refuse("--secrets puts keys into a capture; wanted -o NAME.pcapng"),
+        (false, true) => refuse("--secrets stores keys in a capture, so it needs -o NAME.pcapng"),
         _ => Ok(is_capture),
     }
 }
@@ -334,7 +334,7 @@ fn cut(
         capture::conversation(&dissection, stream)?;
     }
     let plural = if count == 1 { "message matches" } else { "messages match" };
-    Err(Failure::Run(format!("there is no message {wanted}: {count} {plural}")))
+    Err(Failure::Run(format!("no message {wanted}: only {count} {plural}")))
 }
 
 /// The command that decodes the bytes of the message that a line shows, if a codec does.

@@ -63,7 +63,7 @@ fn lines_of<'p>(word: Option<&'p str>, lines: &'p Path) -> Result<&'p Path, Fail
     if lines == Path::new("-") && (path.exists() || Codec::named(word).is_err()) {
         return Ok(path);
     }
-    let problem = format!("--lines takes messages of any codec, from one file; leave out {word}");
+    let problem = format!("--lines takes messages of any codec from one file; omit {word}");
     Err(Failure::Run(problem))
 }
 
@@ -109,7 +109,7 @@ fn one(
     // Such a line has keys that no codec has.
     let is_line = ["family", "name", "stream"].iter().all(|key| json.get(key).is_some());
     codec.encode(json, options).map_err(|error| {
-        let hint = if is_line { "; for lines of `dissect --json` there is --lines" } else { "" };
+        let hint = if is_line { "; for lines of `dissect --json`, use --lines" } else { "" };
         complain(subject, &format!("{error}{hint}"));
         Failure::Input
     })
@@ -157,7 +157,7 @@ fn encoded_line(
     said: &mut BTreeSet<String>,
 ) -> Result<Option<Vec<u8>>, String> {
     let line = str::from_utf8(line)
-        .map_err(|error| format!("at byte {}: wanted UTF-8 text", error.valid_up_to()))?;
+        .map_err(|error| format!("at byte {}: not UTF-8 text", error.valid_up_to()))?;
     if line.trim().is_empty() {
         return Ok(None);
     }

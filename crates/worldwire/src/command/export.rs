@@ -67,7 +67,7 @@ fn files(arguments: &ExportFiles, common: &Common) -> Result<(), Failure> {
     let summary = dissection.summary();
     if !common.quiet {
         let plural = if files == 1 { "" } else { "s" };
-        say(format_args!("{files} file{plural} written, {faults} not; {summary}"));
+        say(format_args!("{files} file{plural} written, {faults} skipped; {summary}"));
     }
     if clean && faults == 0 && summary.problems == 0 { Ok(()) } else { Err(Failure::Input) }
 }
@@ -228,7 +228,7 @@ impl Downloads {
         match self.stored.get(&spelling) {
             Some(before) if *before == sum => return Ok(()),
             Some(_) => {
-                let text = "an earlier file has the name, and other bytes";
+                let text = "an earlier file has the same name but different content";
                 self.fault(key, &download.name, text);
                 return Ok(());
             }
@@ -252,8 +252,10 @@ impl Downloads {
     fn give_up(&mut self, key: (u64, u32), download: &Download) {
         if download.fits {
             let text = match (download.is_torn, download.total) {
-                (true, _) => "a part of it is missing in the capture".to_owned(),
-                (false, Some(total)) => format!("{} of {total} bytes came", download.bytes.len()),
+                (true, _) => "a part of it is missing from the capture".to_owned(),
+                (false, Some(total)) => {
+                    format!("only {} of {total} bytes were received", download.bytes.len())
+                }
                 (false, None) => "it was never sent".to_owned(),
             };
             self.fault(key, &download.name, &text);

@@ -54,10 +54,10 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
     let is_known = overview.family.is_some();
     if !common.quiet {
         if !is_known && !dump.is_wire {
-            say("this conversation was not recognised; --as FAMILY reads it anyway");
+            say("this conversation was not recognised; use --as FAMILY to decode it");
         }
         for (count, what) in [
-            (dump.sealed, "could not be decoded and stand as they were captured"),
+            (dump.sealed, "could not be decoded and are shown as captured"),
             (dump.missing, "are missing in the capture"),
         ] {
             if count > 0 {

@@ -17,15 +17,15 @@ pub(crate) fn fresh(from: &NewPassword) -> Result<String, Failure> {
         None if io::stdin().is_terminal() => {
             let password = ask("Password: ")?;
             if ask("Again: ")? != password {
-                return Err(Failure::Run("the passwords differ".to_owned()));
+                return Err(Failure::Run("the passwords do not match".to_owned()));
             }
             password
         }
         None => first_line(&input::read_text(Path::new("-"))?),
     };
     if password.is_empty() {
-        let wanted = "wanted a password (--password-file, or the first line of standard input), \
-                      found none";
+        let wanted =
+            "the password is empty; use --password-file, or the first line of standard input";
         return Err(Failure::Run(wanted.to_owned()));
     }
     Ok(password)
@@ -40,7 +40,7 @@ pub(crate) fn known(file: Option<&Path>) -> Result<String, Failure> {
         (None, Err(_)) => String::new(),
     };
     if password.is_empty() {
-        let wanted = format!("wanted a password (--password-file, or {PASSWORD}), found none");
+        let wanted = format!("no password given; use --password-file or the variable {PASSWORD}");
         return Err(Failure::Run(wanted));
     }
     Ok(password)

@@ -30,7 +30,7 @@ fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
     let overviews = dissection.overviews().into_iter().filter(|overview| wanted(overview));
     let text = key_file(overviews);
     if text.is_empty() {
-        let problem = "no conversation was read with keys, so there are none to export";
+        let problem = "no conversation was decrypted, so there are no keys to export";
         return Err(Failure::Run(problem.to_owned()));
     }
     write_secret(&arguments.target, text.as_bytes())?;

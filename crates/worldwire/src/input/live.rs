@@ -124,7 +124,7 @@ impl Live {
         let mut live = Self { messages, interrupted, _interruption, last_moment, child };
         match live.receive(None) {
             Some(Message::Refused(Refusal::NoCapture(_))) if live.child.is_some() => {
-                let text = "tcpdump ended before it captured anything; it says why above";
+                let text = "tcpdump exited before it captured anything; see its message above";
                 Err(Refusal::Failed(Failure::Run(text.to_owned())))
             }
             Some(Message::Refused(refusal)) => Err(refusal),

@@ -33,12 +33,9 @@ pub(crate) fn hex(digits: &str) -> Result<Vec<u8>, Failure> {
             digits.chars().enumerate().find(|(_, c)| !c.is_whitespace() && !c.is_ascii_hexdigit());
         Failure::Run(match other {
             Some((index, other)) => {
-                format!(
-                    "--hex: wanted hexadecimal digits, found {other:?} as character {}",
-                    index + 1
-                )
+                format!("--hex: character {} is {other:?}, not a hexadecimal digit", index + 1)
             }
-            None => "--hex: wanted an even number of hexadecimal digits".to_owned(),
+            None => "--hex: needs an even number of hexadecimal digits".to_owned(),
         })
     })
 }
@@ -87,7 +84,7 @@ pub(crate) fn read_if(
             let part = usize::try_from(part).unwrap_or(0);
             let more = (part + 1).saturating_sub(bytes.len());
             bytes.try_reserve_exact(more).map_err(|_| {
-                Failure::Run(format!("{}: too little memory for {size} bytes", shown(path)))
+                Failure::Run(format!("{}: not enough memory for {size} bytes", shown(path)))
             })?;
             if file.by_ref().take(more as u64).read_to_end(&mut bytes).map_err(fail)? < more {
                 return Ok(Some(bytes).filter(|bytes| is_wanted(bytes)));
@@ -113,7 +110,7 @@ pub(crate) fn read_if(
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     String::from_utf8(read(path)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        complain(&shown(path), &format!("at byte {at}: wanted UTF-8 text"));
+        complain(&shown(path), &format!("at byte {at}: not UTF-8 text"));
         Failure::Input
     })
 }
@@ -140,7 +137,7 @@ pub(crate) fn keys_inside(path: &Path) -> Keys {
         return Keys::none();
     }
     Keys::parse(&text).unwrap_or_else(|error| {
-        complain(&shown(path), &format!("the keys in the capture: {error}"));
+        complain(&shown(path), &format!("keys in the capture: {error}"));
         Keys::none()
     })
 }

@@ -40,7 +40,7 @@ impl Child {
         let mut child = command.spawn().map_err(|error| {
             let text = match error.kind() {
                 io::ErrorKind::NotFound => {
-                    "tcpdump was not found, which captures; install it, or pipe a capture of \
+                    "tcpdump is not installed; install it, or pipe a capture of \
                      another program into `worldwire dissect -`"
                         .to_owned()
                 }
@@ -51,7 +51,7 @@ impl Child {
         let stdout = child.stdout.take();
         let child = Self(child);
         let stdout = stdout.ok_or_else(|| {
-            Refusal::Failed(Failure::Run("tcpdump: its output cannot be read".to_owned()))
+            Refusal::Failed(Failure::Run("tcpdump: cannot read its output".to_owned()))
         })?;
         Ok((child, (stdout, copy)))
     }

@@ -29,7 +29,7 @@ pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBu
         let why = match fs::metadata(file) {
             Ok(about) if !about.is_file() => "is not a regular file; skipped".to_owned(),
             Err(error) if error.kind() != ErrorKind::PermissionDenied => {
-                format!("links to no file ({}); skipped", reason(&error))
+                format!("is a dangling link ({}); skipped", reason(&error))
             }
             _ => return true,
         };
@@ -94,7 +94,7 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> 
             let entry = entry.map_err(fail)?;
             count += 1;
             if count > most {
-                let what = "files and directories, counted through all links (files found)";
+                let what = "files and directories, including those behind links (files found)";
                 return Err(Failure::Run(format!("{}: more than {most} {what}", shown(path))));
             }
             let path = entry.path();
@@ -106,7 +106,7 @@ fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> 
             } else if kind.is_symlink() && path.is_dir() {
                 links += 1;
                 if links > MAX_LINKS {
-                    let what = "links to directories, counted through all of them (links followed)";
+                    let what = "links to directories, including nested ones (links followed)";
                     let home = shown(&folder);
                     return Err(Failure::Run(format!("{home}: more than {MAX_LINKS} {what}")));
                 }

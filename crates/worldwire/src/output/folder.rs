@@ -124,7 +124,7 @@ impl NewFolder {
         for part in folder.components() {
             path.push(part);
             if !self.stages.make(&path).map_err(|error| Failure::io(&path, &error))? {
-                let why = "a link or file is in the place of this directory";
+                let why = "a link or file exists at the path of this directory";
                 return Err(Failure::Run(format!("{}: refused: {why}", shown(&path))));
             }
         }

@@ -50,7 +50,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 
 /// What to say when a file stands where a new one was to go.
 pub(crate) fn occupied(path: &Path) -> String {
-    format!("{}: already exists; --force overwrites it", shown(path))
+    format!("{}: already exists; use --force to overwrite it", shown(path))
 }
 
 /// The folder that a path is in.
@@ -106,9 +106,7 @@ impl Target {
         let endings: Vec<String> = endings.iter().map(|end| format!(".{end}")).collect();
         let (endings, end) = (endings.join(" or "), printable(&end.to_string_lossy()));
         let output = shown(output);
-        Err(Failure::Run(format!(
-            "-o {output}: this writes {what}: wanted {endings}, found .{end}"
-        )))
+        Err(Failure::Run(format!("-o {output}: writes {what}: use {endings}, not .{end}")))
     }
 
     /// Whether the result goes to standard output.

@@ -77,9 +77,9 @@ impl Place {
     pub(crate) fn file_at(path: &Path, force: bool) -> Result<FilePlace, Failure> {
         match Self::at(path, force)? {
             Self::File(place) => Ok(place),
-            Self::Stdout => Err(Failure::Run("standard output: wanted a regular file".into())),
+            Self::Stdout => Err(Failure::Run("standard output: not a regular file".into())),
             Self::Through(path) => {
-                Err(Failure::Run(format!("{}: wanted a regular file", shown(&path))))
+                Err(Failure::Run(format!("{}: not a regular file", shown(&path))))
             }
         }
     }

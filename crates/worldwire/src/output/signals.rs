@@ -58,9 +58,7 @@ fn give_up(code: i32) -> ! {
     let _still = hold_still();
     remove_unfinished();
     if settle_all() {
-        tell(
-            b"worldwire: interrupted; the files that were whole are in place, others are missing\n",
-        );
+        tell(b"worldwire: interrupted; complete files are in place, others are missing\n");
     }
     std::process::exit(code)
 }
@@ -79,7 +77,7 @@ fn of_cut_files() -> i32 {
 /// Says that a file was cut.
 #[cfg(target_os = "linux")]
 fn cut() -> ! {
-    tell(b"worldwire: a file became shorter while it was read\n");
+    tell(b"worldwire: a file was truncated while it was being read\n");
     give_up(2)
 }
 

@@ -185,8 +185,8 @@ pub(crate) fn unfinished(name: &OsStr, is_folder: bool) -> Option<&'static str> 
     let (start, end) = UNFINISHED_NAME;
     let rest = name.to_str()?.strip_prefix(start)?;
     rest.ends_with(end).then_some(match is_folder {
-        true => "is a folder of an interrupted run; skipped",
-        false => "is an unfinished file of an interrupted run; skipped",
+        true => "is a folder left by an interrupted run; skipped",
+        false => "is an incomplete file left by an interrupted run; skipped",
     })
 }
 

@@ -116,7 +116,7 @@ fn downloads_are_written_as_files() {
         assert_eq!(found, count, "{more:?} {err}");
     }
     let (_, err, code) = export(&folder.path().join("x"), &["--stream", "99"]);
-    assert!(code == 2 && err.contains("there is no conversation 99"), "{err}");
+    assert!(code == 2 && err.contains("no conversation 99"), "{err}");
 }
 
 #[test]
@@ -158,9 +158,9 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     // What makes no sense is refused before anything is written.
     let before = fs::read(&path).unwrap();
     for (more, wanted) in [
-        (&["--json"][..], "writes the packets of conversations"),
+        (&["--json"][..], "writes packets; use another extension for text"),
         (&["--filter", "AcctCreateRequest"][..], "no conversation has a message that matches"),
-        (&["--follow"][..], "wanted a file that is complete"),
+        (&["--follow"][..], "needs a complete file"),
     ] {
         let (_, err, code) = dissect(more);
         assert!(code == 2 && err.contains(wanted), "{more:?} {err}");
@@ -169,7 +169,7 @@ fn the_packets_of_conversations_that_match_make_a_capture() {
     let text = path.with_extension("txt");
     let (_, err, code) = worldwire(&["dissect", SAMPLE, "--secrets", "-o", text.to_str().unwrap()]);
     assert!(!text.exists());
-    assert!(code == 2 && err.contains("wanted -o NAME.pcapng"), "{err}");
+    assert!(code == 2 && err.contains("needs -o NAME.pcapng"), "{err}");
 }
 
 /// Files in pieces, with names that lead elsewhere, and with parts that were lost.
@@ -269,9 +269,9 @@ fn only_whole_files_with_safe_names_are_written() {
     for wanted in [
         "..\\evil: its name leads out of the directory",
         "C:\\x: its name leads out of the directory",
-        "dat\\lost: 4 of 9 bytes came",
-        "DAT\\city.age: an earlier file has the name, and other bytes",
-        "2 files written, 4 not",
+        "dat\\lost: only 4 of 9 bytes were received",
+        "DAT\\city.age: an earlier file has the same name but different content",
+        "2 files written, 4 skipped",
     ] {
         assert!(err.contains(wanted), "{wanted}: {err}");
     }
@@ -319,9 +319,9 @@ fn tcpdump_captures_for_us() {
     let denied = fake_tcpdump(folder.path(), "echo 'eth7: no permission' >&2; exit 1");
     let (_, err, code) = run(&capture, &denied);
     assert!(code == 2 && err.contains("eth7: no permission"), "{err}");
-    assert!(err.contains("tcpdump ended before it captured anything"), "{err}");
+    assert!(err.contains("tcpdump exited before it captured anything"), "{err}");
     let (_, err, code) = run(&capture, "/nonexistent");
-    assert!(code == 2 && err.contains("tcpdump was not found"), "{err}");
+    assert!(code == 2 && err.contains("tcpdump is not installed"), "{err}");
 }
 
 /// What comes is shown while it comes; Ctrl-C ends the capture, and what was captured is whole.

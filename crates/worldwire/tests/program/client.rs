@@ -77,7 +77,7 @@ fn words(line: &str) -> Vec<&str> {
 fn the_evening_of_the_readme_works() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let readme = fs::read_to_string(readme).unwrap();
-    let (_, chapter) = readme.split_once("## A shard in one command\n").unwrap();
+    let (_, chapter) = readme.split_once("## An Uru shard in one command\n").unwrap();
     let recipe = chapter.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
     let lines: Vec<Vec<_>> = recipe.lines().map(words).collect();
     let [serving, ann, bob, stays, comes] = &lines[..] else { panic!("five lines: {recipe}") };
@@ -169,7 +169,7 @@ fn the_recipe_of_the_guide_works() {
     let words: Vec<_> = line.split(' ').collect();
     let output = command(folder, &words).env("WORLDWIRE_PASSWORD", "secret").output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("load: 0 of 2 clients are there, for 0 s"), "{said}");
+    assert!(said.contains("load: 0 of 2 clients connected; running for 0 s"), "{said}");
     assert!(said.contains("login: 2 failed") && output.status.code() == Some(1), "{said}");
 
     // An operator throws Ann out, who is told why, and may come back.
@@ -276,16 +276,13 @@ fn nothing_goes_out_in_plain_by_accident() {
     };
     refused(
         "worldwire client uru server.ini build",
-        "server.ini: wanted the auth key, found none; --plain goes on without encryption",
+        "server.ini: has no auth key; use --plain to continue without encryption",
     );
     refused(
         "worldwire client uru server.ini --plain --account ann",
-        "wanted a password (--password-file, or WORLDWIRE_PASSWORD), found none",
+        "no password given; use --password-file or the variable WORLDWIRE_PASSWORD",
     );
-    refused("worldwire client uru server.ini", "login: wanted --account, found none");
-    refused(
-        "worldwire client uru server.ini logn",
-        "wanted a step, found logn; did you mean login?",
-    );
+    refused("worldwire client uru server.ini", "step `login` needs --account NAME");
+    refused("worldwire client uru server.ini logn", "unknown step `logn`; did you mean login?");
     refused("worldwire client uru nowhere build", "nowhere: no such file or directory");
 }

@@ -135,7 +135,7 @@ fn an_update_writes_shared_data_out_only_if_it_may() {
     fs::write(home.at("a.wad"), bytes).unwrap();
     let update = ["wad", "update", "a.wad", "-o", "b.wad"];
     let (_, err) = ends(&home.run(&update), 1);
-    let wanted = "worldwire: a.wad: refused: the data of b begins inside the data of others; \
+    let wanted = "worldwire: a.wad: refused: the data of b begins inside the data of other files; \
         --allow-overlaps gives each file its own data\n";
     assert_eq!(err, wanted);
     assert!(!home.at("b.wad").exists());
@@ -155,7 +155,7 @@ fn an_update_tells_what_is_left_out_and_what_has_no_name() {
     fs::write(home.at("a.wad"), bytes).unwrap();
     let update = ["wad", "update", "a.wad", "-o", "b.wad"];
     let (_, err) = ends(&home.run(&update), 0);
-    let wanted = "worldwire: a.wad: warning: 30 bytes that no file has are left out\n";
+    let wanted = "worldwire: a.wad: warning: 30 bytes that belong to no file are dropped\n";
     assert!(err.starts_with(wanted), "{err}");
     for (name, found, hint) in [("", "none", "''"), ("x\0y", "one with a NUL", "with a pattern")] {
         let entry = Entry {
@@ -240,7 +240,7 @@ fn a_search_for_what_only_messages_have_is_refused() {
     for (filter, name) in [("time > 1", "time"), ("MadeUpPet and port == 1", "port")] {
         let find = ["find", "--where", filter, "a.wad", "-t", "types.json"];
         let (_, err) = ends(&home.run(&find), 2);
-        let wanted = format!("no class has a property {name}; only messages of captures have that");
+        let wanted = format!("no class has a property {name}; only captured messages have that");
         assert!(err.contains(&wanted), "{err}");
     }
     let find = ["find", "--where", "length > 1", "a.wad", "-t", "types.json"];
@@ -261,7 +261,7 @@ fn texts_that_are_left_out_for_translators_are_told() {
     assert_eq!(err, format!("{lacks}{repeated}"));
     assert!(out.contains("Zone_7,,first") && out.contains("Zone_7,,second"), "{out}");
     let (out, err) = ends(&home.run(&["lang", "po", "Zone.lang"]), 0);
-    let empty = "worldwire: Zone.lang: warning: an entry without a text is left out\n";
+    let empty = "worldwire: Zone.lang: warning: an entry without a text was skipped\n";
     assert_eq!(err, format!("{lacks}{repeated}{empty}"));
     assert!(!out.contains("first"), "{out}");
 }

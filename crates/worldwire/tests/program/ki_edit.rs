@@ -182,7 +182,7 @@ fn an_archive_goes_through_a_folder() {
         home.put("out/Stone.dds", [1, 2]);
         home.put("out/New.txt", "new");
         let (out, err) = ends(&home.run(&update), 1);
-        assert!(out.is_empty() && err.contains("give the type list with --types"), "{err}");
+        assert!(out.is_empty() && err.contains("supply the type list with --types"), "{err}");
         let (out, err) = ends(&home.typed(&[&update[..], &["--remove", "old"]].concat()), 0);
         assert_eq!(out, "+ New.txt\n~ Pet\n~ Stone.dds\n- old\n");
         assert!(err.starts_with("2 changed, 1 added, 1 removed, 4 unchanged; "), "{err}");
@@ -266,7 +266,7 @@ fn a_slip_of_the_pen_is_no_new_file() {
         (whole.replace("\"Nyx\",", "\"Nox\"").as_bytes(), "column"),
         (b"", "EOF"),
         (&whole.as_bytes()[..whole.len() / 2], "EOF"),
-        (format!("[{whole}]").as_bytes(), "wanted"),
+        (format!("[{whole}]").as_bytes(), "not an object"),
         (&wide, "UTF-8"),
     ]
     .map(|(text, wanted)| (&*Vec::leak(text.to_vec()), wanted));
@@ -280,11 +280,14 @@ fn a_slip_of_the_pen_is_no_new_file() {
     home.put("out/Pet.json", whole.replace("\"Nyx\",", "\"Nox\""));
     let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 1);
     assert!(err.contains("Pet.json") && err.contains("2 unchanged, 4 skipped, 1 failed"), "{err}");
-    // Text is not for writing back.
+    // Text cannot be written back.
     ends(&home.typed(&["wad", "extract", "a.wad", "-C", "text", "--decode", "text"]), 0);
     let update = ["wad", "update", "a.wad", "--from", "text", "-o", "b.wad"];
     let (_, err) = ends(&home.typed(&update), 1);
-    assert!(err.contains("for reading") && !home.at("b.wad").exists(), "{err}");
+    assert!(
+        err.contains("as text, which cannot be encoded") && !home.at("b.wad").exists(),
+        "{err}"
+    );
 }
 
 #[test]
@@ -370,7 +373,7 @@ fn the_form_is_a_choice_of_its_own() {
     fs::create_dir(home.at("in")).unwrap();
     ends(&home.run(&["wad", "create", "in", "-o", "b.wad", "--flags", "0x1"]), 0);
     let (_, err) = ends(&home.run(&["wad", "create", "in", "-o", "c.wad", "--flags", "0x100"]), 2);
-    assert!(err.contains("wanted a number below 256"), "{err}");
+    assert!(err.contains("needs a number below 256"), "{err}");
 }
 
 #[test]
@@ -443,7 +446,7 @@ fn a_file_of_an_archive_goes_to_standard_output() {
     assert!(err.contains("`ki wad cat` writes to standard output"), "{err}");
     assert!(!home.at("-").exists());
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "-C", "out", "--flags", "2"]), 2);
-    assert!(err.contains("wanted --decode with options about the streams"), "{err}");
+    assert!(err.contains("options for object streams need --decode"), "{err}");
 }
 
 #[test]
@@ -506,7 +509,7 @@ fn message_xml_is_read_out_of_an_archive() {
     assert!(out.contains("MSG_WEATHER") && err.is_empty(), "{out}{err}");
     home.archive("none.wad", &files[..2]);
     let (_, err) = ends(&home.run(&["dml", "list", "--data", "none.wad"]), 2);
-    assert!(err.contains("none.wad: wanted definitions of messages, found none"), "{err}");
+    assert!(err.contains("none.wad: contains no definitions of messages"), "{err}");
 }
 
 #[test]
@@ -523,7 +526,7 @@ fn a_list_of_files_that_was_cut_off_is_no_list_of_files() {
     home.put("cut.bin", &whole[..at]);
     let (out, err) = ends(&home.run(&["dml", "table", "cut.bin"]), 1);
     assert!(out.contains("About"), "what is there is shown: {out}");
-    let wanted = "table Base is missing, though _TableList names it: is the file cut off?";
+    let wanted = "table Base is missing, though _TableList names it: is the file truncated?";
     assert!(err.contains(wanted), "{err}");
 }
 
@@ -635,8 +638,8 @@ fn objects_are_found_by_what_they_hold() {
     assert!(out.contains(&format!("\"m_zoneId\":\"{ZONE}\"")), "{out}");
     assert_eq!(find("m_name == \"nobody\"", &[]).0, "");
     for (filter, wanted) in [
-        ("class MadeUpPett", "no class is called MadeUpPett; did you mean MadeUpPet?"),
-        ("m_points", "no class is called m_points; a property is tested with exists(m_points)"),
+        ("class MadeUpPett", "no class is named MadeUpPett; did you mean MadeUpPet?"),
+        ("m_points", "no class is named m_points; to test a property, use exists(m_points)"),
         ("m_sped > 1", "no class has a property m_sped; did you mean m_speed?"),
         ("m_speed >", "wanted"),
     ] {

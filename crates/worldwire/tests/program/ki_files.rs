@@ -75,7 +75,7 @@ fn damaged_files_are_told_and_others_go_on() {
     assert!(err.contains("long.nav: 1 bytes are left at byte 90"), "{err}");
     assert!(err.ends_with("3 NAV files, 2 with problems\n"), "{err}");
     let (code, _, err) = run(&[&"nav", &"draw", &folder.path()]);
-    assert!(code == 1 && err.contains("has 3 files of this kind"), "{err}");
+    assert!(code == 1 && err.contains("contains 3 files of this kind"), "{err}");
     let (code, _, err) = run(&[&"bcd", &"check", &folder.path()]);
     assert!(code == 1 && err.contains("no BCD file in it"), "{err}");
 }
@@ -114,7 +114,7 @@ fn what_is_exported_is_what_was_asked_for() {
     let target = folder.path().join("zone.gltf");
     let (code, _, err) = run(&[&"bcd", &"export", &sample("ki-zone.wad"), &"-o", &target]);
     assert_eq!(code, 0, "{err}");
-    assert!(err.contains("1 ray or plane is left out"), "{err}");
+    assert!(err.contains("1 ray or plane was skipped"), "{err}");
     let gltf: serde_json::Value = serde_json::from_slice(&fs::read(target).unwrap()).unwrap();
     assert_eq!(gltf["nodes"].as_array().unwrap().len(), 4);
     let (code, svg, _) = run(&[&"bcd", &"draw", &sample("ki-zone.wad")]);
@@ -128,10 +128,10 @@ fn a_name_of_another_kind_is_refused() {
     let (zone, map) = (sample("ki-zone.wad"), sample("ki-zonemap.nav"));
     let folder = tempfile::tempdir().unwrap();
     for (noun, verb, input, name, wanted) in [
-        ("bcd", "export", &zone, "z.fbx", "writes glTF or OBJ: wanted .gltf or .obj, found .fbx"),
-        ("bcd", "draw", &zone, "z.png", "writes SVG: wanted .svg, found .png"),
-        ("nav", "draw", &map, "n.png", "writes SVG: wanted .svg, found .png"),
-        ("nav", "graphml", &map, "n.svg", "writes GraphML: wanted .graphml or .xml, found .svg"),
+        ("bcd", "export", &zone, "z.fbx", "writes glTF or OBJ: use .gltf or .obj, not .fbx"),
+        ("bcd", "draw", &zone, "z.png", "writes SVG: use .svg, not .png"),
+        ("nav", "draw", &map, "n.png", "writes SVG: use .svg, not .png"),
+        ("nav", "graphml", &map, "n.svg", "writes GraphML: use .graphml or .xml, not .svg"),
     ] {
         let output = folder.path().join(name);
         let (code, _, err) = run(&[&noun, &verb, input, &"-o", &output]);

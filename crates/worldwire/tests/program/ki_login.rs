@@ -68,7 +68,7 @@ fn from_nothing_to_a_player_in_a_zone() {
     let options = ["--listen", "127.0.0.1:0", "--status", "127.0.0.1:0", "--secrets"];
     let options = [&options[..], &[secrets.to_str().unwrap()]].concat();
     let mut running = Running::start(server.as_ref(), &options);
-    assert!(running.said.contains("made a login server"), "{}", running.said);
+    assert!(running.said.contains("created a login server"), "{}", running.said);
     let add = ["ki", "account", "add", "merle", "--password-file", password, "--server", server];
     printed(&worldwire(&add));
     assert_eq!(worldwire(&add).status.code(), Some(1), "it exists already");
@@ -107,11 +107,15 @@ fn from_nothing_to_a_player_in_a_zone() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!((output.status.code(), said.contains(wanted)), (Some(code), true), "{said}");
     };
-    fails("login + create Zed storn", 2, "create: wanted Fire, Ice, Storm");
-    fails("validate", 1, "wanted a login before");
-    fails("login + files --patience 1", 1, "the server may have no patch service");
+    fails("login + create Zed storn", 2, "is not a school; use Fire, Ice, Storm");
+    fails("validate", 1, "needs a login first");
+    fails("login + files --patience 1", 1, "the server may not have a patch service");
     let twins = "login + create Zed storm + create Zed Ice + delete Zed";
-    fails(twins, 1, "2 characters are called \"Zed\": wanted 24488322973827074, 24488322973827075");
+    fails(
+        twins,
+        1,
+        "2 characters are named \"Zed\"; use a number: 24488322973827074, 24488322973827075",
+    );
     let steps = "login + list + logout --json";
     let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
     let said = printed(&worldwire(&words));
@@ -139,7 +143,7 @@ fn from_nothing_to_a_player_in_a_zone() {
     assert!(running.child.wait().unwrap().success());
     let mut rest = String::new();
     running.errors.read_to_string(&mut rest).unwrap();
-    assert!(rest.contains("the login server has stopped"), "{rest}");
+    assert!(rest.contains("the login server stopped"), "{rest}");
     let gone = worldwire(&["client", "ki", &address, "ping"]);
     assert_eq!(gone.status.code(), Some(2));
 
@@ -161,7 +165,7 @@ fn whoever_waits_in_the_queue_is_told_where() {
     let options = ["--listen", "0.0.0.0:0", "--no-status", "--players", "1"];
     let running = Running::start(&server, &options);
     // Nobody said how others reach this machine.
-    assert!(running.said.contains("give --public-address"), "{}", running.said);
+    assert!(running.said.contains("set --public-address"), "{}", running.said);
     assert!(!running.said.contains("status page"), "{}", running.said);
     let (server, password) = (server.to_str().unwrap(), password.to_str().unwrap());
     printed(&worldwire(&[
@@ -233,6 +237,6 @@ fn a_name_is_looked_at_before_a_password_is_asked_for() {
         assert!(code == Some(1) && said.contains(&format!("account {name:?}: ")), "{said}");
         let (code, said) = add("ann");
         assert_eq!(code, Some(2));
-        assert!(said.contains("wanted a password (--password-file, or "), "{said}");
+        assert!(said.contains("the password is empty; use --password-file, or "), "{said}");
     }
 }

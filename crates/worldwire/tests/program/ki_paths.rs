@@ -105,7 +105,7 @@ fn of_several_files_of_a_kind_each_can_be_named() {
     let home = Home::new();
     home.graphs();
     let (_, err) = ends(&home.run(&["nav", "draw", "nav.wad"]), 1);
-    let wanted = "worldwire: nav.wad: has 2 files of this kind (nav.wad/Zones/W0/zone.nav, \
+    let wanted = "worldwire: nav.wad: contains 2 files of this kind (nav.wad/Zones/W0/zone.nav, \
                   nav.wad/zonemap.nav); name one\n";
     assert_eq!(err, wanted);
     let (out, _) = ends(&home.run(&["nav", "route", "nav.wad/zonemap.nav", "MU_Hub", "OT_Hub"]), 0);
@@ -147,8 +147,8 @@ fn what_no_property_has_is_refused_at_every_depth() {
     for (filter, said) in [
         ("m_snacks.m_pints == 1", "no class has a property m_pints; did you mean m_points?"),
         ("m_position.w2 == 1", "no class has a property w2"),
-        ("m_rights has CHATT", "no value of m_rights is called CHATT; did you mean CHAT?"),
-        ("m_rights in {CHAT, NOPE}", "no value of m_rights is called NOPE"),
+        ("m_rights has CHATT", "no value of m_rights is named CHATT; did you mean CHAT?"),
+        ("m_rights in {CHAT, NOPE}", "no value of m_rights is named NOPE"),
     ] {
         let (out, err) =
             ends(&home.run(&["find", "--where", filter, "pets.wad", "-t", "types.json"]), 2);
@@ -210,7 +210,7 @@ fn lines_of_several_objects_are_no_object() {
     home.archive("two.wad", &[("a.xml", &pet), ("b.xml", &pet)]);
     let (lines, _) = ends(&home.run(&["op", "decode", "two.wad", "-t", "types.json"]), 0);
     let (_, err) = ends(&home.fed(lines.as_bytes(), &["op", "encode", "-", "-t", "types.json"]), 1);
-    let wanted = "worldwire: standard input: wanted one object, found lines of JSON; \
+    let wanted = "worldwire: standard input: contains several lines of JSON, not one object; \
                   `ki op decode -o FOLDER` writes files that `ki op encode FOLDER` reads\n";
     assert_eq!(err, wanted);
     let (_, err) =
@@ -250,7 +250,7 @@ fn patterns_that_match_nothing_say_what_would() {
         ("data/*.XML", "; did you mean \"Data/Nyx.xml\"?"),
         ("Data/", "; Data/** does"),
         ("Data/Nix.xml", "; did you mean \"Data/Nyx.xml\"?"),
-        ("none.wad", "; nor is there such an archive"),
+        ("none.wad", "; no such archive exists either"),
         ("*.dds", ""),
     ] {
         for command in ["list", "test", "extract"] {
@@ -274,7 +274,8 @@ fn files_in_the_way_are_counted() {
     home.archive("many.wad", &files);
     ends(&home.run(&["wad", "extract", "many.wad", "-C", "out"]), 0);
     let (_, err) = ends(&home.run(&["wad", "extract", "many.wad", "-C", "out"]), 2);
-    let first = "10.txt: already exists; --force overwrites it, --skip-existing leaves it\n";
+    let first =
+        "10.txt: already exists; use --force to overwrite it, or --skip-existing to keep it\n";
     assert!(err.contains(first), "{err}");
     assert!(err.contains("worldwire: out: 15 more files already there\n"), "{err}");
     assert_eq!(err.lines().count(), 13, "{err}");
@@ -308,7 +309,7 @@ fn the_output_file_says_the_form_of_collisions() {
     ] {
         let export = [&["bcd", "export", "zone.wad", "-o", name], arguments].concat();
         let (_, err) = ends(&home.run(&export), 0);
-        assert!(err.contains("zone.wad/collision.bcd: 1 ray or plane is left out\n"), "{err}");
+        assert!(err.contains("zone.wad/collision.bcd: 1 ray or plane was skipped\n"), "{err}");
         let text = fs::read_to_string(home.at(name)).unwrap();
         assert_eq!(text.starts_with('{'), is_gltf, "{name}");
     }
@@ -339,7 +340,8 @@ fn nothing_is_written_through_links_in_the_output() {
     std::os::unix::fs::symlink("../elsewhere", home.at("out/Data")).unwrap();
     let decode = ["op", "decode", "pets.wad", "-t", "types.json", "-o", "out"];
     let (_, err) = ends(&home.run(&decode), 2);
-    let wanted = "worldwire: out/Data: refused: a link or file is in the place of this directory\n";
+    let wanted =
+        "worldwire: out/Data: refused: a link or file exists at the path of this directory\n";
     assert_eq!(err, wanted);
     assert_eq!(fs::read_dir(home.at("elsewhere")).unwrap().count(), 0);
 }

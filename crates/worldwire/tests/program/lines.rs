@@ -50,7 +50,7 @@ fn the_file_of_lines_may_stand_at_the_end() {
     for words in [["uru.auth", "--lines", file], ["uru.auth", "--hex", "--lines"]] {
         let both = worldwire(&[&["encode"][..], &words].concat(), "");
         let said = String::from_utf8(both.stderr).unwrap();
-        assert!(both.status.code() == Some(2) && said.contains("leave out uru.auth"), "{said}");
+        assert!(both.status.code() == Some(2) && said.contains("omit uru.auth"), "{said}");
     }
 }
 

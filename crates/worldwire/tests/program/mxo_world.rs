@@ -84,7 +84,7 @@ fn clients_see_what_the_server_has_whatever_the_network_does() {
     let (code, out, err) = visit(&serving, &[&rough[..], &all].concat());
     assert_eq!(code, Some(0), "{err}");
     assert!(
-        err.contains("3 clients see what the server has") && err.contains("were lost"),
+        err.contains("3 clients see exactly what the server has") && err.contains("were lost"),
         "{err}"
     );
     // Doors, people, and the three of them.
@@ -103,7 +103,7 @@ fn clients_see_what_the_server_has_whatever_the_network_does() {
     assert!(serving.child.wait().unwrap().success());
     let mut said = String::new();
     while serving.log.read_line(&mut said).unwrap() > 0 {}
-    assert!(said.contains("the world has stopped after "), "{said}");
+    assert!(said.contains("the world stopped after "), "{said}");
 }
 
 #[test]
@@ -134,14 +134,17 @@ fn what_cannot_be_served_is_told() {
         err
     };
     let err = fails(&["--listen", "0.0.0.0:0"]);
-    assert!(err.contains("the session needs a key of its own; --key random makes one"), "{err}");
-    // Warnings stand in front of what goes wrong.
+    assert!(
+        err.contains("a session on other machines needs its own key; --key random generates one"),
+        "{err}"
+    );
+    // Warnings come before the error.
     let known = ["--key", "000102030405060708090a0b0c0d0e0f", "--status", "0.0.0.0:0"];
     let err = fails(&[&["--listen", "0.0.0.0:0", "none.toml"][..], &known].concat());
-    assert!(err.contains("--key: everybody knows this key"), "{err}");
+    assert!(err.contains("--key: this key is well known"), "{err}");
     assert!(err.contains("--status: the page has no password"), "{err}");
     let err = fails(&["--key", "00"]);
-    assert!(err.ends_with("--key: wanted 32 hexadecimal digits\n"), "{err}");
+    assert!(err.ends_with("--key: needs 32 hexadecimal digits\n"), "{err}");
     let missing = folder.path().join("none.toml");
     assert!(fails(&[missing.to_str().unwrap()]).contains("none.toml"));
     let nowhere = scene(folder.path(), "start = [nan, 0.0, 0.0]\n");
@@ -158,7 +161,7 @@ fn what_cannot_be_served_is_told() {
     assert!(err.contains(wanted), "{err}");
     let (code, _, err) =
         text(&worldwire(&["client", "mxo", "127.0.0.1:1", "--loss", "101"]).output().unwrap());
-    assert!(code == Some(2) && err.contains("wanted a number from 0 to 100"), "{err}");
+    assert!(code == Some(2) && err.contains("needs a number from 0 to 100"), "{err}");
     let (code, _, err) = text(&worldwire(&["client", "mxo", "127.0.0.1:1"]).output().unwrap());
     assert!(code == Some(2) && err.contains("127.0.0.1:1: "), "{err}");
 }

@@ -43,7 +43,7 @@ fn a_folder_goes_to_json_and_back() {
     }
     // What is there stays.
     let (code, _, err) = run(&[&"ki", &"op", &"encode", &decoded, &"-t", &types, &"-o", &again]);
-    assert!(code == 2 && err.contains("--force overwrites it"), "{err}");
+    assert!(code == 2 && err.contains("use --force to overwrite it"), "{err}");
 }
 
 #[test]

@@ -67,17 +67,17 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     });
     assert_eq!(account(&shard, &["list"]), "ann@example.org\n");
     assert!(printed.contains("Server.Auth.N \"") && printed.contains("Server.Status \"http://127"));
-    for part in ["made a shard", "account add", "clients connect to 127.0.0.1:", "/status"] {
+    for part in ["created a shard", "account add", "clients connect to 127.0.0.1:", "/status"] {
         assert!(said.contains(part), "{part} in {said}");
     }
     assert!(!said.contains("--public-address"), "{said}");
     let (printed, said) = start_and_stop(&shard, "0.0.0.0:0", || ());
     assert_eq!(printed, "");
     // Nobody said how others reach this machine.
-    assert!(
-        said.contains("clients of other machines are sent to their own: give --public-address")
-    );
-    assert!(!said.contains("made a shard"), "{said}");
+    assert!(said.contains(
+        "clients on other machines will be told to connect to 127.0.0.1; set --public-address"
+    ));
+    assert!(!said.contains("created a shard"), "{said}");
 
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = other.local_addr().unwrap().to_string();
@@ -108,9 +108,9 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
 fn every_server_stops_when_it_is_asked_to_end() {
     let folder = tempfile::tempdir().unwrap();
     for (family, wanted) in [
-        ("uru", "the shard has stopped"),
-        ("ki", "the login server has stopped"),
-        ("mxo", "the world has stopped"),
+        ("uru", "the shard stopped"),
+        ("ki", "the login server stopped"),
+        ("mxo", "the world stopped"),
     ] {
         let home = folder.path().join(family);
         let mut words = vec![family, "--listen", "127.0.0.1:0"];

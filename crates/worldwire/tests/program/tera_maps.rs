@@ -52,7 +52,7 @@ fn one_of_several_maps_is_written_to_a_file_first() {
     {
         assert_eq!((&*out, code), ("", 2), "{said}");
         assert!(
-            said.contains("data.json: wanted a file with one map, found those of 7, 8"),
+            said.contains("data.json: contains the maps of 7, 8; to extract one of them"),
             "{said}"
         );
         // What it says works, and then so does the command.
@@ -65,7 +65,7 @@ fn one_of_several_maps_is_written_to_a_file_first() {
     }
     // Where there is such an option, it is still asked for.
     let (_, said, code) = run(&folder, "tera map show data.json");
-    assert_eq!((&*said, code), ("worldwire: data.json: wanted --revision with one of 7, 8\n", 2));
+    assert_eq!((&*said, code), ("worldwire: data.json: needs --revision with one of 7, 8\n", 2));
 }
 
 #[test]
@@ -77,12 +77,12 @@ fn a_map_of_another_build_carries_nothing_over() {
         fs::write(folder.path().join(name), map).unwrap();
     }
     for (name, wanted) in [
-        ("protocol.385363.map", "the map is of revision 385363, the client of 999001"),
-        ("protocol.999001.map", "both are of revision 999001; check what is in the map"),
-        ("old.map", "check that it is of revision 999001, that of the client"),
+        ("protocol.385363.map", "the map is of revision 385363, the client of revision 999001"),
+        ("protocol.999001.map", "both are of revision 999001; check the map's entries"),
+        ("old.map", "check that it is of the client's revision 999001"),
     ] {
         let wanted =
-            format!("worldwire: a.pcapng: none of its 10 opcodes is in {name}: {wanted}\n");
+            format!("worldwire: a.pcapng: none of its 10 opcodes are in {name}: {wanted}\n");
         let result = carry(&folder, name, " -o new.map");
         assert_eq!(result, (String::new(), wanted, 1));
         assert!(!folder.path().join("new.map").exists());
@@ -96,8 +96,7 @@ fn a_map_of_system_messages_is_no_map_of_opcodes() {
     // Also where its name does not tell.
     fs::copy(map, folder.path().join("old.map")).unwrap();
     for name in ["data/map/sysmsg.98.map", "old.map"] {
-        let wanted =
-            format!("worldwire: {name}: wanted a map of opcodes, found one of system messages\n");
+        let wanted = format!("worldwire: {name}: is a map of system messages, not of opcodes\n");
         assert_eq!(carry(&folder, name, " -o new.map"), (String::new(), wanted, 2));
         assert!(!folder.path().join("new.map").exists());
     }
@@ -124,15 +123,16 @@ fn names_are_added_to_a_map() {
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{carried}{added}"));
     // Now it has a name, and nothing is left to be found.
     let (_, said, code) = run(&folder, command);
-    let wanted = format!("worldwire: {name}: has opcode 51042 already, as S_PARTY_MEMBER_LIST\n");
+    let wanted = format!("worldwire: {name}: already has opcode 51042, as S_PARTY_MEMBER_LIST\n");
     assert_eq!((said, code), (wanted, 1));
     let all = format!("tera def rank --from a.pcapng --data data/definitions --write {name} --add");
     let (_, said, code) = run(&folder, &all);
-    assert_eq!((&*said, code), ("worldwire: a.pcapng: every message has a name\n", 1));
+    assert_eq!((&*said, code), ("worldwire: a.pcapng: all messages have a name\n", 1));
     // Without the option it is in the way.
     let (_, said, code) = run(&folder, all.strip_suffix(" --add").unwrap());
-    let wanted =
-        format!("worldwire: {name}: already exists; --force overwrites it, --add adds to it\n");
+    let wanted = format!(
+        "worldwire: {name}: already exists; use --force to overwrite it, or --add to extend it\n"
+    );
     assert_eq!((said, code), (wanted, 2));
     // A name that is in the map is proposed for no other opcode.
     fs::write(&file, "S_PARTY_MEMBER_LIST = 1\n").unwrap();
@@ -150,8 +150,8 @@ fn a_list_for_counters_goes_where_it_is_found() {
     let list = |rest: &str| run(&folder, &format!("tera integrity a.pcapng {data}{rest}"));
     // It is called by the patch, which only the client's revision or an option tells.
     let (_, said, code) = list(" -o lists/");
-    let wanted = "worldwire: -o lists/: the list is called by the patch, which is not known; give \
-                  --patch, or the name of a file\n";
+    let wanted = "worldwire: -o lists/: the list is named after the patch, which is unknown; use \
+                  --patch or a file name\n";
     assert_eq!((&*said, code), (wanted, 2));
     assert!(!folder.path().join("lists").exists());
     assert_eq!(list(" --patch 98.02 -o lists/"), (String::new(), String::new(), 0));
@@ -162,28 +162,27 @@ fn a_list_for_counters_goes_where_it_is_found() {
 #[test]
 fn a_new_map_has_a_name_to_be_found_by() {
     let folder = folder();
-    let told = "--data finds a map by its name: call it protocol.999001.map\n";
+    let told = "--data finds maps by name: rename it to protocol.999001.map\n";
     let rank = "tera def rank 51042 --from a.pcapng --data data/definitions --write";
     let old = "data/map/protocol.999001.map";
     for write in ["rank.map", "rank.txt"] {
         let (_, said, code) = run(&folder, &format!("{rank} {write}"));
         assert_eq!((said, code), (format!("worldwire: {write}: {told}"), 0));
-        // Whoever does not listen is told again.
+        // Ignoring the note repeats it.
         let (_, said, code) =
             run(&folder, &format!("dissect a.pcapng --data data/definitions --data {write}"));
         let wanted = format!(
-            "worldwire: {write}: wanted definitions of messages, found none; maps of TERA are found \
-             by the names of their files: protocol.REVISION.map, with the revision of the client, \
-             and sysmsg.PATCH.map for system messages\n"
+            "worldwire: {write}: contains no definitions of messages; TERA maps are found by their \
+             file names: protocol.REVISION.map, with the client's revision, and sysmsg.PATCH.map for system messages\n"
         );
         assert_eq!((said, code), (wanted, 2));
-        // The revision that is wanted is named.
-        let wanted = "; maps of TERA are found by the names of their files: protocol.7.map for \
+        // It names the requested revision.
+        let wanted = "; TERA maps are found by their file names: protocol.7.map for \
                       revision 7, and sysmsg.PATCH.map for system messages\n";
         let (_, said, _) = run(&folder, &format!("dissect a.pcapng --data {write} --revision 7"));
         assert!(said.ends_with(wanted), "{said}");
     }
-    // The number of another build is no better than none.
+    // Another build's number does not help.
     for write in ["carry.map", "protocol.7.map"] {
         let (_, said, code) = carry(&folder, old, &format!(" -o {write}"));
         assert_eq!((said, code), (format!("worldwire: {write}: {told}"), 0));
@@ -195,8 +194,8 @@ fn a_new_map_has_a_name_to_be_found_by() {
     assert_eq!((&*said, code), ("", 0));
     fs::remove_file(folder.path().join(write)).unwrap();
     assert_eq!(carry(&folder, old, &format!(" -o {write}")).1, "");
-    // What is no map at all is not taken for one.
+    // A file that is not a map gets no hint about map names.
     fs::write(folder.path().join("notes.txt"), "nothing of TERA\n").unwrap();
     let (_, said, _) = run(&folder, "dissect a.pcapng --data notes.txt");
-    assert_eq!(said, "worldwire: notes.txt: wanted definitions of messages, found none\n");
+    assert_eq!(said, "worldwire: notes.txt: contains no definitions of messages\n");
 }

@@ -208,7 +208,7 @@ fn exported_keys_open_what_they_were_read_from() {
     let (one, _, code) = program(&[&export[..], &["--stream", "0"]].concat());
     assert_eq!((one.matches("[[uru.session]]").count(), code), (1, 0));
     let (_, err, code) = program(&[&export[..], &["--stream", "1"]].concat());
-    assert!(code == 2 && err.contains("none to export"), "{err}");
+    assert!(code == 2 && err.contains("no keys to export"), "{err}");
     // MxO's: a key that opens nothing here is left out, and the hello tells an id that is not given.
     let (mxo, known) = (folder.path().join("mxo.toml"), folder.path().join("known.toml"));
     let key = "000102030405060708090a0b0c0d0e0f";
@@ -263,7 +263,7 @@ fn frames_of_ki_are_found_in_the_middle_and_read_by_port() {
     let arguments = ["dissect", "--brief", "--as", &format!("{port}=ki")];
     let (out, err, _) = run(&late, &arguments);
     assert!(out.contains("  ki  "), "{out}{err}");
-    for (wrong, wanted) in [("x=ki", "wanted a port"), ("1=kii", "did you mean \"ki\"?")] {
+    for (wrong, wanted) in [("x=ki", "is not a port"), ("1=kii", "did you mean \"ki\"?")] {
         let (_, err, code) = run(&late, &["dissect", "--as", wrong]);
         assert!(code == 2 && err.contains(wanted), "{err}");
     }
@@ -356,7 +356,7 @@ fn follow_shows_every_byte_once() {
         }
     }
     let (_, err, _) = bytes(&file, &["follow", "--stream", "0", "--raw", "client"]);
-    assert!(err.contains("bytes could not be decoded and stand as they were captured"), "{err}");
+    assert!(err.contains("bytes could not be decoded and are shown as captured"), "{err}");
     for (name, stream) in
         [("ki-login.pcapng", "0"), ("tera-login.pcapng", "0"), ("mxo-world.pcapng", "0")]
     {
@@ -475,7 +475,7 @@ fn one_message_is_cut_out() {
     assert!(!second.is_empty() && second != blob);
     let (none, err, code) = dissect(&["--filter", "auth.VaultNodeFetched", "--message", "999"]);
     assert_eq!((none.len(), code), (0, 2));
-    assert!(err.contains("there is no message 999: "), "{err}");
+    assert!(err.contains("no message 999: only "), "{err}");
 }
 
 /// The reader was told to look for different messages in a row, however little each of them says.

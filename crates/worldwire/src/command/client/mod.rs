@@ -21,8 +21,7 @@ fn host_and_port(server: &str, usual: u16) -> Result<(String, u16), Failure> {
     match server.rsplit_once(':') {
         Some((host, text)) if !host.contains(':') || host.ends_with(']') => {
             let port = text.parse().ok().filter(|port| *port > 0);
-            let wanted =
-                || Failure::Run(printable(&format!("{server}: wanted a port, found {text:?}")));
+            let wanted = || Failure::Run(printable(&format!("{server}: {text:?} is not a port")));
             Ok((bare(host), port.ok_or_else(wanted)?))
         }
         _ => Ok((bare(server), usual)),

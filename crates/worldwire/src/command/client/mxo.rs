@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure>
     let objects = definitions::load_from(&arguments.data, common)?.part::<MxoObjects>();
     let mut first = [0; 8];
     getrandom::fill(&mut first)
-        .map_err(|error| Failure::Run(format!("no random numbers: {error}")))?;
+        .map_err(|error| Failure::Run(format!("cannot get random numbers: {error}")))?;
     // JSON of other programs keeps 53 bits of a number.
     let first = arguments.character.unwrap_or_else(|| u64::from_le_bytes(first) >> 16);
     let mut config = Settings::new(first);
@@ -72,7 +72,7 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
             // Those who are in go on.
             Err(error) => {
                 let client = format!("client {} of {}", number + 1, arguments.count);
-                complain(&client, &format!("{error}; no more are tried"));
+                complain(&client, &format!("{error}; no further clients are started"));
                 is_whole = false;
                 break;
             }
@@ -95,7 +95,7 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
     for visit in &visits {
         let client = format!("client {}", visit.uid());
         if visit.is_over() {
-            complain(&client, "the server has closed the connection");
+            complain(&client, "the server closed the connection");
             is_whole = false;
         }
         if let Some(why) = visit.with_view(|view| view.unread().map(unread)) {
@@ -121,7 +121,7 @@ async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Run(format!("--compare: {error}"));
     let found = tokio::net::lookup_host((host.as_str(), port)).await;
     let mut found = found.map_err(|error| failed(&format_args!("{host}: {error}")))?;
-    let none = || failed(&format_args!("{host}: has no address"));
+    let none = || failed(&format_args!("{host}: no address found"));
     let address = found.next().ok_or_else(none)?;
     query(address, "GET", "/status").await.map_err(|error| failed(&error))?;
     Ok(address)
@@ -173,7 +173,10 @@ async fn at_rest(
                 is_equal = false;
                 let client = format!("client {}", visit.uid());
                 if differences.is_empty() {
-                    complain(&client, "sees all it should, but the server is not certain of it");
+                    complain(
+                        &client,
+                        "sees everything it should, but the server cannot confirm it",
+                    );
                 }
                 for difference in differences {
                     complain(&client, &difference.to_string());
@@ -189,7 +192,7 @@ async fn at_rest(
         let clients =
             if count == 1 { "1 client sees".to_owned() } else { format!("{count} clients see") };
         say(format_args!(
-            "worldwire: {clients} what the server has, {took:.1} s after the last step"
+            "worldwire: {clients} exactly what the server has, {took:.1} s after the last step"
         ));
     }
     Ok(is_equal)
@@ -247,12 +250,11 @@ fn summary(visits: &[Client]) {
         plural(usize::try_from(sections).unwrap_or(usize::MAX), "section"),
     ));
     if odd > 0 {
-        say(format_args!("worldwire: {odd} operations that make no sense"));
+        say(format_args!("worldwire: {odd} invalid operations"));
     }
     if arrived + lost > 0 {
         say(format_args!(
-            "worldwire: of the datagrams {arrived} arrived, {again} of them twice, {late} late; \
-             {lost} were lost"
+            "worldwire: {arrived} datagrams arrived, {again} of them twice and {late} late; {lost} were lost"
         ));
     }
 }

@@ -27,13 +27,13 @@ pub(super) fn closed(item: &Item<'_>, tree: &Tree<'_>, has_logins: bool) -> Opti
     }
     let why = match has_logins {
         false => {
-            "give the password or the ck2 of the account with --keys, as [[ki.login]]; \
-             serve ki --secrets writes the ck2 of all logins"
+            "supply the account's password or ck2 with --keys, as [[ki.login]]; serve ki \
+             --secrets writes the ck2 of all logins"
         }
         true => {
-            "no account of the key file proves it; check its user and password. A login that was \
-             refused has no ck2"
+            "no account in the key file matches; check its user and password. A refused login has no \
+             ck2"
         }
     };
-    Some(format!("{name}.{SECRET} stays closed: {why}"))
+    Some(format!("{name}.{SECRET} cannot be decrypted: {why}"))
 }

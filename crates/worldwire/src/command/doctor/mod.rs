@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         let plural = if count == 1 { "" } else { "s" };
         let _ = writeln!(
             out,
-            "     ki {message}.{field}: {count} message{plural} with an object; give a type list \
+            "     ki {message}.{field}: {count} message{plural} with an object; supply a type list \
              with --data"
         );
     }
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
         let plural = if strange == 1 { "" } else { "s" };
         let _ = writeln!(
             out,
-            "     {strange} conversation{plural} of an unknown family; --as FAMILY forces one"
+            "     {strange} conversation{plural} of an unknown family; use --as FAMILY to choose one"
         );
     }
     print(&out)?;

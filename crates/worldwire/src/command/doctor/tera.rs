@@ -100,13 +100,13 @@ impl Advice<'_> {
             Finding::NoMap { .. } => {
                 let maps = &self.definitions.library().opcodes;
                 match maps.is_empty() {
-                    true => "; give one with --data".to_owned(),
-                    false => format!("; there are maps for {}", listed(maps.keys())),
+                    true => "; supply one with --data".to_owned(),
+                    false => format!("; maps are available for {}", listed(maps.keys())),
                 }
             }
             Finding::Unmapped { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
             Finding::WrongSide { opcode, .. } => format!(
-                "; the map is of another build, or wrong here: {}",
+                "; the map is of another build, or this entry is wrong: {}",
                 self.rank(Some(*opcode))
             ),
             Finding::Misfit { better: Some(better), .. } => {
@@ -114,7 +114,7 @@ impl Advice<'_> {
             }
             Finding::Misfit { opcode, .. } => format!("; {}", self.rank(Some(*opcode))),
             Finding::UnlistedIntegrity { .. } => format!("; {}", self.integrity()),
-            Finding::UnusedList { .. } => "; give --patch, or a revisions.json that has it".into(),
+            Finding::UnusedList { .. } => "; use --patch, or a revisions.json that lists it".into(),
             Finding::Deprecated { name, version, .. } => {
                 format!("; --pin {name}.{version} reads them")
             }
@@ -240,7 +240,7 @@ mod tests {
         for (finding, told) in [
             (
                 crossed,
-                "C_A (5): 2 of 3 messages sent by the server, which sends none of that name; \
+                "C_A (5): 2 of 3 messages sent by the server, whose messages never have such a name; \
                        the map is of another build, or wrong here: ",
             ),
             (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),

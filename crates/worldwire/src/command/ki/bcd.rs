@@ -55,9 +55,9 @@ pub(super) fn run(command: &KiBcd, common: &Common) -> Result<(), Failure> {
             for (count, one, several, which) in left_out {
                 match count {
                     0 => {}
-                    1 => common.note(&found.title, &format!("1 {one}{which} is left out")),
+                    1 => common.note(&found.title, &format!("1 {one}{which} was skipped")),
                     _ => {
-                        common.note(&found.title, &format!("{count} {several}{which} are left out"))
+                        common.note(&found.title, &format!("{count} {several}{which} were skipped"))
                     }
                 }
             }

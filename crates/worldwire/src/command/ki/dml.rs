@@ -61,7 +61,7 @@ fn list(protocols: &Protocols, service: Option<&str>, json: bool) -> Result<(), 
         }
     }
     if !found {
-        let message = format!("wanted a service of the loaded definitions, found \"{name}\"");
+        let message = format!("unknown service \"{name}\"");
         return Err(Failure::Run(message));
     }
     print(&out)
@@ -154,7 +154,7 @@ fn check(paths: &[PathBuf], strict: bool, common: &Common) -> Result<(), Failure
         }
     }
     if files == 0 {
-        return Err(Failure::Run("wanted files of message XML, found none".into()));
+        return Err(Failure::Run("no message XML found".into()));
     }
     let messages: usize = protocols.iter().map(|protocol| protocol.messages().len()).sum();
     let services = protocols.iter().count();
@@ -187,11 +187,9 @@ fn fit(
 fn named<'p>(protocols: &'p Protocols, name: &str) -> Result<&'p Message, Failure> {
     protocols.message_named(name).ok_or_else(|| {
         let hint = match protocols.suggest(name) {
-            Some(near) => format!("; did you mean \"{near}\"?"),
-            None => String::new(),
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => "use SERVICE.MESSAGE".to_owned(),
         };
-        Failure::Run(format!(
-            "wanted SERVICE.MESSAGE of the loaded definitions, found \"{name}\"{hint}"
-        ))
+        Failure::Run(format!("unknown message \"{name}\"; {hint}"))
     })
 }

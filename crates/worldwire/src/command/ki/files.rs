@@ -55,7 +55,7 @@ fn load(path: &Path, common: &Common) -> Result<FileList, Failure> {
     }
     let list = FileList::of(&tables);
     if list.files.is_empty() {
-        complain(&title(path), "no table in it lists files: none has a column SrcFileName");
+        complain(&title(path), "contains no list of files: no table has a column SrcFileName");
         return Err(Failure::Input);
     }
     for warning in &list.warnings {

@@ -108,7 +108,7 @@ pub(crate) fn only(path: &Path, kind: &Kind, common: &Common) -> Result<Only, Fa
         let more = if count > MAX_NAMED { ", ..." } else { "" };
         titles.truncate(MAX_NAMED);
         let some = titles.join(", ");
-        let message = format!("has {count} files of this kind ({some}{more}); name one");
+        let message = format!("contains {count} files of this kind ({some}{more}); name one");
         complain(&title(path), &message);
         return Err(Failure::Input);
     }
@@ -221,7 +221,7 @@ fn in_archive(
     for entry in chosen {
         if entry.name.len() > MAX_NAME {
             let found = entry.name.len();
-            complain(&title(path), &format!("an entry with a name of {found} bytes; skipped"));
+            complain(&title(path), &format!("an entry has a name of {found} bytes; skipped"));
             outcome.has_failed = true;
             continue;
         }
@@ -234,7 +234,7 @@ fn in_archive(
                 outcome.count += 1;
             }
             Ok(Some(_)) => {}
-            Ok(None) => common.note(&name, "is not downloaded yet; skipped"),
+            Ok(None) => common.note(&name, "not downloaded yet; skipped"),
             Err(error) if by_name => {
                 complain(&title(path), &error.to_string());
                 outcome.has_failed = true;

@@ -194,8 +194,8 @@ fn po(
         let file = read(&found)?;
         let count = file.entries.iter().filter(|entry| entry.text.to_text().is_empty()).count();
         let without = (count > 0).then(|| match count {
-            1 => "an entry without a text is left out".to_owned(),
-            count => format!("{count} entries without a text are left out"),
+            1 => "an entry without a text was skipped".to_owned(),
+            count => format!("{count} entries without a text were skipped"),
         });
         warn(&found, file.check(None).chain(without));
         out.write(file.to_po(stem(&found), translation).as_bytes())

@@ -54,7 +54,7 @@ fn open<'b>(found: &Found<'b>) -> Result<NavFile<'b>, Failure> {
 fn hint(nav: &NavFile<'_>, what: &str) -> String {
     let Some(names) = &nav.zone_names else {
         let is_id = what.parse::<u16>().is_ok();
-        return if is_id { "" } else { "; its nodes have ids only" }.to_owned();
+        return if is_id { "" } else { "; its nodes have only IDs" }.to_owned();
     };
     let names: Vec<_> = names.iter().map(|name| name.to_lossy()).collect();
     let whole = names.iter().map(|name| &**name);
@@ -84,10 +84,10 @@ fn route(
     let (start, end) = (find(from)?, find(to)?);
     let Some(route) = graph.route(start, end) else {
         let hint = match directions {
-            Directions::One => "; --both uses links in both directions",
+            Directions::One => "; --both follows links in both directions",
             Directions::Both => "",
         };
-        complain(title, &format!("no way from {from} to {to}{hint}"));
+        complain(title, &format!("no path from {from} to {to}{hint}"));
         return Err(Failure::Input);
     };
     let mut out = String::new();

@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &KiStringId, common: &Common) -> Result<(), Failure
         let mut found = search.found.iter().filter(|found| found.id == *id).peekable();
         if found.peek().is_none() {
             missing = true;
-            let help = "no known word has this id; give more with --words, --data, --types or --in";
+            let help = "no known word has this ID; add more with --words, --data, --types or --in";
             complain(&id.to_string(), help);
         }
         found.for_each(|found| line(found, arguments.json, true, &mut out));

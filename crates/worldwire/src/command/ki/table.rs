@@ -40,7 +40,7 @@ pub(crate) fn run(
     let missing = file.missing();
     for name in missing.iter().take(MAX_WARNINGS) {
         let text =
-            format!("table {name} is missing, though _TableList names it: is the file cut off?");
+            format!("table {name} is missing, though _TableList names it: is the file truncated?");
         complain(&subject, &text);
     }
     let single = only.is_some();
@@ -55,7 +55,7 @@ pub(crate) fn run(
         let mut lost = file.lost_in_xml();
         for lost in lost.by_ref().take(MAX_WARNINGS) {
             is_lossy = true;
-            complain(&subject, &format!("warning: XML has no place for {lost}"));
+            complain(&subject, &format!("warning: XML cannot store {lost}"));
         }
         let more = lost.count();
         if more > 0 {
@@ -117,7 +117,7 @@ pub(super) fn tables<'b>(
             for number in rounded.iter().take(MAX_WARNINGS) {
                 let what = "looks like an integer that was rounded to a double";
                 let help =
-                    "programs that keep numbers as doubles do that; write JSON with --json-safe";
+                    "programs that store numbers as doubles do that; write JSON with --json-safe";
                 complain(&subject, &format!("warning: {number} {what}; {help}"));
             }
             TableFile::from_json(&json).map(whole).map_err(bad)

@@ -22,7 +22,7 @@ pub(super) fn check(paths: &[PathBuf], common: &Common) -> Result<(), Failure> {
     // A table may also take the class of a built-in goobj away.
     let [classes, goobjs, names] = [0, 1, 2].map(|at| known[at].saturating_sub(before[at]));
     let mut out = format!(
-        "{}, {} with a class and {} beyond those that are built in\n",
+        "{}, {} with a class and {} in addition to the built-in ones\n",
         counted(classes, "class", "classes"),
         counted(goobjs, "goobj", "goobjs"),
         counted(names, "name", "names"),
@@ -62,13 +62,13 @@ pub(super) fn show(
         let names = names.chain(objects.tables().goobjs().filter_map(|(_, it)| it.name.as_deref()));
         let hint = match (number, nearest(object, names)) {
             (None, Some(near)) => format!("; did you mean {near}?"),
-            _ => "; give its table with --data".to_owned(),
+            _ => "; supply its table with --data".to_owned(),
         };
         let wanted = match number.is_some() {
             true => "a goobj whose class is known, or a class",
             false => "a goobj or a class",
         };
-        return Err(Failure::Run(format!("{object}: wanted {wanted}{hint}")));
+        return Err(Failure::Run(format!("{object}: not {wanted}{hint}")));
     }
     let goid = of_goobj.map(|(goid, _)| goid);
     if json {
@@ -134,7 +134,7 @@ fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<b
             let (name, bytes) = (file.display().to_string(), read(&file)?);
             // A directory may hold anything.
             if !path.is_dir() && !MxoObjects::are_in(&bytes) {
-                let message = format!("{name}: wanted tables of game objects, found none");
+                let message = format!("{name}: contains no tables of game objects");
                 return Err(Failure::Run(message));
             }
             texts.push((name, bytes));
@@ -147,7 +147,7 @@ fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<b
         texts.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
     let Some(said) = objects.add(&named) else {
         let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
-        let message = format!("{}: wanted tables of game objects, found none", names.join(", "));
+        let message = format!("{}: contains no tables of game objects", names.join(", "));
         return Err(Failure::Run(message));
     };
     report::diagnostics(

@@ -84,7 +84,7 @@ pub(super) fn run(arguments: &MxoViewsCommand, common: &Common) -> Result<(), Fa
         } else {
             let count = replica.len();
             let plural = if count == 1 { "" } else { "s" };
-            let behind = last.map_or(String::new(), |last| format!(" behind packet {last}"));
+            let behind = last.map_or(String::new(), |last| format!(" after packet {last}"));
             let _ = writeln!(out, "#{stream}: {count} view{plural}{behind}");
             replica.write_text(&mut out);
         }
@@ -128,14 +128,14 @@ fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Fai
         .collect();
     if ours.is_empty() {
         let subject = arguments.capture.file.display().to_string();
-        let help = "there is no conversation of MxO; --as mxo reads all as MxO";
+        let help = "no MxO conversation; use --as mxo to read all conversations as MxO";
         complain(&subject, help);
         return Err(Failure::Input);
     }
     let (packets, asked) = (dissection.packets(), arguments.packet.unwrap_or(1));
     if asked > packets {
-        let problem = format!("--packet: wanted 1 to {packets}, the packets of the capture");
-        return Err(Failure::Run(format!("{problem}, found {asked}")));
+        let problem = format!("--packet: the capture has packets 1 to {packets}");
+        return Err(Failure::Run(format!("{problem}, not {asked}")));
     }
     if let Some(stream) = arguments.stream.filter(|stream| !ours.contains(stream)) {
         const MAX_LISTED: usize = 10;
@@ -145,7 +145,7 @@ fn check(arguments: &MxoViewsCommand, dissection: &Dissection) -> Result<(), Fai
             numbers.push("...".to_owned());
         }
         let numbers = numbers.join(", ");
-        let problem = format!("--stream: wanted a conversation of MxO ({numbers}), found {stream}");
+        let problem = format!("--stream: {stream} is not an MxO conversation ({numbers})");
         return Err(Failure::Run(problem));
     }
     Ok(())

@@ -38,7 +38,7 @@ async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
     drop(interruption);
     served.map_err(|error| failed(&error))?;
     if !common.quiet {
-        say(format_args!("worldwire: the login server has stopped"));
+        say(format_args!("worldwire: the login server stopped"));
     }
     Ok(())
 }
@@ -98,7 +98,7 @@ fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {
     let folder = shown(&arguments.folder);
     if server.is_new() {
         say(format_args!(
-            "worldwire: made a login server in {folder}, with its configuration in ki.toml\n\
+            "worldwire: created a login server in {folder}, configured in ki.toml\n\
              worldwire: players need an account: worldwire ki account add NAME --server {folder}"
         ));
     }
@@ -109,11 +109,13 @@ fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {
         ));
     }
     if server.config().misleads_others() {
-        say("worldwire: with a character, clients of other machines are sent to their own, too: \
-             give --public-address, or public_address in ki.toml");
+        say(
+            "worldwire: clients on other machines will be told to connect to 127.0.0.1 after selecting a \
+             character; set --public-address, or public_address in ki.toml",
+        );
     }
     if let Some(files) = server.files() {
-        say(format_args!("worldwire: patch clients are told of {}", files.url));
+        say(format_args!("worldwire: patch clients download from {}", files.url));
     }
     if let Some(status) = server.status_address() {
         say(format_args!("worldwire: the status page is http://{status}/status"));

@@ -46,14 +46,14 @@ fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16
         Some("random") => {
             let mut key = [0; 16];
             getrandom::fill(&mut key)
-                .map_err(|error| Failure::Run(format!("no random numbers: {error}")))?;
+                .map_err(|error| Failure::Run(format!("cannot get random numbers: {error}")))?;
             key
         }
         Some(digits) => key_of(digits)?,
         None if arguments.listen.ip().is_loopback() => OPEN_KEY,
         None => {
-            let problem = "--listen: off this machine, the session needs a key of its own";
-            return Err(Failure::Run(format!("{problem}; --key random makes one")));
+            let problem = "--listen: a session on other machines needs its own key";
+            return Err(Failure::Run(format!("{problem}; --key random generates one")));
         }
     };
     let packet_bytes = replicator::Config::default().packet_bytes;
@@ -82,12 +82,12 @@ fn config(arguments: &ServeMxo, common: &Common) -> Result<(WorldConfig, [u8; 16
 /// Says what others could do with a world that they can reach.
 fn warn(arguments: &ServeMxo, key: &[u8; 16]) {
     if !arguments.listen.ip().is_loopback() && *key == OPEN_KEY {
-        complain("--key", "everybody knows this key, and reads what is sent under it");
+        complain("--key", "this key is well known: anyone can read the traffic");
     }
     if !arguments.no_status && !arguments.status.ip().is_loopback() {
         complain(
             "--status",
-            "the page has no password: whoever reaches it can hold the world still",
+            "the page has no password: anyone who can reach it can freeze the world",
         );
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn key_of(digits: &str) -> Result<[u8; 16], Failure> {
     let bytes = worldwire_core::value::parse_hex(digits);
     let key = bytes.and_then(|bytes| bytes.try_into().ok());
     // The key itself is not repeated: it is a secret.
-    key.ok_or_else(|| Failure::Run("--key: wanted 32 hexadecimal digits".to_owned()))
+    key.ok_or_else(|| Failure::Run("--key: needs 32 hexadecimal digits".to_owned()))
 }
 
 /// Appends the session to a key file.
@@ -145,8 +145,8 @@ async fn serve(
     if !common.quiet {
         let [median, slowest] = figures.tick_times();
         say(format_args!(
-            "worldwire: the world has stopped after {} ticks (of the last, half took {median:.1?}, \
-             and 99 of 100 at most {slowest:.1?})",
+            "worldwire: the world stopped after {} ticks (recent ticks: median {median:.1?}, 99 % within \
+             {slowest:.1?})",
             figures.ticks()
         ));
     }

@@ -33,7 +33,7 @@ async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
     drop(interruption);
     served.map_err(|error| failed(&error))?;
     if !common.quiet {
-        say(format_args!("worldwire: the shard has stopped"));
+        say(format_args!("worldwire: the shard stopped"));
     }
     Ok(())
 }
@@ -70,7 +70,7 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
     if shard.is_new() {
         if !common.quiet {
             say(format_args!(
-                "worldwire: made a shard in {folder}, with its configuration in shard.toml\n\
+                "worldwire: created a shard in {folder}, configured in shard.toml\n\
                  worldwire: players need an account: worldwire uru account add NAME --shard {folder}\n\
                  worldwire: clients need these lines in their server.ini:"
             ));
@@ -82,8 +82,10 @@ fn introduce(shard: &Shard, arguments: &ServeUru, common: &Common) -> Result<(),
             say(format_args!("worldwire: clients connect to {address}"));
         }
         if shard.config().misleads_others() {
-            say("worldwire: clients of other machines are sent to their own: give \
-                 --public-address, or public_address in shard.toml");
+            say(
+                "worldwire: clients on other machines will be told to connect to 127.0.0.1; set --public-address, \
+                 or public_address in shard.toml",
+            );
         }
         if let Some(status) = shard.status_address() {
             say(format_args!("worldwire: the status page is http://{status}/status"));

@@ -77,7 +77,7 @@ impl Build {
     fn mixed(&self) -> Option<String> {
         (self.revisions.len() > 1).then(|| {
             format!(
-                "has conversations of revisions {}; write those of one to a capture of its own: \
+                "contains conversations of revisions {}; write those of one revision to a separate capture: \
                  dissect CAPTURE --stream NUMBER -o ONE.pcapng",
                 listed(&self.revisions)
             )
@@ -97,23 +97,21 @@ impl Build {
         }
         let check = match (of_map, self.revision()) {
             (Some(map), Some(client)) if map != client => {
-                format!("the map is of revision {map}, the client of {client}")
+                format!("the map is of revision {map}, the client of revision {client}")
             }
             (Some(_), Some(client)) => {
-                format!("both are of revision {client}; check what is in the map")
+                format!("both are of revision {client}; check the map's entries")
             }
             (None, Some(client)) => {
-                format!("check that it is of revision {client}, that of the client")
+                format!("check that it is of the client's revision {client}")
             }
             (Some(map), None) => {
-                format!(
-                    "check that the client is of revision {map}, which the capture does not say"
-                )
+                format!("check that the client is of revision {map}; the capture does not show it")
             }
-            (None, None) => "check that it is of the build of the client".to_owned(),
+            (None, None) => "check that it is of the client's build".to_owned(),
         };
         let opcodes = counted(self.opcodes.len(), "opcode");
-        Some(format!("none of its {opcodes} is in {name}: {check}"))
+        Some(format!("none of its {opcodes} are in {name}: {check}"))
     }
 }
 
@@ -148,7 +146,7 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
             Ok(())
         })?;
         if build.messages == 0 {
-            complain(&shown(file), "holds no messages of TERA");
+            complain(&shown(file), "contains no TERA messages");
             return Err(Failure::Input);
         }
         if let Some(problem) = build.mixed() {
@@ -176,9 +174,9 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) ->
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "# {sure} of {} opcodes, carried over from {name}; the others are not sure.\n\
-         # The percentage says how far ahead a name is. It does not decide alone: a match is not sure either\n\
-         # when it rests on others that are not, or could be exchanged with another.",
+        "# {sure} of {} opcodes, carried over from {name}; the others are uncertain.\n\
+         # The percentage is the lead over the next best name. A match is also uncertain if it depends on\n\
+         # uncertain ones, or could be swapped with another.",
         carried.len()
     );
     let mut open = carried.iter().filter(|one| one.name.is_none()).peekable();
@@ -188,13 +186,12 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) ->
     }
     let _ = writeln!(
         text,
-        "# ? stands for a name. Only names of {name} that the old capture has messages of are\n\
-         # proposed, and none of them is left for the opcode, or none fits. The commands at the end try all \
-         definitions."
+        "# ? stands for a name. Only names in {name} with messages in the old capture are proposed,\n\
+         # and none of those remaining fits the opcode. The commands at the end try all definitions."
     );
     text.push_str(&format(carried));
     text.push_str(
-        "\n# Try every definition on the opcodes with ?; the same works for those that are not sure.\n",
+        "\n# Try every definition on the opcodes with ?. You can do the same for uncertain ones.\n",
     );
     let data = Data { paths: of.data.to_vec(), revision: None, patch: of.patch, pin: Vec::new() };
     let add = file.map_or(String::new(), |file| format!(" --write {} --add", shell(file)));
@@ -255,7 +252,7 @@ mod tests {
         let (head, _) = text.split_once("\nS_A = 5").unwrap();
         assert!(
             head.contains(
-                "# ? stands for a name. Only names of m that the old capture has messages of are\n"
+                "# ? stands for a name. Only names in m with messages in the old capture are proposed,\n"
             ),
             "{text}"
         );
@@ -268,9 +265,9 @@ mod tests {
         let text = written(&[one], "m", &of, None);
         assert!(!text.contains('?'), "{text}");
         // What the percentage means is said in any case.
-        assert!(
-            text.contains("The percentage says how far ahead a name is. It does not decide alone")
-        );
+        assert!(text.contains(
+            "The percentage is the lead over the next best name. A match is also uncertain if"
+        ));
     }
 
     #[test]
@@ -281,7 +278,7 @@ mod tests {
             0, 1, 0, 0, 0, 0xce, 0x7b, 5, 0,
         ];
         for (revision, wanted) in
-            [(7_u32, None), (7, None), (8, Some("has conversations of revisions 7, 8;"))]
+            [(7_u32, None), (7, None), (8, Some("contains conversations of revisions 7, 8;"))]
         {
             message[16..20].copy_from_slice(&revision.to_le_bytes());
             build.push(&Said { stream: 0, from: Side::Client, bytes: message.into() });

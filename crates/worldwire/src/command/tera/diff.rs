@@ -41,7 +41,7 @@ pub(super) fn run(
             folders(&old, &new, json, &mut out);
         }
         _ => {
-            let message = "wanted two definitions or two directories, found one of each".to_owned();
+            let message = "OLD and NEW must both be definitions, or both directories".to_owned();
             return Err(Failure::Run(message));
         }
     }
@@ -67,7 +67,7 @@ fn side(
     match known {
         Some(set) => Ok(Side::One(Box::new(folder::named(set, word)?.clone()))),
         None => {
-            let message = format!("{word}: no such file; --data says where definitions are");
+            let message = format!("{word}: no such file; use --data to look up definitions");
             Err(Failure::Run(message))
         }
     }

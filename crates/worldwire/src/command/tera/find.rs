@@ -48,7 +48,7 @@ pub(super) fn run(
             let plan = definition.plan();
             if paths(plan, plan.fields(), "", &mut room, &mut fields).is_none() {
                 let problem = format!("its fields have paths of more than {MAX_PATHS} bytes");
-                complain(definition.title(), &format!("{problem} (field paths); left out"));
+                complain(definition.title(), &format!("{problem} (field paths); skipped"));
                 clean = false;
                 continue;
             }
@@ -94,7 +94,7 @@ pub(super) fn run(
     }
     print(&out)?;
     if !is_found {
-        complain("tera def", "no definition is like that");
+        complain("tera def", "no definition matches");
     }
     if is_found && clean { Ok(()) } else { Err(Failure::Input) }
 }

@@ -96,7 +96,7 @@ pub(super) fn texts(paths: &[PathBuf], common: &Common) -> Result<Texts, Failure
             match texts.places.0.insert(name.clone(), file.clone()) {
                 Some(other) if other != file => {
                     let message =
-                        format!("there is another {name}: {}; this one counts", shown(&other));
+                        format!("duplicate {name}, also in {}; this one is used", shown(&other));
                     let diagnostic = Source::new(&shown(&file), "").warning(0..0, message);
                     texts.problems.push(Problem { kind: ProblemKind::DuplicateFile, diagnostic });
                 }
@@ -126,8 +126,8 @@ pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
         match folders.get(&name) {
             Some(other) if *other != folder => {
                 return Err(Failure::Run(format!(
-                    "{}: wanted one set of definitions, found several: {} and {} both have {name}; \
-                     name one of them",
+                    "{}: contains several sets of definitions: {} and {} both have {name}; choose one \
+                     of them",
                     shown(path),
                     shown(other),
                     shown(folder)
@@ -149,7 +149,7 @@ pub(super) fn files(path: &Path, common: &Common) -> Result<Vec<PathBuf>, Failur
             name.ends_with(".def") || name.ends_with(".js") || name == "data.json"
         });
         if files.is_empty() {
-            let message = format!("{}: wanted definitions, found none", path.display());
+            let message = format!("{}: contains no definitions", path.display());
             return Err(Failure::Run(message));
         }
     }
@@ -189,7 +189,7 @@ pub(crate) fn named<'s>(set: &'s Set, word: &str) -> Result<&'s Definition, Fail
     let versions: Vec<String> =
         set.versions(name).map(|definition| definition.version().to_string()).collect();
     let hint = match nearest(name, set.names()) {
-        _ if !versions.is_empty() => format!("; there is version {}", listed(versions)),
+        _ if !versions.is_empty() => format!("; available: version {}", listed(versions)),
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };

@@ -30,7 +30,7 @@ impl GrowingMap {
         let (text, _) = text::read(bytes.clone()).map_err(|error| refuse(&error.to_string()))?;
         if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
             let convert = format!("worldwire tera map convert {} --to map", shell(&file));
-            return Err(refuse(&format!("wanted a map of lines, found JSON; {convert}")));
+            return Err(refuse(&format!("is a JSON map, which cannot be extended; {convert}")));
         }
         let (map, problems) = CodeMap::parse(MapKind::Protocol, &shown(&file), &text);
         let told = problems.iter().filter(|problem| !common.quiet || problem.is_error());
@@ -59,7 +59,7 @@ impl GrowingMap {
         }
         // It takes a while to find names, and somebody may have edited the file in the meantime.
         if content(&self.file)? != self.bytes {
-            let problem = "was changed in the meantime, and stays so; run the command again";
+            let problem = "was changed in the meantime and not overwritten; run the command again";
             return Err(Failure::Run(format!("{}: {problem}", shown(&self.file))));
         }
         write_all(&Target { output: Some(self.file.clone()), force: true }, &bytes)
@@ -110,9 +110,12 @@ mod tests {
     #[test]
     fn what_is_no_map_of_lines_is_refused() {
         for (content, wanted) in [
-            (&b"{\"S_A\": 5}"[..], "wanted a map of lines, found JSON; worldwire tera map convert"),
+            (
+                &b"{\"S_A\": 5}"[..],
+                "is a JSON map, which cannot be extended; worldwire tera map convert",
+            ),
             (b"S\0_\0", "UTF-16; save it as UTF-8"),
-            (b"SMT_A 5\n", "wanted a map of opcodes, found one of system messages"),
+            (b"SMT_A 5\n", "is a map of system messages, not of opcodes"),
         ] {
             let refused = format!("{:?}", grown(content, &["S_B = 6"]).map(drop));
             assert!(refused.contains(wanted), "{refused}");

@@ -49,8 +49,8 @@ pub(super) fn run(
                 revision.map_or("the client".to_owned(), |number| format!("revision {number}"));
             let patches = listed(library.integrity.keys());
             let text = format!(
-                "the patch of {of} is not known, so the lists of patch {patches} are not used; give \
-                 --patch, or a revisions.json that has it"
+                "the patch of {of} is unknown, so the lists of patch {patches} are not used; supply \
+                 --patch, or a revisions.json that lists it"
             );
             common.note(&shown(file), &text);
         }
@@ -69,7 +69,7 @@ pub(super) fn run(
         let perhaps: BTreeSet<&str> = perhaps.iter().flat_map(|list| list.iter()).collect();
         let mut problem = match unnamed.is_empty() {
             true => "no message has counter and checksum".to_owned(),
-            false => "no message with a name has counter and checksum".to_owned(),
+            false => "no named message has counter and checksum".to_owned(),
         };
         if !perhaps.is_empty() {
             problem += "; a single message of these may have them: ";
@@ -97,8 +97,8 @@ fn in_folder<'d>(
     };
     if let (Some(folder), None) = (target.folder(), patch) {
         let folder = shown(folder);
-        let problem = "the list is called by the patch, which is not known; give --patch";
-        return Err(Failure::Run(format!("-o {folder}: {problem}, or the name of a file")));
+        let problem = "the list is named after the patch, which is unknown; use --patch";
+        return Err(Failure::Run(format!("-o {folder}: {problem} or a file name")));
     }
     target.of_file(|| PathBuf::from(format!("{}.json", patch.unwrap_or_default())))
 }

@@ -112,7 +112,7 @@ pub(super) fn read_only(file: &Path, common: &Common) -> Result<(CodeMap, bool),
     read_choosing(file, None, common, |revisions| {
         let path = shell(file);
         format!(
-            "wanted a file with one map, found those of {}; this writes one of them: worldwire tera map \
+            "contains the maps of {}; to extract one of them: worldwire tera map \
              convert {path} --revision NUMBER --to map -o protocol.NUMBER.map",
             listed(revisions)
         )
@@ -122,7 +122,7 @@ pub(super) fn read_only(file: &Path, common: &Common) -> Result<(CodeMap, bool),
 /// The same, where `--revision` tells which of several is meant.
 fn read(file: &Path, revision: Option<u32>, common: &Common) -> Result<(CodeMap, bool), Failure> {
     read_choosing(file, revision, common, |revisions| {
-        format!("wanted --revision with one of {}", listed(revisions))
+        format!("needs --revision with one of {}", listed(revisions))
     })
 }
 
@@ -176,9 +176,7 @@ pub(super) fn wants_opcodes(file: &Path, map: &CodeMap) -> Result<(), Failure> {
     let is_message = |(name, _): (&str, u32)| sender(name).is_some();
     if kind == Some(MapKind::SystemMessages) || (!map.is_empty() && !map.iter().any(is_message)) {
         let file = shown(file);
-        return Err(Failure::Run(format!(
-            "{file}: wanted a map of opcodes, found one of system messages"
-        )));
+        return Err(Failure::Run(format!("{file}: is a map of system messages, not of opcodes")));
     }
     Ok(())
 }
@@ -194,9 +192,9 @@ pub(super) fn tell_name(target: &Target, revision: Option<u32>, common: &Common)
     }
     let wanted = match revision {
         Some(revision) => format!("protocol.{revision}.map"),
-        None => "protocol.REVISION.map, with the revision of the client".to_owned(),
+        None => "protocol.REVISION.map, with the client's revision".to_owned(),
     };
-    common.note(&shown(file), &format!("--data finds a map by its name: call it {wanted}"));
+    common.note(&shown(file), &format!("--data finds maps by name: rename it to {wanted}"));
 }
 
 /// The members of a JSON object of numbers, with those that stand there more than once.

@@ -54,7 +54,7 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     let kept = growing.as_ref().map(GrowingMap::map);
     let is_kept = |number: u16| kept.and_then(|map| map.name(number.into()));
     if let (Some(name), Some(file), Some(opcode)) = (opcode.and_then(is_kept), write, opcode) {
-        complain(&shown(file), &format!("has opcode {opcode} already, as {name}"));
+        complain(&shown(file), &format!("already has opcode {opcode}, as {name}"));
         return Err(Failure::Input);
     }
     let data = Data { paths: data.clone(), revision: *revision, patch: *patch, pin: Vec::new() };
@@ -102,9 +102,9 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     let (_, clean) = capture::read(&capture, common, definitions, take, keep)?;
     if found.is_empty() {
         let message = match opcode {
-            _ if !holds_tera.into_inner() => "holds no messages of TERA".to_owned(),
+            _ if !holds_tera.into_inner() => "contains no TERA messages".to_owned(),
             Some(opcode) => format!("no message has opcode {opcode}"),
-            None => "every message has a name".to_owned(),
+            None => "all messages have a name".to_owned(),
         };
         complain(&from.display().to_string(), &message);
         return Err(Failure::Input);
@@ -113,8 +113,8 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
     let count = |found: &Found| found.messages.len() as u64 + found.more;
     if let more @ 1.. = keep_most(&mut found, MAX_OPCODES, count) {
         let message = format!(
-            "only the {MAX_OPCODES} opcodes with the most messages are tried; give each of the \
-             other {more} by its number"
+            "only the {MAX_OPCODES} opcodes with the most messages are tried; pass the other {more} \
+             one at a time"
         );
         complain(&shown(from), &message);
     }
@@ -157,7 +157,7 @@ fn keep_most<F>(found: &mut Vec<(u16, F)>, most: usize, count: impl Fn(&F) -> u6
 fn or_add(failure: Failure, target: &Target) -> Failure {
     match (failure, &target.output) {
         (Failure::Run(problem), Some(file)) if problem == occupied(file) => {
-            Failure::Run(format!("{problem}, --add adds to it"))
+            Failure::Run(format!("{problem}, or --add to extend it"))
         }
         (failure, _) => failure,
     }

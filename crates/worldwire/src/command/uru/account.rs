@@ -22,7 +22,7 @@ pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> 
             let password = password::fresh(password)?;
             let flags = flags(role);
             let request = Request::AddAccount { name: name.clone(), password, flags };
-            set(name, "made", request, shard, common)
+            set(name, "account created", request, shard, common)
         }
         UruAccount::Passwd { name, password, shard } => {
             let password = password::fresh(password)?;
@@ -55,7 +55,7 @@ pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), F
             Json::Null => "without a player".to_owned(),
             player => format!("player {} ({})", player["id"], text(&player["name"])),
         };
-        common.note(&text(&one["account"]), &format!("thrown out, {player}"));
+        common.note(&text(&one["account"]), &format!("kicked, {player}"));
     }
     if shard.json { print_lines(&thrown_out) } else { Ok(()) }
 }
@@ -117,8 +117,8 @@ fn set(
     };
     if password.encode_utf16().count() > PASSWORD_UNITS {
         let advice = format!(
-            "only the first {PASSWORD_UNITS} characters of the password count; clients that send \
-             more of them cannot log in"
+            "only the first {PASSWORD_UNITS} characters of the password are used; clients that send \
+             more cannot log in"
         );
         common.note(name, &advice);
     }
@@ -126,7 +126,7 @@ fn set(
     let all_clients = answer.first().is_none_or(|answer| answer["allClients"] != false);
     if !all_clients {
         let advice =
-            "name or password ends in a character outside ASCII; H'uru clients cannot log in";
+            "the name or password ends with a non-ASCII character; H'uru clients cannot log in";
         common.note(name, advice);
     }
     common.note(name, done);

@@ -31,7 +31,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
             let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
             if empty {
                 return Err(Failure::Run(format!(
-                    "{}: has no keys that this format can hold",
+                    "{}: contains no keys that this format can store",
                     file.display()
                 )));
             }
@@ -64,7 +64,7 @@ impl SystemRandom {
         let mut probe = [0; 8];
         match getrandom::fill(&mut probe) {
             Ok(()) => Ok(Self),
-            Err(error) => Err(Failure::Run(format!("no random numbers: {error}"))),
+            Err(error) => Err(Failure::Run(format!("cannot get random numbers: {error}"))),
         }
     }
 }
@@ -87,7 +87,7 @@ impl TryRng for SystemRandom {
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
         if let Err(error) = getrandom::fill(bytes) {
             // It worked a moment ago; a weak key must not come of it now.
-            say(format_args!("worldwire: no random numbers: {error}"));
+            say(format_args!("worldwire: cannot get random numbers: {error}"));
             std::process::exit(2);
         }
         Ok(())

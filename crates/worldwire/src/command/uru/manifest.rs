@@ -169,7 +169,7 @@ fn load(file: &Path) -> Result<Manifest<'static>, Failure> {
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        complain(&subject, &format!("at byte {at}: wanted UTF-8 text"));
+        complain(&subject, &format!("at byte {at}: not UTF-8 text"));
         Failure::Input
     })?;
     Manifest::parse(&text).map_err(|errors| {

@@ -17,7 +17,7 @@ use worldwire_uru::sdl::{Blob, MergePolicy, ObjectState};
 use worldwire_uru::types::UnifiedTime;
 
 use super::account::ask;
-use crate::cli::{Common, Data, Decode, From, UruSdl};
+use crate::cli::{Common, Data, Decode, SideArg, UruSdl};
 use crate::command::decode;
 use crate::output::{Failure, complain, print, printable};
 use crate::{definitions, input, report};
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
                 codec: "uru.sdl".to_owned(),
                 file: file.clone(),
                 hex: hex.clone(),
-                from: From::Client,
+                from: SideArg::Client,
                 keys: Vec::new(),
                 data,
                 json: *json,
@@ -68,7 +68,7 @@ pub(super) fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Fa
 fn load_some(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
     let descriptors = load(paths, common)?;
     if descriptors.is_empty() {
-        return Err(Failure::Run("--sdl: wanted descriptors (.sdl files), found none".to_owned()));
+        return Err(Failure::Run("--sdl: contains no descriptors (.sdl files)".to_owned()));
     }
     Ok(descriptors)
 }
@@ -91,9 +91,9 @@ fn set(
     })?;
     let mut changes = serde_json::Map::new();
     for word in variables {
-        let (name, value) = word
-            .split_once('=')
-            .ok_or_else(|| Failure::Run(format!("{}: wanted VARIABLE=VALUE", printable(word))))?;
+        let (name, value) = word.split_once('=').ok_or_else(|| {
+            Failure::Run(format!("{}: needs the form VARIABLE=VALUE", printable(word)))
+        })?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
         changes.insert(name.to_owned(), json!({"hint": "", "flags": ["Dirty"], "value": value}));
     }
@@ -136,7 +136,7 @@ fn check(paths: &[PathBuf], json: bool, common: &Common) -> Result<(), Failure> 
         for file in files {
             let bytes = input::read(&file)?;
             if Magic::detect(&bytes).is_some() {
-                let message = "is encrypted; `worldwire decode uru.secure-file` decrypts it";
+                let message = "is encrypted; decrypt it with `worldwire decode uru.secure-file`";
                 return Err(Failure::Run(format!("{}: {message}", file.display())));
             }
             texts.push((file.display().to_string(), String::from_utf8_lossy(&bytes).into_owned()));
@@ -207,7 +207,7 @@ fn named(set: &Descriptors, word: &str) -> Result<Vec<Descriptor>, Failure> {
     let versions: Vec<_> = set.versions(name).map(|one| one.version().to_string()).collect();
     let names: Vec<_> = set.iter().map(|one| one.name().to_owned()).collect();
     let hint = match nearest(name, names.iter().map(String::as_str)) {
-        _ if !versions.is_empty() => format!("; there is version {}", versions.join(", ")),
+        _ if !versions.is_empty() => format!("; available: version {}", versions.join(", ")),
         Some(near) => format!("; did you mean {near}?"),
         None => String::new(),
     };
@@ -244,7 +244,7 @@ fn diff(
     let [old, new] = [state(paths[0], &set)?, state(paths[1], &set)?];
     let (before, after) = (old.descriptor().name(), new.descriptor().name());
     if !before.eq_ignore_ascii_case(after) {
-        let message = format!("wanted two states of one descriptor, found {before} and {after}");
+        let message = format!("the states have different descriptors: {before} and {after}");
         return Err(Failure::Run(message));
     }
     let changes = old.diff(&new);

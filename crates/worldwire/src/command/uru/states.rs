@@ -20,11 +20,11 @@ pub(crate) fn clear(
         let count = one["states"].as_u64().unwrap_or_default();
         let own = match (with_age, one["ownState"] == true) {
             (true, true) => ", and that of the age",
-            (true, false) => "; there was no state of the age itself",
+            (true, false) => "; the age itself had no state",
             (false, _) => "",
         };
         let plural = if count == 1 { "" } else { "s" };
-        let text = format!("{count} state{plural} of objects cleared{own}");
+        let text = format!("{count} object state{plural} cleared{own}");
         common.note(&title(one), &text);
     }
     if shard.json { print_lines(&cleared) } else { Ok(()) }

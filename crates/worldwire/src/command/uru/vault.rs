@@ -75,7 +75,8 @@ pub(crate) fn run(command: &UruVault, common: &Common) -> Result<(), Failure> {
                 Failure::Input
             })?;
             let nodes = done.first().map_or(&Json::Null, |done| &done["nodes"]);
-            common.note(&input::title(file), &format!("{nodes} nodes imported"));
+            let plural = if *nodes == 1 { "" } else { "s" };
+            common.note(&input::title(file), &format!("{nodes} node{plural} imported"));
             if shard.json { print_lines(&done) } else { Ok(()) }
         }
     }
@@ -135,7 +136,7 @@ fn move_out(shard: &Path, to: OtherServer, target: &Target) -> Result<(), Failur
 
 fn tell(title: &str, left: Vec<String>) {
     for left in left {
-        complain(title, &format!("left: {}", printable(&left)));
+        complain(title, &format!("not converted: {}", printable(&left)));
     }
 }
 
@@ -151,7 +152,7 @@ pub(crate) fn fields_of(words: &[String]) -> Result<Json, Failure> {
     for word in words {
         let failed = |problem: String| Failure::Run(format!("{}: {problem}", printable(word)));
         let Some((name, value)) = word.split_once('=') else {
-            return Err(failed("wanted FIELD=VALUE".to_owned()));
+            return Err(failed("needs the form FIELD=VALUE".to_owned()));
         };
         let Some(field) = known.iter().find(|field| field.name == name) else {
             let hint = nearest(name, known.iter().map(|field| field.name));

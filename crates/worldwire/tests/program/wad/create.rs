@@ -30,7 +30,7 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
     // Nothing was written, as with one file that is there already.
     assert_eq!(again.status.code(), Some(2), "files were overwritten");
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(said.ends_with("out: nothing was extracted: all files are there already\n"), "{said}");
+    assert!(said.ends_with("out: nothing was extracted: all files already exist\n"), "{said}");
     fs::remove_file(home.path().join("out/x.mp3")).unwrap();
     let some = wad(home.path(), &["extract", "1.wad", "-C", "out"]);
     assert_eq!(some.status.code(), Some(1), "one file was written");
@@ -169,9 +169,9 @@ fn what_a_killed_run_left_behind_is_not_packed() {
         ],
     );
     let is_told = |said: &str| {
-        for (name, what) in [("AbCdEf", "an unfinished file"), ("GhIjKl", "a folder")] {
+        for (name, what) in [("AbCdEf", "an incomplete file"), ("GhIjKl", "a folder")] {
             let wanted =
-                format!(".worldwire-{name}.part: is {what} of an interrupted run; skipped");
+                format!(".worldwire-{name}.part: is {what} left by an interrupted run; skipped");
             assert!(said.contains(&wanted), "{said}");
         }
     };

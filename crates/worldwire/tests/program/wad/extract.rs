@@ -158,7 +158,7 @@ fn overlaps_are_told_of_chosen_files_or_refused() {
                   --allow-overlaps extracts it\n";
     assert_eq!(said(&outcome, 1), wanted);
     let outcome = wad(home.path(), &["test", "a.wad", "--refuse-overlaps"]);
-    let wanted = "worldwire: a.wad: refused: the data of b begins inside the data of others\n";
+    let wanted = "worldwire: a.wad: refused: the data of b begins inside the data of other files\n";
     assert_eq!(said(&outcome, 1), wanted);
     assert!(!home.path().join("out3").exists());
 }
@@ -184,11 +184,11 @@ fn a_larger_file_is_inflated_when_asked_for() {
     put(&home.path().join("in"), &[("a", &"a".repeat(1000))]);
     said(&wad(home.path(), &["create", "in", "-o", "a.wad"]), 0);
     for command in [&["test", "a.wad"][..], &["extract", "a.wad", "-C", "out"]] {
-        let outcome = wad(home.path(), &[command, &["--most-inflated", "999"]].concat());
+        let outcome = wad(home.path(), &[command, &["--max-inflated", "999"]].concat());
         assert_eq!(outcome.status.code(), Some(1));
         let both = String::from_utf8([outcome.stdout, outcome.stderr].concat()).unwrap();
-        assert!(both.contains("; --most-inflated allows more"), "{both}");
-        said(&wad(home.path(), &[command, &["--most-inflated", "1000"]].concat()), 0);
+        assert!(both.contains("; --max-inflated allows more"), "{both}");
+        said(&wad(home.path(), &[command, &["--max-inflated", "1000"]].concat()), 0);
     }
 }
 
@@ -211,14 +211,14 @@ fn files_that_share_their_data_are_too_much_together() {
     let most = 5_001 * 4_000;
     for command in [&["test", "a.wad"][..], &["diff", "a.wad", "a.wad"], &EXTRACT] {
         let limit = (most - 1).to_string();
-        let outcome = wad(home.path(), &[command, &["--most-total", &limit]].concat());
+        let outcome = wad(home.path(), &[command, &["--max-total", &limit]].concat());
         let wanted = format!(
             "worldwire: a.wad: wanted at most {limit} (archive bytes), found {most}; \
-             --most-total allows more\n"
+             --max-total allows more\n"
         );
         assert_eq!(said(&outcome, 1), wanted);
         let limit = most.to_string();
-        let outcome = wad(home.path(), &[command, &["--most-total", &limit]].concat());
+        let outcome = wad(home.path(), &[command, &["--max-total", &limit]].concat());
         // What is said of a file does not quote the whole name of the other.
         assert!(outcome.stderr.len() + outcome.stdout.len() < 5_001 * 300);
     }

@@ -88,7 +88,7 @@ fn of_files_of_the_same_name_the_first_counts() {
     archive("two.wad", &[("a", b"first"), ("a", b"second"), ("a", b"third")]);
     let outcome = wad(home.path(), &["diff", "one.wad", "two.wad"]);
     assert_eq!(told(&outcome, 0), "");
-    let wanted = "worldwire: two.wad: warning: has more than one a; the first counts\n";
+    let wanted = "worldwire: two.wad: warning: has several files named a; the first one is used\n";
     assert_eq!(said(&outcome, 0), wanted);
 }
 

@@ -43,7 +43,7 @@ fn a_fifo_is_written_through() {
     put(&home.path().join("in"), &[("a", "a")]);
     for force in [&[][..], &["--force"]] {
         let outcome = wad(home.path(), &[&["create", "in", "-o", "fifo"], force].concat());
-        assert_eq!(said(&outcome, 2), "worldwire: fifo: wanted a regular file\n");
+        assert_eq!(said(&outcome, 2), "worldwire: fifo: not a regular file\n");
     }
 }
 
@@ -73,7 +73,7 @@ fn a_link_goes_on_to_lead_to_the_file() {
     let link = home.path().join("near/link");
     symlink("../far/file", &link).unwrap();
     let refused = said(&write(home.path(), &["-o", "near/link"]), 2);
-    assert_eq!(refused, "worldwire: near/link: already exists; --force overwrites it\n");
+    assert_eq!(refused, "worldwire: near/link: already exists; use --force to overwrite it\n");
     said(&write(home.path(), &["-o", "near/link", "--force"]), 0);
     assert!(link.symlink_metadata().unwrap().is_symlink());
     assert_eq!(fs::read_to_string(home.path().join("far/file")).unwrap(), RESULT);
@@ -110,7 +110,7 @@ fn a_dash_is_standard_output() {
     assert_eq!(names(home.path()), [""; 0]);
     put(&home.path().join("in"), &[("a", "a")]);
     let outcome = wad(home.path(), &["create", "in", "-o", "-"]);
-    assert_eq!(said(&outcome, 2), "worldwire: standard output: wanted a regular file\n");
+    assert_eq!(said(&outcome, 2), "worldwire: standard output: not a regular file\n");
 }
 
 #[test]

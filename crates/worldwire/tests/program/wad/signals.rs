@@ -235,6 +235,6 @@ fn an_archive_that_is_cut_while_it_is_read_is_told() {
     types.write_all(&fs::read(sample).unwrap()).unwrap();
     drop(types);
     let outcome = cat.wait_with_output().unwrap();
-    assert_eq!(said(&outcome, 2), "worldwire: a file became shorter while it was read\n");
+    assert_eq!(said(&outcome, 2), "worldwire: a file was truncated while it was being read\n");
     assert!(outcome.stdout.is_empty());
 }

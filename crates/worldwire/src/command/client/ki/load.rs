@@ -71,7 +71,7 @@ fn report(times: &mut [Duration], all: Duration, as_json: bool) -> String {
         return format!("{line}\n");
     }
     if times.is_empty() {
-        return "no client took all steps\n".to_owned();
+        return "no client completed all steps\n".to_owned();
     }
     let mut out = String::new();
     let count = named(times.len());

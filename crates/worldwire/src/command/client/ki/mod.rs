@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     let steps = step::sequence(&words(arguments, None)).map_err(wrong)?;
     let logs_in = steps.iter().any(|step| matches!(step, Step::Login));
     if logs_in && arguments.account.is_none() {
-        return Err(Failure::Run("login: wanted --account, found none".into()));
+        return Err(Failure::Run("step `login` needs --account NAME".into()));
     }
     let (host, port) = place(&arguments.server)?;
     let account = match &arguments.account {

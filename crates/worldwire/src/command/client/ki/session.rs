@@ -59,7 +59,7 @@ impl<'s> Session<'s> {
             Step::Ping => self.client().await?.ping().await?,
             Step::Login => {
                 let Some((account, hash)) = &self.setup.account else {
-                    return Err(Problem::Said("wanted an account".to_owned()));
+                    return Err(Problem::Said("needs --account NAME".to_owned()));
                 };
                 let account = numbered(account, self.number);
                 let pass = self.client().await?.log_in(&account, hash).await?;
@@ -71,7 +71,7 @@ impl<'s> Session<'s> {
                 self.pass = Some(LoginToken { user: *user, ck2: ck2.clone() })
             }
             Step::Validate => {
-                let pass = self.pass.clone().ok_or_else(|| said("wanted a login before"))?;
+                let pass = self.pass.clone().ok_or_else(|| said("needs a login first"))?;
                 self.close().await;
                 // Many clients would all say where they are.
                 let tells = self.number.is_none() && !self.setup.quiet;
@@ -115,7 +115,7 @@ impl<'s> Session<'s> {
                 return Ok(vec![shown]);
             }
             Step::Enter => {
-                let to = self.selected.take().ok_or_else(|| said("wanted a selection before"))?;
+                let to = self.selected.take().ok_or_else(|| said("needs a select first"))?;
                 let (client, zone) = Client::enter(&to, &self.setup.settings).await?;
                 self.client = Some(client);
                 return Ok(vec![json!({ "zone": zone.zone, "zoneId": zone.id })]);
@@ -123,7 +123,7 @@ impl<'s> Session<'s> {
             Step::Files => {
                 let list = self.client().await?.file_list().await.map_err(|error| match error {
                     ClientError::Timeout { .. } => {
-                        Problem::Said(format!("{error}; the server may have no patch service"))
+                        Problem::Said(format!("{error}; the server may not have a patch service"))
                     }
                     error => error.into(),
                 })?;
@@ -168,11 +168,13 @@ impl<'s> Session<'s> {
         let found: Vec<u64> = found.map(Character::global_id).collect();
         match found[..] {
             [id] => Ok(id),
-            [] => Err(Problem::Said(format!("wanted a character of the account, found {text:?}"))),
+            [] => Err(Problem::Said(format!("the account has no character {text:?}"))),
             _ => {
                 let ids: Vec<String> = found.iter().map(u64::to_string).collect();
                 let (count, ids) = (found.len(), ids.join(", "));
-                Err(Problem::Said(format!("{count} characters are called {text:?}: wanted {ids}")))
+                Err(Problem::Said(format!(
+                    "{count} characters are named {text:?}; use a number: {ids}"
+                )))
             }
         }
     }
@@ -181,7 +183,7 @@ impl<'s> Session<'s> {
     fn arguments(&self) -> Result<String, Problem> {
         let Setup { host, port, account, .. } = self.setup;
         let (Some(pass), Some((account, _))) = (&self.pass, account) else {
-            return Err(said("wanted a login before"));
+            return Err(said("needs a login first"));
         };
         let with = |flag: &str, words: &[&str]| {
             let argument = Argument::named(flag).ok_or_else(|| said("an unknown argument"))?;

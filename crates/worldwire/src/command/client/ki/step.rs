@@ -56,16 +56,19 @@ pub(super) fn sequence(words: &[String]) -> Result<Vec<Step>, String> {
 }
 
 /// The words of the step may be secrets.
-fn wanted_token() -> String {
-    "token: wanted the number of an account and a CK2, as -U has them".to_owned()
+fn token_misfit() -> String {
+    "token: needs a user number and a CK2, as in -U".to_owned()
 }
 
 fn step(words: &[String]) -> Result<Step, String> {
     let Some((name, rest)) = words.split_first() else {
-        return Err("wanted a step on either side of +, found none".to_owned());
+        return Err("a step is missing before or after +".to_owned());
     };
     let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
-    let wanted = |what: &str| format!("{name}: wanted {what}, found {:?}", rest.join(" "));
+    let misfit = |what: &str| match &rest[..] {
+        [] => format!("{name}: needs {what}"),
+        rest => format!("{name}: needs {what}, not {:?}", rest.join(" ")),
+    };
     Ok(match (name.as_str(), &rest[..]) {
         ("ping", []) => Step::Ping,
         ("login", []) => Step::Login,
@@ -73,12 +76,13 @@ fn step(words: &[String]) -> Result<Step, String> {
         ("list", []) => Step::List,
         ("token", [user, ck2]) => {
             let user = user.trim_start_matches('.').parse();
-            Step::Token(user.map_err(|_| wanted_token())?, Secret::new(*ck2))
+            Step::Token(user.map_err(|_| token_misfit())?, Secret::new(*ck2))
         }
         ("create", [name, given]) => {
             let school = SCHOOLS.iter().find(|school| school.eq_ignore_ascii_case(given));
-            let wanted = || format!("create: wanted {}, found {given:?}", SCHOOLS.join(", "));
-            Step::Create((*name).to_owned(), school.ok_or_else(wanted)?)
+            let unknown =
+                || format!("create: {given:?} is not a school; use {}", SCHOOLS.join(", "));
+            Step::Create((*name).to_owned(), school.ok_or_else(unknown)?)
         }
         ("create-from", [file]) => Step::CreateFrom((*file).to_owned()),
         ("delete", [character]) => Step::Delete((*character).to_owned()),
@@ -87,18 +91,18 @@ fn step(words: &[String]) -> Result<Step, String> {
         ("files", []) => Step::Files,
         ("args", []) => Step::Args,
         ("wait", [seconds]) => {
-            Step::Wait(seconds.parse().map_err(|_| wanted("a number of seconds"))?)
+            Step::Wait(seconds.parse().map_err(|_| misfit("a number of seconds"))?)
         }
         ("logout", []) => Step::Logout,
-        ("token", _) => return Err(wanted_token()),
-        ("create", _) => return Err(wanted("a name and a school")),
-        ("create-from", _) => return Err(wanted("a file")),
-        ("delete" | "select", _) => return Err(wanted("a character")),
-        ("wait", _) => return Err(wanted("a number of seconds")),
+        ("token", _) => return Err(token_misfit()),
+        ("create", _) => return Err(misfit("a name and a school")),
+        ("create-from", _) => return Err(misfit("a file")),
+        ("delete" | "select", _) => return Err(misfit("a character")),
+        ("wait", _) => return Err(misfit("a number of seconds")),
         ("ping" | "login" | "validate" | "list" | "enter" | "files" | "args" | "logout", _) => {
-            return Err(wanted("nothing more"));
+            return Err(format!("{name}: takes no arguments: {:?}", rest.join(" ")));
         }
-        _ => return Err(format!("{name}: is not a step; see worldwire client ki --help")),
+        _ => return Err(format!("unknown step `{name}`; `worldwire client ki --help` lists them")),
     })
 }
 
@@ -115,15 +119,15 @@ mod tests {
         };
         assert_eq!((ck2.as_str(), name.as_str(), *school), ("a+b=", "Merle", "Fire"));
         let error = |text: &str| read(text).unwrap_err();
-        assert_eq!(error("wait x"), "wait: wanted a number of seconds, found \"x\"");
-        assert_eq!(error("create Merle"), "create: wanted a name and a school, found \"Merle\"");
+        assert_eq!(error("wait x"), "wait: needs a number of seconds, not \"x\"");
+        assert_eq!(error("create Merle"), "create: needs a name and a school, not \"Merle\"");
         assert_eq!(
             error("create Merle Stone"),
-            "create: wanted Fire, Ice, Storm, Myth, Life, Death, Balance, found \"Stone\""
+            "create: \"Stone\" is not a school; use Fire, Ice, Storm, Myth, Life, Death, Balance"
         );
         assert!(!error("token x secret").contains("secret"));
-        assert_eq!(error("ping 1"), "ping: wanted nothing more, found \"1\"");
-        assert_eq!(error("login +"), "wanted a step on either side of +, found none");
+        assert_eq!(error("ping 1"), "ping: takes no arguments: \"1\"");
+        assert_eq!(error("login +"), "a step is missing before or after +");
         assert_eq!(error("sing"), "sing: is not a step; see worldwire client ki --help");
     }
 }

@@ -147,7 +147,7 @@ impl InAge {
             error: error.into(),
         };
         let newest = self.descriptors.newest(descriptor).ok_or_else(|| {
-            let wanted = "a descriptor of the shard";
+            let wanted = "one of the shard's descriptors";
             not_sent(worldwire_core::Error::value(wanted, descriptor.to_owned()))
         })?;
         let variables: serde_json::Map<String, Json> = variables

@@ -114,7 +114,7 @@ pub(super) async fn run(
     let there = arrived.borrow().there;
     let seconds = if there == 0 { 0 } else { arguments.seconds };
     let of = if there == count { String::new() } else { format!(" of {count}") };
-    common.note("load", &format!("{there}{of} clients are there, for {seconds} s"));
+    common.note("load", &format!("{there}{of} clients connected; running for {seconds} s"));
     stop.send_replace(Some(begun + Duration::from_secs(seconds)));
     let mut all = Measured::default();
     while let Some(done) = clients.join_next().await {

@@ -28,11 +28,11 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
     // Those of the first client stand for all.
     let steps = source.steps(arguments.count.map(|_| 1))?;
     if arguments.count.is_none() && steps.contains(&Step::Again) {
-        return Err(Failure::Run("again: wanted --count, found none".into()));
+        return Err(Failure::Run("step `again` needs --count NUMBER".into()));
     }
     let logs_in = steps.contains(&Step::Login);
     if logs_in && arguments.account.is_none() {
-        return Err(Failure::Run("login: wanted --account, found none".into()));
+        return Err(Failure::Run("step `login` needs --account NAME".into()));
     }
     let shard = place::shard(arguments)?;
     let account = match &arguments.account {

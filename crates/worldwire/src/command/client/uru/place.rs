@@ -62,7 +62,7 @@ fn check_encryption(shard: &Shard, arguments: &ClientUru) -> Result<(), Failure>
         });
         if !is_here && !shard.encrypts(service) {
             return Err(Failure::Run(format!(
-                "{}: wanted the {} key, found none; --plain goes on without encryption",
+                "{}: has no {} key; use --plain to continue without encryption",
                 shown(&arguments.shard),
                 service.name()
             )));

@@ -439,7 +439,7 @@ impl<'s> Session<'s> {
             Some(_) => secure::open(&bytes, key, u64::from(MAX_SECURE))
                 .map_err(|error| ClientError::Download {
                     name: name.to_owned(),
-                    wanted: "a file that opens with the key of the login".to_owned(),
+                    wanted: "a file that the login's key decrypts".to_owned(),
                     found: error.to_string(),
                 })?
                 .into_plain(),

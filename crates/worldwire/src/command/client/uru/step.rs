@@ -192,30 +192,35 @@ impl Step {
 
     fn parse(words: &[String]) -> Result<Self, String> {
         let Some((name, rest)) = words.split_first() else {
-            return Err("wanted a step, found nothing".to_owned());
+            return Err("a step is missing before or after +".to_owned());
         };
         let known = STEPS.iter().find(|(known, _)| known == name);
         let Some((name, form)) = known else {
             let near = nearest(name, STEPS.iter().map(|step| step.0));
-            let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            return Err(format!("wanted a step, found {name}{hint}"));
+            let hint = match near {
+                Some(near) => format!("did you mean {near}?"),
+                None => "`worldwire client uru --help` lists them".to_owned(),
+            };
+            return Err(format!("unknown step `{name}`; {hint}"));
         };
-        let misfit = || {
-            let form = if form.is_empty() { "nothing" } else { form };
-            format!("{name}: wanted {form}, found {}", found(rest))
+        let misfit = || match (form.is_empty(), rest.is_empty()) {
+            (true, _) => format!("{name}: takes no arguments: {}", rest.join(" ")),
+            (false, true) => format!("{name}: needs {form}"),
+            (false, false) => format!("{name}: needs {form}, not {}", rest.join(" ")),
         };
         let number = |word: &String| {
-            word.parse::<u32>().map_err(|_| format!("{name}: wanted a number, found {word}"))
+            word.parse::<u32>().map_err(|_| format!("{name}: {word} is not a number"))
         };
         let points = |word: &String| {
-            word.parse::<i32>().map_err(|_| format!("{name}: wanted points, found {word}"))
+            word.parse::<i32>().map_err(|_| format!("{name}: {word} is not a number of points"))
         };
         let place = |word: &String| match word.as_str() {
             "player" => Ok(Node::Player),
             "made" => Ok(Node::Made),
-            _ => word.parse().map(Node::Number).map_err(|_| {
-                format!("{name}: wanted a node's number, player or made, found {word}")
-            }),
+            _ => word
+                .parse()
+                .map(Node::Number)
+                .map_err(|_| format!("{name}: {word} is not a node: use an ID, player or made")),
         };
         let uuid = |word: &String| {
             // A number stands for the instance that ends with it.
@@ -228,11 +233,11 @@ impl Step {
             Uuid::from_json((&json).into()).map_err(|error| format!("{name}: {error}"))
         };
         let thing = |word: &String| {
-            let wanted = || format!("{name}: wanted an object, NAME@PAGE, found {word}");
+            let wanted = || format!("{name}: {word} is not an object: use NAME@PAGE");
             Thing::parse(word).ok_or_else(wanted)
         };
         let variable = |word: &String| {
-            let wanted = || format!("{name}: wanted VARIABLE=VALUE, found {word}");
+            let wanted = || format!("{name}: {word} does not have the form VARIABLE=VALUE");
             let (variable, value) = word.split_once('=').ok_or_else(wanted)?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
             Ok::<_, String>((variable.to_owned(), value))
@@ -307,15 +312,11 @@ impl Step {
     }
 }
 
-fn found(words: &[String]) -> String {
-    if words.is_empty() { "nothing".to_owned() } else { words.join(" ") }
-}
-
 /// A node, or a part of one, by its fields.
 fn fields_in(step: &str, fields: &[String]) -> Result<Box<VaultNode<'static>>, String> {
     let fields = fields_of(fields).map_err(|failure| match failure {
         Failure::Run(problem) => format!("{step}: {problem}"),
-        _ => format!("{step}: wanted FIELD=VALUE"),
+        _ => format!("{step}: needs FIELD=VALUE"),
     })?;
     let node = VaultNode::from_json((&Json::from(fields)).into());
     node.map(Box::new).map_err(|error| format!("{step}: {error}"))
@@ -354,7 +355,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
         }
     }
     if quoted {
-        return Err("wanted a closing quote, found the end of the line".to_owned());
+        return Err("missing closing quote".to_owned());
     }
     words.extend(word);
     Ok(words)
@@ -422,14 +423,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (line, said) in [
-            ("logn", "line 1: wanted a step, found logn; did you mean login?"),
-            ("login twice", "line 1: login: wanted nothing, found twice"),
-            ("set-player", "line 1: set-player: wanted PLAYER, found nothing"),
-            ("vault x", "line 1: vault: wanted a node's number, player or made, found x"),
-            ("lock Lever", "line 1: lock: wanted an object, NAME@PAGE, found Lever"),
-            ("set-state L@1 lever x", "line 1: set-state: wanted VARIABLE=VALUE, found x"),
-            ("set-public 1 maybe", "line 1: set-public: wanted NODE yes|no, found 1 maybe"),
-            ("find \"x", "line 1: wanted a closing quote, found the end of the line"),
+            ("logn", "line 1: unknown step `logn`; did you mean login?"),
+            ("login twice", "line 1: login: takes no arguments: twice"),
+            ("set-player", "line 1: set-player: needs PLAYER"),
+            ("vault x", "line 1: vault: x is not a node: use an ID, player or made"),
+            ("lock Lever", "line 1: lock: Lever is not an object: use NAME@PAGE"),
+            ("set-state L@1 lever x", "line 1: set-state: x does not have the form VARIABLE=VALUE"),
+            ("set-public 1 maybe", "line 1: set-public: needs NODE yes|no, not 1 maybe"),
+            ("find \"x", "line 1: missing closing quote"),
             ("find Int_1=2", "line 1: find: Int_1=2: no such field; did you mean Int32_1?"),
         ] {
             assert_eq!(script(line).unwrap_err(), said);

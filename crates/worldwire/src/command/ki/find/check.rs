@@ -45,10 +45,10 @@ fn check_classes(filter: &Filter, classes: &Classes, known: &Known<'_>) -> Resul
             continue;
         }
         let hint = match known.contains_key(bare) {
-            true => format!("; a property is tested with exists({bare})"),
+            true => format!("; to test a property, use exists({bare})"),
             false => did_you_mean(nearest(bare, names())),
         };
-        return Err(refuse(&format!("no class is called {bare}"), &hint));
+        return Err(refuse(&format!("no class is named {bare}"), &hint));
     }
     Ok(())
 }
@@ -61,7 +61,7 @@ fn check_metadata(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
         None => Ok(()),
         Some(name) => Err(refuse(
             &format!("no class has a property {name}"),
-            "; only messages of captures have that",
+            "; only captured messages have that",
         )),
     }
 }
@@ -97,7 +97,7 @@ fn check_options(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
         if options.is_empty() || options.contains(word) {
             continue;
         }
-        let problem = format!("no value of {} is called {word}", path.join("."));
+        let problem = format!("no value of {} is named {word}", path.join("."));
         return Err(refuse(&problem, &did_you_mean(nearest(word, options))));
     }
     Ok(())

@@ -212,7 +212,7 @@ pub(super) fn objects<'b>(
         let errors = |said: &&Diagnostic| said.severity() == Severity::Error;
         return Err(match loaded.diagnostics.iter().find(errors) {
             Some(error) => format!("line {}: {}", error.line(), error.message()),
-            None => "wanted objects in XML".to_owned(),
+            None => "not XML objects".to_owned(),
         });
     };
     let flags = STATEFUL | COMPACT | HUMAN_READABLE;

@@ -35,7 +35,7 @@ const LARGE: usize = 4 << 20;
 pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure> {
     let classes = types::load(&arguments.types, common)?;
     if !arguments.lang.is_empty() && arguments.to != KiObjectForm::Text {
-        let message = "--lang needs --to text; for JSON there is ki lang explain";
+        let message = "--lang needs --to text; for JSON, use ki lang explain";
         return Err(Failure::Run(message.to_owned()));
     }
     let locale = lang::load(&arguments.lang, common)?;

@@ -68,7 +68,7 @@ fn one(
     let encoded = encoder.named(&subject, &text).map_err(|message| {
         if is_of_several(&text) {
             let way = "`ki op decode -o FOLDER` writes files that `ki op encode FOLDER` reads";
-            complain(&subject, &format!("wanted one object, found lines of JSON; {way}"));
+            complain(&subject, &format!("contains several lines of JSON, not one object; {way}"));
         } else if !message.is_empty() {
             complain(&subject, &message);
         }

@@ -15,7 +15,7 @@ use crate::output::complain;
 use crate::report;
 
 /// What is wrong with JSON that names a class, but is no object of ours.
-const NO_OBJECT: &str = "wanted one object as `op decode` writes it";
+const NO_OBJECT: &str = "not an object in the format of `ki op decode`";
 /// The most odd things of one kind in one text that are reported one by one.
 const MAX_TOLD: usize = 10;
 
@@ -92,7 +92,7 @@ impl<'e> Encoder<'e> {
             // What is wrong with the text of XML is said with its position.
             return match text.trim_ascii_start().starts_with(b"<") {
                 true => self.xml(subject, text, None),
-                false => Err("wanted UTF-8 text".to_owned()),
+                false => Err("not UTF-8 text".to_owned()),
             };
         };
         match understood(utf8)? {
@@ -201,7 +201,7 @@ impl<'e> Encoder<'e> {
     }
 
     fn classes(&self) -> Result<&'e Classes, String> {
-        self.classes.ok_or_else(|| "an object; give the type list with --types".to_owned())
+        self.classes.ok_or_else(|| "an object; supply the type list with --types".to_owned())
     }
 
     fn json(&self, subject: &str, text: &str, stream: Option<Stream>) -> Result<Vec<u8>, String> {
@@ -217,7 +217,8 @@ impl<'e> Encoder<'e> {
         if !is_exact {
             for (property, number) in rounded.iter().take(MAX_TOLD) {
                 let what = "looks like an integer that was rounded to a double";
-                let help = "programs that keep numbers as doubles do that; decode with --json-safe";
+                let help =
+                    "programs that store numbers as doubles do that; decode with --json-safe";
                 complain(subject, &format!("warning: {property}: {number} {what}; {help}"));
             }
             if rounded.len() > MAX_TOLD {
@@ -234,11 +235,11 @@ impl<'e> Encoder<'e> {
         report::diagnostics(&loaded.diagnostics);
         let mut objects = loaded.objects.ok_or_else(String::new)?;
         if !loaded.diagnostics.is_empty() {
-            return Err("not encoded: what is ignored would be lost".to_owned());
+            return Err("not encoded: ignored data would be lost".to_owned());
         }
         let count = objects.len();
         let Some(object) = objects.pop().filter(|_| count == 1) else {
-            return Err(format!("wanted one object, found {count}"));
+            return Err(format!("contains {count} objects, not one"));
         };
         self.write(subject, classes, object, stream)
     }

@@ -323,7 +323,7 @@ pub(crate) fn targets(
             (Some(rival), true) => {
                 let (one, other) = (rival.subject(), input.subject());
                 let target = shown(&folder.join(target));
-                let way = "give their directory instead, which keeps paths apart, or convert them one at a time";
+                let way = "pass their directory instead, which keeps their paths, or convert them one at a time";
                 return Err(Failure::Run(format!(
                     "{one} and {other} would both be written to {target}; {way}"
                 )));

@@ -110,7 +110,7 @@ impl Stream {
             None => Ok(None),
             Some(number) if number.as_u64() == Some(CANARY) => Ok(Some(())),
             Some(number) => Err(format!(
-                "stream.exact: wanted {CANARY}, found {number}: a program on the way keeps \
+                "stream.exact: wanted {CANARY}, found {number}: another program stores \
                  integers as doubles, so others may be wrong, too; decode with --json-safe"
             )),
         }

@@ -127,7 +127,7 @@ impl Look<'_, '_> {
             && self.entries.contains_key(own.as_bytes())
             && map::open(path)?.starts_with(SHOWN)
         {
-            let text = format!("is {own} in text, which is for reading; --decode json comes back");
+            let text = format!("is {own} as text, which cannot be encoded; use --decode json");
             return Ok(Verdict::Failed(text));
         }
         if let Some(entry) = entry

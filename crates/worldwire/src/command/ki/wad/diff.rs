@@ -101,7 +101,7 @@ fn tell_doubles(path: &Path, archive: &Archive<'_>, common: &Common) {
     for Entry { name, .. } in archive.entries() {
         if !seen.insert(name) && told.insert(name) {
             let name = String::from_utf8_lossy(name);
-            let text = format!("warning: has more than one {name}; the first counts");
+            let text = format!("warning: has several files named {name}; the first one is used");
             common.note(&title(path), &text);
         }
     }

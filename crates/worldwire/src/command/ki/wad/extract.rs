@@ -133,9 +133,7 @@ pub(super) fn run(
         // As with a single file that is there already.
         _ if problems == occupied && files + existing == 0 => {
             let folder = shown(how.folder);
-            Err(Failure::Run(format!(
-                "{folder}: nothing was extracted: all files are there already"
-            )))
+            Err(Failure::Run(format!("{folder}: nothing was extracted: all files already exist")))
         }
         _ => Err(Failure::Input),
     }
@@ -333,7 +331,7 @@ impl Work<'_> {
                     Fault::File(format!("{place}: is a directory"))
                 }
                 io::ErrorKind::AlreadyExists => {
-                    Fault::Exists(format!("{}, --skip-existing leaves it", occupied(&path)))
+                    Fault::Exists(format!("{}, or --skip-existing to keep it", occupied(&path)))
                 }
                 _ if is_of_name(&error) => Fault::Name(format!("{place}: {}", reason(&error))),
                 _ => Fault::Output(format!("{place}: {}", reason(&error))),
@@ -366,7 +364,7 @@ fn make_folders<'n>(
         match stages.make(&path) {
             Ok(true) => {}
             Ok(false) => {
-                complain(name, "refused: a link or file is in the place of this directory");
+                complain(name, "refused: a link or file exists at the path of this directory");
                 refused.insert(name);
             }
             Err(error) if is_of_name(&error) => {

@@ -51,7 +51,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             // Anybody who means standard output gets a directory of this name.
             if arguments.folder == Path::new("-") {
                 let help = "`ki wad cat` writes to standard output, and ./- is a directory";
-                return Err(Failure::Run(format!("-C: wanted a directory, found -; {help}")));
+                return Err(Failure::Run(format!("-C: - is not a directory; {help}")));
             }
             let (opened, limits) = (Opened::open(&arguments.named)?, limits(&arguments.reading));
             let archives = opened.archives(&limits)?;
@@ -138,13 +138,13 @@ fn with_show<R>(
 ) -> Result<R, Failure> {
     let Some(form) = decoding.decode else {
         if decoding.stream != KiStream::default() {
-            let wanted = "wanted --decode with options about the streams of objects, found none";
+            let wanted = "options for object streams need --decode";
             return Err(Failure::Run(wanted.to_owned()));
         }
         return act(None);
     };
     if !decoding.lang.is_empty() && form != KiObjectForm::Text {
-        let message = "--lang needs --decode text; for JSON there is ki lang explain";
+        let message = "--lang needs --decode text; for JSON, use ki lang explain";
         return Err(Failure::Run(message.to_owned()));
     }
     let locale = lang::load(&decoding.lang, common)?;
@@ -195,10 +195,10 @@ fn bad(path: &Path, error: &Error) -> Failure {
 pub(super) fn explained(error: Error) -> String {
     match error.kind() {
         ErrorKind::Limit { name: "inflated bytes", .. } => {
-            error.hint("--most-inflated allows more").to_string()
+            error.hint("--max-inflated allows more").to_string()
         }
         ErrorKind::Limit { name: "archive bytes", .. } => {
-            error.hint("--most-total allows more").to_string()
+            error.hint("--max-total allows more").to_string()
         }
         _ => error.to_string(),
     }
@@ -271,7 +271,7 @@ fn refuse_overlaps(path: &Path, archive: &Archive<'_>, hint: &str) -> Result<(),
         1 => String::new(),
         count => format!(" and {} more", count - 1),
     };
-    let what = "inside the data of others";
+    let what = "inside the data of other files";
     complain(&title(path), &format!("refused: the data of {name}{others} begins {what}{hint}"));
     Err(Failure::Input)
 }

@@ -119,7 +119,7 @@ fn hint(text: &str, names: &[String]) -> String {
     let near = near.or_else(|| meant(text, names.iter().map(String::as_str)).filter(|_| is_plain));
     match near {
         // Behind an archive, archives may stand among the patterns.
-        _ if is_plain && has_ending(text, "wad") => "; nor is there such an archive".to_owned(),
+        _ if is_plain && has_ending(text, "wad") => "; no such archive exists either".to_owned(),
         Some(near) => format!("; did you mean \"{near}\"?"),
         None => String::new(),
     }

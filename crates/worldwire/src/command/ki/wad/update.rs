@@ -48,7 +48,7 @@ pub(super) fn run(
     let unused = archive.unused();
     if unused > 0 {
         let (bytes, verb) = (counted(unused, "byte"), if unused == 1 { "is" } else { "are" });
-        let text = format!("warning: {bytes} that no file has {verb} left out");
+        let text = format!("warning: {bytes} that belong to no file {verb} dropped");
         common.note(&title(path), &text);
     }
     let mut contents = Contents::new();
