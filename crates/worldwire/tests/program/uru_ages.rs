@@ -61,7 +61,7 @@ struct Running {
     shard: Shard,
     vault: worldwire_server::uru::vault::Vault,
     stop: Stop,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
 }
 
 impl Running {

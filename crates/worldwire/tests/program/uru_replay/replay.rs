@@ -50,7 +50,7 @@ pub(crate) struct Replay {
     _folder: TempDir,
     shard: Shard,
     stop: Stop,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
     ids: Ids,
 }
 
