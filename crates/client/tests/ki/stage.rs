@@ -13,9 +13,9 @@ use worldwire_ki::crypt::login::password_hash;
 use worldwire_ki::schema::Protocols;
 use worldwire_net::{Accept as _, Clock, Driver, End, Peer, Signal, Stop};
 use worldwire_server::ki::KiConfig;
+use worldwire_server::ki::connections::{Acceptor, Connections};
 use worldwire_server::ki::login::Rules;
 use worldwire_server::ki::realm::{Privileges, Realm};
-use worldwire_server::ki::reception::{Door, Reception};
 use worldwire_server::store::seal::ServerKey;
 use worldwire_server::store::{
     AccountRow, Change, Changes, CharacterRow, Key, Ledger, Pending, Position, SettingRow,
@@ -89,7 +89,7 @@ impl Ledger for Memory {
 
 /// A running server.
 pub(crate) struct Stage {
-    pub(crate) door: Door,
+    pub(crate) door: Acceptor,
     pub(crate) realm: Realm,
     pub(crate) memory: Arc<Memory>,
     clock: Clock,
@@ -116,8 +116,8 @@ impl Stage {
         }
         let protocols = Arc::new(Protocols::built_in());
         let epoch = Duration::from_secs(1_700_000_000);
-        let reception = Reception::new(&config, rules, protocols, realm.clone(), clock, epoch);
-        Self { door: Door(Arc::new(reception)), realm, memory, clock, stop: Stop::new() }
+        let reception = Connections::new(&config, rules, protocols, realm.clone(), clock, epoch);
+        Self { door: Acceptor(Arc::new(reception)), realm, memory, clock, stop: Stop::new() }
     }
 
     /// A stream to the server, and the task that yields how it ended.

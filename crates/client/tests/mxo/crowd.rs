@@ -61,7 +61,7 @@ impl Guest {
                     *client = Some(world.enter(hello.character_uid).unwrap());
                 }
                 Unit::Section { id: MPM_ID, number } => {
-                    world.hear(client.unwrap(), number, piece.bytes).unwrap();
+                    world.receive(client.unwrap(), number, piece.bytes).unwrap();
                 }
                 _ => {}
             },
@@ -82,7 +82,7 @@ impl Guest {
         if let Some(client) = self.client
             && self.pair.server.is_established()
         {
-            let bytes = world.speak(client, self.pair.server.sender()).unwrap();
+            let bytes = world.send_updates(client, self.pair.server.sender()).unwrap();
             self.most = self.most.max(bytes);
         }
     }

@@ -191,7 +191,7 @@ impl Operated for Realm {
                 Ok(vec![json!({
                     "accounts": census.accounts,
                     "characters": census.characters,
-                    "players": census.seated,
+                    "players": census.admitted,
                     "waiting": census.waiting,
                     "playing": census.playing,
                 })])

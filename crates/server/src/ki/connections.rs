@@ -15,10 +15,10 @@ use worldwire_net::{Accept, Application, Clock, End, Flow, Peer};
 
 use super::config::KiConfig;
 use super::figures::Figures;
-use super::login::{Login, Note, Output, Rules};
-use super::realm::{Bell, Number, Orders, Realm};
+use super::login::{Login, LoginEvent, Output, Rules};
+use super::realm::{Number, Orders, Realm, Wakeup};
 use super::secrets::Secrets;
-use super::wire::{Dialect, Heard, Reply};
+use super::wire::{Decoded, Dialect, Reply};
 
 /// The largest body of a frame, in bytes: a message of 64 KiB, the most that its length field can
 /// express, and its headers.
@@ -28,7 +28,7 @@ const MAX_EARLY_BYTES: usize = 16 << 10;
 
 /// Makes the connections of a login server.
 #[derive(Debug)]
-pub struct Reception {
+pub struct Connections {
     server: Arc<ServerConfig>,
     dialect: Dialect,
     rules: Arc<Rules>,
@@ -39,7 +39,7 @@ pub struct Reception {
     secrets: Option<Secrets>,
 }
 
-impl Reception {
+impl Connections {
     /// Creates the shared state of connections. `epoch` is the clock's zero, in time since 1970. The
     /// listener must use the same clock.
     #[must_use]
@@ -104,20 +104,20 @@ impl Reception {
 
 /// Accepts connections.
 #[derive(Clone, Debug)]
-pub struct Door(pub Arc<Reception>);
+pub struct Acceptor(pub Arc<Connections>);
 
-impl Accept for Door {
+impl Accept for Acceptor {
     type Connection = Connection;
     type Application = Client;
 
     fn accept(&self, peer: Peer, now: Duration) -> (Connection, Client) {
-        let reception = Arc::clone(&self.0);
-        let id = reception.ids().allocate().ok();
+        let connections = Arc::clone(&self.0);
+        let id = connections.ids().allocate().ok();
         let connection = match id {
-            Some(id) => Connection::server(Arc::clone(&reception.server), id, now),
+            Some(id) => Connection::server(Arc::clone(&connections.server), id, now),
             None => {
-                reception.figures.no_ids.fetch_add(1, Ordering::Relaxed);
-                if let Some(count) = reception.figures.turned_away.count() {
+                connections.figures.no_ids.fetch_add(1, Ordering::Relaxed);
+                if let Some(count) = connections.figures.turned_away.count() {
                     let address = peer.address;
                     tracing::warn!(%address, count, "connection closed: all session IDs are in use");
                 }
@@ -127,20 +127,20 @@ impl Accept for Door {
                 connection
             }
         };
-        let (number, bell) = reception.realm.arrive();
-        let epoch = reception.server.common.epoch;
-        let login = Login::new(Arc::clone(&reception.rules), epoch);
-        (connection, Client { reception, peer, number, bell, login, id, next: None })
+        let (number, wakeup) = connections.realm.arrive();
+        let epoch = connections.server.common.epoch;
+        let login = Login::new(Arc::clone(&connections.rules), epoch);
+        (connection, Client { connections, peer, number, wakeup, login, id, next: None })
     }
 }
 
 /// A client's connection.
 #[derive(Debug)]
 pub struct Client {
-    reception: Arc<Reception>,
+    connections: Arc<Connections>,
     peer: Peer,
     number: Number,
-    bell: Arc<Bell>,
+    wakeup: Arc<Wakeup>,
     login: Login,
     /// The session's ID, and the ID of the session that will replace it.
     id: Option<u16>,
@@ -151,7 +151,7 @@ pub struct Client {
 #[derive(Debug)]
 pub enum Wake {
     /// There are orders from elsewhere.
-    Rung,
+    Orders,
     /// The login's deadline has come.
     Due,
 }
@@ -159,12 +159,12 @@ pub enum Wake {
 impl Client {
     fn established(&mut self, previous: Option<u16>, sender: &Sender) {
         if let Some(previous) = previous {
-            self.reception.release(Some(previous));
+            self.connections.release(Some(previous));
             self.id = self.next.take();
-            self.reception.figures.refreshes.fetch_add(1, Ordering::Relaxed);
+            self.connections.figures.refreshes.fetch_add(1, Ordering::Relaxed);
         }
         if let Some(salt) = sender.salt() {
-            self.login.established(self.reception.clock.now(), salt);
+            self.login.established(self.connections.clock.now(), salt);
         }
     }
 
@@ -173,11 +173,11 @@ impl Client {
         let Unit::Message { service, order } = received.unit else {
             return;
         };
-        let figures = &self.reception.figures;
-        match self.reception.dialect.hear(service, order, received.payload()) {
-            Heard::Said(said) => self.login.hear(self.reception.clock.now(), said),
-            Heard::Unknown => self.ignored(service, order, "not for a login server"),
-            Heard::Malformed => {
+        let figures = &self.connections.figures;
+        match self.connections.dialect.hear(service, order, received.payload()) {
+            Decoded::Request(said) => self.login.hear(self.connections.clock.now(), said),
+            Decoded::Unknown => self.ignored(service, order, "not for a login server"),
+            Decoded::Malformed => {
                 figures.malformed.fetch_add(1, Ordering::Relaxed);
                 self.ignored(service, order, "does not match its definition");
             }
@@ -185,7 +185,7 @@ impl Client {
     }
 
     fn ignored(&self, service: u8, order: u8, why: &str) {
-        let figures = &self.reception.figures;
+        let figures = &self.connections.figures;
         figures.ignored.fetch_add(1, Ordering::Relaxed);
         if let Some(count) = figures.ignored_messages.count() {
             let address = self.peer.address;
@@ -200,18 +200,18 @@ impl Client {
                 Output::Send(reply) => self.send(&reply, sender)?,
                 Output::Ask(query) => {
                     let address = self.peer.address.ip();
-                    let answer = self.reception.realm.answer(self.number, address, query).await;
-                    self.login.answer(self.reception.clock.now(), answer);
+                    let answer = self.connections.realm.answer(self.number, address, query).await;
+                    self.login.answer(self.connections.clock.now(), answer);
                 }
                 Output::Pause(time) => {
-                    let token = self.reception.realm.pausing(self.peer.address.ip());
+                    let token = self.connections.realm.pausing(self.peer.address.ip());
                     sleep(time).await;
                     drop(token);
                 }
                 Output::Tell(note) => self.note(note),
                 Output::Close => {
                     // Frees the client's slot now, rather than when the stream has ended.
-                    self.reception.realm.depart(self.number);
+                    self.connections.realm.depart(self.number);
                     return Flow::Break(());
                 }
             }
@@ -223,17 +223,17 @@ impl Client {
         match reply {
             Reply::Authenticated { outcome: Ok(_), .. }
             | Reply::Validated { outcome: Ok(_), .. } => {
-                self.reception.figures.logins.fetch_add(1, Ordering::Relaxed);
+                self.connections.figures.logins.fetch_add(1, Ordering::Relaxed);
             }
             Reply::Selected(Ok(_)) => {
-                self.reception.figures.selections.fetch_add(1, Ordering::Relaxed);
+                self.connections.figures.selections.fetch_add(1, Ordering::Relaxed);
             }
             _ => {}
         }
         if let Some(refusal) = reply.refusal() {
-            self.reception.figures.refused(refusal);
+            self.connections.figures.refused(refusal);
         }
-        let written = match self.reception.dialect.write(reply) {
+        let written = match self.connections.dialect.write(reply) {
             Ok(message) => sender.send(&message),
             Err(error) => {
                 tracing::warn!(%error, "the loaded definitions cannot encode a reply");
@@ -249,32 +249,32 @@ impl Client {
         }
     }
 
-    fn note(&self, note: Note) {
-        let Reception { realm, figures, secrets, .. } = &*self.reception;
+    fn note(&self, note: LoginEvent) {
+        let Connections { realm, figures, secrets, .. } = &*self.connections;
         let address = self.peer.address;
         match note {
-            Note::Issued { user, name, machine, ck2 } => {
+            LoginEvent::Issued { user, name, machine, ck2 } => {
                 if let Some(secrets) = secrets {
                     secrets.append(&name, &ck2);
                 }
                 realm.issue(user, Some(machine), ck2);
             }
-            Note::Failed { name, why } => {
+            LoginEvent::Failed { name, why } => {
                 realm.failed(address.ip(), &name);
                 if let Some(count) = figures.failed_logins.count() {
                     tracing::info!(%address, account = ?name, %why, count, "refused logins");
                 }
             }
-            Note::LoggedIn(user) => {
+            LoginEvent::LoggedIn(user) => {
                 tracing::debug!(%address, user, "logged in");
                 realm.logged_in(self.number, user);
             }
-            Note::LoggedOut => realm.logged_out(self.number),
-            Note::Creation { stage, parameter } => {
+            LoginEvent::LoggedOut => realm.logged_out(self.number),
+            LoginEvent::Creation { stage, parameter } => {
                 tracing::debug!(%address, stage, parameter, "character creation");
                 figures.creations.fetch_add(1, Ordering::Relaxed);
             }
-            Note::Ignored => {
+            LoginEvent::Ignored => {
                 figures.ignored.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -283,15 +283,15 @@ impl Client {
     /// Carries out orders.
     fn obey(&mut self, orders: Orders, sender: &mut Sender) {
         let Orders { leave, refresh, moved } = orders;
-        let now = self.reception.clock.now();
+        let now = self.connections.clock.now();
         if refresh && self.next.is_none() {
-            let next = self.reception.ids().allocate().ok();
+            let next = self.connections.ids().allocate().ok();
             match next.map(|next| sender.refresh(next)) {
                 Some(Ok(())) => self.next = next,
-                _ => self.reception.release(next),
+                _ => self.connections.release(next),
             }
         }
-        if moved && let Some(place) = self.reception.realm.place(self.number) {
+        if moved && let Some(place) = self.connections.realm.place(self.number) {
             self.login.placed(now, place);
         }
         if let Some(words) = leave {
@@ -321,20 +321,20 @@ impl Application<Connection> for Client {
     async fn notified(&mut self) -> Wake {
         let due = async {
             match self.login.poll_timeout() {
-                Some(at) => sleep(at.saturating_sub(self.reception.clock.now())).await,
+                Some(at) => sleep(at.saturating_sub(self.connections.clock.now())).await,
                 None => pending().await,
             }
         };
         tokio::select! {
-            () = self.bell.rung() => Wake::Rung,
+            () = self.wakeup.woken() => Wake::Orders,
             () = due => Wake::Due,
         }
     }
 
     async fn notice(&mut self, wake: Wake, sender: &mut Sender) -> Flow {
         match wake {
-            Wake::Rung => self.obey(self.bell.take(), sender),
-            Wake::Due => self.login.timeout(self.reception.clock.now()),
+            Wake::Orders => self.obey(self.wakeup.take(), sender),
+            Wake::Due => self.login.timeout(self.connections.clock.now()),
         }
         self.work(sender).await
     }
@@ -345,9 +345,9 @@ impl Application<Connection> for Client {
     }
 
     async fn ended(&mut self, end: &End) {
-        self.reception.realm.depart(self.number);
-        self.reception.release(self.id.take());
-        self.reception.release(self.next.take());
+        self.connections.realm.depart(self.number);
+        self.connections.release(self.id.take());
+        self.connections.release(self.next.take());
         tracing::debug!(address = %self.peer.address, %end, "disconnected");
     }
 }

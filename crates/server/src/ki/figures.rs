@@ -86,7 +86,7 @@ impl Figures {
                 self.started.elapsed().as_secs().into(),
             ),
             ("connections", "Open connections.", wide(counts.open())),
-            ("players", "Admitted connections.", wide(census.seated)),
+            ("players", "Admitted connections.", wide(census.admitted)),
             ("players_waiting", "Connections in the queue.", wide(census.waiting)),
             ("players_in_zone", "Characters in the waiting room.", wide(census.playing)),
             ("accounts", "Accounts.", wide(census.accounts)),
@@ -143,9 +143,9 @@ pub(super) fn router(page: Arc<Page>) -> Router {
 }
 
 async fn status(State(page): State<Arc<Page>>) -> Response {
-    let Census { seated, waiting, .. } = page.realm.census();
+    let Census { admitted, waiting, .. } = page.realm.census();
     let json = serde_json::json!({
-        "online": true, "open": page.open, "players": seated, "waiting": waiting,
+        "online": true, "open": page.open, "players": admitted, "waiting": waiting,
     });
     Json(json).into_response()
 }

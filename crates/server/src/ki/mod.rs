@@ -21,18 +21,18 @@
 //! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: requests and
 //!   replies; [`Refusal`]: reasons for refusals;
 //! * [`realm`]: the state that all connections share;
-//! * [`reception`]: client connections;
+//! * [`connections`]: client connections;
 //! * [`patch`]: the list of files for patch clients;
 //! * [`admin`]: administration, whether the server is running or not;
 //! * `figures`: metrics and the status page; `secrets`: a key file for captures.
 
 pub mod admin;
 pub mod config;
+pub mod connections;
 mod figures;
 pub mod login;
 pub mod patch;
 pub mod realm;
-pub mod reception;
 mod refusal;
 mod secrets;
 pub mod wire;
@@ -54,10 +54,10 @@ use worldwire_net::{Clock, Options, Signal, tcp};
 pub use config::{CONFIG, KiConfig};
 pub use refusal::Refusal;
 
+use connections::{Acceptor, Connections};
 use figures::{Figures, Page};
 use login::Rules;
 use realm::{Realm, RealmError};
-use reception::{Door, Reception};
 use secrets::Secrets;
 
 use crate::config::ServerConfig as _;
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Start {
 #[derive(Debug)]
 pub struct LoginServer {
     config: KiConfig,
-    reception: Arc<Reception>,
+    connections: Arc<Connections>,
     listener: tcp::Listener,
     patch: Option<tcp::Listener>,
     status: Option<TcpListener>,
@@ -170,9 +170,9 @@ impl LoginServer {
         }
         let realm = Realm::open(store, key, known, clock).await?;
         let operators = operators::Listener::bind(folder, realm.clone()).map_err(at(folder))?;
-        let reception = Reception::new(&config, rules, protocols.into(), realm, clock, epoch);
-        let reception = Arc::new(reception.with_secrets(secrets));
-        Ok(Self { config, reception, listener, patch, status, operators, files, is_new, lock })
+        let connections = Connections::new(&config, rules, protocols.into(), realm, clock, epoch);
+        let connections = Arc::new(connections.with_secrets(secrets));
+        Ok(Self { config, connections, listener, patch, status, operators, files, is_new, lock })
     }
 
     /// Whether this is the first start, without a `ki.toml`.
@@ -210,7 +210,7 @@ impl LoginServer {
     /// The state that all connections share.
     #[must_use]
     pub fn realm(&self) -> &Realm {
-        self.reception.realm()
+        self.connections.realm()
     }
 
     /// Serves clients until the signal, then disconnects them and closes the database. Also ends if
@@ -219,15 +219,15 @@ impl LoginServer {
     /// # Errors
     /// [`ServeError`]; all connections and the database are closed.
     pub async fn serve(self, signal: Signal) -> Result<(), ServeError> {
-        let Self { config, reception, listener, patch, status, operators, lock, .. } = self;
-        let realm = reception.realm().clone();
+        let Self { config, connections, listener, patch, status, operators, lock, .. } = self;
+        let realm = connections.realm().clone();
         let (signal, _forwarder) = also_on(signal, realm.until_overtaken());
         let operators = tokio::spawn(operators.run());
-        let figures: Arc<Figures> = Arc::clone(&reception.figures);
+        let figures: Arc<Figures> = Arc::clone(&connections.figures);
         let shown =
             Page { figures, counts: listener.counts(), realm: realm.clone(), open: config.open };
         let page = Serving::start(status, figures::router(shown.into()), signal.clone());
-        let door = Arc::new(Door(reception));
+        let door = Arc::new(Acceptor(connections));
         let patch = async {
             if let Some(listener) = patch {
                 listener.serve(Arc::clone(&door), signal.clone()).await;

@@ -44,7 +44,7 @@ refusals! {
     ErrorNoLock,
     /// The database did not store the change.
     FailedUpload,
-    /// The pass key is wrong, or its CK2 has expired.
+    /// The ticket key is wrong, or its CK2 has expired.
     ValidateFailed,
     /// A new character's name is invalid: its indices or its text.
     InvalidName,

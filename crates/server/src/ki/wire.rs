@@ -29,7 +29,7 @@ pub enum Form {
 
 /// A request that a login server handles.
 #[derive(Clone, Debug)]
-pub enum Said {
+pub enum Request {
     /// `MSG_PING`.
     Ping,
     /// `MSG_CLIENT_DISCONNECT`.
@@ -91,9 +91,9 @@ pub enum Said {
 
 /// The outcome of decoding a message.
 #[derive(Clone, Debug)]
-pub enum Heard {
+pub enum Decoded {
     /// A request.
-    Said(Said),
+    Request(Request),
     /// A message without a definition, or one that login servers do not handle.
     Unknown,
     /// A message that does not match its definition.
@@ -223,16 +223,16 @@ impl Dialect {
 
     /// Decodes a client's message. Fields appended by later revisions may be missing.
     #[must_use]
-    pub fn hear(&self, service: u8, order: u8, payload: &[u8]) -> Heard {
-        let Some(message) = self.protocols.message(service, order) else { return Heard::Unknown };
+    pub fn hear(&self, service: u8, order: u8, payload: &[u8]) -> Decoded {
+        let Some(message) = self.protocols.message(service, order) else { return Decoded::Unknown };
         if !is_for_us(service, &message.tag) {
-            return Heard::Unknown;
+            return Decoded::Unknown;
         }
         let base = self.base.service(service).and_then(|base| base.message_tagged(&message.tag));
         let least = base.map_or(0, |base| base.fields().len());
         match Fields::read(message, payload, least) {
-            Some(fields) => said(service, &fields).map_or(Heard::Unknown, Heard::Said),
-            None => Heard::Malformed,
+            Some(fields) => said(service, &fields).map_or(Decoded::Unknown, Decoded::Request),
+            None => Decoded::Malformed,
         }
     }
 
@@ -393,41 +393,42 @@ fn is_for_us(service: u8, tag: &str) -> bool {
     }
 }
 
-fn said(service: u8, fields: &Fields<'_>) -> Option<Said> {
+fn said(service: u8, fields: &Fields<'_>) -> Option<Request> {
     Some(match (service, fields.tag()) {
-        (SYSTEM, "MSG_PING") => Said::Ping,
-        (GAME, "MSG_CLIENT_DISCONNECT") => Said::Disconnect,
-        (GAME, "MSG_ATTACH") => Said::Attach {
+        (SYSTEM, "MSG_PING") => Request::Ping,
+        (GAME, "MSG_CLIENT_DISCONNECT") => Request::Disconnect,
+        (GAME, "MSG_ATTACH") => Request::Attach {
             key: secret(fields, "LoginKey"),
             user: fields.number("UserID"),
             character: fields.number("CharID"),
         },
-        (GAME, "MSG_NOT_AFK") | (LOGIN, "MSG_LOGIN_NOT_AFK") => Said::NotAfk,
+        (GAME, "MSG_NOT_AFK") | (LOGIN, "MSG_LOGIN_NOT_AFK") => Request::NotAfk,
         (
             LOGIN,
             tag @ ("MSG_USER_AUTHEN_V3" | "MSG_USER_AUTHEN" | "MSG_USER_AUTHEN_V2"
             | "MSG_WEB_AUTHEN"),
-        ) => Said::Authenticate {
+        ) => Request::Authenticate {
             form: if tag == "MSG_USER_AUTHEN_V3" { Form::V3 } else { Form::Legacy },
             rec1: fields.bytes("Rec1"),
             machine: fields.number("MachineID"),
         },
-        (LOGIN, "MSG_USER_VALIDATE" | "MSG_WEB_VALIDATE") => Said::Validate {
+        (LOGIN, "MSG_USER_VALIDATE" | "MSG_WEB_VALIDATE") => Request::Validate {
             user: fields.number("UserID"),
             pass_key: secret(fields, "PassKey3"),
             machine: fields.number("MachineID"),
         },
-        (LOGIN, "MSG_REQUESTCHARACTERLIST") => Said::ListCharacters,
-        (LOGIN, "MSG_CREATECHARACTER") => Said::CreateCharacter(fields.bytes("CreationInfo")),
-        (LOGIN, "MSG_DELETECHARACTER") => Said::DeleteCharacter(fields.number("CharID")),
-        (LOGIN, "MSG_SELECTCHARACTER") => Said::SelectCharacter(fields.number("CharID")),
-        (LOGIN, "MSG_LOGINLOGCHARACTERCREATION") => {
-            Said::LogCreation { stage: fields.word("Stage"), parameter: fields.word("Parameter") }
-        }
-        (LOGIN, "MSG_REQUESTSERVERLIST") => Said::ListServers,
-        (PATCH, "MSG_LATEST_FILE_LIST") => Said::FileList { v2: false, locale: Vec::new() },
+        (LOGIN, "MSG_REQUESTCHARACTERLIST") => Request::ListCharacters,
+        (LOGIN, "MSG_CREATECHARACTER") => Request::CreateCharacter(fields.bytes("CreationInfo")),
+        (LOGIN, "MSG_DELETECHARACTER") => Request::DeleteCharacter(fields.number("CharID")),
+        (LOGIN, "MSG_SELECTCHARACTER") => Request::SelectCharacter(fields.number("CharID")),
+        (LOGIN, "MSG_LOGINLOGCHARACTERCREATION") => Request::LogCreation {
+            stage: fields.word("Stage"),
+            parameter: fields.word("Parameter"),
+        },
+        (LOGIN, "MSG_REQUESTSERVERLIST") => Request::ListServers,
+        (PATCH, "MSG_LATEST_FILE_LIST") => Request::FileList { v2: false, locale: Vec::new() },
         (PATCH, "MSG_LATEST_FILE_LIST_V2") => {
-            Said::FileList { v2: true, locale: fields.bytes("Locale") }
+            Request::FileList { v2: true, locale: fields.bytes("Locale") }
         }
         _ => return None,
     })

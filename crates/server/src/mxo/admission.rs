@@ -25,7 +25,7 @@ pub(super) const HELLO_TIME: Duration = Duration::from_secs(5);
 
 /// The clients of a world.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Admission {
     seats: Seats,
     /// The oldest first. Some may have stopped waiting.
     waiting: Mutex<VecDeque<Weak<AtomicBool>>>,
@@ -36,19 +36,19 @@ pub(crate) struct Door {
 pub(super) struct Waiting {
     since: Instant,
     asked: Instant,
-    is_sent_away: Arc<AtomicBool>,
+    is_dropped: Arc<AtomicBool>,
 }
 
-impl Door {
+impl Admission {
     pub(super) fn new(capacity: Capacity) -> Self {
         Self { seats: Seats::new(capacity), waiting: Mutex::default() }
     }
 
     /// Starts the wait of a new client.
     pub(super) fn wait(&self) -> Waiting {
-        let is_sent_away = Arc::new(AtomicBool::new(false));
+        let is_dropped = Arc::new(AtomicBool::new(false));
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push_back(Arc::downgrade(&is_sent_away));
+        waiting.push_back(Arc::downgrade(&is_dropped));
         if waiting.len() > MAX_WAITING {
             waiting.retain(|one| one.strong_count() > 0);
         }
@@ -60,14 +60,14 @@ impl Door {
             }
         }
         let since = Instant::now();
-        Waiting { since, asked: since, is_sent_away }
+        Waiting { since, asked: since, is_dropped }
     }
 
     /// Admits a client that has acknowledged something.
     ///
     /// # Errors
     /// [`Refused`] if the world is full.
-    pub(super) fn let_in(&self, address: IpAddr) -> Result<Seat, Refused> {
+    pub(super) fn admit(&self, address: IpAddr) -> Result<Seat, Refused> {
         self.seats.take(address)
     }
 
@@ -89,7 +89,7 @@ impl Waiting {
 
     /// Whether the client has waited too long or was dropped for a newer one.
     pub(super) fn is_over(&self) -> bool {
-        self.is_sent_away.load(Ordering::Relaxed) || self.since.elapsed() >= HELLO_TIME
+        self.is_dropped.load(Ordering::Relaxed) || self.since.elapsed() >= HELLO_TIME
     }
 }
 
@@ -99,20 +99,20 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_is_dropped_first_and_waits_are_short() {
-        let door = Door::new(Capacity { total: 1, per_address: 1 });
-        let gone = door.wait();
-        let oldest = door.wait();
+        let admission = Admission::new(Capacity { total: 1, per_address: 1 });
+        let gone = admission.wait();
+        let oldest = admission.wait();
         drop(gone);
-        let others: Vec<_> = (1..MAX_WAITING).map(|_| door.wait()).collect();
+        let others: Vec<_> = (1..MAX_WAITING).map(|_| admission.wait()).collect();
         assert!(!oldest.is_over());
-        let newest = door.wait();
+        let newest = admission.wait();
         assert!(oldest.is_over() && !newest.is_over());
         assert!(others.iter().all(|one| !one.is_over()));
         // Waiting clients take no slot.
-        let seat = door.let_in([127, 0, 0, 1].into()).unwrap();
-        assert!(door.let_in([127, 0, 0, 2].into()).is_err() && door.taken() == 1);
-        drop(seat);
-        assert_eq!(door.taken(), 0);
+        let slot = admission.admit([127, 0, 0, 1].into()).unwrap();
+        assert!(admission.admit([127, 0, 0, 2].into()).is_err() && admission.taken() == 1);
+        drop(slot);
+        assert_eq!(admission.taken(), 0);
         tokio::time::advance(HELLO_TIME).await;
         assert!(newest.is_over());
     }

@@ -16,7 +16,7 @@ use worldwire_mxo::replicator::ClientId;
 use worldwire_net::{Application, End, Flow, Peer, Seat};
 
 use super::Shared;
-use super::door::{ALIVE_TIME, Waiting};
+use super::admission::{ALIVE_TIME, Waiting};
 
 /// The number of protocol violations after which a connection is closed. Undecodable datagrams do
 /// not count, because anybody can send them with a forged address.
@@ -30,13 +30,13 @@ const BETWEEN_RESETS: Duration = Duration::from_secs(10);
 
 /// One client's connection.
 #[derive(Debug)]
-pub(super) struct Visitor {
+pub(super) struct Client {
     shared: Arc<Shared>,
     address: SocketAddr,
     /// The character named in the hello, until the client acknowledges something.
     waiting: Option<(u64, Waiting)>,
     /// The slot of an admitted client.
-    seat: Option<Seat>,
+    slot: Option<Seat>,
     client: Option<ClientId>,
     ticked: watch::Receiver<u64>,
     broken_rules: u32,
@@ -48,15 +48,15 @@ pub(super) struct Visitor {
     left: Option<Instant>,
 }
 
-impl Visitor {
+impl Client {
     pub(super) fn new(shared: Arc<Shared>, peer: Peer, ticked: watch::Receiver<u64>) -> Self {
         let address = peer.address;
-        let (waiting, seat, client) = (None, None, None);
+        let (waiting, slot, client) = (None, None, None);
         Self {
             shared,
             address,
             waiting,
-            seat,
+            slot,
             client,
             ticked,
             broken_rules: 0,
@@ -71,7 +71,7 @@ impl Visitor {
     fn greet(&mut self, uid: u64, sender: &mut Sender) {
         let is_known = self.waiting.is_some() || self.client.is_some() || self.left.is_some();
         if !is_known {
-            self.waiting = Some((uid, self.shared.door.wait()));
+            self.waiting = Some((uid, self.shared.admission.wait()));
             challenge(sender);
         } else if self.client.is_some() && self.doubted.is_none() {
             self.doubted = Some(Instant::now());
@@ -81,24 +81,24 @@ impl Visitor {
 
     /// Admits the client, which has acknowledged something.
     fn enter(&mut self, uid: u64) -> Flow {
-        match self.shared.door.let_in(self.address.ip()) {
-            Ok(seat) => self.seat = Some(seat),
-            Err(refused) => return self.turn_away(&refused),
+        match self.shared.admission.admit(self.address.ip()) {
+            Ok(slot) => self.slot = Some(slot),
+            Err(refused) => return self.refuse_entry(&refused),
         }
         let entered = self.shared.world().enter(uid);
         match entered {
             Ok(client) => {
                 self.client = Some(client);
-                if let Some(count) = self.shared.come.count() {
+                if let Some(count) = self.shared.entered.count() {
                     tracing::info!(address = %self.address, uid, count, "client entered");
                 }
                 Flow::Continue(())
             }
-            Err(error) => self.turn_away(&error),
+            Err(error) => self.refuse_entry(&error),
         }
     }
 
-    fn turn_away(&self, error: &dyn fmt::Display) -> Flow {
+    fn refuse_entry(&self, error: &dyn fmt::Display) -> Flow {
         self.shared.figures.turned_away();
         if let Some(count) = self.shared.full.count() {
             tracing::warn!(address = %self.address, %error, count, "refused clients");
@@ -162,7 +162,7 @@ fn challenge(sender: &mut Sender) {
     let _ = sender.send_objects(&END.to_le_bytes(), None);
 }
 
-impl Application<Connection> for Visitor {
+impl Application<Connection> for Client {
     type Notice = ();
 
     async fn event(&mut self, event: EventOf<'_, Connection>, sender: &mut Sender) -> Flow {
@@ -171,8 +171,8 @@ impl Application<Connection> for Visitor {
                 Unit::Hello(hello) => self.greet(hello.character_uid, sender),
                 Unit::Section { id: MPM_ID, number } => {
                     let Some(client) = self.client else { return Flow::Continue(()) };
-                    let heard = self.shared.world().hear(client, number, piece.bytes);
-                    if let Err(error) = heard {
+                    let received = self.shared.world().receive(client, number, piece.bytes);
+                    if let Err(error) = received {
                         return self.refuse(&error, true);
                     }
                 }
@@ -213,8 +213,8 @@ impl Application<Connection> for Visitor {
             challenge(sender);
         }
         let Some(client) = self.client else { return Flow::Continue(()) };
-        let spoken = self.shared.world().speak(client, sender);
-        match spoken {
+        let sent = self.shared.world().send_updates(client, sender);
+        match sent {
             Ok(bytes) => {
                 self.shared.figures.sent(bytes);
                 Flow::Continue(())

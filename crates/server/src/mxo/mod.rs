@@ -17,21 +17,21 @@
 //! ```
 //!
 //! * [`World`]: objects, their behaviour, and clients, without IO; [`Scene`]: the file with the objects;
-//! * `door`: admission of clients; `visitor`: one client's connection; `page`: the status page.
+//! * `admission`: admission of clients; `client`: one client's connection; `page`: the status page.
 //!
 //! One task advances the world at every tick and then wakes the connections, which send their clients'
 //! updates. The lock around the world is never held across an await.
 //!
 //! There is no login. The server has one session ID and key, and admits every client that knows them.
 //! A client's hello names its character, by any number. The server answers with an empty section and
-//! admits the client once that is acknowledged: see `door`.
+//! admits the client once that is acknowledged: see `admission`.
 
 mod actor;
-mod door;
+mod admission;
+mod client;
 mod figures;
 mod page;
 mod scene;
-mod visitor;
 mod world;
 
 use std::io;
@@ -55,8 +55,8 @@ pub use figures::Figures;
 pub use scene::{MAX_OBJECTS, ObjectError, Scene, SceneError};
 pub use world::{LONGEST_HOLD, World};
 
-use door::{Door, MAX_WAITING};
-use visitor::Visitor;
+use admission::{Admission, MAX_WAITING};
+use client::Client;
 
 use crate::page::Serving;
 
@@ -154,8 +154,8 @@ pub(super) struct Shared {
     pub(super) refused: Tally,
     pub(super) full: Tally,
     /// Clients that have entered.
-    pub(super) come: Tally,
-    door: Door,
+    pub(super) entered: Tally,
+    admission: Admission,
     pub(super) clock: Clock,
 }
 
@@ -193,8 +193,8 @@ impl OpenWorld {
             counts: listener.counts(),
             refused: Tally::new(LOG_EVERY),
             full: Tally::new(LOG_EVERY),
-            come: Tally::new(LOG_ARRIVALS),
-            door: Door::new(config.capacity),
+            entered: Tally::new(LOG_ARRIVALS),
+            admission: Admission::new(config.capacity),
             clock,
         });
         Ok(Self { listener, page, shared, config, clock })
@@ -228,11 +228,11 @@ impl OpenWorld {
     pub async fn serve(self, signal: Signal) -> io::Result<()> {
         let Self { listener, page, shared, config, clock } = self;
         let (ticks, ticked) = watch::channel(0);
-        let visitors = Visitors { shared: Arc::clone(&shared), config, ticked, clock };
-        let tick = visitors.config.tick;
+        let acceptor = ClientAcceptor { shared: Arc::clone(&shared), config, ticked, clock };
+        let tick = acceptor.config.tick;
         let page = Serving::start(page, page::router(Arc::clone(&shared)), signal.clone());
         let serving = async {
-            listener.serve(Arc::new(visitors), signal).await;
+            listener.serve(Arc::new(acceptor), signal).await;
             page.ended().await
         };
         // The world ticks until the last client is gone.
@@ -263,14 +263,14 @@ async fn run(
 
 /// Accepts connections.
 #[derive(Debug)]
-struct Visitors {
+struct ClientAcceptor {
     shared: Arc<Shared>,
     config: WorldConfig,
     ticked: watch::Receiver<u64>,
     clock: Clock,
 }
 
-impl Visitors {
+impl ClientAcceptor {
     fn connection(&self, seed: &[u8; 16], now: Duration) -> Connection {
         let session = Session::new(self.config.session, self.config.key.clone(), seed);
         let since_1970 = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -280,21 +280,21 @@ impl Visitors {
     }
 }
 
-impl Accept for Visitors {
+impl Accept for ClientAcceptor {
     type Connection = Connection;
-    type Application = Visitor;
+    type Application = Client;
 
-    fn accept(&self, peer: Peer, now: Duration) -> (Connection, Visitor) {
+    fn accept(&self, peer: Peer, now: Duration) -> (Connection, Client) {
         let mut seed = [0; 16];
         // This worked at startup; a panic ends only this connection.
         #[expect(clippy::expect_used, reason = "equal vectors would give away what is sent")]
         getrandom::fill(&mut seed).expect("the system has random numbers");
-        let visitor = Visitor::new(Arc::clone(&self.shared), peer, self.ticked.clone());
-        (self.connection(&seed, now), visitor)
+        let client = Client::new(Arc::clone(&self.shared), peer, self.ticked.clone());
+        (self.connection(&seed, now), client)
     }
 }
 
-impl AcceptDatagrams for Visitors {
+impl AcceptDatagrams for ClientAcceptor {
     fn probe(&self, _: Peer, now: Duration) -> Connection {
         // A probe never sends anything.
         self.connection(&[0; 16], now)

@@ -50,9 +50,9 @@ async fn status(State(shared): State<Arc<Shared>>) -> Response {
         "objects": objects, "ticks": figures.ticks(),
         "tick_ms": { "p50": median, "p99": slowest },
         "section_bytes": figures.section_bytes(),
-        "connections": { "open": shared.door.taken(), "accepted": counts.accepted(),
+        "connections": { "open": shared.admission.taken(), "accepted": counts.accepted(),
                          "refused": counts.refused() + figures.clients_turned_away(),
-                         "waiting": counts.open().saturating_sub(shared.door.taken()) },
+                         "waiting": counts.open().saturating_sub(shared.admission.taken()) },
         "broken_rules": figures.broken_rules(), "clients": clients,
     }))
     .into_response()
@@ -85,6 +85,6 @@ async fn hold(State(shared): State<Arc<Shared>>) -> StatusCode {
 }
 
 async fn go(State(shared): State<Arc<Shared>>) -> StatusCode {
-    shared.world().go_on();
+    shared.world().resume();
     StatusCode::NO_CONTENT
 }

@@ -50,12 +50,12 @@ const BUILT_IN: &str = include_str!("scene.toml");
 pub struct Scene {
     /// Where characters start.
     pub(super) start: Point,
-    pub(super) things: Vec<Thing>,
+    pub(super) things: Vec<SceneObject>,
 }
 
 /// An object and its behaviour.
 #[derive(Clone, Debug)]
-pub(super) struct Thing {
+pub(super) struct SceneObject {
     pub(super) goid: u16,
     pub(super) world_id: Option<u32>,
     pub(super) place: Point,
@@ -236,7 +236,7 @@ impl Scene {
 }
 
 impl Entry {
-    fn add(&self, objects: &Objects, things: &mut Vec<Thing>) -> Result<(), ObjectError> {
+    fn add(&self, objects: &Objects, things: &mut Vec<SceneObject>) -> Result<(), ObjectError> {
         let goid = self.goobj.find(objects)?;
         let Some((_, class)) = objects.class_of(goid) else {
             return Err(ObjectError::NoClass(goid));
@@ -256,7 +256,7 @@ impl Entry {
                 return Err(ObjectError::TooFar(place));
             }
             set_position(&mut values, class, place);
-            things.push(Thing {
+            things.push(SceneObject {
                 goid,
                 world_id: self.world_id,
                 place,

@@ -15,7 +15,7 @@ use worldwire_mxo::replicator::{
 use worldwire_mxo::schema::Objects;
 use worldwire_mxo::types::text;
 
-use super::scene::{Scene, Thing, set_position};
+use super::scene::{Scene, SceneObject, set_position};
 
 /// The goobj of players' characters.
 const CHARACTER: u16 = 12;
@@ -50,7 +50,7 @@ struct Known {
 #[derive(Debug)]
 struct Actor {
     object: ObjectId,
-    thing: Thing,
+    thing: SceneObject,
     /// A delay, so that objects do not all act at once.
     lag: Duration,
     turn: usize,
@@ -161,7 +161,12 @@ impl World {
     ///
     /// # Errors
     /// Those of [`Replicator::read`] and [`Replicator::follow`]. The section then has no effect.
-    pub fn hear(&mut self, client: ClientId, number: SequenceNumber, section: &[u8]) -> Result<()> {
+    pub fn receive(
+        &mut self,
+        client: ClientId,
+        number: SequenceNumber,
+        section: &[u8],
+    ) -> Result<()> {
         // Another connection may have taken over the character.
         let Some(player) = self.players.get_mut(&client) else { return Ok(()) };
         let (section, used) = self.replicator.read(client, section)?;
@@ -216,7 +221,7 @@ impl World {
     ///
     /// # Errors
     /// If the client has left.
-    pub fn speak(&mut self, client: ClientId, sender: &mut Sender) -> Result<usize> {
+    pub fn send_updates(&mut self, client: ClientId, sender: &mut Sender) -> Result<usize> {
         let mut bytes = 0;
         loop {
             self.section.clear();
@@ -238,7 +243,7 @@ impl World {
     }
 
     /// Ends a hold.
-    pub fn go_on(&mut self) {
+    pub fn resume(&mut self) {
         self.hold_until = None;
     }
 

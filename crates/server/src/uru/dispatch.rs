@@ -12,7 +12,7 @@ use worldwire_uru::connection::{Connection, Content, News, Received, Sender};
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::types::Uuid;
 
-use super::auth::{AuthService, Told};
+use super::auth::{AuthEvent, AuthService};
 use super::figures::Open;
 use super::file::FileService;
 use super::game::GameService;
@@ -120,7 +120,7 @@ impl Client {
 #[derive(Debug)]
 pub(super) enum Notice {
     /// For an auth connection.
-    Auth(Told),
+    Auth(AuthEvent),
     /// The age of a game connection has messages for it, or closes it.
     Age,
 }
@@ -151,10 +151,10 @@ impl Application<Connection> for Client {
 
     async fn notice(&mut self, notice: Notice, sender: &mut Sender) -> Flow {
         match (notice, &mut self.serving) {
-            (Notice::Auth(Told::Notice(notice)), Serving::Auth(auth)) => {
+            (Notice::Auth(AuthEvent::Notice(notice)), Serving::Auth(auth)) => {
                 auth.notice(notice, sender)
             }
-            (Notice::Auth(Told::Claim(claim)), serving) => {
+            (Notice::Auth(AuthEvent::Claim(claim)), serving) => {
                 if let Serving::Auth(auth) = mem::replace(serving, Serving::Setup) {
                     auth.hand_over(claim);
                 }

@@ -21,7 +21,7 @@
 //! * `dispatch`: selects the service of a connection; `gatekeeper`, [`file`](mod@file), [`auth`],
 //!   `game`: the services;
 //! * [`vault`]: all persistent data: accounts, players, nodes, ages and scores;
-//! * [`moving`]: importing shards from other servers, and exporting to them;
+//! * [`migration`]: importing shards from other servers, and exporting to them;
 //! * [`admin`]: administration, whether the shard is running or not;
 //! * `hosts`: where ages run; `game`: the running ages, and the [`Outbox`] of each client;
 //! * `status`: the status page; `figures`: metrics.
@@ -36,7 +36,7 @@ mod game;
 mod gatekeeper;
 mod hosts;
 pub mod keys;
-pub mod moving;
+pub mod migration;
 mod status;
 pub mod vault;
 
@@ -54,7 +54,8 @@ use worldwire_uru::crypt::key::PrimeKind;
 use worldwire_uru::file::keys::KeyRing;
 
 pub use config::{CONFIG, ShardConfig};
-pub use game::{ClearError, Cleared, Outbox, hand_out};
+pub use game::{Outbox, hand_out};
+pub use vault::{ClearError, Cleared};
 
 use auth::{Reconnections, SecureFiles};
 use dispatch::Dispatcher;

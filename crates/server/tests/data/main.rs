@@ -6,7 +6,7 @@ mod admin;
 mod chaos;
 mod faults;
 mod lost_keys;
-mod moving;
+mod migration;
 mod rights;
 mod store;
 mod support;

@@ -12,7 +12,7 @@ use serde_json::{Value as Json, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
 use worldwire_core::Field as _;
-use worldwire_server::uru::moving::{self, House};
+use worldwire_server::uru::migration::{self, Import};
 use worldwire_server::uru::vault::Login;
 use worldwire_server::uru::vault::{Dump, Vault};
 use worldwire_uru::crypt::login::PasswordHash;
@@ -40,7 +40,7 @@ fn hex(digest: &[u8]) -> String {
 }
 
 /// A vault with the house in it.
-async fn moved_in(database: &Database, house: &House) -> Vault {
+async fn moved_in(database: &Database, house: &Import) -> Vault {
     let vault = database.vault().await;
     let dump = Dump::read(house.lines.iter().map(String::as_str)).unwrap();
     assert_eq!(dump.lines().collect::<Vec<_>>().len(), house.lines.len());
@@ -108,9 +108,9 @@ async fn a_shard_of_dirtsand_moves_in() {
          INSERT INTO game.\"AgeStates\" (idx, \"ServerIdx\", \"Descriptor\") VALUES (7, 1, 'x');\n"
             .to_owned(),
     ];
-    let house = moving::dirtsand(&dump.concat(), &Descriptors::default()).unwrap();
+    let house = migration::import_dirtsand(&dump.concat(), &Descriptors::default()).unwrap();
     assert_eq!(
-        house.left,
+        house.skipped,
         [
             "the reference from 10002 to 10003: a duplicate",
             "the reference from 10002 to 99: a node is missing",
@@ -148,7 +148,8 @@ async fn a_shard_of_dirtsand_moves_in() {
             "nodes 7: uuid1: must be a UUID",
         ),
     ] {
-        let error = moving::dirtsand(bad, &Descriptors::default()).unwrap_err().to_string();
+        let error =
+            migration::import_dirtsand(bad, &Descriptors::default()).unwrap_err().to_string();
         assert!(error.starts_with(said), "{error}");
     }
 }
@@ -194,15 +195,16 @@ async fn a_shard_of_moulars_moves_in() {
         run(&mut database, format!("INSERT INTO {row}")).await;
     }
     database.close().await.unwrap();
-    let house = moving::moulars(&file, &Descriptors::default()).await.unwrap();
-    assert_eq!(house.left, ["1 API token"]);
+    let house = migration::import_moulars(&file, &Descriptors::default()).await.unwrap();
+    assert_eq!(house.skipped, ["1 API token"]);
     assert!(house.lines[1].contains(&format!("\"id\":\"{A}\"")), "{}", house.lines[1]);
     assert!(house.lines[1].contains("\"flags\":4"), "{}", house.lines[1]);
     let database = Database::sqlite();
     let vault = moved_in(&database, &house).await;
     assert_eq!(players(&vault, "tansy", "pw-tansy").await, Ok(vec!["Tansy".to_owned()]));
     assert_eq!(vault.show(3).await.unwrap()["Blob_1"], json!({"$hex": "0102"}));
-    let missing = moving::moulars(&folder.path().join("none.db"), &Descriptors::default()).await;
+    let missing =
+        migration::import_moulars(&folder.path().join("none.db"), &Descriptors::default()).await;
     assert!(missing.is_err());
 }
 
@@ -217,11 +219,16 @@ async fn real_shards_move_in() {
     let expected: Json = serde_json::from_str(&read("expected.json")).unwrap();
     let descriptors = descriptors_of(std::env::var_os("WORLDWIRE_URU_SDL").map(PathBuf::from));
     let houses = [
-        ("dirtsand", moving::dirtsand(&read("dirtsand.sql"), &descriptors).unwrap()),
-        ("moulars", moving::moulars(&folder.join("moulars-vault.db"), &descriptors).await.unwrap()),
+        ("dirtsand", migration::import_dirtsand(&read("dirtsand.sql"), &descriptors).unwrap()),
+        (
+            "moulars",
+            migration::import_moulars(&folder.join("moulars-vault.db"), &descriptors)
+                .await
+                .unwrap(),
+        ),
     ];
     for (server, house) in houses {
-        println!("{server}: left: {:#?}", house.left);
+        println!("{server}: left: {:#?}", house.skipped);
         let expected = &expected[server];
         let lines: Vec<Json> =
             house.lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -299,8 +306,8 @@ async fn real_shards_move_in() {
         assert_eq!(kinds.get(&0x7577_0002).copied().unwrap_or(0), settings, "{server}");
         // And back, as rows that mean the same.
         let dump = offline(&vault).await;
-        let departure = moving::to_dirtsand(&dump).unwrap();
-        println!("{server}: left on the way back: {:#?}", departure.left);
+        let departure = migration::export_dirtsand(&dump).unwrap();
+        println!("{server}: left on the way back: {:#?}", departure.skipped);
         for row in rows_of(expected, "servers") {
             let of = |names: [&str; 2]| names.iter().find_map(|name| row.get(*name)).unwrap();
             let text = |names| of(names).as_str().unwrap().replace('\'', "''");
@@ -314,19 +321,19 @@ async fn real_shards_move_in() {
             );
             assert!(departure.statements.contains(&values), "{server}: {values}");
         }
-        let back = moving::dirtsand(&departure.statements, &descriptors).unwrap();
-        assert_eq!(back.left, Vec::<String>::new());
+        let back = migration::import_dirtsand(&departure.statements, &descriptors).unwrap();
+        assert_eq!(back.skipped, Vec::<String>::new());
         assert!(read_again(&back) == dump, "{server}, by way of dirtsand");
         let file = tempfile::tempdir().unwrap();
         let file = file.path().join("vault.db");
-        let left = moving::to_moulars(&dump, &file).await.unwrap();
-        assert_eq!(left, departure.left);
-        let back = moving::moulars(&file, &descriptors).await.unwrap();
+        let left = migration::export_moulars(&dump, &file).await.unwrap();
+        assert_eq!(left, departure.skipped);
+        let back = migration::import_moulars(&file, &descriptors).await.unwrap();
         assert!(read_again(&back) == dump, "{server}, by way of moulars");
     }
 }
 
-fn read_again(house: &House) -> Dump {
+fn read_again(house: &Import) -> Dump {
     Dump::read(house.lines.iter().map(String::as_str)).unwrap()
 }
 
@@ -395,9 +402,9 @@ async fn a_shard_moves_out_and_back() {
     drop((ann, bob));
 
     let dump = offline(&vault).await;
-    let departure = moving::to_dirtsand(&dump).unwrap();
+    let departure = migration::export_dirtsand(&dump).unwrap();
     let wanted = ["2 accounts: flags 0x8", "3 accounts: the creation time"];
-    assert_eq!(departure.left, wanted);
+    assert_eq!(departure.skipped, wanted);
     // What dirtsand has beside it: states of objects, and rows that nobody needs.
     let relto =
         departure.statements.lines().find(|line| line.contains("'Personal', 'Ann''s Relto'"));
@@ -423,8 +430,9 @@ async fn a_shard_moves_out_and_back() {
             STANDARD.encode(state),
         ));
     }
-    let house = moving::dirtsand(&(departure.statements.clone() + &states), &descriptors).unwrap();
-    let numbers: Vec<_> = house.left.iter().map(|left| &left[..20]).collect();
+    let house = migration::import_dirtsand(&(departure.statements.clone() + &states), &descriptors)
+        .unwrap();
+    let numbers: Vec<_> = house.skipped.iter().map(|left| &left[..20]).collect();
     assert_eq!(
         numbers,
         [
@@ -434,14 +442,14 @@ async fn a_shard_moves_out_and_back() {
             "state 5 of an object"
         ],
         "{:?}",
-        house.left
+        house.skipped
     );
     let kept = house.lines.iter().filter(|line| line.contains("\"NodeType\":1970733057")).count();
     assert_eq!(kept, 2);
 
     // Without them, it is as it was.
-    let house = moving::dirtsand(&departure.statements, &descriptors).unwrap();
-    assert_eq!(house.left, Vec::<String>::new());
+    let house = migration::import_dirtsand(&departure.statements, &descriptors).unwrap();
+    assert_eq!(house.skipped, Vec::<String>::new());
     let other = Database::sqlite();
     let second = moved_in(&other, &house).await;
     let again = second.export_with_passwords().await.unwrap();
@@ -456,11 +464,11 @@ async fn a_shard_moves_out_and_back() {
 
     // And the other server's file.
     let file = other.folder.path().join("vault.db");
-    assert_eq!(moving::to_moulars(&again, &file).await.unwrap(), Vec::<String>::new());
-    let house = moving::moulars(&file, &descriptors).await.unwrap();
-    assert_eq!(house.left, Vec::<String>::new());
+    assert_eq!(migration::export_moulars(&again, &file).await.unwrap(), Vec::<String>::new());
+    let house = migration::import_moulars(&file, &descriptors).await.unwrap();
+    assert_eq!(house.skipped, Vec::<String>::new());
     assert!(read_again(&house) == again);
-    assert!(moving::to_moulars(&again, &file).await.is_err(), "it is there already");
+    assert!(migration::export_moulars(&again, &file).await.is_err(), "it is there already");
 }
 
 /// What another server cannot keep is named, and nobody gets in without a password.
@@ -482,9 +490,9 @@ fn what_does_not_fit_is_listed() {
         "{\"end\":{\"accounts\":1,\"nodes\":4,\"refs\":0,\"players\":0,\"scores\":0}}".to_owned(),
     ];
     let dump = Dump::read(lines.iter().map(String::as_str)).unwrap();
-    let departure = moving::to_dirtsand(&dump).unwrap();
+    let departure = migration::export_dirtsand(&dump).unwrap();
     assert_eq!(
-        departure.left,
+        departure.skipped,
         [
             "account ann: it has no password in the dump",
             "node 2: Text_1: the text after 1024 characters",
@@ -497,7 +505,7 @@ fn what_does_not_fit_is_listed() {
         let line = text.lines().find(|line| line.contains("'ann', '")).unwrap();
         line.split('\'').nth(3).unwrap().to_owned()
     };
-    let other = moving::to_dirtsand(&dump).unwrap();
+    let other = migration::export_dirtsand(&dump).unwrap();
     assert_eq!(hash(&departure.statements).len(), 40);
     assert_ne!(hash(&departure.statements), hash(&other.statements));
     let next = "SELECT pg_catalog.setval('vault.\"Nodes_idx_seq\"', 10001, false);";

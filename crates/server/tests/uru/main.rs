@@ -5,7 +5,7 @@
 mod ages;
 mod attacks;
 mod auth;
-mod clearing;
+mod clear_states;
 mod client;
 mod database;
 mod latency;

@@ -15,9 +15,9 @@ use worldwire_ki::crypt::login::{Rec1, Secret, password_hash, pk3};
 use worldwire_ki::message::{FileListAnswer, Put, Selected};
 use worldwire_ki::schema::Protocols;
 use worldwire_server::ki::KiConfig;
-use worldwire_server::ki::login::{Account, Answer, Login, Note, Output, Query, Rules, Zone};
-use worldwire_server::ki::realm::Place;
-use worldwire_server::ki::wire::{Dialect, Heard};
+use worldwire_server::ki::login::{Account, Answer, Login, LoginEvent, Output, Query, Rules, Zone};
+use worldwire_server::ki::realm::QueuePosition;
+use worldwire_server::ki::wire::{Decoded, Dialect};
 
 use super::{DAY, Outcome, Tape};
 
@@ -64,7 +64,7 @@ struct Guest {
 /// What the server's end reports.
 enum Told {
     Established,
-    Heard(Heard),
+    Heard(Decoded),
 }
 
 impl Stage {
@@ -164,7 +164,7 @@ impl Stage {
                     let salt = guest.ends[Side::Server.index()].salt().ok_or("no session")?;
                     guest.login.established(self.tape.clock, salt);
                 }
-                Told::Heard(Heard::Said(said)) => guest.login.hear(self.tape.clock, said),
+                Told::Heard(Decoded::Request(said)) => guest.login.hear(self.tape.clock, said),
                 Told::Heard(other) => return Err(format!("{other:?}").into()),
             }
             self.work(guest)?;
@@ -183,7 +183,7 @@ impl Stage {
                     let answer = self.answer(query)?;
                     guest.login.answer(self.tape.clock, answer);
                 }
-                Output::Tell(Note::Issued { name, ck2, .. }) => {
+                Output::Tell(LoginEvent::Issued { name, ck2, .. }) => {
                     self.secrets =
                         format!("[[ki.login]]\nuser = \"{name}\"\nck2 = \"{}\"\n\n", ck2.as_str());
                     self.ck2 = Some(ck2);
@@ -210,11 +210,11 @@ impl Stage {
                 pause: Some(Duration::ZERO),
                 fresh: self.random.bytes(64).try_into().map_err(|_| "64 bytes")?,
             },
-            Query::Passes { .. } => Answer::Passes {
+            Query::Tickets { .. } => Answer::Tickets {
                 found: Some(account()),
-                passes: self.ck2.iter().cloned().collect(),
+                tickets: self.ck2.iter().cloned().collect(),
             },
-            Query::Enter => Answer::Place(Place::Waiting(1)),
+            Query::Enter => Answer::QueuePosition(Place::Waiting(1)),
             Query::Characters(_) => {
                 Answer::Characters { blobs: self.characters.clone(), purchased: 0 }
             }
@@ -258,7 +258,7 @@ impl Stage {
         self.exchange(guest)
     }
 
-    /// Time passes, in which either side may ask whether the other lives.
+    /// Time tickets, in which either side may ask whether the other lives.
     fn wait(&mut self, guest: &mut Guest, time: Duration) -> Outcome<()> {
         self.tape.clock += time;
         for end in &mut guest.ends {
@@ -314,7 +314,7 @@ impl Stage {
         self.say(&mut guest, LOGIN, "MSG_USER_VALIDATE", &fields)?;
         self.say(&mut guest, LOGIN, "MSG_REQUESTCHARACTERLIST", &[])?;
         self.tape.clock += Duration::from_secs(2);
-        guest.login.placed(self.tape.clock, Place::In);
+        guest.login.placed(self.tape.clock, QueuePosition::In);
         self.work(&mut guest)?;
         self.exchange(&mut guest)?;
         self.say(&mut guest, LOGIN, "MSG_REQUESTCHARACTERLIST", &[])?;

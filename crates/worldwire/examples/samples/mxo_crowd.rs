@@ -149,7 +149,7 @@ impl Guest {
                 (Side::Client, Told::News(news), _) => self.view.handle_news(&news),
                 (Side::Server, Told::Hello(uid), None) => self.client = Some(world.enter(uid)?),
                 (Side::Server, Told::Section(number, bytes), Some(client)) => {
-                    world.hear(client, number, &bytes)?;
+                    world.receive(client, number, &bytes)?;
                 }
                 (Side::Server, Told::News(news), Some(client)) => world.news(client, &news),
                 _ => {}
@@ -162,7 +162,7 @@ impl Guest {
         let [client, server] = &mut self.ends;
         self.view.step(client.sender())?;
         if let Some(client) = self.client {
-            world.speak(client, server.sender())?;
+            world.send_updates(client, server.sender())?;
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use worldwire_ki::character::{Character, MAX_NAME_INDICES};
 use worldwire_ki::object::{Object, ObjectCodec, ObjectOptions};
 use worldwire_ki::schema::classes::Classes;
 
-use super::{Login, Pending, Phase, Query, Reply, Said, Selected, Zone};
-use crate::ki::realm::Place;
+use super::{Login, Pending, Phase, Query, Reply, Request, Selected, Zone};
+use crate::ki::realm::QueuePosition;
 use crate::ki::refusal::Refusal;
 use crate::unseen::is_unseen;
 
@@ -16,36 +16,37 @@ const MAX_NAME: usize = 64;
 
 impl Login {
     /// Handles a request that requires admission.
-    pub(super) fn request(&mut self, request: Said) {
+    pub(super) fn request(&mut self, request: Request) {
         let user = match self.phase {
-            Phase::User { user, place: Some(Place::In) } => user,
+            Phase::User { user, place: Some(QueuePosition::In) } => user,
             // The first request of a standalone client.
             Phase::User { place: None, .. } => {
-                return self.ask(Query::Enter, Pending::Place(Some(request)));
+                return self.ask(Query::Enter, Pending::QueuePosition(Some(request)));
             }
             _ => return self.refuse(&request, Refusal::NotAdmitted),
         };
         match request {
-            Said::ListCharacters => self.ask(Query::Characters(user), Pending::Characters),
-            Said::CreateCharacter(blob) => match character(&blob, self.rules.classes.as_deref()) {
+            Request::ListCharacters => self.ask(Query::Characters(user), Pending::Characters),
+            Request::CreateCharacter(blob) => match character(&blob, self.rules.classes.as_deref())
+            {
                 Ok(character) => self.ask(Query::Create { user, character }, Pending::Create),
                 Err(refusal) => self.send(Reply::Created(Some(refusal))),
             },
-            Said::DeleteCharacter(character) => {
+            Request::DeleteCharacter(character) => {
                 self.ask(Query::Delete { user, character }, Pending::Delete);
             }
-            Said::SelectCharacter(character) => {
+            Request::SelectCharacter(character) => {
                 self.ask(Query::Select { user, character }, Pending::Select);
             }
             _ => {}
         }
     }
 
-    fn refuse(&mut self, request: &Said, why: Refusal) {
+    fn refuse(&mut self, request: &Request, why: Refusal) {
         match request {
-            Said::CreateCharacter(_) => self.send(Reply::Created(Some(why))),
-            Said::DeleteCharacter(_) => self.send(Reply::Deleted(Some(why))),
-            Said::SelectCharacter(_) => self.send(Reply::Selected(Err(why))),
+            Request::CreateCharacter(_) => self.send(Reply::Created(Some(why))),
+            Request::DeleteCharacter(_) => self.send(Reply::Deleted(Some(why))),
+            Request::SelectCharacter(_) => self.send(Reply::Selected(Err(why))),
             _ => self.send(Reply::EndList(Some(why))),
         }
     }

@@ -27,9 +27,9 @@ use worldwire_ki::crypt::login::{Salt, Secret};
 use worldwire_ki::message::{FileListAnswer, Selected};
 use worldwire_ki::schema::classes::Classes;
 
-use super::realm::Place;
+use super::realm::QueuePosition;
 use super::refusal::Refusal;
-use super::wire::{Form, Reply, Said};
+use super::wire::{Form, Reply, Request};
 use proof::Claim;
 
 /// How to treat login messages older than `MSG_USER_AUTHEN_V3`.
@@ -85,14 +85,14 @@ pub struct Account {
 pub enum Query {
     /// Look up the account with this name: [`Answer::Account`].
     Account(String),
-    /// Look up an account and its CK2s that are valid on a machine: [`Answer::Passes`].
-    Passes {
+    /// Look up an account and its CK2s that are valid on a machine: [`Answer::Tickets`].
+    Tickets {
         /// The account.
         user: u64,
         /// The machine.
         machine: u64,
     },
-    /// Enter the queue: [`Answer::Place`].
+    /// Enter the queue: [`Answer::QueuePosition`].
     Enter,
     /// List an account's characters: [`Answer::Characters`].
     Characters(u64),
@@ -140,15 +140,15 @@ pub enum Answer {
         /// Random bytes, for a CK2.
         fresh: [u8; 64],
     },
-    /// To [`Query::Passes`].
-    Passes {
+    /// To [`Query::Tickets`].
+    Tickets {
         /// The account, if there is one.
         found: Option<Account>,
         /// Its CK2s.
-        passes: Vec<Secret>,
+        tickets: Vec<Secret>,
     },
     /// To [`Query::Enter`].
-    Place(Place),
+    QueuePosition(QueuePosition),
     /// To [`Query::Characters`].
     Characters {
         /// Their blobs.
@@ -175,7 +175,7 @@ pub struct Zone {
 
 /// Something that happened during a login, for the realm, the log and the metrics.
 #[derive(Clone, Debug)]
-pub enum Note {
+pub enum LoginEvent {
     /// A CK2 was issued to an account.
     Issued {
         /// The account.
@@ -219,7 +219,7 @@ pub enum Output {
     /// Wait this long before the next output.
     Pause(Duration),
     /// Take note of an event.
-    Tell(Note),
+    Tell(LoginEvent),
     /// Send everything queued, then close the connection.
     Close,
 }
@@ -228,13 +228,13 @@ pub enum Output {
 #[derive(Debug)]
 enum Pending {
     Account(Claim),
-    Passes {
+    Tickets {
         pass_key: Secret,
         machine: u64,
         salts: Vec<Salt>,
     },
     /// A queue slot, for the login and for the request that needs it, if any.
-    Place(Option<Said>),
+    QueuePosition(Option<Request>),
     Characters,
     Create,
     Delete,
@@ -248,7 +248,7 @@ enum Phase {
     /// Not logged in.
     Stranger,
     /// Logged in. There is no queue slot until one is needed.
-    User { user: u64, place: Option<Place> },
+    User { user: u64, place: Option<QueuePosition> },
     /// In a zone.
     Zone,
 }
@@ -300,7 +300,7 @@ impl Login {
     }
 
     /// Handles a request. It is ignored while a query is open or after the end.
-    pub fn hear(&mut self, now: Duration, said: Said) {
+    pub fn hear(&mut self, now: Duration, said: Request) {
         self.now = now;
         let Some(salt) = self.salt.filter(|_| !self.is_over && self.pending.is_none()) else {
             return;
@@ -309,33 +309,33 @@ impl Login {
         // A message resent after a refresh uses the previous session's salt.
         let salts: Vec<Salt> = core::iter::once(salt).chain(self.before.take()).collect();
         match said {
-            Said::Ping => self.send(Reply::Pong),
-            Said::Disconnect => self.close(),
-            Said::NotAfk => {}
-            Said::LogCreation { stage, parameter } => {
-                self.out.push_back(Output::Tell(Note::Creation { stage, parameter }));
+            Request::Ping => self.send(Reply::Pong),
+            Request::Disconnect => self.close(),
+            Request::NotAfk => {}
+            Request::LogCreation { stage, parameter } => {
+                self.out.push_back(Output::Tell(LoginEvent::Creation { stage, parameter }));
             }
-            Said::ListServers => self.send(Reply::Servers),
-            Said::FileList { v2, locale } => match self.rules.files.clone() {
+            Request::ListServers => self.send(Reply::Servers),
+            Request::FileList { v2, locale } => match self.rules.files.clone() {
                 Some(list) => self.send(Reply::FileList { v2, locale, list }),
-                None => self.out.push_back(Output::Tell(Note::Ignored)),
+                None => self.out.push_back(Output::Tell(LoginEvent::Ignored)),
             },
             // The remaining requests make no sense in a zone.
-            _ if self.phase == Phase::Zone => self.out.push_back(Output::Tell(Note::Ignored)),
-            Said::Authenticate { form, rec1, machine } => {
+            _ if self.phase == Phase::Zone => self.out.push_back(Output::Tell(LoginEvent::Ignored)),
+            Request::Authenticate { form, rec1, machine } => {
                 self.authenticate(form, &rec1, machine, &salts);
             }
-            Said::Validate { user, pass_key, machine } => {
-                let pending = Pending::Passes { pass_key, machine, salts };
-                self.ask(Query::Passes { user, machine }, pending);
+            Request::Validate { user, pass_key, machine } => {
+                let pending = Pending::Tickets { pass_key, machine, salts };
+                self.ask(Query::Tickets { user, machine }, pending);
             }
-            Said::Attach { key, user, character } => {
+            Request::Attach { key, user, character } => {
                 self.ask(Query::Attach { key, user, character }, Pending::Attach);
             }
-            request @ (Said::ListCharacters
-            | Said::CreateCharacter(_)
-            | Said::DeleteCharacter(_)
-            | Said::SelectCharacter(_)) => self.request(request),
+            request @ (Request::ListCharacters
+            | Request::CreateCharacter(_)
+            | Request::DeleteCharacter(_)
+            | Request::SelectCharacter(_)) => self.request(request),
         }
     }
 
@@ -347,14 +347,14 @@ impl Login {
             (Pending::Account(claim), Answer::Account { found, pause, fresh }) => {
                 self.proven(claim, found, pause, &fresh);
             }
-            (Pending::Passes { pass_key, machine, salts }, Answer::Passes { found, passes }) => {
-                self.validated(&pass_key, machine, &salts, found, &passes)
+            (Pending::Tickets { pass_key, machine, salts }, Answer::Tickets { found, tickets }) => {
+                self.validated(&pass_key, machine, &salts, found, &tickets)
             }
-            (Pending::Place(request), Answer::Place(place)) => {
+            (Pending::QueuePosition(request), Answer::QueuePosition(place)) => {
                 self.set_place(place);
                 match request {
                     // The client was admitted when it logged in.
-                    Some(request) if place == Place::In => self.request(request),
+                    Some(request) if place == QueuePosition::In => self.request(request),
                     request => {
                         self.send(Reply::Admit(place.position()));
                         request.into_iter().for_each(|request| self.request(request));
@@ -373,7 +373,7 @@ impl Login {
     }
 
     /// Handles a change of the client's position in the queue.
-    pub fn placed(&mut self, now: Duration, place: Place) {
+    pub fn placed(&mut self, now: Duration, place: QueuePosition) {
         self.now = now;
         if let Phase::User { place: Some(before), .. } = &self.phase
             && *before != place
@@ -445,7 +445,7 @@ impl Login {
         self.out.push_back(Output::Close);
     }
 
-    fn set_place(&mut self, now_at: Place) {
+    fn set_place(&mut self, now_at: QueuePosition) {
         if let Phase::User { place, .. } = &mut self.phase {
             *place = Some(now_at);
         }

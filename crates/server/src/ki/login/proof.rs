@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use worldwire_ki::crypt::login::{Rec1, Salt, Secret, apply_rec1, ck2, pk3};
 
-use super::{Account, Answer, Form, Legacy, Login, Note, Output, Pending, Phase, Query, Reply};
-use crate::ki::realm::Place;
+use super::{
+    Account, Answer, Form, Legacy, Login, LoginEvent, Output, Pending, Phase, Query, Reply,
+};
+use crate::ki::realm::QueuePosition;
 use crate::ki::refusal::Refusal;
 
 /// An attempt to log in with a password.
@@ -27,7 +29,7 @@ impl Login {
         match (form, self.rules.legacy) {
             (Form::V3, _) | (Form::Legacy, Legacy::Accept) => {}
             (Form::Legacy, Legacy::Ignore) => {
-                return self.out.push_back(Output::Tell(Note::Ignored));
+                return self.out.push_back(Output::Tell(LoginEvent::Ignored));
             }
             (Form::Legacy, Legacy::Refuse) => {
                 return self.refuse_login("", Refusal::AuthenFailed);
@@ -72,7 +74,7 @@ impl Login {
         let mut sealed = ck2.as_str().as_bytes().to_vec();
         // The client decrypts it with its current session.
         apply_rec1(self.salt.unwrap_or(salt), &mut sealed);
-        let issued = Note::Issued { user: account.user, name: rec1.username, machine, ck2 };
+        let issued = LoginEvent::Issued { user: account.user, name: rec1.username, machine, ck2 };
         self.out.push_back(Output::Tell(issued));
         self.send(Reply::Authenticated {
             outcome: Ok((account.user, sealed)),
@@ -85,7 +87,7 @@ impl Login {
             Phase::User { place, .. } => place,
             _ => None,
         };
-        self.send(Reply::Admit(place.map_or(0, Place::position)));
+        self.send(Reply::Admit(place.map_or(0, QueuePosition::position)));
     }
 
     /// Checks a CK2, now that its account was looked up.
@@ -95,11 +97,11 @@ impl Login {
         machine: u64,
         salts: &[Salt],
         found: Option<Account>,
-        passes: &[Secret],
+        tickets: &[Secret],
     ) {
         // Try all of them, or a placeholder if there are none, so that the time reveals nothing.
         let nobody = [Secret::new(NOBODY)];
-        let tried = if passes.is_empty() { &nobody[..] } else { passes };
+        let tried = if tickets.is_empty() { &nobody[..] } else { tickets };
         let mut fits = false;
         for salt in salts {
             for ck2 in tried {
@@ -107,10 +109,12 @@ impl Login {
             }
         }
         let refusal = match found {
-            Some(account) if fits && !passes.is_empty() => match self.shut_out(&account, machine) {
-                None => return self.let_in(&account),
-                Some(refusal) => refusal,
-            },
+            Some(account) if fits && !tickets.is_empty() => {
+                match self.shut_out(&account, machine) {
+                    None => return self.let_in(&account),
+                    Some(refusal) => refusal,
+                }
+            }
             _ => Refusal::ValidateFailed,
         };
         self.send(Reply::Validated { outcome: Err(refusal), paying: false, time: self.time() });
@@ -121,7 +125,7 @@ impl Login {
         self.log_in(account.user);
         let (outcome, paying) = (Ok(account.user), account.paying);
         self.send(Reply::Validated { outcome, paying, time: self.time() });
-        self.ask(Query::Enter, Pending::Place(None));
+        self.ask(Query::Enter, Pending::QueuePosition(None));
     }
 
     /// Why an authenticated client is refused anyway, if it is.
@@ -140,10 +144,10 @@ impl Login {
             if before == user {
                 return;
             }
-            self.out.push_back(Output::Tell(Note::LoggedOut));
+            self.out.push_back(Output::Tell(LoginEvent::LoggedOut));
         }
         self.phase = Phase::User { user, place: None };
-        self.out.push_back(Output::Tell(Note::LoggedIn(user)));
+        self.out.push_back(Output::Tell(LoginEvent::LoggedIn(user)));
     }
 
     fn refuse_login(&mut self, name: &str, why: Refusal) {
@@ -154,7 +158,7 @@ impl Login {
 
     /// Counts a failure, and closes the connection after the last one allowed.
     fn failed(&mut self, name: &str, why: Refusal) {
-        self.out.push_back(Output::Tell(Note::Failed { name: name.to_owned(), why }));
+        self.out.push_back(Output::Tell(LoginEvent::Failed { name: name.to_owned(), why }));
         self.failures += 1;
         if self.failures >= self.rules.attempts {
             self.close();

@@ -17,11 +17,11 @@ struct Desk {
     login: Login,
     salt: Salt,
     account: Account,
-    passes: Vec<Secret>,
-    place: Place,
+    tickets: Vec<Secret>,
+    place: QueuePosition,
     pause: Option<Duration>,
     asked: Vec<&'static str>,
-    notes: Vec<Note>,
+    notes: Vec<LoginEvent>,
     is_closed: bool,
 }
 
@@ -36,13 +36,13 @@ impl Desk {
         login.established(AT, salt);
         let password = Some(password_hash("hunter2"));
         let account = Account { user: USER, password, banned: false, paying: true, capped: false };
-        let (passes, asked, notes) = Default::default();
+        let (tickets, asked, notes) = Default::default();
         Self {
             login,
             salt,
             account,
-            passes,
-            place: Place::In,
+            tickets,
+            place: QueuePosition::In,
             pause: Some(Duration::ZERO),
             asked,
             notes,
@@ -58,7 +58,7 @@ impl Desk {
     }
 
     /// Sends a request and returns the replies.
-    fn say(&mut self, said: Said) -> Vec<Reply> {
+    fn say(&mut self, said: Request) -> Vec<Reply> {
         self.login.hear(AT, said);
         self.hear()
     }
@@ -86,11 +86,11 @@ impl Desk {
                 let found = Some(self.account.clone()).filter(|_| name == "merle");
                 ("account", Answer::Account { found, pause: self.pause, fresh: [9; 64] })
             }
-            Query::Passes { user, .. } => {
+            Query::Tickets { user, .. } => {
                 let found = Some(self.account.clone()).filter(|_| user == USER);
-                ("passes", Answer::Passes { found, passes: self.passes.clone() })
+                ("tickets", Answer::Tickets { found, tickets: self.tickets.clone() })
             }
-            Query::Enter => ("enter", Answer::Place(self.place)),
+            Query::Enter => ("enter", Answer::QueuePosition(self.place)),
             Query::Characters(USER) => {
                 ("characters", Answer::Characters { blobs: vec![vec![1], vec![2]], purchased: 3 })
             }
@@ -117,7 +117,7 @@ impl Desk {
 
     fn validate(&mut self, ck2: &Secret) -> Vec<Reply> {
         let pass_key = pk3(ck2, self.salt);
-        self.say(Said::Validate { user: USER, pass_key, machine: MACHINE })
+        self.say(Request::Validate { user: USER, pass_key, machine: MACHINE })
     }
 }
 
@@ -136,9 +136,9 @@ fn zone() -> Selected {
     }
 }
 
-fn authenticate(name: &str, password: &str, salt: Salt, form: Form) -> Said {
+fn authenticate(name: &str, password: &str, salt: Salt, form: Form) -> Request {
     let rec1 = Rec1::new(name, &password_hash(password), salt).seal(salt);
-    Said::Authenticate { form, rec1, machine: MACHINE }
+    Request::Authenticate { form, rec1, machine: MACHINE }
 }
 
 /// The names of replies, with the reasons of refusals.
@@ -177,35 +177,35 @@ fn k_15_a_standalone_login_enters_the_queue_with_its_first_request() {
     assert!(issued(&replies, desk.salt).is(&ck2(&[9; 64])));
     assert_eq!(desk.asked, ["account"]);
     let list = ["startlist", "character", "character", "endlist"];
-    assert_eq!(short(&desk.say(Said::ListCharacters)), list);
+    assert_eq!(short(&desk.say(Request::ListCharacters)), list);
     assert_eq!(desk.asked, ["account", "enter", "characters"]);
-    assert_eq!(short(&desk.say(Said::ListCharacters)), list, "it has its seat");
+    assert_eq!(short(&desk.say(Request::ListCharacters)), list, "it has its seat");
     assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 1);
 
     // On a full server it waits like the others.
     let mut desk = Desk::new();
-    desk.place = Place::Waiting(2);
+    desk.place = QueuePosition::Waiting(2);
     assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated", "admit 0"]);
     let refused = ["admit 2", "list: NotAdmitted"];
-    assert_eq!(short(&desk.say(Said::ListCharacters)), refused);
-    desk.login.placed(AT, Place::In);
+    assert_eq!(short(&desk.say(Request::ListCharacters)), refused);
+    desk.login.placed(AT, QueuePosition::In);
     assert_eq!(short(&desk.hear()), ["admit 0"]);
-    assert_eq!(short(&desk.say(Said::ListCharacters)), list);
+    assert_eq!(short(&desk.say(Request::ListCharacters)), list);
 }
 
 #[test]
 fn k_16_a_second_validate_keeps_the_position_and_each_position_is_sent_once() {
     let mut desk = Desk::new();
-    desk.passes = vec![Secret::new("older"), Secret::new("secret")];
-    desk.place = Place::Waiting(3);
+    desk.tickets = vec![Secret::new("older"), Secret::new("secret")];
+    desk.place = QueuePosition::Waiting(3);
     for ck2 in ["secret", "older"] {
         assert_eq!(short(&desk.validate(&Secret::new(ck2))), ["validated", "admit 3"]);
     }
-    desk.login.placed(AT, Place::Waiting(3));
+    desk.login.placed(AT, QueuePosition::Waiting(3));
     assert!(desk.hear().is_empty());
-    desk.login.placed(AT, Place::Waiting(2));
+    desk.login.placed(AT, QueuePosition::Waiting(2));
     assert_eq!(short(&desk.hear()), ["admit 2"]);
-    desk.login.placed(AT, Place::In);
+    desk.login.placed(AT, QueuePosition::In);
     assert_eq!(short(&desk.hear()), ["admit 0"]);
 }
 
@@ -213,10 +213,10 @@ fn k_16_a_second_validate_keeps_the_position_and_each_position_is_sent_once() {
 fn k_07_requests_about_characters_require_admission() {
     let requests = || {
         [
-            (Said::ListCharacters, "list: NotAdmitted"),
-            (Said::CreateCharacter(Vec::new()), "created: NotAdmitted"),
-            (Said::DeleteCharacter(1), "deleted: NotAdmitted"),
-            (Said::SelectCharacter(2), "selected: NotAdmitted"),
+            (Request::ListCharacters, "list: NotAdmitted"),
+            (Request::CreateCharacter(Vec::new()), "created: NotAdmitted"),
+            (Request::DeleteCharacter(1), "deleted: NotAdmitted"),
+            (Request::SelectCharacter(2), "selected: NotAdmitted"),
         ]
     };
     let mut desk = Desk::new();
@@ -224,13 +224,13 @@ fn k_07_requests_about_characters_require_admission() {
         assert_eq!(short(&desk.say(request)), [refused]);
     }
     assert!(desk.asked.is_empty());
-    desk.passes = vec![Secret::new("secret")];
-    desk.place = Place::Waiting(1);
+    desk.tickets = vec![Secret::new("secret")];
+    desk.place = QueuePosition::Waiting(1);
     desk.validate(&Secret::new("secret"));
     for (request, refused) in requests() {
         assert_eq!(short(&desk.say(request)), [refused], "those who wait are not in either");
     }
-    assert_eq!(desk.asked, ["passes", "enter"]);
+    assert_eq!(desk.asked, ["tickets", "enter"]);
 }
 
 #[test]
@@ -245,13 +245,14 @@ fn k_10_a_resent_message_may_use_the_previous_session() {
     assert_eq!(short(&desk.say(again())), ["authenticated: AuthenFailed"]);
     // The client stays logged in.
     desk.refresh();
-    assert_eq!(short(&desk.say(Said::ListCharacters))[0], "startlist");
+    assert_eq!(short(&desk.say(Request::ListCharacters))[0], "startlist");
 
     let mut desk = Desk::new();
-    desk.passes = vec![Secret::new("secret")];
+    desk.tickets = vec![Secret::new("secret")];
     let pass_key = pk3(&Secret::new("secret"), desk.salt);
     desk.refresh();
-    let validate = || Said::Validate { user: USER, pass_key: pass_key.clone(), machine: MACHINE };
+    let validate =
+        || Request::Validate { user: USER, pass_key: pass_key.clone(), machine: MACHINE };
     assert_eq!(short(&desk.say(validate())), ["validated", "admit 0"]);
     assert_eq!(short(&desk.say(validate())), ["validated: ValidateFailed"]);
 }
@@ -267,7 +268,7 @@ fn k_18_the_fifth_failure_closes_the_connection() {
     assert_eq!(short(&desk.validate(&Secret::new("x"))), ["validated: ValidateFailed"]);
     assert!(desk.is_closed);
     assert!(desk.log_in("merle", "hunter2").is_empty(), "it is over");
-    let failed = desk.notes.iter().filter(|note| matches!(note, Note::Failed { .. })).count();
+    let failed = desk.notes.iter().filter(|note| matches!(note, LoginEvent::Failed { .. })).count();
     assert_eq!(failed, 5);
     // A failure carries no data but its reason.
     let mut desk = Desk::new();
@@ -293,11 +294,11 @@ fn k_18_failures_delay_the_next_reply() {
 fn k_19_a_failed_selection_has_no_key_and_keeps_the_connection() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
-    let replies = desk.say(Said::SelectCharacter(1));
+    let replies = desk.say(Request::SelectCharacter(1));
     assert_eq!(short(&replies), ["selected: UnknownCharacter"]);
     assert!(!desk.is_closed);
-    assert_eq!(short(&desk.say(Said::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
-    assert_eq!(short(&desk.say(Said::SelectCharacter(2))), ["selected"]);
+    assert_eq!(short(&desk.say(Request::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
+    assert_eq!(short(&desk.say(Request::SelectCharacter(2))), ["selected"]);
     assert!(desk.is_closed, "K-23: the client goes on to its zone");
 }
 
@@ -307,7 +308,7 @@ fn k_20_names_are_single_words_and_sessions_have_one_spelling() {
     let seal = |text: &str, salt: Salt| {
         let mut rec1 = text.as_bytes().to_vec();
         apply_rec1(salt, &mut rec1);
-        Said::Authenticate { form: Form::V3, rec1, machine: MACHINE }
+        Request::Authenticate { form: Form::V3, rec1, machine: MACHINE }
     };
     let proof = worldwire_ki::crypt::login::ck1(&password_hash("hunter2"), desk.salt);
     for id in ["01419", "+1419", "1420", ""] {
@@ -324,7 +325,7 @@ fn k_21_a_ban_is_revealed_only_with_the_right_password() {
     desk.account.banned = true;
     assert_eq!(short(&desk.log_in("merle", "x")), ["authenticated: AuthenFailed"]);
     assert_eq!(short(&desk.log_in("merle", "hunter2")), ["authenticated: AccountBanned"]);
-    desk.passes = vec![Secret::new("secret")];
+    desk.tickets = vec![Secret::new("secret")];
     assert_eq!(short(&desk.validate(&Secret::new("secret"))), ["validated: AccountBanned"]);
 
     let mut rules = KiConfig::default().rules();
@@ -351,7 +352,7 @@ fn k_22_silent_clients_are_disconnected_after_fifteen_minutes() {
     desk.refresh();
     assert_eq!(desk.login.poll_timeout(), Some(AT + quarter), "a refresh is nothing it said");
     let later = Duration::from_secs(600);
-    desk.login.hear(later, Said::NotAfk);
+    desk.login.hear(later, Request::NotAfk);
     assert_eq!(desk.login.poll_timeout(), Some(later + quarter));
     desk.login.timeout(later + quarter - Duration::from_nanos(1));
     assert!(desk.hear().is_empty());
@@ -366,10 +367,10 @@ fn k_25_milliseconds_are_hashed_without_padding() {
         let mut desk = Desk::new();
         desk.salt.millis = millis;
         desk.login.established(AT, desk.salt);
-        desk.login.hear(AT, Said::NotAfk);
+        desk.login.hear(AT, Request::NotAfk);
         let replies = desk.log_in("merle", "hunter2");
         let ck2 = issued(&replies, desk.salt);
-        desk.passes = vec![ck2.clone()];
+        desk.tickets = vec![ck2.clone()];
         assert_eq!(short(&desk.validate(&ck2)), ["validated", "admit 0"], "{millis} ms");
         // With the padding of an incorrect server.
         let padded = format!("{}{}{millis:03}", desk.salt.session_id, desk.salt.seconds);
@@ -395,7 +396,7 @@ fn older_login_messages_are_accepted_refused_or_ignored() {
 fn k_17_refused_characters_get_a_specific_reason() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
-    let mut create = |blob: Vec<u8>| short(&desk.say(Said::CreateCharacter(blob)))[0].clone();
+    let mut create = |blob: Vec<u8>| short(&desk.say(Request::CreateCharacter(blob)))[0].clone();
     let plain = |name: &str, indices| Character::plain(name, "Fire", indices).into_bytes();
     assert_eq!(create(plain("", 0xff_ffff)), "created");
     assert_eq!(create(plain("", 0x100_0000)), "created: InvalidName");
@@ -413,12 +414,12 @@ fn k_17_refused_characters_get_a_specific_reason() {
 fn a_login_to_another_account_gives_up_the_queue_position() {
     let mut desk = Desk::new();
     desk.log_in("merle", "hunter2");
-    desk.say(Said::ListCharacters);
+    desk.say(Request::ListCharacters);
     desk.account.user = 6;
     desk.log_in("merle", "hunter2");
-    assert!(desk.notes.iter().any(|note| matches!(note, Note::LoggedOut)));
+    assert!(desk.notes.iter().any(|note| matches!(note, LoginEvent::LoggedOut)));
     assert_eq!(desk.login.user(), Some(6));
-    desk.say(Said::ListCharacters);
+    desk.say(Request::ListCharacters);
     assert_eq!(desk.asked.iter().filter(|asked| **asked == "enter").count(), 2);
 }
 
@@ -428,8 +429,8 @@ fn requests_during_a_query_are_ignored() {
     let said = authenticate("merle", "hunter2", desk.salt, Form::V3);
     desk.login.hear(AT, said);
     assert!(matches!(desk.login.poll(), Some(Output::Ask(Query::Account(_)))));
-    desk.login.hear(AT, Said::Ping);
-    desk.login.answer(AT, Answer::Place(Place::In));
+    desk.login.hear(AT, Request::Ping);
+    desk.login.answer(AT, Answer::QueuePosition(QueuePosition::In));
     assert!(desk.login.poll().is_none(), "an answer to something else is none");
     desk.login.answer(AT, Answer::nobody());
     assert_eq!(short(&desk.hear()), ["authenticated: AuthenFailed"]);
@@ -438,11 +439,11 @@ fn requests_during_a_query_are_ignored() {
 #[test]
 fn zones_ignore_logins() {
     let mut desk = Desk::new();
-    let attach = || Said::Attach { key: Secret::new("key"), user: USER, character: 3 };
+    let attach = || Request::Attach { key: Secret::new("key"), user: USER, character: 3 };
     assert_eq!(short(&desk.say(attach())), ["inzone"]);
     assert!(desk.log_in("merle", "hunter2").is_empty());
-    assert!(desk.say(Said::ListCharacters).is_empty());
-    assert!(matches!(desk.say(Said::Ping)[..], [Reply::Pong]));
+    assert!(desk.say(Request::ListCharacters).is_empty());
+    assert!(matches!(desk.say(Request::Ping)[..], [Reply::Pong]));
     desk.login.stop();
     assert!(matches!(desk.hear()[..], [Reply::Shutdown { in_zone: true }]));
 }

@@ -220,10 +220,10 @@ impl Realm {
             return Err(Refusal::ErrorNoLock);
         }
         state.playing.insert(id, who);
-        let kept = state.passes.good(user, self.0.clock.now());
-        if let Some(guest) = state.guests.get_mut(&who) {
-            guest.user = Some(user);
-            guest.plays = Some((id, user, kept));
+        let kept = state.tickets.good(user, self.0.clock.now());
+        if let Some(entry) = state.connections.get_mut(&who) {
+            entry.user = Some(user);
+            entry.plays = Some((id, user, kept));
         }
         Ok(Zone { id: zone.id, name: zone.name.clone() })
     }

@@ -6,9 +6,9 @@
 
 mod accounts;
 mod characters;
-mod passes;
+mod failures;
 mod queue;
-mod slow;
+mod tickets;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -24,7 +24,7 @@ use worldwire_net::Clock;
 pub use accounts::{
     AccountError, AccountSummary, CharacterSummary, Privileges, check_account_name,
 };
-pub use queue::{Number, Place, Queue};
+pub use queue::{Number, Queue, QueuePosition};
 
 use super::config::KiConfig;
 use super::login::{Account, Answer, Query};
@@ -32,8 +32,8 @@ use crate::store::seal::ServerKey;
 use crate::store::{Ledger, StoreError};
 use accounts::AccountEntry;
 use characters::{CharacterEntry, ZoneKey};
-use passes::{Kept, Passes};
-use slow::Failures;
+use failures::Failures;
+use tickets::{SavedTickets, Tickets};
 use write::Writer;
 
 /// Why a server cannot use its database.
@@ -53,7 +53,7 @@ pub enum RealmError {
 
 /// Orders for a connection from other tasks. Repeated orders are merged.
 #[derive(Debug, Default)]
-pub(super) struct Bell {
+pub(super) struct Wakeup {
     notify: Notify,
     orders: Mutex<Orders>,
 }
@@ -69,14 +69,14 @@ pub(super) struct Orders {
     pub(super) moved: bool,
 }
 
-impl Bell {
-    fn ring(&self, order: impl FnOnce(&mut Orders)) {
+impl Wakeup {
+    fn order(&self, order: impl FnOnce(&mut Orders)) {
         order(&mut self.orders.lock().unwrap_or_else(PoisonError::into_inner));
         self.notify.notify_one();
     }
 
     /// Waits for orders. Cancel safe.
-    pub(super) async fn rung(&self) {
+    pub(super) async fn woken(&self) {
         self.notify.notified().await;
     }
 
@@ -88,11 +88,11 @@ impl Bell {
 
 /// A connection's entry in the realm.
 #[derive(Debug)]
-struct Guest {
-    bell: Arc<Bell>,
+struct ConnectionEntry {
+    wakeup: Arc<Wakeup>,
     user: Option<u64>,
     /// The character in the zone, its account, and the CK2s for returning.
-    plays: Option<(u32, u64, Kept)>,
+    plays: Option<(u32, u64, SavedTickets)>,
 }
 
 /// The state that all connections share. Cheap to clone.
@@ -119,13 +119,13 @@ struct State {
     of_user: HashMap<u64, BTreeSet<u32>>,
     next_user: u64,
     next_character: u32,
-    passes: Passes,
+    tickets: Tickets,
     failures: Failures,
     /// The number of delayed answers, by address.
     pausing: HashMap<IpAddr, usize>,
     queue: Queue,
-    guests: HashMap<Number, Guest>,
-    next_guest: Number,
+    connections: HashMap<Number, ConnectionEntry>,
+    next_connection: Number,
     /// Keys of zones that were not used yet, by character.
     zone_keys: HashMap<u32, ZoneKey>,
     /// Characters that are in the zone, and who plays them.
@@ -144,7 +144,7 @@ pub struct Census {
     /// Characters.
     pub characters: usize,
     /// Connections that are let in.
-    pub seated: usize,
+    pub admitted: usize,
     /// Connections that wait.
     pub waiting: usize,
     /// Characters in the zone.
@@ -162,7 +162,7 @@ impl Realm {
         config: KiConfig,
         clock: Clock,
     ) -> Result<Self, RealmError> {
-        let seats = config.limits.players;
+        let slots = config.limits.players;
         let mut state = State {
             accounts: BTreeMap::new(),
             by_name: HashMap::new(),
@@ -170,12 +170,12 @@ impl Realm {
             of_user: HashMap::new(),
             next_user: 1,
             next_character: 1,
-            passes: Passes::default(),
+            tickets: Tickets::default(),
             failures: Failures::default(),
             pausing: HashMap::new(),
-            queue: Queue::new(seats),
-            guests: HashMap::new(),
-            next_guest: 1,
+            queue: Queue::new(slots),
+            connections: HashMap::new(),
+            next_connection: 1,
             zone_keys: HashMap::new(),
             playing: HashMap::new(),
         };
@@ -220,7 +220,7 @@ impl Realm {
         Census {
             accounts: state.accounts.len(),
             characters: state.characters.len(),
-            seated: state.queue.seated(),
+            admitted: state.queue.admitted(),
             waiting: state.queue.waiting(),
             playing: state.playing.len(),
         }
@@ -239,7 +239,7 @@ impl Realm {
     /// # Errors
     /// [`AccountError::Unknown`].
     pub fn refresh(&self, name: Option<&str>) -> Result<usize, AccountError> {
-        self.ring(name, |orders| orders.refresh = true)
+        self.order(name, |orders| orders.refresh = true)
     }
 
     /// Disconnects an account's clients, with a message. Returns how many there were.
@@ -247,11 +247,15 @@ impl Realm {
     /// # Errors
     /// [`AccountError::Unknown`].
     pub fn kick(&self, name: &str, message: &str) -> Result<usize, AccountError> {
-        self.ring(Some(name), |orders| orders.leave = Some(message.to_owned()))
+        self.order(Some(name), |orders| orders.leave = Some(message.to_owned()))
     }
 
     /// Gives an order to an account's connections, or to all. Returns how many there were.
-    fn ring(&self, name: Option<&str>, order: impl Fn(&mut Orders)) -> Result<usize, AccountError> {
+    fn order(
+        &self,
+        name: Option<&str>,
+        order: impl Fn(&mut Orders),
+    ) -> Result<usize, AccountError> {
         let state = self.state();
         let user = match name {
             Some(name) => {
@@ -260,26 +264,26 @@ impl Realm {
             }
             None => None,
         };
-        let of_user = |guest: &&Guest| user.is_none() || guest.user == user;
-        let guests = state.guests.values().filter(of_user);
-        Ok(guests.map(|guest| guest.bell.ring(&order)).count())
+        let of_user = |entry: &&ConnectionEntry| user.is_none() || entry.user == user;
+        let connections = state.connections.values().filter(of_user);
+        Ok(connections.map(|entry| entry.wakeup.order(&order)).count())
     }
 
     /// Registers a new connection.
-    pub(super) fn arrive(&self) -> (Number, Arc<Bell>) {
+    pub(super) fn arrive(&self) -> (Number, Arc<Wakeup>) {
         let mut state = self.state();
-        let number = state.next_guest;
-        state.next_guest += 1;
-        let bell = Arc::<Bell>::default();
-        let guest = Guest { bell: Arc::clone(&bell), user: None, plays: None };
-        state.guests.insert(number, guest);
-        (number, bell)
+        let number = state.next_connection;
+        state.next_connection += 1;
+        let wakeup = Arc::<Wakeup>::default();
+        let entry = ConnectionEntry { wakeup: Arc::clone(&wakeup), user: None, plays: None };
+        state.connections.insert(number, entry);
+        (number, wakeup)
     }
 
     /// Records the account of a connection.
     pub(super) fn logged_in(&self, who: Number, user: u64) {
-        if let Some(guest) = self.state().guests.get_mut(&who) {
-            guest.user = Some(user);
+        if let Some(entry) = self.state().connections.get_mut(&who) {
+            entry.user = Some(user);
         }
     }
 
@@ -287,8 +291,8 @@ impl Realm {
     pub(super) fn logged_out(&self, who: Number) {
         let mut state = self.state();
         state.leave_queue(who);
-        if let Some(guest) = state.guests.get_mut(&who) {
-            guest.user = None;
+        if let Some(entry) = state.connections.get_mut(&who) {
+            entry.user = None;
         }
     }
 
@@ -297,22 +301,22 @@ impl Realm {
         let (now, life) = (self.0.clock.now(), self.0.config.ck2_life());
         let mut state = self.state();
         state.leave_queue(who);
-        let guest = state.guests.remove(&who);
-        if let Some((character, user, kept)) = guest.and_then(|guest| guest.plays) {
+        let entry = state.connections.remove(&who);
+        if let Some((character, user, kept)) = entry.and_then(|entry| entry.plays) {
             state.playing.remove(&character);
-            state.passes.renew(user, kept, now, life);
+            state.tickets.renew(user, kept, now, life);
         }
     }
 
     /// A connection's position in the queue.
-    pub(super) fn place(&self, who: Number) -> Option<Place> {
+    pub(super) fn place(&self, who: Number) -> Option<QueuePosition> {
         self.state().queue.place(who)
     }
 
     /// Stores a CK2 that was issued to an account. Without a machine, it is valid on any.
     pub(super) fn issue(&self, user: u64, machine: Option<u64>, ck2: Secret) {
         let (now, life) = (self.0.clock.now(), self.0.config.ck2_life());
-        self.state().passes.add(user, machine, ck2, now, life);
+        self.state().tickets.add(user, machine, ck2, now, life);
     }
 
     /// Counts a failed login.
@@ -331,13 +335,13 @@ impl Realm {
     pub(super) async fn answer(&self, who: Number, address: IpAddr, query: Query) -> Answer {
         match query {
             Query::Account(name) => self.account_answer(address, &name),
-            Query::Passes { user, machine } => {
+            Query::Tickets { user, machine } => {
                 let now = self.0.clock.now();
                 let state = self.state();
                 let found = state.account(user, &self.0);
-                Answer::Passes { found, passes: state.passes.of(user, machine, now) }
+                Answer::Tickets { found, tickets: state.tickets.of(user, machine, now) }
             }
-            Query::Enter => Answer::Place(self.state().queue.enter(who)),
+            Query::Enter => Answer::QueuePosition(self.state().queue.enter(who)),
             Query::Characters(user) => {
                 let state = self.state();
                 let purchased = state.accounts.get(&user).map_or(0, AccountEntry::purchased);
@@ -396,18 +400,19 @@ impl Drop for Pausing {
 impl State {
     fn leave_queue(&mut self, who: Number) {
         for moved in self.queue.leave(who) {
-            if let Some(guest) = self.guests.get(&moved) {
-                guest.bell.ring(|orders| orders.moved = true);
+            if let Some(entry) = self.connections.get(&moved) {
+                entry.wakeup.order(|orders| orders.moved = true);
             }
         }
     }
 
     /// Revokes all CK2s of an account, including those of clients in zones.
     fn revoke(&mut self, user: u64) {
-        self.passes.revoke(user);
-        for (_, of, kept) in self.guests.values_mut().filter_map(|guest| guest.plays.as_mut()) {
+        self.tickets.revoke(user);
+        for (_, of, kept) in self.connections.values_mut().filter_map(|entry| entry.plays.as_mut())
+        {
             if *of == user {
-                *kept = Kept::default();
+                *kept = SavedTickets::default();
             }
         }
     }
@@ -422,7 +427,7 @@ impl State {
         let most = shared.config.limits.free_players;
         let capped = !entry.is_paying() && most > 0 && {
             // Other free accounts; each counts once, even with several connections.
-            let free = self.guests.values().filter_map(|guest| guest.user).filter(|other| {
+            let free = self.connections.values().filter_map(|entry| entry.user).filter(|other| {
                 *other != user && self.accounts.get(other).is_some_and(|entry| !entry.is_paying())
             });
             free.collect::<HashSet<_>>().len() >= most

@@ -7,14 +7,14 @@ pub type Number = u64;
 
 /// A connection's position in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum QueuePosition {
     /// Admitted.
     In,
     /// Waiting at this position; 1 is next.
     Waiting(u32),
 }
 
-impl Place {
+impl QueuePosition {
     /// `PositionInQueue`: 0 means admitted.
     #[must_use]
     pub fn position(self) -> u32 {
@@ -28,8 +28,8 @@ impl Place {
 /// The admitted connections, and the queue of those that wait: first come, first served.
 #[derive(Debug)]
 pub struct Queue {
-    seats: usize,
-    seated: HashSet<Number>,
+    slots: usize,
+    admitted: HashSet<Number>,
     waiting: VecDeque<Number>,
     positions: HashMap<Number, u32>,
 }
@@ -37,42 +37,42 @@ pub struct Queue {
 impl Queue {
     /// The queue of a server that admits this many connections.
     #[must_use]
-    pub fn new(seats: usize) -> Self {
-        let (seated, waiting, positions) = Default::default();
-        Self { seats, seated, waiting, positions }
+    pub fn new(slots: usize) -> Self {
+        let (admitted, waiting, positions) = Default::default();
+        Self { slots, admitted, waiting, positions }
     }
 
     /// Admits or queues a connection. If it entered before, its position stays the same.
-    pub fn enter(&mut self, who: Number) -> Place {
+    pub fn enter(&mut self, who: Number) -> QueuePosition {
         if let Some(place) = self.place(who) {
             return place;
         }
-        if self.waiting.is_empty() && self.seated.len() < self.seats {
-            self.seated.insert(who);
-            return Place::In;
+        if self.waiting.is_empty() && self.admitted.len() < self.slots {
+            self.admitted.insert(who);
+            return QueuePosition::In;
         }
         self.waiting.push_back(who);
         let position = u32::try_from(self.waiting.len()).unwrap_or(u32::MAX);
         self.positions.insert(who, position);
-        Place::Waiting(position)
+        QueuePosition::Waiting(position)
     }
 
     /// A connection's position, if it has entered.
     #[must_use]
-    pub fn place(&self, who: Number) -> Option<Place> {
-        match self.seated.contains(&who) {
-            true => Some(Place::In),
-            false => self.positions.get(&who).copied().map(Place::Waiting),
+    pub fn place(&self, who: Number) -> Option<QueuePosition> {
+        match self.admitted.contains(&who) {
+            true => Some(QueuePosition::In),
+            false => self.positions.get(&who).copied().map(QueuePosition::Waiting),
         }
     }
 
     /// Removes a connection, and returns those whose positions changed.
     pub fn leave(&mut self, who: Number) -> Vec<Number> {
         let mut moved = Vec::new();
-        let from = if self.seated.remove(&who) {
+        let from = if self.admitted.remove(&who) {
             let Some(next) = self.waiting.pop_front() else { return moved };
             self.positions.remove(&next);
-            self.seated.insert(next);
+            self.admitted.insert(next);
             moved.push(next);
             0
         } else {
@@ -92,8 +92,8 @@ impl Queue {
 
     /// The number of admitted connections.
     #[must_use]
-    pub fn seated(&self) -> usize {
-        self.seated.len()
+    pub fn admitted(&self) -> usize {
+        self.admitted.len()
     }
 
     /// The number of waiting connections.
@@ -110,20 +110,23 @@ mod tests {
     #[test]
     fn k_16_the_queue_is_in_order_and_has_no_duplicates() {
         let mut queue = Queue::new(2);
-        assert_eq!([1, 2].map(|who| queue.enter(who)), [Place::In; 2]);
+        assert_eq!([1, 2].map(|who| queue.enter(who)), [QueuePosition::In; 2]);
         assert_eq!([3, 4, 5].map(|who| queue.enter(who).position()), [1, 2, 3]);
         assert_eq!([1, 4].map(|who| queue.enter(who).position()), [0, 2]);
-        assert_eq!((queue.seated(), queue.waiting()), (2, 3));
+        assert_eq!((queue.admitted(), queue.waiting()), (2, 3));
         // Leave from the middle, after admission, and without having entered.
         assert_eq!(queue.leave(4), [5]);
-        assert_eq!(queue.place(5), Some(Place::Waiting(2)));
+        assert_eq!(queue.place(5), Some(QueuePosition::Waiting(2)));
         assert_eq!(queue.leave(1), [3, 5]);
-        assert_eq!([3, 5].map(|who| queue.place(who)), [Some(Place::In), Some(Place::Waiting(1))]);
+        assert_eq!(
+            [3, 5].map(|who| queue.place(who)),
+            [Some(QueuePosition::In), Some(QueuePosition::Waiting(1))]
+        );
         assert!(queue.leave(1).is_empty() && queue.leave(99).is_empty());
         // Newcomers go to the end, even if somebody else just left.
-        assert_eq!(queue.enter(6), Place::Waiting(2));
+        assert_eq!(queue.enter(6), QueuePosition::Waiting(2));
         assert_eq!(queue.leave(2), [5, 6]);
         assert!(queue.leave(6).is_empty());
-        assert_eq!((queue.seated(), queue.waiting()), (2, 0));
+        assert_eq!((queue.admitted(), queue.waiting()), (2, 0));
     }
 }

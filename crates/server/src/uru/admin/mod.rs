@@ -11,7 +11,7 @@ use worldwire_uru::types::NetError;
 
 use super::config::ShardConfig;
 use super::vault::{
-    AccountSummary, Dump, DumpError, Finding, Named, PasswordSet, ThrownOut, TreeLine, Vault,
+    AccountSummary, Dump, DumpError, Finding, Kicked, Named, PasswordSet, TreeLine, Vault,
     VaultError, fields_of, is_account_name,
 };
 use super::{ClearError, Cleared};
@@ -311,17 +311,17 @@ pub async fn perform(
             Ok(Vec::new())
         }
         Request::Kick { who } => {
-            let kicked = vault.throw_out(&who).await.map_err(|error| match error {
+            let kicked = vault.kick(&who).await.map_err(|error| match error {
                 NetError::AccountNotFound => RequestError::NoPlayer(who),
                 NetError::PlayerNotFound => RequestError::NotLoggedIn(who),
                 NetError::InvalidParameter => RequestError::NotOnePlayer(who),
                 error => error.into(),
             })?;
-            for ThrownOut { account, player, player_name } in &kicked {
+            for Kicked { account, player, player_name } in &kicked {
                 let name = player_name.as_deref().unwrap_or_default();
                 tracing::info!(account, player, name, "operator kicked a player");
             }
-            Ok(kicked.iter().map(thrown_out_json).collect())
+            Ok(kicked.iter().map(kicked_json).collect())
         }
         Request::DeleteAccount { name } => {
             vault.delete_account(&name).await.map_err(about(&name))?;
@@ -477,8 +477,8 @@ fn account_json(account: &AccountSummary) -> Json {
     })
 }
 
-fn thrown_out_json(who: &ThrownOut) -> Json {
-    let ThrownOut { account, player, player_name } = who;
+fn kicked_json(who: &Kicked) -> Json {
+    let Kicked { account, player, player_name } = who;
     let player = (*player != 0).then(|| json!({ "id": player, "name": player_name }));
     json!({ "account": account, "player": player })
 }

@@ -5,16 +5,16 @@ use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{Nested, NetError, Uuid};
 
-use super::State;
+use super::ClientState;
 
 /// Each row has the request, the required state, the result, and the reply with its other fields.
 macro_rules! fixed {
     ($($Ask:ident from $from:ident: $result:ident in $Reply:ident { $($field:ident: $value:expr),* };)*) => {
         /// The reply, if this is such a request.
-        pub(super) fn answer(message: &Ask<'_>, state: State) -> Option<Reply<'static>> {
+        pub(super) fn answer(message: &Ask<'_>, state: ClientState) -> Option<Reply<'static>> {
             Some(match message {
                 $(Ask::$Ask(request) => {
-                    let is_allowed = state >= State::$from;
+                    let is_allowed = state >= ClientState::$from;
                     let result =
                         if is_allowed { NetError::$result } else { NetError::AuthenticationFailed };
                     let trans_id = request.trans_id;

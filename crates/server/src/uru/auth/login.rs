@@ -14,9 +14,9 @@ use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::{AccountFlags, Caps};
 use worldwire_uru::types::{Ipv4, Nested, NetError, Uuid};
 
-use super::reconnect::{Kept, Recent, Ticket, Who};
 use super::replies::outcome;
-use super::{AuthService, State, send, sent};
+use super::resume::{Identity, Recent, SuspendedSession, Ticket};
+use super::{AuthService, ClientState, send, sent};
 use crate::uru::config::CapsPolicy;
 use crate::uru::vault::Login;
 
@@ -76,13 +76,14 @@ impl AuthService {
     }
 
     /// Resumes the client's session, and resends messages that may have been lost.
-    fn go_on(&mut self, kept: Kept, sender: &mut Sender) -> Flow {
+    fn go_on(&mut self, kept: SuspendedSession, sender: &mut Sender) -> Flow {
         let address = self.peer.address;
-        let Kept { session, presence, notices, state, who, account_name, recent } = kept;
-        tracing::info!(%address, account = account_name, player = who.player, "reconnected");
+        let SuspendedSession { session, presence, notices, state, identity, account_name, recent } =
+            kept;
+        tracing::info!(%address, account = account_name, player = identity.player, "reconnected");
         self.shared.figures.returns.fetch_add(1, Ordering::Relaxed);
         (self.session, self.presence, self.notices) = (session, presence, notices);
-        (self.state, self.who) = (state, who);
+        (self.state, self.identity) = (state, identity);
         (self.log.account, self.recent) = (account_name, recent);
         for bytes in self.recent.iter() {
             let message = Message::decode(Service::Auth, Side::Server, &mut Reader::new(bytes));
@@ -119,8 +120,8 @@ impl AuthService {
         match logged_in {
             Ok(login) => {
                 figures.logins.fetch_add(1, Ordering::Relaxed);
-                self.state = State::LoggedIn;
-                self.who = Who { account: login.account, player: 0 };
+                self.state = ClientState::LoggedIn;
+                self.identity = Identity { account: login.account, player: 0 };
                 self.recent = Recent::default();
                 self.log.account = Some(name.clone());
                 tracing::info!(%address, account = name, form = ?login.form, "logged in");
@@ -174,8 +175,9 @@ impl AuthService {
         let set = self.session.set_player(request.player_id).await;
         if set.is_ok() {
             self.presence.changed();
-            self.who.player = request.player_id;
-            self.state = if request.player_id == 0 { State::LoggedIn } else { State::Playing };
+            self.identity.player = request.player_id;
+            self.state =
+                if request.player_id == 0 { ClientState::LoggedIn } else { ClientState::Playing };
         }
         let result = outcome(&set);
         self.reply(sender, reply::AcctSetPlayerReply { trans_id: request.trans_id, result })

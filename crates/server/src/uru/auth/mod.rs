@@ -3,14 +3,14 @@
 //! A client registers, logs in, and chooses a player. The vault refuses requests that come too early
 //! with `AuthenticationFailed`; requests that do not reach the vault are checked here. Replies are
 //! sent in order, each after the notices of earlier events. A client that loses its connection can
-//! resume its session on a new one: see `reconnect`.
+//! resume its session on a new one: see `resume`.
 
 mod downloads;
 mod fixed;
 mod log;
 mod login;
-mod reconnect;
 mod replies;
+mod resume;
 mod secure;
 
 use std::future::pending;
@@ -27,7 +27,7 @@ use worldwire_uru::message::auth::server as reply;
 use worldwire_uru::message::auth::server::ServerMessage as Reply;
 use worldwire_uru::types::{Nested, NetError, Uuid};
 
-pub(super) use reconnect::Reconnections;
+pub(super) use resume::Reconnections;
 pub use secure::SecureFiles;
 
 use super::game::Presence;
@@ -35,8 +35,8 @@ use super::vault::{Connection as Session, InitAge, Notice, Notices};
 use super::{Shared, sent};
 use downloads::Downloads;
 use log::ClientLog;
-use reconnect::{Claim, Kept, Recent, Ticket, Who};
 use replies::{encoded, high_scores, outcome, public_age, score};
+use resume::{Claim, Identity, Recent, SuspendedSession, Ticket};
 
 /// An auth connection.
 #[derive(Debug)]
@@ -48,8 +48,8 @@ pub(super) struct AuthService {
     notices: Notices,
     /// The challenge for the login, once the client has registered.
     challenge: Option<u32>,
-    state: State,
-    who: Who,
+    state: ClientState,
+    identity: Identity,
     downloads: Downloads,
     log: ClientLog,
     /// The token in the client's connect packet, until it registers.
@@ -61,7 +61,7 @@ pub(super) struct AuthService {
 
 /// An event from another task.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum AuthEvent {
     /// A notice from the vault. `None`: the vault has ended the session.
     Notice(Option<Notice>),
     /// Another connection of the same client resumes the session.
@@ -70,7 +70,7 @@ pub(super) enum Told {
 
 /// How far a client has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
+enum ClientState {
     Connected,
     LoggedIn,
     Playing,
@@ -94,8 +94,8 @@ impl AuthService {
             session,
             notices,
             challenge: None,
-            state: State::Connected,
-            who: Who::default(),
+            state: ClientState::Connected,
+            identity: Identity::default(),
             downloads,
             log: ClientLog::default(),
             returns_with: token,
@@ -114,7 +114,7 @@ impl AuthService {
     }
 
     /// Waits for an event from another task.
-    pub(super) async fn notified(&mut self) -> Told {
+    pub(super) async fn notified(&mut self) -> AuthEvent {
         let claimed = async {
             match &mut self.ticket {
                 Some(ticket) => ticket.claimed().await,
@@ -122,8 +122,8 @@ impl AuthService {
             }
         };
         tokio::select! {
-            notice = self.notices.recv() => Told::Notice(notice),
-            claim = claimed => Told::Claim(claim),
+            notice = self.notices.recv() => AuthEvent::Notice(notice),
+            claim = claimed => AuthEvent::Claim(claim),
         }
     }
 
@@ -144,15 +144,23 @@ impl AuthService {
     /// Keeps the session of a lost connection for its client.
     pub(super) fn lost(mut self) {
         if let Some(ticket) = self.ticket.take()
-            && self.state > State::Connected
+            && self.state > ClientState::Connected
         {
             ticket.keep(self.into_kept());
         }
     }
 
-    fn into_kept(self) -> Kept {
-        let Self { session, presence, notices, state, who, log, recent, .. } = self;
-        Kept { session, presence, notices, state, who, account_name: log.account, recent }
+    fn into_kept(self) -> SuspendedSession {
+        let Self { session, presence, notices, state, identity, log, recent, .. } = self;
+        SuspendedSession {
+            session,
+            presence,
+            notices,
+            state,
+            identity,
+            account_name: log.account,
+            recent,
+        }
     }
 
     pub(super) fn wants_room(&self) -> bool {
@@ -385,11 +393,11 @@ impl AuthService {
     /// Handles messages about secure files, and all others.
     async fn file(&mut self, message: Ask<'_>, sender: &mut Sender) -> Flow {
         match message {
-            Ask::FileListRequest(request) => match self.checked(State::LoggedIn) {
+            Ask::FileListRequest(request) => match self.checked(ClientState::LoggedIn) {
                 Ok(()) => self.downloads.list(&request, sender).await,
                 Err(result) => downloads::no_list(request.trans_id, result, sender),
             },
-            Ask::FileDownloadRequest(request) => match self.checked(State::LoggedIn) {
+            Ask::FileDownloadRequest(request) => match self.checked(ClientState::LoggedIn) {
                 Ok(()) => self.downloads.request(&request, sender),
                 Err(result) => downloads::no_file(request.trans_id, result, sender),
             },
@@ -412,10 +420,10 @@ impl AuthService {
     /// How far the client has come, for the log.
     pub(super) fn state(&self) -> &'static str {
         match self.state {
-            State::Connected if self.challenge.is_none() => "connected",
-            State::Connected => "registered",
-            State::LoggedIn => "logged in",
-            State::Playing => "playing",
+            ClientState::Connected if self.challenge.is_none() => "connected",
+            ClientState::Connected => "registered",
+            ClientState::LoggedIn => "logged in",
+            ClientState::Playing => "playing",
         }
     }
 
@@ -425,7 +433,7 @@ impl AuthService {
     }
 
     /// Fails if the client has not come this far.
-    fn checked(&self, from: State) -> Result<(), NetError> {
+    fn checked(&self, from: ClientState) -> Result<(), NetError> {
         if self.state >= from { Ok(()) } else { Err(NetError::AuthenticationFailed) }
     }
 
@@ -446,7 +454,7 @@ impl AuthService {
     /// Ends a session of this player that is kept for its client.
     fn give_up(&self, player: u32) {
         if player != 0 {
-            self.shared.reconnections.give_up(Who { player, ..self.who });
+            self.shared.reconnections.give_up(Identity { player, ..self.identity });
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use worldwire_uru::types::Uuid;
 
-use super::{Notices, Presence, Session, State};
+use super::{ClientState, Notices, Presence, Session};
 
 /// How long an open connection may take to hand its session over: it finishes a request first.
 const HANDOVER: Duration = Duration::from_secs(5);
@@ -32,40 +32,40 @@ const MAX_BYTES: usize = 64 << 10;
 
 /// A session that can resume on another connection.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct SuspendedSession {
     pub(super) session: Session,
     pub(super) presence: Presence,
     pub(super) notices: Notices,
-    pub(super) state: State,
-    pub(super) who: Who,
+    pub(super) state: ClientState,
+    pub(super) identity: Identity,
     pub(super) account_name: Option<String>,
     pub(super) recent: Recent,
 }
 
 /// An account and its player, or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Who {
+pub(super) struct Identity {
     pub(super) account: Uuid,
     pub(super) player: u32,
 }
 
 /// Where to hand over a session.
-pub(crate) type Claim = oneshot::Sender<Box<Kept>>;
+pub(crate) type Claim = oneshot::Sender<Box<SuspendedSession>>;
 
 /// A shard's sessions that can resume on another connection.
 pub(crate) struct Reconnections {
     patience: Duration,
-    places: Mutex<Places>,
+    entries: Mutex<Entries>,
 }
 
 #[derive(Default)]
-struct Places {
-    by_token: HashMap<Uuid, Place>,
+struct Entries {
+    by_token: HashMap<Uuid, Entry>,
     /// The tokens of sessions without a connection.
-    kept: HashMap<Who, Uuid>,
+    kept: HashMap<Identity, Uuid>,
 }
 
-struct Place {
+struct Entry {
     address: IpAddr,
     held: Held,
 }
@@ -75,7 +75,7 @@ enum Held {
     /// With an open connection, which can be asked for it.
     Open(oneshot::Sender<Claim>),
     /// Here, since its connection was lost.
-    Kept(Box<Kept>),
+    Kept(Box<SuspendedSession>),
 }
 
 impl fmt::Debug for Reconnections {
@@ -88,13 +88,13 @@ impl fmt::Debug for Reconnections {
 impl Reconnections {
     /// Keeps sessions for this long. Zero disables reconnecting.
     pub(crate) fn new(patience: Duration) -> Self {
-        Self { patience, places: Mutex::default() }
+        Self { patience, entries: Mutex::default() }
     }
 
     /// Ends all sessions that are kept for their clients.
     pub(crate) fn close(&self) {
-        let places = std::mem::take(&mut *self.lock());
-        drop(places);
+        let entries = std::mem::take(&mut *self.lock());
+        drop(entries);
     }
 
     /// Issues a token to an open connection, unless reconnecting is disabled.
@@ -105,19 +105,23 @@ impl Reconnections {
         let mut token = [0; 16];
         getrandom::fill(&mut token).ok()?;
         let (ask, claims) = oneshot::channel();
-        let place = Place { address: address.to_canonical(), held: Held::Open(ask) };
-        self.lock().by_token.insert(Uuid(token), place);
+        let entry = Entry { address: address.to_canonical(), held: Held::Open(ask) };
+        self.lock().by_token.insert(Uuid(token), entry);
         Some(Ticket { token: Uuid(token), claims: Some(claims), all: Arc::clone(self) })
     }
 
     /// Redeems a token for its session. Waits while the old connection is busy.
-    pub(super) async fn claim(&self, token: Uuid, address: IpAddr) -> Option<Box<Kept>> {
+    pub(super) async fn claim(
+        &self,
+        token: Uuid,
+        address: IpAddr,
+    ) -> Option<Box<SuspendedSession>> {
         let given = {
-            let mut places = self.lock();
-            if places.by_token.get(&token)?.address != address.to_canonical() {
+            let mut entries = self.lock();
+            if entries.by_token.get(&token)?.address != address.to_canonical() {
                 return None;
             }
-            match places.take(token)? {
+            match entries.take(token)? {
                 Held::Kept(kept) => return Some(kept),
                 Held::Open(ask) => {
                     let (give, given) = oneshot::channel();
@@ -130,10 +134,10 @@ impl Reconnections {
     }
 
     /// Ends the session of a player whose client reconnected without the token.
-    pub(super) fn give_up(&self, who: Who) {
+    pub(super) fn give_up(&self, identity: Identity) {
         let given_up = {
-            let mut places = self.lock();
-            places.kept.get(&who).copied().and_then(|token| places.take(token))
+            let mut entries = self.lock();
+            entries.kept.get(&identity).copied().and_then(|token| entries.take(token))
         };
         drop(given_up);
     }
@@ -144,18 +148,18 @@ impl Reconnections {
         drop(expired);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Places {
+impl Entries {
     fn take(&mut self, token: Uuid) -> Option<Held> {
         let held = self.by_token.remove(&token)?.held;
         if let Held::Kept(kept) = &held
-            && self.kept.get(&kept.who) == Some(&token)
+            && self.kept.get(&kept.identity) == Some(&token)
         {
-            self.kept.remove(&kept.who);
+            self.kept.remove(&kept.identity);
         }
         Some(held)
     }
@@ -193,22 +197,22 @@ impl Ticket {
     }
 
     /// Keeps the session of a lost connection for a while.
-    pub(super) fn keep(mut self, kept: Kept) {
-        let (token, who) = (self.token, kept.who);
+    pub(super) fn keep(mut self, kept: SuspendedSession) {
+        let (token, identity) = (self.token, kept.identity);
         // Ends the session of an earlier lost connection of the same player.
-        self.all.give_up(who);
-        let mut places = self.all.lock();
-        let Some(place) = places.by_token.get_mut(&token) else {
-            drop(places);
+        self.all.give_up(identity);
+        let mut entries = self.all.lock();
+        let Some(entry) = entries.by_token.get_mut(&token) else {
+            drop(entries);
             // Another connection has claimed it already.
             if let Some(Ok(claim)) = self.claims.as_mut().map(oneshot::Receiver::try_recv) {
                 let _ = claim.send(Box::new(kept));
             }
             return;
         };
-        place.held = Held::Kept(Box::new(kept));
-        places.kept.insert(who, token);
-        drop(places);
+        entry.held = Held::Kept(Box::new(kept));
+        entries.kept.insert(identity, token);
+        drop(entries);
         let (all, patience) = (Arc::downgrade(&self.all), self.all.patience);
         // Keeps `drop` from invalidating the token.
         self.token = Uuid::ZERO;

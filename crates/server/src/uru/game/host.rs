@@ -5,69 +5,19 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use worldwire_net::Tally;
-use worldwire_uru::age::{Event, Instance, JoinRefused, Packet, Player};
-use worldwire_uru::types::{ClassIndex, NetError};
+use worldwire_uru::age::{Event, Instance, JoinRefused};
+use worldwire_uru::types::NetError;
 
+use super::command::{Arrival, Command};
 use super::drops::Drops;
-use super::games::{Games, Place};
-use super::keeper::{Keeper, News};
 use super::outbox::{Outbox, hand_out};
 use super::pace::Effort;
-
-/// A command to a running age.
-#[derive(Debug)]
-pub(super) enum Command {
-    Join(Arrival),
-    Message {
-        player: u32,
-        serial: u64,
-        class: ClassIndex,
-        bytes: Vec<u8>,
-        /// Held until the message is handled.
-        turn: OwnedSemaphorePermit,
-    },
-    /// A message for the game manager, which is not supported.
-    GameManager {
-        player: u32,
-    },
-    /// The client is still connected.
-    Heard {
-        player: u32,
-    },
-    Leave {
-        player: u32,
-        serial: u64,
-    },
-    /// Remove the player, if it still uses this connection.
-    Kick {
-        player: u32,
-        serial: u64,
-    },
-    Deliver {
-        packet: Packet,
-        players: Vec<u32>,
-    },
-    DeliverToAll {
-        packet: Packet,
-    },
-    Stop,
-}
-
-/// A player's request to join.
-#[derive(Debug)]
-pub(super) struct Arrival {
-    pub(super) player: Player,
-    /// The serial number of the membership.
-    pub(super) serial: u64,
-    pub(super) auth: u64,
-    pub(super) outbox: Arc<Outbox>,
-    pub(super) effort: Arc<Effort>,
-    pub(super) reply: oneshot::Sender<Result<(), NetError>>,
-}
+use super::registry::{AgeRef, Registry};
+use super::state_writer::{News, StateWriter};
 
 /// The shortest interval between log lines that clients can cause at will.
 const LOG_EVERY: Duration = Duration::from_secs(60);
@@ -76,21 +26,21 @@ const MAX_AT_ONCE: usize = 64;
 
 /// A running age.
 pub(super) struct Host {
-    games: Games,
+    registry: Registry,
     number: u32,
     serial: u64,
-    place: Place,
+    place: AgeRef,
     instance: Instance,
     started: Instant,
-    members: HashMap<u32, Seated>,
-    keeper: Keeper,
+    members: HashMap<u32, Member>,
+    writer: StateWriter,
     dropped: Drops,
     crowded: Tally,
     is_over: bool,
 }
 
 /// The connection of a player in the age.
-struct Seated {
+struct Member {
     serial: u64,
     outbox: Arc<Outbox>,
     effort: Arc<Effort>,
@@ -99,20 +49,20 @@ struct Seated {
 impl Host {
     /// Runs an age until it ends, and returns how many states could not be written.
     pub(super) async fn open(
-        games: Games,
+        registry: Registry,
         number: u32,
         serial: u64,
-        place: Place,
+        place: AgeRef,
         mut inbox: mpsc::Receiver<Command>,
     ) -> usize {
-        let left = match Self::start(&games, number, serial, place).await {
+        let left = match Self::start(&registry, number, serial, place).await {
             Ok(host) => host.run(&mut inbox).await,
             Err(error) => {
                 tracing::error!(number, ?error, "cannot start an age");
                 0
             }
         };
-        games.over(number, serial);
+        registry.over(number, serial);
         // Players who tried to join meanwhile try again with a new host.
         inbox.close();
         while let Some(command) = inbox.recv().await {
@@ -124,16 +74,16 @@ impl Host {
     }
 
     async fn start(
-        games: &Games,
+        registry: &Registry,
         number: u32,
         serial: u64,
-        place: Place,
+        place: AgeRef,
     ) -> Result<Self, NetError> {
-        let (keeper, stored) = Keeper::open(games.vault().clone(), &place, serial).await?;
-        let (files, name) = (Arc::clone(games.files()), place.name.clone());
+        let (writer, stored) = StateWriter::open(registry.vault().clone(), &place, serial).await?;
+        let (files, name) = (Arc::clone(registry.files()), place.name.clone());
         let read = spawn_blocking(move || (files.age(&name), files.descriptors()));
         let (file, descriptors) = read.await.map_err(|_| NetError::InternalError)?;
-        let config = games.config().clone();
+        let config = registry.config().clone();
         let mut instance =
             Instance::new(Duration::ZERO, unix(), &place.name, file, descriptors, config);
         let name = &place.name;
@@ -154,14 +104,14 @@ impl Host {
         }
         tracing::info!(name, number, states = instance.states().len(), "age started");
         Ok(Self {
-            games: games.clone(),
+            registry: registry.clone(),
             number,
             serial,
             place,
             instance,
             started: Instant::now(),
             members: HashMap::new(),
-            keeper,
+            writer,
             dropped: Drops::default(),
             crowded: Tally::new(LOG_EVERY),
             is_over: false,
@@ -173,17 +123,17 @@ impl Host {
             let due = self.instance.poll_timeout().map(|due| self.started + due);
             tokio::select! {
                 command = inbox.recv() => {
-                    self.obey(command.unwrap_or(Command::Stop));
+                    self.handle(command.unwrap_or(Command::Stop));
                     for _ in 1..MAX_AT_ONCE {
                         self.settle();
                         match inbox.try_recv() {
-                            Ok(command) => self.obey(command),
+                            Ok(command) => self.handle(command),
                             Err(_) => break,
                         }
                     }
                 }
                 () = until(due) => self.instance.timeout(self.now()),
-                news = self.keeper.work() => {
+                news = self.writer.work() => {
                     if let Some(news) = news {
                         self.changed(news);
                     }
@@ -193,11 +143,11 @@ impl Host {
         }
         // Later joins wait for a new host.
         for player in self.members.keys().copied().collect::<Vec<_>>() {
-            self.send_away(player, "the age has ended");
+            self.disconnect(player, "the age has ended");
         }
         self.settle();
         self.dropped.report(&self.place.name);
-        let left = self.keeper.finish().await;
+        let left = self.writer.finish().await;
         let (name, number) = (&self.place.name, self.number);
         if left > 0 {
             tracing::error!(name, number, left, "could not write all states of an age");
@@ -210,7 +160,7 @@ impl Host {
         self.started.elapsed()
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle(&mut self, command: Command) {
         let now = self.now();
         match command {
             Command::Join(arrival) => self.join(arrival),
@@ -232,7 +182,7 @@ impl Host {
             }
             Command::Kick { player, serial } => {
                 if self.members.get(&player).is_some_and(|member| member.serial == serial) {
-                    self.send_away(player, "the player has left the shard");
+                    self.disconnect(player, "the player has left the shard");
                 }
             }
             Command::Deliver { packet, players } => self.instance.deliver(&packet, &players),
@@ -254,7 +204,7 @@ impl Host {
         self.instance.set_clock(now, unix());
         let joined = self.instance.join(now, player);
         if joined.is_ok() {
-            self.members.insert(id, Seated { serial, outbox, effort });
+            self.members.insert(id, Member { serial, outbox, effort });
         }
         let name = &self.place.name;
         tracing::debug!(name, player = id, auth, ?joined, "join");
@@ -266,7 +216,7 @@ impl Host {
     }
 
     /// Closes a member's connection.
-    fn send_away(&mut self, player: u32, why: &'static str) {
+    fn disconnect(&mut self, player: u32, why: &'static str) {
         if let Some(member) = self.members.get(&player) {
             member.outbox.close(why);
             self.leave(player);
@@ -276,7 +226,7 @@ impl Host {
     fn leave(&mut self, player: u32) {
         if let Some(member) = self.members.remove(&player) {
             self.instance.leave(self.now(), player);
-            self.games.left(player, member.serial, self.place.record);
+            self.registry.left(player, member.serial, self.place.record);
         }
     }
 
@@ -310,7 +260,7 @@ impl Host {
             if gone.is_empty() {
                 return;
             }
-            gone.into_iter().for_each(|(player, why)| self.send_away(player, why));
+            gone.into_iter().for_each(|(player, why)| self.disconnect(player, why));
         }
     }
 
@@ -321,12 +271,12 @@ impl Host {
             Event::Close { player_id, .. } => {
                 return Some((player_id, "too many undecodable messages"));
             }
-            Event::StoreAge { blob } => self.keeper.keep_age(blob),
+            Event::StoreAge { blob } => self.writer.keep_age(blob),
             Event::StoreState { object, descriptor, blob } => {
-                self.keeper.keep(object, descriptor, blob);
+                self.writer.keep(object, descriptor, blob);
             }
-            Event::Route { packet, players } => self.games.route(&packet, &players),
-            Event::RouteToAll { packet } => self.games.route_to_all(&packet, self.number),
+            Event::Route { packet, players } => self.registry.route(&packet, &players),
+            Event::RouteToAll { packet } => self.registry.route_to_all(&packet, self.number),
             Event::OverCapacity { members, capacity } => {
                 if let Some(count) = self.crowded.count() {
                     tracing::warn!(
@@ -339,7 +289,7 @@ impl Host {
                 }
             }
             Event::Dropped { player_id, why } => {
-                self.games.dropped(why.kind());
+                self.registry.dropped(why.kind());
                 if self.dropped.is_first(name, player_id, why.kind()) {
                     tracing::info!(name, player = player_id, %why, "message dropped");
                 }
@@ -355,7 +305,7 @@ impl Drop for Host {
     /// Closes all connections, after a panic too.
     fn drop(&mut self) {
         self.members.values().for_each(|member| member.outbox.close("the age has ended"));
-        self.games.over(self.number, self.serial);
+        self.registry.over(self.number, self.serial);
     }
 }
 

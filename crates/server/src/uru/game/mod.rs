@@ -11,19 +11,19 @@
 //! An age admits only players that the auth service expects there ([`games`]): those who requested the
 //! age on an auth connection from the same address within the last minute, and those who were in it.
 //!
-//! Persistent states are in the vault ([`records`]). Changes are written in batches, a moment later;
-//! failed writes are retried ([`keeper`]). An operator can remove the states of an empty age
-//! ([`clearing`]).
+//! Persistent states are in the vault ([`age_states`](super::vault::age_states)). Changes are written in batches, a moment later;
+//! failed writes are retried ([`state_writer`]). An operator can remove the states of an empty age
+//! ([`Vault::clear_states`](super::vault::Vault::clear_states)).
 
-mod clearing;
+mod command;
 mod drops;
 mod files;
 mod games;
 mod host;
-mod keeper;
 mod outbox;
 mod pace;
-pub(crate) mod records;
+mod registry;
+mod state_writer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,15 +39,14 @@ use worldwire_uru::message::game::client::ClientMessage;
 use worldwire_uru::message::game::server::{JoinAgeReply, ServerMessage};
 use worldwire_uru::types::NetError;
 
-pub use clearing::{ClearError, Cleared};
 pub(super) use files::AgeFiles;
 pub(super) use games::{AgeFigures, Games, Presence};
 pub use outbox::{Outbox, hand_out};
 
 use super::Shared;
 use super::sent;
-use games::Seat;
-use host::Command;
+use command::Command;
+use games::Membership;
 use pace::Pace;
 
 /// How many bytes are handed to the connection at once.
@@ -63,7 +62,7 @@ pub(super) struct GameService {
     outbox: Arc<Outbox>,
     /// Messages that are being sent.
     taken: Vec<Packet>,
-    seat: Option<Seat>,
+    membership: Option<Membership>,
     heard: Instant,
     pace: Pace,
 }
@@ -72,7 +71,7 @@ impl GameService {
     pub(super) fn new(shared: Arc<Shared>, address: SocketAddr) -> Self {
         let (outbox, heard) = (Arc::new(Outbox::new()), Instant::now());
         let pace = Pace::new(shared.config.game.bytes_per_second);
-        Self { shared, address, outbox, taken: Vec::new(), seat: None, heard, pace }
+        Self { shared, address, outbox, taken: Vec::new(), membership: None, heard, pace }
     }
 
     /// Handles a message. Before joining, only pings and join requests are allowed.
@@ -81,13 +80,14 @@ impl GameService {
         message: ClientMessage<'_>,
         sender: &mut Sender,
     ) -> Flow {
-        match (message, &self.seat) {
+        match (message, &self.membership) {
             (ClientMessage::PingRequest(_), None) => Flow::Continue(()),
-            (ClientMessage::PingRequest(_), Some(seat)) => {
+            (ClientMessage::PingRequest(_), Some(membership)) => {
                 if self.heard.elapsed() >= HEARD_EVERY {
                     self.heard = Instant::now();
                     // A busy age can do without this.
-                    let _ = seat.commands.try_send(Command::Heard { player: seat.player });
+                    let _ =
+                        membership.commands.try_send(Command::Heard { player: membership.player });
                 }
                 Flow::Continue(())
             }
@@ -95,7 +95,7 @@ impl GameService {
                 let (number, player) = (request.age_mcp_id, request.player_id);
                 let (account, games) = (request.account_id, &self.shared.games);
                 let from = (self.address.ip().to_canonical(), &self.outbox);
-                let joined = games.join(number, account, player, from, &mut self.seat).await;
+                let joined = games.join(number, account, player, from, &mut self.membership).await;
                 if let Err(error) = joined
                     && let Some(count) = self.shared.figures.turned_away.count()
                 {
@@ -107,20 +107,20 @@ impl GameService {
                     JoinAgeReply { trans_id: request.trans_id, result }.into();
                 sent(sender.send(&reply.into()))
             }
-            (ClientMessage::PropagateBuffer(message), Some(seat)) => {
-                let Seat { player, serial, .. } = *seat;
+            (ClientMessage::PropagateBuffer(message), Some(membership)) => {
+                let Membership { player, serial, .. } = *membership;
                 let (class, bytes) = (message.type_, message.buffer.to_vec());
-                let wait = self.pace.wait(bytes.len(), &seat.effort);
+                let wait = self.pace.wait(bytes.len(), &membership.effort);
                 if !wait.is_zero() {
                     sleep(wait).await;
                 }
-                let Some(turn) = seat.effort.turn().await else { return Flow::Break(()) };
+                let Some(turn) = membership.effort.turn().await else { return Flow::Break(()) };
                 let said = Command::Message { player, serial, class, bytes, turn };
-                flow(seat.commands.send(said).await.is_ok())
+                flow(membership.commands.send(said).await.is_ok())
             }
-            (ClientMessage::GameMgrMsg(_), Some(seat)) => {
-                let skipped = Command::GameManager { player: seat.player };
-                flow(seat.commands.send(skipped).await.is_ok())
+            (ClientMessage::GameMgrMsg(_), Some(membership)) => {
+                let skipped = Command::GameManager { player: membership.player };
+                flow(membership.commands.send(skipped).await.is_ok())
             }
             (message, _) => {
                 let (name, address, state) = (message.name(), self.address, self.state());
@@ -134,7 +134,7 @@ impl GameService {
 
     /// How far the client has come, for the log.
     pub(super) fn state(&self) -> &'static str {
-        if self.seat.is_some() { "joined" } else { "not joined" }
+        if self.membership.is_some() { "joined" } else { "not joined" }
     }
 
     /// Waits until the age has messages for the client, or closes the connection.
@@ -171,7 +171,7 @@ impl GameService {
 
     /// Handles the end of the connection.
     pub(super) async fn ended(&mut self) {
-        if let Some(Seat { player, serial, commands, .. }) = self.seat.take() {
+        if let Some(Membership { player, serial, commands, .. }) = self.membership.take() {
             // This fails if the age has ended.
             let _ = commands.send(Command::Leave { player, serial }).await;
         }

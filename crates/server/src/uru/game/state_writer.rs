@@ -9,8 +9,10 @@ use tokio::time::{Instant, sleep_until};
 use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, Uoid, Uuid};
 
-use super::games::Place;
-use super::records::{self, Change, END_WANTED, Key, Record, SETTINGS_CHANGED, Stored};
+use super::registry::AgeRef;
+use crate::uru::vault::age_states::{
+    self, AgeRecord, END_WANTED, SETTINGS_CHANGED, StateChange, StateKey, StoredStates,
+};
 use crate::uru::vault::{Connection, Notice, Notices, Vault};
 
 /// The delay before a failed write is retried.
@@ -21,11 +23,11 @@ const MAX_KNOWN: usize = 4;
 const LAST_TRIES: u32 = 4;
 
 /// Writes an age's states to the vault, and reports changes that others make there.
-pub(super) struct Keeper {
+pub(super) struct StateWriter {
     vault: Vault,
     /// The age's filename.
     name: String,
-    record: Record,
+    record: AgeRecord,
     /// The session that receives notices; `None` for an age that is not in the vault.
     watch: Option<(Connection, Notices)>,
     /// The SDL node.
@@ -41,8 +43,8 @@ pub(super) struct Keeper {
     /// The number of revisions so far.
     revisions: u64,
     age: Option<Vec<u8>>,
-    objects: BTreeMap<Key, (Uoid<'static>, Option<Vec<u8>>)>,
-    nodes: HashMap<Key, u32>,
+    objects: BTreeMap<StateKey, (Uoid<'static>, Option<Vec<u8>>)>,
+    nodes: HashMap<StateKey, u32>,
     saving: Option<Saving>,
     not_before: Instant,
 }
@@ -58,7 +60,7 @@ pub(super) enum News {
 }
 
 /// The meaning of a notice.
-enum Told {
+enum VaultEvent {
     /// Somebody else has changed the age's state.
     Age,
     /// The settings for all instances have changed.
@@ -68,26 +70,26 @@ enum Told {
 }
 
 /// The outcome of a batch: its contents, and the nodes they were written to.
-type Saved = (Option<Vec<u8>>, Vec<Change>, Result<Vec<(Key, Option<u32>)>, NetError>);
+type Saved = (Option<Vec<u8>>, Vec<StateChange>, Result<Vec<(StateKey, Option<u32>)>, NetError>);
 type Saving = Pin<Box<dyn Future<Output = Saved> + Send>>;
 
-impl Keeper {
+impl StateWriter {
     pub(super) async fn open(
         vault: Vault,
-        place: &Place,
+        place: &AgeRef,
         serial: u64,
-    ) -> Result<(Self, Stored), NetError> {
+    ) -> Result<(Self, StoredStates), NetError> {
         let (name, record) = (place.name.clone(), place.record);
         let mut watch = None;
-        let mut stored = Stored::default();
+        let mut stored = StoredStates::default();
         if record.age != 0 {
             let (connection, notices) = vault.connect().await?;
-            stored = records::load(&vault, connection.number(), &name, record).await?;
+            stored = age_states::load(&vault, connection.number(), &name, record).await?;
             watch = Some((connection, notices));
         }
         let sdl = stored.sdl.as_ref().map(|(node, _)| *node);
         let known = stored.sdl.as_ref().map(|(_, blob)| blob.clone()).into_iter().collect();
-        let keeper = Self {
+        let writer = Self {
             vault,
             name,
             record,
@@ -104,7 +106,7 @@ impl Keeper {
             saving: None,
             not_before: Instant::now(),
         };
-        Ok((keeper, stored))
+        Ok((writer, stored))
     }
 
     pub(super) fn keep_age(&mut self, blob: Vec<u8>) {
@@ -159,10 +161,10 @@ impl Keeper {
                 self.saved(saved);
             }
             // The next call reads the changes.
-            told = changed(watch, sdl, serial) => match told {
-                Told::Settings => self.has_settings = true,
-                Told::Age => self.is_stale = true,
-                Told::EndWanted => return Some(News::EndWanted),
+            event = changed(watch, sdl, serial) => match event {
+                VaultEvent::Settings => self.has_settings = true,
+                VaultEvent::Age => self.is_stale = true,
+                VaultEvent::EndWanted => return Some(News::EndWanted),
             },
         }
         None
@@ -170,7 +172,7 @@ impl Keeper {
 
     /// The age's state in the vault, unless this age wrote it.
     async fn read_again(&mut self) -> Option<Vec<u8>> {
-        let blob = records::age_state(&self.vault, self.sdl?).await.ok()?;
+        let blob = age_states::age_state(&self.vault, self.sdl?).await.ok()?;
         if blob.is_empty() || self.known.contains(&blob) {
             return None;
         }
@@ -193,19 +195,19 @@ impl Keeper {
         self.revisions += 1;
         let revision = revision(self.serial, self.revisions);
         let objects = std::mem::take(&mut self.objects).into_iter();
-        let changes: Vec<Change> = objects
+        let changes: Vec<StateChange> = objects
             .map(|(key, (object, blob))| {
                 let node = self.nodes.get(&key).copied();
-                Change { key, object, blob, node }
+                StateChange { key, object, blob, node }
             })
             .collect();
         Box::pin(async move {
             if let (Some(node), Some(blob)) = (sdl, &age)
-                && let Err(error) = records::save_age(&vault, node, revision, blob.clone()).await
+                && let Err(error) = age_states::save_age(&vault, node, revision, blob.clone()).await
             {
                 return (age, changes, Err(error));
             }
-            let places = records::save_objects(&vault, record, &changes).await;
+            let places = age_states::save_objects(&vault, record, &changes).await;
             (age, changes, places)
         })
     }
@@ -234,7 +236,7 @@ impl Keeper {
                 );
                 self.not_before = Instant::now() + BACK_OFF;
                 self.age = self.age.take().or(age);
-                for Change { key, object, blob, .. } in changes {
+                for StateChange { key, object, blob, .. } in changes {
                     self.objects.entry(key).or_insert((object, blob));
                 }
             }
@@ -263,19 +265,23 @@ impl Keeper {
 }
 
 /// Waits for a relevant notice. Cancel safe.
-async fn changed(watch: &mut Option<(Connection, Notices)>, sdl: Option<u32>, serial: u64) -> Told {
+async fn changed(
+    watch: &mut Option<(Connection, Notices)>,
+    sdl: Option<u32>,
+    serial: u64,
+) -> VaultEvent {
     loop {
         let Some((_, notices)) = watch else { return pending().await };
         match notices.recv().await {
             Some(Notice::NodeChanged { revision_id, .. }) if revision_id == SETTINGS_CHANGED => {
-                return Told::Settings;
+                return VaultEvent::Settings;
             }
             Some(Notice::NodeChanged { revision_id, .. }) if revision_id == END_WANTED => {
-                return Told::EndWanted;
+                return VaultEvent::EndWanted;
             }
             Some(Notice::NodeChanged { node_id, revision_id }) if Some(node_id) == sdl => {
                 if revision_id.0.first_chunk() != Some(&serial.to_le_bytes()) {
-                    return Told::Age;
+                    return VaultEvent::Age;
                 }
             }
             Some(_) => {}

@@ -10,7 +10,7 @@ use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
 use super::{Result, reversed, whole};
-use crate::uru::game::records::Kept;
+use crate::uru::vault::AgeNode;
 use crate::uru::vault::{Dump, decode, uuid_of};
 
 /// The differences between the two servers.
@@ -63,7 +63,7 @@ pub(super) struct Rows {
     pub(super) tables: Vec<Filled>,
     /// The highest sequence number of an age.
     pub(super) last_age: u32,
-    pub(super) left: Vec<String>,
+    pub(super) skipped: Vec<String>,
 }
 
 /// The number of the first node on both servers.
@@ -197,7 +197,7 @@ const GLOBAL_STATES: Table = Table {
 /// Converts a dump to a server's rows, and lists data that it cannot keep. Fails if the system has no
 /// random numbers.
 pub(super) fn rows(dump: &Dump, server: &Server) -> Result<Rows> {
-    let mut exporter = Exporter { dump, server, nodes: BTreeMap::new(), left: Vec::new() };
+    let mut exporter = Exporter { dump, server, nodes: BTreeMap::new(), skipped: Vec::new() };
     for (id, content) in &dump.nodes {
         let node = decode(content).map_err(|_| whole(&format!("node {id} is damaged")))?;
         exporter.nodes.insert(*id, node);
@@ -214,14 +214,14 @@ pub(super) fn rows(dump: &Dump, server: &Server) -> Result<Rows> {
     tables.extend([scores, nodes, refs, global_states, servers, age_states]);
     let ages = exporter.nodes.values().filter(|node| node.node_type == Some(NodeType::AgeInfo));
     let last_age = ages.filter_map(|info| u32::try_from(info.int32_1?).ok()).max().unwrap_or(0);
-    Ok(Rows { tables, last_age, left: exporter.left })
+    Ok(Rows { tables, last_age, skipped: exporter.skipped })
 }
 
 struct Exporter<'d> {
     dump: &'d Dump,
     server: &'d Server,
     nodes: BTreeMap<u32, VaultNode<'d>>,
-    left: Vec<String>,
+    skipped: Vec<String>,
 }
 
 impl Exporter<'_> {
@@ -235,7 +235,7 @@ impl Exporter<'_> {
                 Some(password) if is_email_name(name) => password.0,
                 Some(password) => reversed(password.0),
                 None => {
-                    self.left.push(format!("account {name}: it has no password in the dump"));
+                    self.skipped.push(format!("account {name}: it has no password in the dump"));
                     let mut unknown = [0; 20];
                     getrandom::fill(&mut unknown).map_err(|error| whole(&error.to_string()))?;
                     unknown
@@ -260,11 +260,11 @@ impl Exporter<'_> {
             ]);
         }
         let flags = other_flags.into_iter();
-        self.left.extend(
+        self.skipped.extend(
             flags.map(|(flags, count)| format!("{}: flags {flags:#x}", counted(count, "account"))),
         );
         if dated > 0 {
-            self.left.push(format!("{}: the creation time", counted(dated, "account")));
+            self.skipped.push(format!("{}: the creation time", counted(dated, "account")));
         }
         Ok(filled(&ACCOUNTS, rows))
     }
@@ -277,7 +277,7 @@ impl Exporter<'_> {
             let account = uuid_of(&player.account).unwrap_or_default();
             if let Some(node) = self.nodes.get_mut(id) {
                 if node.create_time != Some(player.created) {
-                    self.left.push(format!("player {id} ({}): the creation time", player.name));
+                    self.skipped.push(format!("player {id} ({}): the creation time", player.name));
                 }
                 if !self.server.has_players {
                     node.uuid_1 = Some(account);
@@ -322,7 +322,7 @@ impl Exporter<'_> {
             let instance = node.uuid_1.unwrap_or_default();
             let serial = u32::try_from(rows.len() + 1).unwrap_or(u32::MAX);
             if instance.is_zero() || numbers.contains_key(&instance) {
-                self.left.push(format!("age {age}: it has no UUID of its own"));
+                self.skipped.push(format!("age {age}: it has no UUID of its own"));
                 continue;
             }
             numbers.insert(instance, serial);
@@ -361,9 +361,9 @@ impl Exporter<'_> {
         let (mut objects, mut settings) = (Vec::new(), Vec::new());
         let mut taken = HashSet::new();
         for (id, node) in &self.nodes {
-            match Kept::of(node) {
+            match AgeNode::of(node) {
                 None => continue,
-                Some(Kept::Object { instance, descriptor, object, state }) => {
+                Some(AgeNode::Object { instance, descriptor, object, state }) => {
                     match servers.get(&instance) {
                         Some(server) => objects.push(vec![
                             number(objects.len()),
@@ -373,12 +373,12 @@ impl Exporter<'_> {
                             Value::Text(STANDARD.encode(&object)),
                             Value::Blob(state),
                         ]),
-                        None => self.left.push(format!(
+                        None => self.skipped.push(format!(
                             "the state of an object ({descriptor}) in node {id}: its age is missing"
                         )),
                     }
                 }
-                Some(Kept::Settings { age, state }) => settings.push(vec![
+                Some(AgeNode::Settings { age, state }) => settings.push(vec![
                     number(settings.len()),
                     Value::Text(age),
                     Value::Blob(state),
@@ -394,11 +394,11 @@ impl Exporter<'_> {
         let (mut rows, mut unmade) = (Vec::new(), 0);
         for (id, node) in &self.nodes {
             let max_text = self.server.max_text;
-            let left = &mut self.left;
+            let skipped = &mut self.skipped;
             let mut text = |name: &str, field: &Option<TermStr<'_>>, most| {
                 field.as_ref().map_or(Value::Null, |field| {
                     let (text, lost) = fitting(field, most);
-                    left.extend(lost.map(|lost| format!("node {id}: {name}: {lost}")));
+                    skipped.extend(lost.map(|lost| format!("node {id}: {name}: {lost}")));
                     Value::Text(text)
                 })
             };
@@ -445,7 +445,7 @@ impl Exporter<'_> {
         }
         if unmade > 0 {
             let count = counted(unmade, "node");
-            self.left.push(format!("{count}: that the creator and creation time are unknown"));
+            self.skipped.push(format!("{count}: that the creator and creation time are unknown"));
         }
         Filled { table: &NODES, rows, next: self.dump.head.next_node.max(FIRST_NODE) }
     }

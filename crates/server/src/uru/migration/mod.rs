@@ -31,17 +31,17 @@ use row::At;
 
 /// A shard of another server, ready to be imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct House {
+pub struct Import {
     /// The lines of a [`Dump`]. They contain password digests, which can be used like passwords.
     pub lines: Vec<String>,
     /// Data that could not be kept, for people.
-    pub left: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
 /// Why a shard cannot be imported or exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum MovingError {
+pub enum MigrationError {
     /// The dump is not in the format of `pg_dump --column-inserts`.
     #[error("line {line}: {problem}")]
     Dump {
@@ -65,7 +65,7 @@ pub enum MovingError {
     Whole(String),
 }
 
-type Result<T> = std::result::Result<T, MovingError>;
+type Result<T> = std::result::Result<T, MigrationError>;
 
 /// A value of a database.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,51 +86,51 @@ type Tables = BTreeMap<String, Vec<Row>>;
 /// descriptor is missing is imported unchecked.
 ///
 /// # Errors
-/// [`MovingError`] for the first problem.
-pub fn dirtsand(dump: &str, descriptors: &Descriptors) -> Result<House> {
+/// [`MigrationError`] for the first problem.
+pub fn import_dirtsand(dump: &str, descriptors: &Descriptors) -> Result<Import> {
     let tables = pg_dump::read(dump)?;
     let beta_tester = export::DIRTSAND.beta_tester;
-    Mover { tables, beta_tester, descriptors, house: House::default() }.finish()
+    Importer { tables, beta_tester, descriptors, import: Import::default() }.finish()
 }
 
 /// Imports moulars' database file, which its server must not have open. States are checked as in
-/// [`dirtsand`].
+/// [`import_dirtsand`].
 ///
 /// # Errors
-/// [`MovingError`] for the first problem.
-pub async fn moulars(file: &Path, descriptors: &Descriptors) -> Result<House> {
+/// [`MigrationError`] for the first problem.
+pub async fn import_moulars(file: &Path, descriptors: &Descriptors) -> Result<Import> {
     let tables = sqlite::read(file).await?;
     let beta_tester = export::MOULARS.beta_tester;
-    Mover { tables, beta_tester, descriptors, house: House::default() }.finish()
+    Importer { tables, beta_tester, descriptors, import: Import::default() }.finish()
 }
 
 /// A shard exported for dirtsand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Departure {
+pub struct DirtsandExport {
     /// Statements for psql. They contain password digests, which can be used like passwords.
     pub statements: String,
     /// Data that could not be kept, for people.
-    pub left: Vec<String>,
+    pub skipped: Vec<String>,
 }
 
 /// Exports a vault as statements that replace all rows in dirtsand's database. The tables must exist.
 /// Accounts without a password in the dump get a random one.
 ///
 /// # Errors
-/// [`MovingError::Whole`] if the system has no random numbers.
-pub fn to_dirtsand(dump: &Dump) -> Result<Departure> {
+/// [`MigrationError::Whole`] if the system has no random numbers.
+pub fn export_dirtsand(dump: &Dump) -> Result<DirtsandExport> {
     let rows = export::rows(dump, &export::DIRTSAND)?;
-    Ok(Departure { statements: pg_dump::write(&rows), left: rows.left })
+    Ok(DirtsandExport { statements: pg_dump::write(&rows), skipped: rows.skipped })
 }
 
 /// Exports a vault as a new database file for moulars. Returns a list of data that could not be kept.
 ///
 /// # Errors
-/// Those of [`to_dirtsand`] and of the database; also if the file exists.
-pub async fn to_moulars(dump: &Dump, file: &Path) -> Result<Vec<String>> {
+/// Those of [`export_dirtsand`] and of the database; also if the file exists.
+pub async fn export_moulars(dump: &Dump, file: &Path) -> Result<Vec<String>> {
     let rows = export::rows(dump, &export::MOULARS)?;
     sqlite::write(&rows.tables, file).await?;
-    Ok(rows.left)
+    Ok(rows.skipped)
 }
 
 /// The name of a table or column in the form that both servers share.
@@ -138,16 +138,16 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect()
 }
 
-struct Mover<'d> {
+struct Importer<'d> {
     tables: Tables,
     /// The flag of beta testers.
     beta_tester: u32,
     descriptors: &'d Descriptors,
-    house: House,
+    import: Import,
 }
 
-impl Mover<'_> {
-    fn finish(mut self) -> Result<House> {
+impl Importer<'_> {
+    fn finish(mut self) -> Result<Import> {
         let accounts = self.accounts()?;
         let mut nodes = self.nodes()?;
         let refs = self.refs(&nodes)?;
@@ -163,7 +163,7 @@ impl Mover<'_> {
             "scores": scores.len(),
         }});
         let head = json!({"vault": 1, "next_node": next_node, "next_score": next_score});
-        let lines = &mut self.house.lines;
+        let lines = &mut self.import.lines;
         lines.push(head.to_string());
         lines.extend(accounts.into_values().flatten());
         for node in nodes.values() {
@@ -175,9 +175,9 @@ impl Mover<'_> {
         lines.push(end.to_string());
         let tokens = self.rows("apitokens").len();
         if tokens > 0 {
-            self.house.left.push(export::counted(tokens, "API token"));
+            self.import.skipped.push(export::counted(tokens, "API token"));
         }
-        Ok(self.house)
+        Ok(self.import)
     }
 
     fn rows(&self, table: &str) -> &[Row] {
@@ -187,7 +187,7 @@ impl Mover<'_> {
     /// The lines of each account and its password.
     fn accounts(&mut self) -> Result<BTreeMap<Uuid, Vec<String>>> {
         let mut accounts = BTreeMap::new();
-        let mut left = Vec::new();
+        let mut skipped = Vec::new();
         let mut names = HashSet::new();
         for row in self.rows("accounts") {
             let at = At { table: "accounts", row };
@@ -202,7 +202,7 @@ impl Mover<'_> {
             let flags = u32::try_from(flags).map_err(|_| at.wrong("flags must have 32 bits"))?;
             let known = 1 | self.beta_tester | 0x1_0000;
             if flags & !known != 0 {
-                left.push(format!("account {name}: flags {:#x}", flags & !known));
+                skipped.push(format!("account {name}: flags {:#x}", flags & !known));
             }
             let tester = if flags & self.beta_tester == 0 { 0 } else { 4 };
             let flags = flags & 0x1_0001 | tester;
@@ -211,7 +211,7 @@ impl Mover<'_> {
             match at.text("passhash")?.and_then(|hex| digest(hex.trim())) {
                 Some(digest) => {
                     if is_email_name(&name) && name.chars().any(|c| c.is_ascii_uppercase()) {
-                        left.push(format!(
+                        skipped.push(format!(
                             "account {name}: logins by H'uru clients: the password's digest was \
                              computed from a name with capital letters"
                         ));
@@ -221,13 +221,15 @@ impl Mover<'_> {
                     let password = json!({"account": id.to_string(), "digest": digest});
                     lines.push(json!({ "password": password }).to_string());
                 }
-                None => left.push(format!("account {name}: the password: its digest is damaged")),
+                None => {
+                    skipped.push(format!("account {name}: the password: its digest is damaged"))
+                }
             }
             if accounts.insert(id, lines).is_some() {
                 return Err(at.wrong("another account has the same UUID"));
             }
         }
-        self.house.left.append(&mut left);
+        self.import.skipped.append(&mut skipped);
         Ok(accounts)
     }
 
@@ -244,22 +246,22 @@ impl Mover<'_> {
     }
 
     fn refs(&mut self, nodes: &BTreeMap<u32, VaultNode<'static>>) -> Result<Vec<String>> {
-        let mut left = Vec::new();
+        let mut skipped = Vec::new();
         let mut refs = BTreeMap::new();
         for row in self.rows("noderefs") {
             let at = At { table: "noderefs", row };
             let (parent, child) = (at.id("parentidx")?, at.id("childidx")?);
             let owner = at.unsigned("owneridx")?.unwrap_or(0);
             if !nodes.contains_key(&parent) || !nodes.contains_key(&child) {
-                left.push(format!("the reference from {parent} to {child}: a node is missing"));
+                skipped.push(format!("the reference from {parent} to {child}: a node is missing"));
             } else if let Entry::Vacant(place) = refs.entry((parent, child)) {
                 let line = json!({"ref": {"parent": parent, "child": child, "owner": owner}});
                 place.insert(line.to_string());
             } else {
-                left.push(format!("the reference from {parent} to {child}: a duplicate"));
+                skipped.push(format!("the reference from {parent} to {child}: a duplicate"));
             }
         }
-        self.house.left.append(&mut left);
+        self.import.skipped.append(&mut skipped);
         Ok(refs.into_values().collect())
     }
 
@@ -269,13 +271,13 @@ impl Mover<'_> {
         nodes: &BTreeMap<u32, VaultNode<'static>>,
         accounts: &BTreeMap<Uuid, Vec<String>>,
     ) -> Result<Vec<String>> {
-        let mut left = Vec::new();
+        let mut skipped = Vec::new();
         let mut players = BTreeMap::new();
         let player_nodes: BTreeMap<_, _> =
             nodes.iter().filter(|(_, node)| node.node_type == Some(NodeType::Player)).collect();
         let mut player = |id: u32, account: Uuid, name: String, shape: String, explorer: i64| {
             if !accounts.contains_key(&account) {
-                left.push(format!("player {id} ({name}): its account is missing"));
+                skipped.push(format!("player {id} ({name}): its account is missing"));
             } else if let Some(node) = player_nodes.get(&id) {
                 let created = node.create_time.unwrap_or(0);
                 let account = account.to_string();
@@ -290,7 +292,7 @@ impl Mover<'_> {
                 }});
                 players.insert(id, line.to_string());
             } else {
-                left.push(format!("player {id} ({name}): it has no node"));
+                skipped.push(format!("player {id} ({name}): it has no node"));
             }
         };
         if self.tables.contains_key("players") {
@@ -313,14 +315,14 @@ impl Mover<'_> {
             }
         }
         for id in player_nodes.keys().filter(|id| !players.contains_key(**id)) {
-            left.push(format!("player {id}: no account owns it; only its node is kept"));
+            skipped.push(format!("player {id}: no account owns it; only its node is kept"));
         }
-        self.house.left.append(&mut left);
+        self.import.skipped.append(&mut skipped);
         Ok(players.into_values().collect())
     }
 
     fn scores(&mut self) -> Result<(Vec<String>, u32)> {
-        let mut left = Vec::new();
+        let mut skipped = Vec::new();
         let mut lines = Vec::new();
         let (mut seen, mut next) = (BTreeSet::new(), 1);
         for row in self.rows("scores") {
@@ -330,7 +332,7 @@ impl Mover<'_> {
             let owner = at.unsigned("owneridx")?.unwrap_or(0);
             let name = at.text("name")?.unwrap_or_default();
             if !seen.insert((owner, name.clone())) {
-                left.push(format!("score {id}: {owner} has another score named {name}"));
+                skipped.push(format!("score {id}: {owner} has another score named {name}"));
                 continue;
             }
             let value = at.number("points")?.unwrap_or(0);
@@ -347,13 +349,13 @@ impl Mover<'_> {
             }});
             lines.push(line.to_string());
         }
-        self.house.left.append(&mut left);
+        self.import.skipped.append(&mut skipped);
         Ok((lines, next))
     }
 }
 
-fn whole(problem: &str) -> MovingError {
-    MovingError::Whole(problem.to_owned())
+fn whole(problem: &str) -> MigrationError {
+    MigrationError::Whole(problem.to_owned())
 }
 
 /// Converts the SHA-1 of a password between databases and clients, which reverse each group of four

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::export::{Rows, Value};
-use super::{Cell, MovingError, Result, Row, Tables, plain};
+use super::{Cell, MigrationError, Result, Row, Tables, plain};
 
 /// Reads all `INSERT` statements and skips all others. Fails at the first invalid line.
 pub(super) fn read(text: &str) -> Result<Tables> {
@@ -99,9 +99,9 @@ impl<'t> Text<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    fn wrong(&self, problem: impl Into<String>) -> MovingError {
+    fn wrong(&self, problem: impl Into<String>) -> MigrationError {
         let before = self.text.get(..self.at).unwrap_or_default();
-        MovingError::Dump { line: before.matches('\n').count() + 1, problem: problem.into() }
+        MigrationError::Dump { line: before.matches('\n').count() + 1, problem: problem.into() }
     }
 
     fn takes(&mut self, word: &str) -> bool {

@@ -7,7 +7,7 @@ use worldwire_core::json::Json;
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{Blob, NodeType, VaultNode};
 
-use super::{Cell, MovingError, Result, Row, text_order};
+use super::{Cell, MigrationError, Result, Row, text_order};
 
 /// A row, with its table for errors.
 pub(super) struct At<'r> {
@@ -16,19 +16,19 @@ pub(super) struct At<'r> {
 }
 
 impl At<'_> {
-    pub(super) fn wrong(&self, problem: impl Into<String>) -> MovingError {
+    pub(super) fn wrong(&self, problem: impl Into<String>) -> MigrationError {
         let row = match self.row.get("idx") {
             Some(Cell::Number(row)) => *row,
             _ => 0,
         };
-        MovingError::Row { table: self.table, row, problem: problem.into() }
+        MigrationError::Row { table: self.table, row, problem: problem.into() }
     }
 
     fn cell(&self, column: &str) -> Option<&Cell> {
         self.row.get(column).filter(|cell| **cell != Cell::Null)
     }
 
-    fn misfit(&self, column: &str, wanted: &str) -> MovingError {
+    fn misfit(&self, column: &str, wanted: &str) -> MigrationError {
         self.wrong(format!("{column}: must be {wanted}"))
     }
 
@@ -103,7 +103,7 @@ impl At<'_> {
     /// A vault node. NULL becomes an absent field, which differs from zero.
     pub(super) fn node(&self) -> Result<VaultNode<'static>> {
         let string =
-            |column| Ok::<_, MovingError>(self.text(column)?.map(|text| TermStr::from(&*text)));
+            |column| Ok::<_, MigrationError>(self.text(column)?.map(|text| TermStr::from(&*text)));
         let kind = self.unsigned("nodetype")?.ok_or_else(|| self.misfit("nodetype", "a type"))?;
         Ok(VaultNode {
             node_id: Some(self.id("idx")?),

@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Column as _, ConnectOptions as _, Connection as _, Row
 use sqlx::{TypeInfo as _, ValueRef as _, query, raw_sql};
 
 use super::export::{Filled, Value};
-use super::{Cell, MovingError, Result, Row, Tables, plain, text_order, whole};
+use super::{Cell, MigrationError, Result, Row, Tables, plain, text_order, whole};
 
 /// The tables, and the statements for reading them.
 const TABLES: [(&str, &str); 9] = [
@@ -26,7 +26,7 @@ const VERSION: &str = "1";
 
 /// Reads all tables. Fails for another version of the schema.
 pub(super) async fn read(file: &Path) -> Result<Tables> {
-    let failed = |error: sqlx::Error| MovingError::Whole(error.to_string());
+    let failed = |error: sqlx::Error| MigrationError::Whole(error.to_string());
     let options = SqliteConnectOptions::new().filename(file).read_only(true).immutable(true);
     let mut connection = options.connect().await.map_err(failed)?;
     let mut tables = Tables::new();
@@ -43,7 +43,7 @@ pub(super) async fn read(file: &Path) -> Result<Tables> {
         Some(Cell::Text(found)) if found == VERSION => Ok(tables),
         Some(Cell::Text(found)) => {
             let problem = format!("unsupported schema_version {found}; must be {VERSION}");
-            Err(MovingError::Whole(problem))
+            Err(MigrationError::Whole(problem))
         }
         _ => Err(whole("has no schema_version")),
     }
@@ -51,7 +51,7 @@ pub(super) async fn read(file: &Path) -> Result<Tables> {
 
 /// Writes a new database file with these rows. Fails if the file exists.
 pub(super) async fn write(tables: &[Filled], file: &Path) -> Result<()> {
-    let failed = |error: sqlx::Error| MovingError::Whole(error.to_string());
+    let failed = |error: sqlx::Error| MigrationError::Whole(error.to_string());
     if file.exists() {
         return Err(whole("file exists"));
     }

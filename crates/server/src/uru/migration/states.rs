@@ -9,8 +9,8 @@ use worldwire_uru::types::{Uoid, Uuid};
 use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::row::At;
-use super::{Cell, Mover, Result, Row, whole};
-use crate::uru::game::records::Kept;
+use super::{Cell, Importer, Result, Row, whole};
+use crate::uru::vault::AgeNode;
 
 /// Why a state is not imported.
 #[derive(Debug, thiserror::Error)]
@@ -25,61 +25,61 @@ enum StateError {
     Duplicate,
 }
 
-impl Mover<'_> {
+impl Importer<'_> {
     /// Adds nodes with the states after the existing ones. States that no age could use are listed
     /// with the reason.
     pub(super) fn states(&mut self, nodes: &mut BTreeMap<u32, VaultNode<'static>>) -> Result<()> {
         let ages = self.ages(nodes)?;
-        let (mut left, mut kept) = (Vec::new(), Vec::new());
+        let (mut skipped, mut kept) = (Vec::new(), Vec::new());
         let mut seen = HashSet::new();
         for row in by_number(self.rows("agestates")) {
             let at = At { table: "agestates", row };
             let number = at.number("idx")?.unwrap_or(0);
             let descriptor = at.text("descriptor")?.unwrap_or_default();
             let server = at.number("serveridx")?.unwrap_or(0);
-            let mut leave = |why: StateError| {
-                left.push(format!("state {number} of an object ({descriptor}): {why}"));
+            let mut skip = |why: StateError| {
+                skipped.push(format!("state {number} of an object ({descriptor}): {why}"));
             };
             let Some(&(instance, age)) = ages.get(&server) else {
-                leave(StateError::NoAge);
+                skip(StateError::NoAge);
                 continue;
             };
             let (Ok(Some(object)), Ok(Some(state))) = (at.blob("objectkey"), at.blob("sdlblob"))
             else {
-                leave(StateError::NotBase64);
+                skip(StateError::NotBase64);
                 continue;
             };
             let checked = check_object(&object).and_then(|()| check(self.descriptors, &state));
             if let Err(why) = checked {
-                leave(why);
+                skip(why);
                 continue;
             }
             let [object, state] = [object, state].map(|blob| blob.to_vec());
             if !seen.insert((instance, descriptor.to_lowercase(), object.clone())) {
-                leave(StateError::Duplicate);
+                skip(StateError::Duplicate);
                 continue;
             }
-            kept.push(Kept::Object { instance, descriptor, object, state }.node(age));
+            kept.push(AgeNode::Object { instance, descriptor, object, state }.node(age));
         }
         let mut names = HashSet::new();
         for row in by_number(self.rows("globalstates")) {
             let at = At { table: "globalstates", row };
             let age = at.text("descriptor")?.unwrap_or_default();
-            let mut leave =
-                |why: StateError| left.push(format!("shard-wide settings of {age}: {why}"));
+            let mut skip =
+                |why: StateError| skipped.push(format!("shard-wide settings of {age}: {why}"));
             match at.blob("sdlblob") {
                 Ok(Some(state)) => match check(self.descriptors, &state) {
-                    Err(why) => leave(why),
-                    Ok(()) if !names.insert(age.clone()) => leave(StateError::Duplicate),
-                    Ok(()) => kept.push(Kept::Settings { age, state: state.to_vec() }.node(0)),
+                    Err(why) => skip(why),
+                    Ok(()) if !names.insert(age.clone()) => skip(StateError::Duplicate),
+                    Ok(()) => kept.push(AgeNode::Settings { age, state: state.to_vec() }.node(0)),
                 },
-                _ => leave(StateError::NotBase64),
+                _ => skip(StateError::NotBase64),
             }
         }
-        self.house.left.append(&mut left);
+        self.import.skipped.append(&mut skipped);
         let mut next = nodes.keys().next_back().copied().unwrap_or(0);
         for node in kept {
-            next = next.checked_add(1).ok_or_else(|| whole("no node number is left"))?;
+            next = next.checked_add(1).ok_or_else(|| whole("no node number is skipped"))?;
             let (node_id, time) = (Some(next), Some(0));
             nodes.insert(next, VaultNode { node_id, create_time: time, modify_time: time, ..node });
         }

@@ -235,7 +235,7 @@ impl VaultState {
         account.flags = AccountFlags(flags);
         self.put_account(id, Some(account));
         if banned {
-            self.throw_out(id, NetError::AccountBanned)?;
+            self.kick_account(id, NetError::AccountBanned)?;
         }
         Ok(id)
     }
@@ -243,7 +243,7 @@ impl VaultState {
     /// Removes an account with its players. Whoever is logged in is thrown out.
     pub(crate) fn delete_account(&mut self, name: &str) -> Outcome<Uuid> {
         let (id, _) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
-        self.throw_out(id, NetError::AccountNotFound)?;
+        self.kick_account(id, NetError::AccountNotFound)?;
         for player in self.players().of(id) {
             self.remove_player(player.id);
         }
@@ -267,7 +267,7 @@ impl VaultState {
         .collect()
     }
 
-    fn throw_out(&mut self, account: Uuid, reason: NetError) -> Outcome<()> {
+    fn kick_account(&mut self, account: Uuid, reason: NetError) -> Outcome<()> {
         let sessions = self.sessions().iter().filter(|(_, session)| session.account == account);
         let connections: Vec<_> = sessions.map(|(connection, _)| *connection).collect();
         for connection in connections {

@@ -9,7 +9,11 @@ use worldwire_uru::sdl::ObjectKey;
 use worldwire_uru::types::{NetError, TermStr, Uoid, Uuid};
 use worldwire_uru::vault::{Blob, MAX_STRING_UNITS, NodeType, VaultNode};
 
-use crate::uru::vault::{ConnectionId, Notice, Outcome, Session, Vault, VaultState, decode, text};
+use super::content::decode;
+use super::session::{Outcome, Session, Stop};
+use super::steps::VaultState;
+use super::trees::text;
+use super::{ConnectionId, Notice, Vault};
 
 /// The type of nodes with the state of an object. Clients cannot create nodes of unnamed types.
 const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
@@ -17,10 +21,10 @@ const OBJECT_STATE: NodeType = NodeType(0x7577_0001);
 /// The type of nodes with the settings for all instances of an age.
 const AGE_SETTINGS: NodeType = NodeType(0x7577_0002);
 /// The revision that tells running ages to reload their settings.
-pub(super) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
+pub(in crate::uru) const SETTINGS_CHANGED: Uuid = Uuid([0xff; 16]);
 
 /// The revision that tells a running age to end if it is empty.
-pub(super) const END_WANTED: Uuid = Uuid([0xfe; 16]);
+pub(in crate::uru) const END_WANTED: Uuid = Uuid([0xfe; 16]);
 
 /// Whether nodes of a type are in no tree.
 pub(crate) fn stands_alone(kind: NodeType) -> bool {
@@ -31,42 +35,42 @@ pub(crate) fn stands_alone(kind: NodeType) -> bool {
 const AT_ONCE: usize = 256;
 
 /// The key of an object's state: the object, and the name of the descriptor.
-pub(super) type Key = (ObjectKey, String);
+pub(in crate::uru) type StateKey = (ObjectKey, String);
 
 /// An age in the vault.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
+pub(in crate::uru) struct AgeRecord {
     /// The Age node.
-    pub(super) age: u32,
-    pub(super) instance: Uuid,
+    pub(in crate::uru) age: u32,
+    pub(in crate::uru) instance: Uuid,
 }
 
 /// Everything stored about an age.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
+pub(in crate::uru) struct StoredStates {
     /// The SDL node of the AgeInfo, and the state in it.
-    pub(super) sdl: Option<(u32, Vec<u8>)>,
+    pub(in crate::uru) sdl: Option<(u32, Vec<u8>)>,
     /// The settings for all instances of the age.
-    pub(super) settings: Option<Vec<u8>>,
+    pub(in crate::uru) settings: Option<Vec<u8>>,
     /// Objects and their states.
-    pub(super) objects: Vec<(Uoid<'static>, Vec<u8>)>,
+    pub(in crate::uru) objects: Vec<(Uoid<'static>, Vec<u8>)>,
     /// The nodes with these states.
-    pub(super) nodes: HashMap<Key, u32>,
+    pub(in crate::uru) nodes: HashMap<StateKey, u32>,
 }
 
 /// An object's state to write, or to remove if there is no blob.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) key: Key,
-    pub(super) object: Uoid<'static>,
-    pub(super) blob: Option<Vec<u8>>,
+pub(in crate::uru) struct StateChange {
+    pub(in crate::uru) key: StateKey,
+    pub(in crate::uru) object: Uoid<'static>,
+    pub(in crate::uru) blob: Option<Vec<u8>>,
     /// The node with the state, if there is one.
-    pub(super) node: Option<u32>,
+    pub(in crate::uru) node: Option<u32>,
 }
 
 /// The content of a node of one of these types.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum AgeNode {
     /// The state of an object in an instance.
     Object {
         instance: Uuid,
@@ -84,7 +88,7 @@ pub(crate) enum Kept {
     },
 }
 
-impl Kept {
+impl AgeNode {
     /// The node with this content, without number and times. `age` is the instance's Age node.
     pub(crate) fn node(self, age: u32) -> VaultNode<'static> {
         match self {
@@ -135,12 +139,12 @@ impl VaultState {
         self.put_session(connection, Some(Session { age, ..Session::default() }));
     }
 
-    pub(super) fn age_states(&self, age: u32) -> Option<u32> {
+    pub(in crate::uru) fn age_states(&self, age: u32) -> Option<u32> {
         let info = self.graph().child(age, NodeType::AgeInfo, None)?;
         self.graph().children(info).find(|node| self.graph().kind(*node) == Some(NodeType::SDL))
     }
 
-    pub(super) fn object_states(&self, instance: Uuid) -> Vec<u32> {
+    pub(in crate::uru) fn object_states(&self, instance: Uuid) -> Vec<u32> {
         let node_type = Some(OBJECT_STATE);
         let template = VaultNode { node_type, uuid_1: Some(instance), ..VaultNode::default() };
         self.graph().find(&template, usize::MAX)
@@ -152,7 +156,7 @@ impl VaultState {
     }
 
     /// Changes an object's state, and returns its node, or `None` after a removal.
-    fn change_state(&mut self, record: Record, change: &Change) -> Outcome<Option<u32>> {
+    fn change_state(&mut self, record: AgeRecord, change: &StateChange) -> Outcome<Option<u32>> {
         let node = change.node.filter(|node| self.graph().kind(*node) == Some(OBJECT_STATE));
         let Some(blob) = &change.blob else {
             if let Some(node) = node {
@@ -167,10 +171,10 @@ impl VaultState {
         }
         let mut writer = Writer::new();
         change.object.encode(&mut writer).map_err(|_| NetError::InvalidParameter)?;
-        let Record { age, instance } = record;
+        let AgeRecord { age, instance } = record;
         let (descriptor, state) = (change.key.1.clone(), blob.clone());
-        let kept = Kept::Object { instance, descriptor, object: writer.into_bytes(), state };
-        self.make_node(kept.node(age)).map(Some)
+        let node = AgeNode::Object { instance, descriptor, object: writer.into_bytes(), state };
+        self.make_node(node.node(age)).map(Some)
     }
 
     fn age_settings(&self, name: &str) -> Option<u32> {
@@ -198,8 +202,8 @@ impl VaultState {
                 node
             }
             None => {
-                let kept = Kept::Settings { age: name.to_owned(), state: blob.to_vec() };
-                self.make_node(kept.node(0))?
+                let node = AgeNode::Settings { age: name.to_owned(), state: blob.to_vec() };
+                self.make_node(node.node(0))?
             }
         };
         // Sessions with an age but no account belong to running ages.
@@ -221,13 +225,13 @@ impl VaultState {
 }
 
 /// Reads everything stored about an age, and lets `watcher` receive notices about it.
-pub(super) async fn load(
+pub(in crate::uru) async fn load(
     vault: &Vault,
     watcher: u64,
     name: &str,
-    record: Record,
-) -> Result<Stored, NetError> {
-    let (Record { age, instance }, name) = (record, name.to_owned());
+    record: AgeRecord,
+) -> Result<StoredStates, NetError> {
+    let (AgeRecord { age, instance }, name) = (record, name.to_owned());
     let find = move |state: &mut VaultState| {
         state.watch_age(ConnectionId(watcher), age);
         let sdl = match state.age_states(age) {
@@ -237,7 +241,7 @@ pub(super) async fn load(
         Ok((sdl, state.read_settings(&name)?, state.object_states(instance)))
     };
     let ((sdl, settings, nodes), _) = vault.call(None, None, find).await?;
-    let mut stored = Stored { sdl, settings, ..Stored::default() };
+    let mut stored = StoredStates { sdl, settings, ..StoredStates::default() };
     for some in nodes.chunks(AT_ONCE) {
         let some = some.to_vec();
         let read = move |state: &mut VaultState| {
@@ -257,7 +261,7 @@ pub(super) async fn load(
     Ok(stored)
 }
 
-fn object_state(content: &[u8]) -> Option<(Key, Uoid<'static>, Vec<u8>)> {
+fn object_state(content: &[u8]) -> Option<(StateKey, Uoid<'static>, Vec<u8>)> {
     let node = decode(content).ok()?;
     let (descriptor, blob, object) = (node.text_1?.to_text(), node.blob_1?, node.blob_2?);
     let mut reader = Reader::new(&object);
@@ -266,7 +270,7 @@ fn object_state(content: &[u8]) -> Option<(Key, Uoid<'static>, Vec<u8>)> {
 }
 
 /// Reads an age's own state.
-pub(super) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetError> {
+pub(in crate::uru) async fn age_state(vault: &Vault, node: u32) -> Result<Vec<u8>, NetError> {
     Ok(vault.call(None, Some(node), move |state| state.blob_of(node)).await?.0)
 }
 
@@ -294,7 +298,7 @@ impl Vault {
 }
 
 /// Writes an age's own state.
-pub(super) async fn save_age(
+pub(in crate::uru) async fn save_age(
     vault: &Vault,
     node: u32,
     revision: Uuid,
@@ -309,20 +313,18 @@ pub(super) async fn save_age(
 
 /// Writes states of objects in transactions of at most [`AT_ONCE`]. Returns their nodes. States that
 /// are too large for the vault are skipped.
-pub(super) async fn save_objects(
+pub(in crate::uru) async fn save_objects(
     vault: &Vault,
-    record: Record,
-    changes: &[Change],
-) -> Result<Vec<(Key, Option<u32>)>, NetError> {
+    record: AgeRecord,
+    changes: &[StateChange],
+) -> Result<Vec<(StateKey, Option<u32>)>, NetError> {
     let mut places = Vec::with_capacity(changes.len());
     for some in changes.chunks(AT_ONCE) {
-        let some: Arc<[Change]> = some.into();
+        let some: Arc<[StateChange]> = some.into();
         let shared = Arc::clone(&some);
         let save = move |state: &mut VaultState| {
             let places = shared.iter().map(|change| match state.change_state(record, change) {
-                Err(crate::uru::vault::Stop::Refused(NetError::InvalidParameter)) => {
-                    Ok(change.node)
-                }
+                Err(Stop::Refused(NetError::InvalidParameter)) => Ok(change.node),
                 outcome => outcome,
             });
             places.collect::<Outcome<Vec<_>>>()
@@ -335,20 +337,23 @@ pub(super) async fn save_objects(
 
 /// A player, as its auth session knows it.
 #[derive(Clone, Debug)]
-pub(super) struct Traveller {
-    pub(super) account: Uuid,
-    pub(super) player: u32,
-    pub(super) name: String,
-    pub(super) is_admin: bool,
+pub(in crate::uru) struct PlayerIdentity {
+    pub(in crate::uru) account: Uuid,
+    pub(in crate::uru) player: u32,
+    pub(in crate::uru) name: String,
+    pub(in crate::uru) is_admin: bool,
 }
 
 /// The player of an auth session, if it has one.
-pub(super) async fn traveller(vault: &Vault, auth: u64) -> Result<Option<Traveller>, NetError> {
+pub(in crate::uru) async fn player_of(
+    vault: &Vault,
+    auth: u64,
+) -> Result<Option<PlayerIdentity>, NetError> {
     let find = move |state: &mut VaultState| {
         let Ok(session) = state.playing(ConnectionId(auth)) else { return Ok(None) };
         let name = state.players().of(session.account).into_iter();
         let name = name.into_iter().find(|summary| summary.id == session.player);
-        Ok(Some(Traveller {
+        Ok(Some(PlayerIdentity {
             account: session.account,
             player: session.player,
             name: name.map(|summary| summary.name).unwrap_or_default(),
@@ -359,7 +364,7 @@ pub(super) async fn traveller(vault: &Vault, auth: u64) -> Result<Option<Travell
 }
 
 /// Records that a player has left an age.
-pub(super) async fn left(vault: &Vault, auth: u64, age: u32) {
+pub(in crate::uru) async fn left(vault: &Vault, auth: u64, age: u32) {
     let left = move |state: &mut VaultState| state.left_age(ConnectionId(auth), age);
     if let Err(error) = vault.call(None, None, left).await {
         tracing::debug!(?error, age, "cannot record that a player has left an age");

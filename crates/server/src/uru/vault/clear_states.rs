@@ -9,8 +9,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use worldwire_uru::types::{NetError, Uuid};
 
-use super::records::END_WANTED;
-use crate::uru::vault::{Facts, Notice, Outcome, Vault, VaultState, decode};
+use super::age_states::END_WANTED;
+use super::content::{Facts, decode};
+use super::session::Outcome;
+use super::steps::VaultState;
+use super::{Notice, Vault};
 
 /// How long an age may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);

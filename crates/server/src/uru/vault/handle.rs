@@ -19,7 +19,7 @@ use super::config::VaultConfig;
 use super::dump::Dump;
 use super::inspect::{Finding, TreeLine};
 use super::lookup::Named;
-use super::players::ThrownOut;
+use super::players::Kicked;
 use super::session::Outcome;
 use super::steps::Damage;
 use super::steps::VaultState;
@@ -202,12 +202,12 @@ impl Vault {
     /// [`NetError::RemoteShutdown`].
     pub async fn connect(&self) -> Result<(Connection, Notices), NetError> {
         let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
-        let (outlet, notices) = mpsc::channel(self.max_notices);
+        let (queue, notices) = mpsc::channel(self.max_notices);
         let (reply, replied) = oneshot::channel();
         let mark = Arc::<AtomicU64>::default();
         // Made first: whatever happens from here on, its end is reported.
         let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
-        let message = Message::Connect { arrival: Arrival { id, outlet }, reply };
+        let message = Message::Connect { arrival: Arrival { id, queue }, reply };
         self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
         replied.await.map_err(|_| NetError::RemoteShutdown)?;
         Ok((connection, Notices { notices, taken: 0, mark }))
@@ -282,9 +282,9 @@ impl Vault {
     /// [`NetError::AccountNotFound`] for a name that nobody has;
     /// [`NetError::InvalidParameter`] for one that an account and the player of another have;
     /// [`NetError::PlayerNotFound`] when nobody of that name is there.
-    pub async fn throw_out(&self, who: &str) -> Result<Vec<ThrownOut>, NetError> {
+    pub async fn kick(&self, who: &str) -> Result<Vec<Kicked>, NetError> {
         let who = who.to_owned();
-        Ok(self.call(None, None, move |state| state.throw_out_by_name(&who)).await?.0)
+        Ok(self.call(None, None, move |state| state.kick_by_name(&who)).await?.0)
     }
 
     /// The tree below a node (the System node by default), to a depth.

@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use worldwire_uru::types::NetError;
 use worldwire_uru::vault::{NodeType, VaultNode};
 
+use super::age_states::stands_alone;
 use super::content::{Entry, Facts, decode, folder};
 use super::dump::node_json;
 use super::graph::Graph;
@@ -14,7 +15,6 @@ use super::operations::without_fixed;
 use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
-use crate::uru::game::records::stands_alone;
 
 /// A node in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

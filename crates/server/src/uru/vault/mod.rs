@@ -54,7 +54,9 @@
 
 mod access;
 mod accounts;
+pub(in crate::uru) mod age_states;
 mod ages;
+mod clear_states;
 mod config;
 mod content;
 mod contents;
@@ -79,22 +81,21 @@ mod trees;
 
 pub use accounts::{AccountSummary, LoggedIn, Login, PasswordSet};
 pub use ages::{AgeFound, InitAge, PublicAge};
+pub use clear_states::{ClearError, Cleared};
 pub use config::{AgeNames, OnDuplicate, StaticAge, VaultConfig};
 pub use dump::{Dump, DumpError, LineError, VaultProblem};
 pub use handle::{Connection, Environment, Notice, Notices, Randomness, Vault, VaultError};
 pub use inspect::{Finding, TreeLine};
 pub use lookup::Named;
 pub use operations::MAX_FOUND;
-pub use players::ThrownOut;
+pub use players::Kicked;
 pub use steps::Damage;
 pub use tables::players::PlayerSummary;
 pub use tables::scores::ScoreSummary;
 pub use trees::AgeNodes;
 
 pub(crate) use accounts::is_account_name;
-pub(crate) use content::{Facts, decode, encode as encode_node};
+pub(crate) use age_states::AgeNode;
+pub(crate) use content::{decode, encode as encode_node};
 pub(crate) use dump::{digest, fields_of, node_json, uuid_of};
 pub(crate) use handle::ConnectionId;
-pub(crate) use session::{Outcome, Session, Stop};
-pub(crate) use steps::VaultState;
-pub(crate) use trees::text;

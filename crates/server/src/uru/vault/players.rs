@@ -14,7 +14,7 @@ use crate::unseen::is_unseen;
 
 /// Somebody whom an operator threw out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThrownOut {
+pub struct Kicked {
     /// The name of the account.
     pub account: String,
     /// The player's number; 0 if none was chosen yet.
@@ -94,7 +94,7 @@ impl VaultState {
 
     /// Throws a player out, or all connections of an account, since an operator wants it: by the
     /// number or the name of a player, or the name of an account. Returns who was there.
-    pub(crate) fn throw_out_by_name(&mut self, who: &str) -> Outcome<Vec<ThrownOut>> {
+    pub(crate) fn kick_by_name(&mut self, who: &str) -> Outcome<Vec<Kicked>> {
         let account = self.accounts().named(who).map(|(id, _)| id);
         let number = who.parse().ok().filter(|id| self.players().contains(*id));
         let player = number.or_else(|| self.players().named(who));
@@ -118,15 +118,15 @@ impl VaultState {
             return Err(NetError::PlayerNotFound.into());
         }
         found.sort_unstable_by_key(|(connection, ..)| connection.0);
-        let mut thrown_out = Vec::new();
+        let mut kicked = Vec::new();
         for (connection, account, player) in found {
             let account = self.accounts().get(account).map(|account| account.name.clone());
             let player_name = self.players().name(player).map(str::to_owned);
             let account = account.unwrap_or_default();
-            thrown_out.push(ThrownOut { account, player, player_name });
+            kicked.push(Kicked { account, player, player_name });
             self.kick(connection, NetError::KickedByCCR)?;
         }
-        Ok(thrown_out)
+        Ok(kicked)
     }
 
     /// Shows all players offline: when the shard starts, nobody is there.

@@ -34,7 +34,7 @@ pub(crate) enum Message {
 /// A connection that is new, and where its notices go.
 pub(crate) struct Arrival {
     pub(crate) id: ConnectionId,
-    pub(crate) outlet: mpsc::Sender<Notice>,
+    pub(crate) queue: mpsc::Sender<Notice>,
 }
 
 /// A request that waits for its result.
@@ -94,7 +94,7 @@ where
 }
 
 /// Where a connection's notices go, and how many have gone there.
-struct Outlet {
+struct NoticeQueue {
     sender: mpsc::Sender<Notice>,
     sent: u64,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Task {
     clock: Box<dyn Fn() -> u32 + Send>,
     /// The last batch that was committed.
     position: Position,
-    outlets: HashMap<ConnectionId, Outlet>,
+    queues: HashMap<ConnectionId, NoticeQueue>,
     /// Connections that are gone, and whose players are not offline yet.
     gone: Vec<ConnectionId>,
     /// Whether the last batch was not committed.
@@ -141,8 +141,8 @@ impl Task {
         // Before anything is read: from here on nobody else can change it.
         let position = store.claim().await?;
         load(&*store, &mut state).await?;
-        let (outlets, gone) = (HashMap::new(), Vec::new());
-        let mut task = Self { store, state, clock, position, outlets, gone, failing, overtaken };
+        let (queues, gone) = (HashMap::new(), Vec::new());
+        let mut task = Self { store, state, clock, position, queues, gone, failing, overtaken };
         task.state.set_now((task.clock)());
         let found = |state: &mut VaultState| {
             state.found()?;
@@ -222,15 +222,15 @@ impl Task {
             error!(%error, "the vault has ended");
             self.overtaken.send_replace(Some(Arc::new(error)));
         }
-        self.outlets.clear();
+        self.queues.clear();
         let _ = self.store.close().await;
         for reply in closing {
             let _ = reply.send(());
         }
     }
 
-    fn connect(&mut self, Arrival { id, outlet }: Arrival) {
-        self.outlets.insert(id, Outlet { sender: outlet, sent: 0 });
+    fn connect(&mut self, Arrival { id, queue }: Arrival) {
+        self.queues.insert(id, NoticeQueue { sender: queue, sent: 0 });
         self.state.connect(id);
     }
 
@@ -255,7 +255,7 @@ impl Task {
         }
         let gone = std::mem::take(&mut self.gone);
         for &connection in &gone {
-            self.outlets.remove(&connection);
+            self.queues.remove(&connection);
             if self.run_loading(&mut |state| state.run_ending(connection)).await.is_err() {
                 // With the next batch, then.
                 self.gone.push(connection);
@@ -353,8 +353,8 @@ impl Task {
                 self.tell(connection, notice);
             }
             told = *end;
-            let outlet = request.connection().and_then(|id| self.outlets.get(&id));
-            request.answer(outlet.map_or(0, |outlet| outlet.sent));
+            let queue = request.connection().and_then(|id| self.queues.get(&id));
+            request.answer(queue.map_or(0, |queue| queue.sent));
         }
         for (connection, notice) in notices {
             self.tell(connection, notice);
@@ -362,15 +362,15 @@ impl Task {
     }
 
     fn tell(&mut self, connection: ConnectionId, notice: Notice) {
-        let Some(outlet) = self.outlets.get_mut(&connection) else { return };
-        match outlet.sender.try_send(notice) {
-            Ok(()) => outlet.sent += 1,
+        let Some(queue) = self.queues.get_mut(&connection) else { return };
+        match queue.sender.try_send(notice) {
+            Ok(()) => queue.sent += 1,
             Err(mpsc::error::TrySendError::Full(_)) => {
                 warn!(connection = connection.0, "a connection does not take its notices");
-                self.outlets.remove(&connection);
+                self.queues.remove(&connection);
             }
             Err(mpsc::error::TrySendError::Closed(_)) => {
-                self.outlets.remove(&connection);
+                self.queues.remove(&connection);
             }
         }
     }
@@ -425,7 +425,7 @@ struct Arrivals(Vec<Arrival>);
 impl Arrivals {
     fn add(&mut self, arrival: Arrival) {
         if self.0.len() == self.0.capacity() {
-            self.0.retain(|arrival| !arrival.outlet.is_closed());
+            self.0.retain(|arrival| !arrival.queue.is_closed());
         }
         self.0.push(arrival);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value as Json};
 use worldwire_core::{Record as _, nearest};
 use worldwire_server::uru::admin::Request;
-use worldwire_server::uru::moving;
+use worldwire_server::uru::migration;
 use worldwire_server::uru::vault::Dump;
 use worldwire_uru::schema::Descriptors;
 use worldwire_uru::vault::VaultNode;
@@ -99,12 +99,12 @@ fn moved(
     descriptors: &Descriptors,
 ) -> Result<Vec<String>, Failure> {
     let house = match from {
-        OtherServer::Dirtsand => moving::dirtsand(&input::read_text(file)?, descriptors),
-        OtherServer::Moulars => runtime()?.block_on(moving::moulars(file, descriptors)),
+        OtherServer::Dirtsand => migration::import_dirtsand(&input::read_text(file)?, descriptors),
+        OtherServer::Moulars => runtime()?.block_on(migration::import_moulars(file, descriptors)),
     };
     let title = input::title(file);
     let house = house.map_err(|error| Failure::Run(format!("{title}: {error}")))?;
-    tell(&title, house.left);
+    tell(&title, house.skipped);
     Ok(house.lines)
 }
 
@@ -116,15 +116,15 @@ fn move_out(shard: &Path, to: OtherServer, target: &Target) -> Result<(), Failur
     let dump = dump.map_err(|error| failed(error.to_string()))?;
     let (bytes, left) = match to {
         OtherServer::Dirtsand => {
-            let departure = moving::to_dirtsand(&dump);
+            let departure = migration::export_dirtsand(&dump);
             let departure = departure.map_err(|error| failed(error.to_string()))?;
-            (departure.statements.into_bytes(), departure.left)
+            (departure.statements.into_bytes(), departure.skipped)
         }
         OtherServer::Moulars => {
             // Nobody else may look into it.
             let folder = tempfile::tempdir().map_err(|error| failed(error.to_string()))?;
             let file = folder.path().join("vault.db");
-            let left = runtime()?.block_on(moving::to_moulars(&dump, &file));
+            let left = runtime()?.block_on(migration::export_moulars(&dump, &file));
             let left = left.map_err(|error| failed(error.to_string()))?;
             (input::read(&file)?, left)
         }

@@ -1,0 +1,202 @@
+//! The registry of running ages, and of the players that are expected there and that are there. Running
+//! ages share it, to reach each other.
+
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use worldwire_uru::age::{Config, DropKind, Packet};
+
+use super::command::Command;
+use super::files::AgeFiles;
+use crate::uru::vault::Vault;
+use crate::uru::vault::age_states::{self, AgeRecord, PlayerIdentity};
+
+/// The registry of a shard's ages. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Registry(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    vault: Vault,
+    files: Arc<AgeFiles>,
+    config: Config,
+    tables: Mutex<Tables>,
+    next: AtomicU64,
+    /// In the order of [`DropKind::ALL`].
+    dropped: [AtomicU64; DropKind::ALL.len()],
+}
+
+/// Metrics of ages.
+#[derive(Debug)]
+pub(in crate::uru) struct AgeFigures {
+    pub(in crate::uru) ages: usize,
+    pub(in crate::uru) players: usize,
+    /// Dropped messages, by reason.
+    pub(in crate::uru) dropped: Vec<(&'static str, u64)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) hosts: HashMap<u32, Running>,
+    /// All numbers that the auth service has given to ages.
+    pub(super) numbers: HashSet<u32>,
+    /// By player.
+    pub(super) expected: HashMap<u32, Expected>,
+    /// By player.
+    pub(super) present: HashMap<u32, Present>,
+    pub(super) is_closed: bool,
+}
+
+/// The task of a running age.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) serial: u64,
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) task: JoinHandle<usize>,
+}
+
+/// A player who requested an age.
+#[derive(Clone, Debug)]
+pub(super) struct Expected {
+    pub(super) since: Instant,
+    /// The auth session.
+    pub(super) auth: u64,
+    /// The address of its connection.
+    pub(super) address: IpAddr,
+    pub(super) identity: PlayerIdentity,
+    pub(super) number: u32,
+    pub(super) place: AgeRef,
+}
+
+/// The age that a number stands for.
+#[derive(Clone, Debug)]
+pub(super) struct AgeRef {
+    /// The age's filename.
+    pub(super) name: String,
+    /// Its nodes; 0 for an age that is not in the vault.
+    pub(super) record: AgeRecord,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Present {
+    pub(super) number: u32,
+    pub(super) serial: u64,
+    pub(super) auth: u64,
+    pub(super) since: Instant,
+}
+
+impl Registry {
+    pub(super) fn new(vault: Vault, files: AgeFiles, config: Config) -> Self {
+        let (tables, next, dropped) = Default::default();
+        Self(Arc::new(Inner { vault, files: files.into(), config, tables, next, dropped }))
+    }
+
+    /// A number that no age or membership had before.
+    pub(super) fn next_serial(&self) -> u64 {
+        self.0.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.0.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn vault(&self) -> &Vault {
+        &self.0.vault
+    }
+
+    pub(super) fn files(&self) -> &Arc<AgeFiles> {
+        &self.0.files
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Counts a dropped message.
+    pub(super) fn dropped(&self, why: DropKind) {
+        if let Some(count) = self.0.dropped.get(why as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Metrics of all ages.
+    pub(in crate::uru) fn figures(&self) -> AgeFigures {
+        let (ages, players) = {
+            let tables = self.tables();
+            (tables.hosts.len(), tables.present.len())
+        };
+        let counts = self.0.dropped.iter().map(|count| count.load(Ordering::Relaxed));
+        let dropped = DropKind::ALL.iter().map(|kind| kind.name()).zip(counts).collect();
+        AgeFigures { ages, players, dropped }
+    }
+
+    /// Records where a player is. If the player was in another age, returns that age and the serial
+    /// number of the membership there.
+    pub(super) fn came(
+        &self,
+        player: u32,
+        present: Present,
+    ) -> Option<(mpsc::Sender<Command>, u64)> {
+        let mut tables = self.tables();
+        let before = tables.present.insert(player, present)?;
+        let elsewhere = tables.hosts.get(&before.number);
+        let elsewhere = elsewhere.filter(|_| before.number != present.number);
+        elsewhere.map(|host| (host.commands.clone(), before.serial))
+    }
+
+    /// Removes an age that has ended.
+    pub(super) fn over(&self, number: u32, serial: u64) {
+        let mut tables = self.tables();
+        if tables.hosts.get(&number).is_some_and(|host| host.serial == serial) {
+            tables.hosts.remove(&number);
+        }
+    }
+
+    /// Records in the vault that a player has left an age, unless the player is on the way back.
+    pub(super) fn left(&self, player: u32, serial: u64, record: AgeRecord) {
+        let mut tables = self.tables();
+        let Some(present) = tables.present.get(&player).copied() else { return };
+        if present.serial != serial {
+            return;
+        }
+        tables.present.remove(&player);
+        let is_coming_back = tables.expected.get(&player).is_some_and(|expected| {
+            expected.number == present.number && expected.since > present.since
+        });
+        drop(tables);
+        if record.age != 0 && !is_coming_back {
+            let vault = self.vault().clone();
+            tokio::spawn(async move { age_states::left(&vault, present.auth, record.age).await });
+        }
+    }
+
+    /// Delivers a message to players in other ages. Busy ages miss it.
+    pub(super) fn route(&self, packet: &Packet, players: &[u32]) {
+        let tables = self.tables();
+        let mut ages: HashMap<u32, Vec<u32>> = HashMap::new();
+        for player in players {
+            if let Some(present) = tables.present.get(player) {
+                ages.entry(present.number).or_default().push(*player);
+            }
+        }
+        for (number, players) in ages {
+            if let Some(host) = tables.hosts.get(&number) {
+                let packet = packet.clone();
+                let _ = host.commands.try_send(Command::Deliver { packet, players });
+            }
+        }
+    }
+
+    /// Delivers a message to all players in all other ages.
+    pub(super) fn route_to_all(&self, packet: &Packet, from: u32) {
+        let tables = self.tables();
+        for (_, host) in tables.hosts.iter().filter(|(number, _)| **number != from) {
+            let _ = host.commands.try_send(Command::DeliverToAll { packet: packet.clone() });
+        }
+    }
+}
