@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use worldwire_core::connection::SendError;
 use worldwire_core::{Error, Result, Sampler, Side, Writer};
 use worldwire_mxo::connection::{News, PacketNumber, Sender};
 use worldwire_mxo::message::{MPM_ID, Movement, OWN_VIEW, Operation, Rules, Section, Update};
@@ -158,7 +159,9 @@ impl Eyes {
         section.encode(self.replica.objects(), Side::Client, &mut writer)?;
         let bytes = writer.into_bytes();
         debug_assert_eq!(bytes.first(), Some(&MPM_ID));
-        let number = sender.send_objects(bytes.get(1..).unwrap_or_default(), None)?;
+        let number = sender
+            .send_objects(bytes.get(1..).unwrap_or_default(), None)
+            .map_err(SendError::into_error)?;
         (self.told_in, self.is_untold) = (Some(number), false);
         // What the character does is seen at once.
         self.replica.apply(&section, Side::Client)?;
