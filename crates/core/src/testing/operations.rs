@@ -287,7 +287,10 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             }
             Event::Fault { side, error } => {
                 let at = error.offset().unwrap_or(0);
-                self.tiling[side.index()].excuse(at..at);
+                let tiling = &mut self.tiling[side.index()];
+                tiling.excuse(at..at);
+                // In a layer of its own, the offset does not say where in the stream it is.
+                tiling.excuse(tiling.end()..self.arrived[side.index()]);
                 self.is_excused[side.index()] = true;
                 self.seen.faults += 1;
             }
