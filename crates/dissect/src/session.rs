@@ -4,10 +4,10 @@ use core::fmt;
 use core::ops::Range;
 use std::time::Duration;
 
+use worldwire_core::Side;
 use worldwire_core::connection::{
-    Connection, Decision, Event, Forward, Inject, Input, Piece, Sender,
+    Connection, Decision, Event, Forward, Inject, Input, Piece, SendError, Sender,
 };
-use worldwire_core::{Error, Result, Side};
 
 use crate::item::{Item, ItemBody, Message, Note, Stamp};
 use crate::knowledge::{Fact, Facts};
@@ -96,8 +96,9 @@ pub trait RelaySession: fmt::Debug + Send {
     /// Sends a message of the relay's own; see [`Inject::inject`].
     ///
     /// # Errors
-    /// Those of [`Inject::inject`]. Value, when the family's relays [cannot](Self::can_inject).
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()>;
+    /// Those of [`Inject::inject`]. [`SendError::Role`], when the family's relays
+    /// [cannot](Self::can_inject).
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError>;
 
     /// Whether nothing more of a side is read for now; see [`Connection::is_paused`].
     fn is_paused(&self, from: Side) -> bool;
@@ -207,7 +208,7 @@ pub struct Watched<C: Connection, I> {
     inject: Option<InjectFn<C::Sender>>,
 }
 
-type InjectFn<S> = fn(&mut S, Side, &[u8]) -> Result<()>;
+type InjectFn<S> = fn(&mut S, Side, &[u8]) -> Result<(), SendError>;
 
 impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
     /// A session around a connection, which must be an observer or a relay.
@@ -374,13 +375,10 @@ where
         self.emit_deciding(stamp, decide);
     }
 
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         match self.inject {
             Some(inject) => inject(self.connection.sender(), to, message),
-            None => {
-                let found = format!("{}, whose relays cannot add messages", I::FAMILY);
-                Err(Error::value("a family whose relays add messages", found))
-            }
+            None => Err(SendError::Role("a relay of a family whose messages have no numbers")),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use worldwire_core::connection::SendError;
 use worldwire_core::{Error, Result, Sampler, Side, Writer};
 use worldwire_mxo::connection::{News, PacketNumber, Sender};
 use worldwire_mxo::message::{MPM_ID, Movement, OWN_VIEW, Operation, Rules, Section, Update};
@@ -160,7 +161,9 @@ impl ClientView {
         section.encode(self.replica.objects(), Side::Client, &mut writer)?;
         let bytes = writer.into_bytes();
         debug_assert_eq!(bytes.first(), Some(&MPM_ID));
-        let number = sender.send_objects(bytes.get(1..).unwrap_or_default(), None)?;
+        let number = sender
+            .send_objects(bytes.get(1..).unwrap_or_default(), None)
+            .map_err(SendError::into_error)?;
         (self.unacknowledged, self.has_unsent) = (Some(number), false);
         // The client sees its own movement immediately.
         self.replica.apply(&section, Side::Client)?;

@@ -428,7 +428,7 @@ impl Application<Connection> for Messenger {
             && let Some(waiting) =
                 key.and_then(|key| self.shared.state().pending.get(&key).cloned())
         {
-            let _ = waiting.send(Err(error.into())).await;
+            let _ = waiting.send(Err(error.into_error().into())).await;
         }
         Flow::Continue(())
     }

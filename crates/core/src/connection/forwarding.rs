@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Bounds, Decision, HoldId, Outgoing};
+use super::{Bounds, Decision, HoldId, Outgoing, SendError};
 use crate::{Error, Result, Side};
 
 /// Pieces on their way through a relay, for the machines of all families.
@@ -101,14 +101,14 @@ impl<P> Forwarding<P> {
     /// forwarded unchanged.
     ///
     /// # Errors
-    /// Value, when no piece was received; those of `check`, which sees every decision except
+    /// [`SendError::NoPiece`], and those of `check`, which sees every decision except
     /// [`Decision::AsIs`].
     pub fn decide(
         &mut self,
         decision: Decision<'_>,
-        check: impl FnOnce(&P, &Decision<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let reported = self.reported.as_mut().ok_or_else(no_piece)?;
+        check: impl FnOnce(&P, &Decision<'_>) -> Result<(), SendError>,
+    ) -> Result<(), SendError> {
+        let reported = self.reported.as_mut().ok_or(SendError::NoPiece)?;
         let checked = check_decision(&reported.piece, &decision, check);
         reported.state = State::Decided(match checked {
             Ok(()) => decision.into_owned(),
@@ -120,9 +120,9 @@ impl<P> Forwarding<P> {
     /// Keeps the last piece until it is [released](Self::release).
     ///
     /// # Errors
-    /// Value, when no piece was received.
-    pub fn hold(&mut self) -> Result<HoldId> {
-        let reported = self.reported.as_mut().ok_or_else(no_piece)?;
+    /// [`SendError::NoPiece`].
+    pub fn hold(&mut self) -> Result<HoldId, SendError> {
+        let reported = self.reported.as_mut().ok_or(SendError::NoPiece)?;
         if let State::Held(id) = reported.state {
             return Ok(id);
         }
@@ -135,20 +135,20 @@ impl<P> Forwarding<P> {
     /// Decides about a piece that is held, if `check` allows it; otherwise it stays.
     ///
     /// # Errors
-    /// Value, when no such piece is held; those of `check`, as for [`decide`](Self::decide).
+    /// [`SendError::NotHeld`], and those of `check`, as for [`decide`](Self::decide).
     pub fn release(
         &mut self,
         id: HoldId,
         decision: Decision<'_>,
-        check: impl FnOnce(&P, &Decision<'_>) -> Result<()>,
-    ) -> Result<()> {
+        check: impl FnOnce(&P, &Decision<'_>) -> Result<(), SendError>,
+    ) -> Result<(), SendError> {
         let is_it = |state: &State| matches!(state, State::Held(held) if *held == id);
         let reported = self.reported.iter_mut().map(|it| (Some(&it.piece), &mut it.state));
         let queued = self.directions.iter_mut().flat_map(|direction| &mut direction.queue);
         let queued = queued.map(|it| (it.piece.as_ref(), &mut it.state));
         let held = reported.chain(queued).find(|(_, state)| is_it(state));
         let Some((Some(piece), state)) = held else {
-            return Err(Error::value("a piece that is held", "none with this id"));
+            return Err(SendError::NotHeld);
         };
         check_decision(piece, &decision, check)?;
         *state = State::Decided(decision.into_owned());
@@ -249,10 +249,10 @@ impl<P> Forwarding<P> {
     /// Checks that a message may be injected into what a side sends.
     ///
     /// # Errors
-    /// Value, when the stream that it would join is forwarded unread.
-    pub fn check_readable(&self, side: Side) -> Result<()> {
+    /// [`SendError::Unread`], when the stream that it would join is forwarded unread.
+    pub fn check_readable(&self, side: Side) -> Result<(), SendError> {
         match self.directions[side.index()].is_raw {
-            true => Err(Error::value("a stream that can be read", "one behind a fault")),
+            true => Err(SendError::Unread),
             false => Ok(()),
         }
     }
@@ -297,13 +297,9 @@ impl<P> Direction<P> {
 fn check_decision<P>(
     piece: &P,
     decision: &Decision<'_>,
-    check: impl FnOnce(&P, &Decision<'_>) -> Result<()>,
-) -> Result<()> {
+    check: impl FnOnce(&P, &Decision<'_>) -> Result<(), SendError>,
+) -> Result<(), SendError> {
     if *decision == Decision::AsIs { Ok(()) } else { check(piece, decision) }
-}
-
-fn no_piece() -> Error {
-    Error::value("a piece to decide about", "none")
 }
 
 #[cfg(test)]
@@ -338,7 +334,7 @@ mod tests {
         std::iter::from_fn(|| out.pop()).collect()
     }
 
-    fn allow(_: &u8, _: &Decision<'_>) -> Result<()> {
+    fn allow(_: &u8, _: &Decision<'_>) -> Result<(), SendError> {
         Ok(())
     }
 
@@ -353,7 +349,7 @@ mod tests {
         assert!(forwarding.hold().is_err(), "it is no longer the last piece");
         forwarding.report(FROM, 2, false);
         forwarding.decide(Decision::Drop, allow).unwrap();
-        let refused = forwarding.decide(Decision::Drop, |_, _| Err(Error::value("a", "b")));
+        let refused = forwarding.decide(Decision::Drop, |_, _| Err(SendError::Unread));
         assert!(refused.is_err());
         settle(&mut forwarding);
         fill(&mut forwarding, &mut out).unwrap();
@@ -403,7 +399,7 @@ mod tests {
         forwarding.release(second, Decision::AsIs, allow).unwrap();
         fill(&mut forwarding, &mut out).unwrap();
         assert_eq!(sent(&mut out), [[0; 0]; 0]);
-        assert!(forwarding.release(first, Decision::Drop, |_, _| Err(no_piece())).is_err());
+        assert!(forwarding.release(first, Decision::Drop, |_, _| Err(SendError::Unread)).is_err());
         forwarding.release(first, Decision::instead(&[7]), allow).unwrap();
         assert!(forwarding.release(first, Decision::AsIs, allow).is_err(), "it is released");
         fill(&mut forwarding, &mut out).unwrap();

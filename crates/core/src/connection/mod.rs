@@ -80,13 +80,14 @@ mod lane;
 mod outgoing;
 mod relay;
 mod search;
+mod send_error;
 mod timers;
 
 use core::fmt;
 use core::ops::Range;
 use std::time::Duration;
 
-use crate::{Error, Result, Side};
+use crate::{Error, Side};
 
 pub use budget::SkipBudget;
 pub use forwarding::{Forwarding, Leaving};
@@ -95,6 +96,7 @@ pub use lane::{Lane, StreamCipher};
 pub use outgoing::{Bounds, Outgoing};
 pub use relay::{Decision, Forward, HoldId, Inject};
 pub use search::{Probe, Search, evidence};
+pub use send_error::SendError;
 pub use timers::{Timer, Timers};
 
 /// What reaches a connection from one side.
@@ -246,10 +248,7 @@ pub trait Connection {
     fn sender(&mut self) -> &mut Self::Sender;
 
     /// Command: sends a message; see [`Sender::send`].
-    ///
-    /// # Errors
-    /// Those of [`Sender::send`].
-    fn send(&mut self, message: &<Self::Sender as Sender>::Message<'_>) -> Result<()> {
+    fn send(&mut self, message: &<Self::Sender as Sender>::Message<'_>) -> Result<(), SendError> {
         self.sender().send(message)
     }
 
@@ -290,10 +289,11 @@ pub trait Sender {
     /// Queues a message. Before setup is complete it waits.
     ///
     /// # Errors
-    /// Value, for a message that cannot be encoded or that this side does not send, for a role that
-    /// sends no messages of its own, or on a closed connection. A limit, when too much is queued
-    /// already; close the connection then, since its peer does not read.
-    fn send(&mut self, message: &Self::Message<'_>) -> Result<()>;
+    /// [`Encode`](SendError::Encode), for a message that cannot be encoded or that this side does
+    /// not send; [`Role`](SendError::Role), for a role that sends no messages of its own;
+    /// [`Closed`](SendError::Closed); [`QueueFull`](SendError::QueueFull): close the connection
+    /// then, since its peer does not read.
+    fn send(&mut self, message: &Self::Message<'_>) -> Result<(), SendError>;
 
     /// Ends the connection. What is queued can still be transmitted.
     fn close(&mut self);
@@ -327,11 +327,11 @@ impl Closing {
     /// The error for a command on a closed connection.
     ///
     /// # Errors
-    /// Value, when the connection is over.
-    pub fn check_open(&self) -> Result<()> {
+    /// [`SendError::Closed`].
+    pub fn check_open(&self) -> Result<(), SendError> {
         match self.reason {
             None => Ok(()),
-            Some(_) => Err(Error::value("an open connection", "a closed one")),
+            Some(_) => Err(SendError::Closed),
         }
     }
 }

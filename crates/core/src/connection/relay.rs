@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::{Result, Side};
-
-use super::Sender;
+use super::{SendError, Sender};
+use crate::Side;
 
 /// What happens to a piece that a relay received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,25 +56,27 @@ pub trait Forward: Sender {
     /// [`hold`](Self::hold) releases the piece.
     ///
     /// # Errors
-    /// Value, when this is no relay, no piece was received, the bytes are not one whole message, or
-    /// the piece belongs to setup and must be forwarded unchanged. The piece is then forwarded
-    /// unchanged unless another decision follows.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<()>;
+    /// [`Encode`](SendError::Encode), when the bytes are not one whole message;
+    /// [`Unchangeable`](SendError::Unchangeable), for pieces of setup; also
+    /// [`NoPiece`](SendError::NoPiece), [`Role`](SendError::Role) and
+    /// [`Closed`](SendError::Closed). The piece is then forwarded unchanged unless another decision
+    /// follows.
+    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError>;
 
     /// Holds the piece that was received last until it is [released](Self::release), and with it
     /// everything that this side sends later. Holding a piece twice returns the same id.
     ///
     /// # Errors
-    /// Value, when this is no relay, no piece was received, or the connection is closed.
-    fn hold(&mut self) -> Result<HoldId>;
+    /// [`NoPiece`](SendError::NoPiece), [`Role`](SendError::Role), [`Closed`](SendError::Closed).
+    fn hold(&mut self) -> Result<HoldId, SendError>;
 
     /// Decides about a piece that is held. It leaves at the next call to the connection if no
     /// piece before it is held, or else together with that one.
     ///
     /// # Errors
-    /// Value, when no such piece is held, the connection is closed, or for the reasons of
-    /// [`forward`](Self::forward). A piece whose release was refused stays held.
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()>;
+    /// [`NotHeld`](SendError::NotHeld), and those of [`forward`](Self::forward). A piece whose
+    /// release was refused stays held.
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError>;
 }
 
 /// The sender of a relay that can add messages of its own.
@@ -88,9 +89,10 @@ pub trait Inject: Forward {
     /// message is sent before it. One that is to follow a piece is injected at the next event.
     ///
     /// # Errors
-    /// Value, when this is no relay, setup is not complete, the connection is closed, or the bytes
-    /// are not one whole message; a limit, when too much is queued.
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()>;
+    /// [`NotEstablished`](SendError::NotEstablished), [`Encode`](SendError::Encode) when the bytes
+    /// are not one whole message, [`QueueFull`](SendError::QueueFull),
+    /// [`Unread`](SendError::Unread), [`Role`](SendError::Role) and [`Closed`](SendError::Closed).
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError>;
 }
 
 #[cfg(test)]

@@ -61,9 +61,7 @@ pub fn run_out_of_order<C: Connection>(
 pub struct Account<C: Connection> {
     /// The bytes of a side that the connection passed over, if this is what it reports.
     pub passed_over: fn(&C::News) -> Option<(Side, Range<u64>)>,
-    /// Whether pieces that were kept so far are gone.
-    pub forgets: fn(&C::News) -> bool,
-    /// The bytes of a side that the connection still keeps for later.
+    /// The bytes of a side that the connection keeps for later, or kept until it forgot them.
     pub kept: fn(&C) -> Vec<(Side, Range<u64>)>,
 }
 
@@ -289,21 +287,18 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
             }
             Event::Fault { side, error } => {
                 let at = error.offset().unwrap_or(0);
-                self.tiling[side.index()].excuse(at..at);
+                let tiling = &mut self.tiling[side.index()];
+                tiling.excuse(at..at);
+                // In a layer of its own, the offset does not say where in the stream it is.
+                tiling.excuse(tiling.end()..self.arrived[side.index()]);
                 self.is_excused[side.index()] = true;
                 self.seen.faults += 1;
             }
             Event::Closed(_) => is_closed = true,
             Event::News(news) => {
-                if let Some(account) = &self.account {
-                    if let Some((side, range)) = (account.passed_over)(news) {
-                        self.tiling[side.index()].cover(range);
-                    }
-                    if (account.forgets)(news) {
-                        for (tiling, arrived) in self.tiling.iter_mut().zip(self.arrived) {
-                            tiling.excuse(0..arrived);
-                        }
-                    }
+                let account = self.account.as_ref();
+                if let Some((side, range)) = account.and_then(|it| (it.passed_over)(news)) {
+                    self.tiling[side.index()].cover(range);
                 }
             }
         }
@@ -379,8 +374,8 @@ mod tests {
     use core::ops::Range;
 
     use super::*;
-    use crate::connection::{CloseReason, Closing, Outgoing};
-    use crate::{Error, Result};
+    use crate::Error;
+    use crate::connection::{CloseReason, Closing, Outgoing, SendError};
 
     /// A family whose messages are single bytes, which come back; with promises to break.
     #[derive(Debug, Default)]
@@ -429,9 +424,9 @@ mod tests {
     impl Sender for EchoSender {
         type Message<'m> = [u8];
 
-        fn send(&mut self, message: &[u8]) -> Result<()> {
+        fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
             self.closing.check_open()?;
-            self.out.check_room(message.len())?;
+            self.out.check_room(message.len()).map_err(SendError::QueueFull)?;
             self.out.push(message.to_vec());
             Ok(())
         }

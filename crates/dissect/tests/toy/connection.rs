@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use worldwire_core::connection::{
     Bounds, CloseReason, Closing, Connection as Machine, Decision, Event, EventOf, Forward,
-    Forwarding, HoldId, Incoming, Inject, Input, Leaving, Located, Outgoing, Piece,
+    Forwarding, HoldId, Incoming, Inject, Input, Leaving, Located, Outgoing, Piece, SendError,
     Sender as Sends, Timer, Timers,
 };
 use worldwire_core::{Error, Reader, Result, Side, Writer};
@@ -544,11 +544,12 @@ impl Sender {
     }
 
     /// Queues a message of this side's own as it goes onto the wire.
-    fn put(&mut self, to: Side, message: &[u8]) -> Result<()> {
+    fn put(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let unit = Unit::Message(self.channel);
         let way = &mut self.ways[to.index()];
-        let wire = way.wire(unit, message, None, self.session, self.key)?;
-        way.out.check_room(wire.len())?;
+        let wire = way.wire(unit, message, None, self.session, self.key);
+        let wire = wire.map_err(SendError::Encode)?;
+        way.out.check_room(wire.len()).map_err(SendError::QueueFull)?;
         match self.channel {
             Channel::Stream if self.session.is_none() => way.out.hold(wire),
             _ => way.out.push(wire),
@@ -582,11 +583,11 @@ impl Sender {
         filled.and(outcome)
     }
 
-    fn relays(&self) -> Result<()> {
+    fn relays(&self) -> Result<(), SendError> {
         self.closing.check_open()?;
         match self.role {
             Role::Relay => Ok(()),
-            _ => Err(Error::value("a relay", "another role")),
+            _ => Err(SendError::Role("a relay")),
         }
     }
 }
@@ -594,12 +595,12 @@ impl Sender {
 impl Sends for Sender {
     type Message<'m> = Message<'m>;
 
-    fn send(&mut self, message: &Message<'_>) -> Result<()> {
+    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Role::Plays(own) = self.role else {
-            return Err(Error::value("a client or a server", "another role"));
+            return Err(SendError::Role("a client or a server"));
         };
-        let bytes = message.to_bytes()?;
+        let bytes = message.to_bytes().map_err(SendError::Encode)?;
         check(self.channel, own, &bytes)?;
         self.put(own.other(), &bytes)
     }
@@ -610,22 +611,25 @@ impl Sends for Sender {
 }
 
 /// Checks that a piece may be dropped or changed into these bytes.
-fn check_decision(channel: Channel, passage: &Passage, decision: &Decision<'_>) -> Result<()> {
+fn check_decision(
+    channel: Channel,
+    passage: &Passage,
+    decision: &Decision<'_>,
+) -> Result<(), SendError> {
     let Unread { side, unit, .. } = passage.piece;
     match decision {
-        _ if unit == Unit::Hello => {
-            Err(Error::value("a hello that goes on unchanged", "another decision"))
-        }
+        _ if unit == Unit::Hello => Err(SendError::Unchangeable("a hello")),
         Decision::Instead(bytes) => check(channel, side, bytes),
         Decision::AsIs | Decision::Drop => Ok(()),
     }
 }
 
 /// Checks that bytes are one whole message of a side.
-fn check(channel: Channel, side: Side, message: &[u8]) -> Result<()> {
+fn check(channel: Channel, side: Side, message: &[u8]) -> Result<(), SendError> {
     let mut reader = Reader::new(message);
     let read = Message::decode(channel, side, &mut reader).and_then(|_| reader.end());
-    read.map_err(|error| Error::value("one whole message", error.to_string()))
+    let refused = |error: Error| Error::value("one whole message", error.to_string());
+    read.map_err(refused).map_err(SendError::Encode)
 }
 
 impl AsMut<Outgoing> for Way {
@@ -673,19 +677,19 @@ impl Way {
 }
 
 impl Forward for Sender {
-    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.relays()?;
         let channel = self.channel;
         self.forwarding
             .decide(decision, |passage, decision| check_decision(channel, passage, decision))
     }
 
-    fn hold(&mut self) -> Result<HoldId> {
+    fn hold(&mut self) -> Result<HoldId, SendError> {
         self.relays()?;
         self.forwarding.hold()
     }
 
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.relays()?;
         let channel = self.channel;
         self.forwarding
@@ -694,16 +698,16 @@ impl Forward for Sender {
 }
 
 impl Inject for Sender {
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.relays()?;
         let is_setup = |passage: &Passage| passage.piece.unit == Unit::Hello;
         let reported = self.forwarding.reported().is_some_and(|(_, passage)| is_setup(passage));
         if !self.is_established() || reported || self.forwarding.keeps(is_setup) {
-            return Err(Error::value("a stream that can be read", "another one"));
+            return Err(SendError::NotEstablished);
         }
         self.forwarding.check_readable(to.other())?;
         check(self.channel, to.other(), message)?;
-        self.fill(to.other())?;
+        self.fill(to.other()).map_err(SendError::QueueFull)?;
         self.put(to, message)?;
         let own = &mut self.ways[to.index()].own;
         *own = own.wrapping_add(1);

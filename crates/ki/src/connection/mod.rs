@@ -52,7 +52,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, Timer};
+use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, SendError, Timer};
 use worldwire_core::{Error, Result, Side};
 
 pub use config::{
@@ -163,10 +163,7 @@ impl Connection {
     }
 
     /// Command: see [`Sender::refresh`].
-    ///
-    /// # Errors
-    /// Those of [`Sender::refresh`].
-    pub fn refresh(&mut self, session_id: u16) -> Result<()> {
+    pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
         self.sender.refresh(session_id)
     }
 

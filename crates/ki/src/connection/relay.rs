@@ -17,6 +17,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use worldwire_core::connection::{
     Bounds, CloseReason, Decision, Forward, Forwarding, HoldId, Inject, Leaving, Outgoing,
+    SendError,
 };
 use worldwire_core::{Error, Reader, Result, Side, Writer};
 
@@ -215,18 +216,20 @@ impl Relaying {
 
     /// Queues a message of the relay's own. What a side sent counts as forwarded by the frame or
     /// datagram, so a message that is injected into one is sent after it.
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let from = to.other();
-        let frame = Frame::message(whole_message(message)?).to_bytes()?;
+        let frame = Frame::message(whole_message(message)?).to_bytes();
+        let frame = frame.map_err(SendError::Encode)?;
         let is_datagram = self.is_datagrams;
         if self.ways[from.index()].is_raw {
-            return Err(Error::value("a stream that can be read", "one with a fault"));
+            return Err(SendError::Unread);
         }
-        self.fill(from)?;
+        self.fill(from).map_err(SendError::QueueFull)?;
         let is_reading = self.forwarding.reported().is_some_and(|(side, _)| side == from);
         let is_holding = self.forwarding.is_holding(from);
         let way = &mut self.ways[from.index()];
-        way.out.check_room(way.later_bytes.saturating_add(frame.len()))?;
+        let length = way.later_bytes.saturating_add(frame.len());
+        way.out.check_room(length).map_err(SendError::QueueFull)?;
         way.later_bytes += frame.len();
         way.later.push(frame);
         if is_holding || !(is_reading || way.is_in_progress()) {
@@ -426,39 +429,40 @@ fn is_unknown(opcode: Opcode) -> bool {
 }
 
 /// The message, if the bytes are one and nothing else.
-fn whole_message(bytes: &[u8]) -> Result<RawMessage<'_>> {
+fn whole_message(bytes: &[u8]) -> Result<RawMessage<'_>, SendError> {
     let mut reader = Reader::new(bytes);
     match RawMessage::decode(&mut reader, false) {
         Ok(message) if reader.remaining() == 0 => Ok(message),
         _ => {
             let found = format!("{} bytes that are something else", bytes.len());
-            Err(Error::value("one whole DML message", found))
+            Err(SendError::Encode(Error::value("one whole DML message", found)))
         }
     }
 }
 
 /// Checks that the bytes are a frame with a control message that nothing is known about.
-fn check_control(bytes: &[u8]) -> Result<()> {
+fn check_control(bytes: &[u8]) -> Result<(), SendError> {
     let whole = FrameHead::decode(&mut Reader::new(bytes)).map(FrameHead::frame_bytes);
     let opcode = control_opcode(bytes).filter(|opcode| is_unknown(*opcode));
     if whole.ok() == Some(bytes.len()) && opcode.is_some() {
         return Ok(());
     }
-    Err(Error::value("a frame with an unknown control message", "other bytes"))
+    let wanted = "a frame with an unknown control message";
+    Err(SendError::Encode(Error::value(wanted, "other bytes")))
 }
 
 /// Checks that a piece may be dropped or changed into these bytes.
-fn check_decision(way: &Way, piece: &Passage, decision: &Decision<'_>) -> Result<()> {
+fn check_decision(way: &Way, piece: &Passage, decision: &Decision<'_>) -> Result<(), SendError> {
     let Passage::Piece(slot) = piece else { return Ok(()) };
     match (slot.unit, decision) {
         (Unit::Control(opcode), _) if !is_unknown(opcode) => {
-            let found = format!("{opcode} changed or dropped");
-            Err(Error::value("a control message unchanged", found))
+            Err(SendError::Unchangeable("a control message of the session"))
         }
         (Unit::Control(_), Decision::Instead(bytes)) => check_control(bytes),
         (_, Decision::Instead(bytes)) => {
             whole_message(bytes)?;
-            way.out.check_fits(way.frame.bytes().saturating_add(bytes.len()))
+            let length = way.frame.bytes().saturating_add(bytes.len());
+            way.out.check_fits(length).map_err(SendError::QueueFull)
         }
         (_, Decision::Drop | Decision::AsIs) => Ok(()),
     }
@@ -639,7 +643,7 @@ impl Forward for Sender {
     /// Decides about the piece that was received last. What goes on instead of a message is a
     /// message as [`RawMessage`] encodes it; instead of an unknown control message, a frame with
     /// one.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
         let way = forwarding.reported().map(|(side, _)| &ways[side.index()]);
@@ -647,12 +651,12 @@ impl Forward for Sender {
         forwarding.decide(decision, |piece, decision| check_decision(way, piece, decision))
     }
 
-    fn hold(&mut self) -> Result<HoldId> {
+    fn hold(&mut self) -> Result<HoldId, SendError> {
         self.closing.check_open()?;
         relaying(&mut self.role)?.forwarding.hold()
     }
 
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
         // The bounds of both are the same.
@@ -665,7 +669,7 @@ impl Inject for Sender {
     /// Sends a message, as [`RawMessage`] encodes it, in a frame of its own. A message of the
     /// relay's that meets a stale session is lost: the server ignores it, and the client sends
     /// only its own last message again.
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.closing.check_open()?;
         let is_established = self.is_established();
         let relay = relaying(&mut self.role)?;
@@ -675,15 +679,15 @@ impl Inject for Sender {
                 if matches!(*opcode, Opcode::SessionOffer | Opcode::SessionAccept))
         };
         if !is_established || relay.forwarding.keeps(is_control) {
-            return Err(Error::value("an accepted session", "none"));
+            return Err(SendError::NotEstablished);
         }
         relay.inject(to, message)
     }
 }
 
-fn relaying(role: &mut Role) -> Result<&mut Relaying> {
+fn relaying(role: &mut Role) -> Result<&mut Relaying, SendError> {
     match role {
         Role::Relay(relay) => Ok(relay),
-        _ => Err(Error::value("a relay", "another role")),
+        _ => Err(SendError::Role("a relay")),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{self, CloseReason, Closing, Outgoing, Timer, Timers};
+use worldwire_core::connection::{self, CloseReason, Closing, Outgoing, SendError, Timer, Timers};
 use worldwire_core::{Error, Result, Side};
 
 use super::config::{ClientConfig, Common, Life, ObserverKeys, ServerConfig, UnknownControl};
@@ -88,14 +88,19 @@ impl Sender {
     /// with the offer of this session; the client then sends its last message again.
     ///
     /// # Errors
-    /// Value, when this is no server, no session is established, or the id is not another one.
-    pub fn refresh(&mut self, session_id: u16) -> Result<()> {
+    /// [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] when the id is 0
+    /// or that of the session.
+    pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
         self.closing.check_open()?;
-        let (Role::Server(_), Session::Established { id }) = (&self.role, self.session) else {
-            return Err(Error::value("a server's established session", "none"));
+        if !matches!(self.role, Role::Server(_)) {
+            return Err(SendError::Role("a server"));
+        }
+        let Session::Established { id } = self.session else {
+            return Err(SendError::NotEstablished);
         };
         if session_id == 0 || session_id == id {
-            return Err(Error::value("another session id", session_id.to_string()));
+            let error = Error::value("another session id", session_id.to_string());
+            return Err(SendError::Encode(error));
         }
         self.session = Session::Stale { id, next: session_id };
         Ok(())
@@ -387,14 +392,13 @@ impl connection::Sender for Sender {
     type Message<'m> = RawMessage<'m>;
 
     /// Queues a DML message, in a frame of its own.
-    fn send(&mut self, message: &RawMessage<'_>) -> Result<()> {
+    fn send(&mut self, message: &RawMessage<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         if self.common().is_none() {
-            let role = if matches!(self.role, Role::Relay(_)) { "a relay" } else { "an observer" };
-            return Err(Error::value("a client or a server", role));
+            return Err(SendError::Role("a client or a server"));
         }
-        let bytes = Frame::message(message.clone()).to_bytes()?;
-        self.out.check_room(bytes.len())?;
+        let bytes = Frame::message(message.clone()).to_bytes().map_err(SendError::Encode)?;
+        self.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established() {
             true => self.push_message(bytes),
             false => self.out.hold(bytes),

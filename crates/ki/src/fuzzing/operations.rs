@@ -90,7 +90,6 @@ fn server(data: &[u8]) -> Seen {
             News::Ignored { range, .. } => Some((Side::Client, range.clone())),
             _ => None,
         },
-        forgets: |_| false,
         kept: Connection::early_ranges,
     };
     run_out_of_order(connection, data, &mut family, &mut watch, account)

@@ -319,15 +319,17 @@ fn a_frame_of_several_messages_is_made_anew() {
 fn what_hangs_together_cannot_be_changed() {
     let mut relay = relay();
     let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
-    assert_eq!(error.to_string(), "wanted an accepted session, found none");
+    assert_eq!(
+        error.to_string(),
+        "setup is not complete; wait until the connection is established"
+    );
     let offer = server().poll_transmit(Side::Client).unwrap();
     relay.input(Duration::ZERO, Side::Server, Input::Bytes(&offer));
     let (event, sender) = relay.poll().unwrap();
     assert!(matches!(event, Event::Received(_)));
     for decision in [Decision::Drop, Decision::instead(&offer)] {
         let error = sender.forward(decision).unwrap_err().to_string();
-        let wanted =
-            "wanted a control message unchanged, found SessionOffer (0) changed or dropped";
+        let wanted = "a control message of the session must be forwarded unchanged";
         assert_eq!(error, wanted);
     }
     assert_eq!(passed(&mut relay, Side::Client), offer, "it goes on");
@@ -377,7 +379,7 @@ fn behind_a_fault_the_ends_talk_on() {
     insta::assert_snapshot!(reported[1], @"fault of the server: messages[0].payload at byte 57: wanted 95 bytes, found 1");
     assert_eq!(passed(&mut relay, Side::Client), stream);
     let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
-    assert_eq!(error.to_string(), "wanted a stream that can be read, found one with a fault");
+    assert_eq!(error.to_string(), "this stream is forwarded unread since a fault");
     // The other direction is read as before.
     feed(&mut relay, Side::Client, &good, |_, sender| sender.forward(Decision::Drop).unwrap());
     assert_eq!(passed(&mut relay, Side::Server), b"");

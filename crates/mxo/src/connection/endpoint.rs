@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use worldwire_core::connection::{Timer, Timers};
+use worldwire_core::connection::{SendError, Timer, Timers};
 use worldwire_core::{Error, Result, Side, Writer};
 
 use super::config::{ClientConfig, Common, ServerConfig, Session};
@@ -140,16 +140,23 @@ impl Endpoint {
     ///
     /// # Errors
     /// Value, for a message without a whole opcode; the limits on its bytes and on what is queued.
-    pub(super) fn send_rpc(&mut self, message: &RpcMessage<'_>, timers: &Timers) -> Result<()> {
-        message.encode(&mut Writer::new())?;
+    pub(super) fn send_rpc(
+        &mut self,
+        message: &RpcMessage<'_>,
+        timers: &Timers,
+    ) -> Result<(), SendError> {
+        message.encode(&mut Writer::new()).map_err(SendError::Encode)?;
         let common = self.part.common();
         // Flags, id, lists, number, count.
         let (length, most) = (message.wire_bytes(), common.max_payload.saturating_sub(6));
         if length > most {
-            return Err(Error::limit("bytes of an RPC message", most as u64, length as u64));
+            let error = Error::limit("bytes of an RPC message", most as u64, length as u64);
+            return Err(SendError::Encode(error));
         }
         let bounds = common.bounds;
-        self.unacknowledged.push(&message.body, bounds.queued_messages, bounds.queued_bytes)?;
+        let queued =
+            self.unacknowledged.push(&message.body, bounds.queued_messages, bounds.queued_bytes);
+        queued.map_err(SendError::QueueFull)?;
         self.plan(timers.now());
         Ok(())
     }
@@ -157,35 +164,37 @@ impl Endpoint {
     /// Plans a packet with objects.
     ///
     /// # Errors
-    /// Value, before the hello is answered; the limits on its bytes and on what is queued.
+    /// Those of [`send_objects`](super::Sender::send_objects).
     pub(super) fn send_objects(
         &mut self,
         objects: &[u8],
         sim_time: Option<SimTime>,
-    ) -> Result<PacketNumber> {
+    ) -> Result<PacketNumber, SendError> {
         let common = self.part.common();
         if self.phase != Phase::Established {
-            return Err(Error::value("an established session", "none"));
+            return Err(SendError::NotEstablished);
         }
         let (length, most) = (objects.len(), common.max_payload.saturating_sub(6));
         if length > most {
-            return Err(Error::limit("bytes of an object section", most as u64, length as u64));
+            let error = Error::limit("bytes of an object section", most as u64, length as u64);
+            return Err(SendError::Encode(error));
         }
         let ahead = self.outbox.next().saturating_sub(self.flight.highest());
         // When nothing is on its way any more, one packet finds out whether any arrives.
         let is_idle = self.flight.is_empty() && self.outbox.packets() == 0;
         if ahead > MAX_AHEAD && !is_idle {
             let name = "packets that are not acknowledged";
-            return Err(Error::limit(name, MAX_AHEAD, ahead));
+            return Err(SendError::QueueFull(Error::limit(name, MAX_AHEAD, ahead)));
         }
         let (packets, most) = (self.outbox.packets() + 1, common.bounds.queued_messages);
         if packets > most {
-            return Err(Error::limit("queued messages", most as u64, packets as u64));
+            let error = Error::limit("queued messages", most as u64, packets as u64);
+            return Err(SendError::QueueFull(error));
         }
         let bytes = self.outbox.bytes() + crate::crypt::sealed_bytes(length + 20);
         if bytes > common.bounds.queued_bytes {
             let most = common.bounds.queued_bytes as u64;
-            return Err(Error::limit("queued bytes", most, bytes as u64));
+            return Err(SendError::QueueFull(Error::limit("queued bytes", most, bytes as u64)));
         }
         Ok(PacketNumber(self.outbox.plan_objects(objects, sim_time)))
     }
@@ -193,10 +202,13 @@ impl Endpoint {
     /// Asks the client to reset the sequence (servers).
     ///
     /// # Errors
-    /// Value, when this is no server, or the session is not established.
-    pub(super) fn reset(&mut self) -> Result<()> {
-        if !matches!(self.part, Part::Server(_)) || self.phase != Phase::Established {
-            return Err(Error::value("a server's established session", "none"));
+    /// Those of [`reset`](super::Sender::reset).
+    pub(super) fn reset(&mut self) -> Result<(), SendError> {
+        if !matches!(self.part, Part::Server(_)) {
+            return Err(SendError::Role("a server"));
+        }
+        if self.phase != Phase::Established {
+            return Err(SendError::NotEstablished);
         }
         self.restart();
         let number = self.outbox.plan_bare(RccFlags::Always | RccFlags::Reset);

@@ -17,6 +17,9 @@ pub(super) struct Inbox {
     early: BTreeMap<u64, Unreported>,
     /// Bytes of the messages that came too early.
     bytes: usize,
+    /// Where messages were that a restart forgot, since nothing else reports them.
+    #[cfg(feature = "fuzzing")]
+    forgotten: Vec<(Side, core::ops::Range<u64>)>,
 }
 
 /// Where a message stands in the order.
@@ -85,14 +88,19 @@ impl Inbox {
         Some(message)
     }
 
-    /// The bytes of the stream that the messages take up.
+    /// The bytes of the stream that messages take up which are kept or were forgotten.
     #[cfg(feature = "fuzzing")]
-    pub(super) fn ranges(&self) -> impl Iterator<Item = (Side, core::ops::Range<u64>)> {
-        self.early.values().map(|message| (message.side, message.range.clone()))
+    pub(super) fn ranges(&self) -> Vec<(Side, core::ops::Range<u64>)> {
+        let early = self.early.values().map(|message| (message.side, message.range.clone()));
+        self.forgotten.iter().cloned().chain(early).collect()
     }
 
     /// Forgets everything; numbers begin at 0 again.
     pub(super) fn restart(&mut self) {
-        *self = Self::default();
+        *self = Self {
+            #[cfg(feature = "fuzzing")]
+            forgotten: self.ranges(),
+            ..Self::default()
+        };
     }
 }

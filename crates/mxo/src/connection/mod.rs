@@ -188,7 +188,7 @@ impl Connection {
     #[cfg(feature = "fuzzing")]
     pub(crate) fn early_ranges(&self) -> Vec<(Side, core::ops::Range<u64>)> {
         match &self.sender.role {
-            Role::Endpoint(endpoint) => endpoint.inbox.ranges().collect(),
+            Role::Endpoint(endpoint) => endpoint.inbox.ranges(),
             Role::Observer | Role::Relay(_) => Vec::new(),
         }
     }

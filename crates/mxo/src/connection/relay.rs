@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use worldwire_core::connection::{Decision, Forward, Forwarding, HoldId, Leaving, Outgoing};
+use worldwire_core::connection::{
+    Decision, Forward, Forwarding, HoldId, Leaving, Outgoing, SendError,
+};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::config::RelayConfig;
@@ -117,19 +119,24 @@ impl Relaying {
 
     /// Checks that a piece may be dropped or changed into these bytes. The bounds of both ways are
     /// the same.
-    fn check([way, _]: &[Way; 2], passage: &Passage, decision: &Decision<'_>) -> Result<()> {
+    fn check(
+        [way, _]: &[Way; 2],
+        passage: &Passage,
+        decision: &Decision<'_>,
+    ) -> Result<(), SendError> {
         match (passage, decision) {
             (_, Decision::AsIs) | (Passage::Repeated(_), _) => Ok(()),
             (Passage::Piece { word: None, .. }, _) => {
-                Err(Error::value("a plain packet unchanged", "one changed or dropped"))
+                Err(SendError::Unchangeable("a plain packet"))
             }
             (Passage::Piece { word: Some(word), .. }, Decision::Instead(packet)) => {
                 if !is_whole(packet) || word_of(packet) != Some(*word) {
                     let found = format!("{} bytes that are something else", packet.len());
                     let wanted = "a whole packet with the sequence word of the one it replaces";
-                    return Err(Error::value(wanted, found));
+                    return Err(SendError::Encode(Error::value(wanted, found)));
                 }
-                way.out.check_fits(crate::crypt::sealed_bytes(packet.len()))
+                let length = crate::crypt::sealed_bytes(packet.len());
+                way.out.check_fits(length).map_err(SendError::QueueFull)
             }
             (Passage::Piece { word: Some(_), .. }, Decision::Drop) => Ok(()),
         }
@@ -195,18 +202,18 @@ impl Forward for Sender {
     /// Decides about the datagram that was received last. What goes on instead is a packet with
     /// the sequence word of the original: [`Packet::encode`](crate::frame::Packet::encode) makes
     /// its length and CRC. Plain packets go on unchanged.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
         forwarding.decide(decision, |passage, decision| Relaying::check(ways, passage, decision))
     }
 
-    fn hold(&mut self) -> Result<HoldId> {
+    fn hold(&mut self) -> Result<HoldId, SendError> {
         self.closing.check_open()?;
         relaying(&mut self.role)?.forwarding.hold()
     }
 
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
         forwarding
@@ -214,9 +221,9 @@ impl Forward for Sender {
     }
 }
 
-fn relaying(role: &mut Role) -> Result<&mut Relaying> {
+fn relaying(role: &mut Role) -> Result<&mut Relaying, SendError> {
     match role {
         Role::Relay(relay) => Ok(relay),
-        _ => Err(Error::value("a relay", "another role")),
+        _ => Err(SendError::Role("a relay")),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use worldwire_core::connection::{self, CloseReason, Closing, Timers};
-use worldwire_core::{Error, Result, Side};
+use worldwire_core::Side;
+use worldwire_core::connection::{self, CloseReason, Closing, SendError, Timers};
 
 use super::endpoint::Endpoint;
 use super::event::PacketNumber;
@@ -39,14 +39,14 @@ impl Sender {
     /// what became of it. `sim_time` goes along.
     ///
     /// # Errors
-    /// Value, for another role, before the session is established, or on a closed connection. A
-    /// limit, when it does not fit into a packet, or when too much is queued or unacknowledged; try
-    /// again once something was delivered or lost.
+    /// [`SendError::Encode`], when it does not fit into a packet; [`SendError::QueueFull`], when too
+    /// much is queued or unacknowledged: try again once something was delivered or lost. Also
+    /// [`SendError::NotEstablished`], [`SendError::Role`] and [`SendError::Closed`].
     pub fn send_objects(
         &mut self,
         section: &[u8],
         sim_time: Option<SimTime>,
-    ) -> Result<PacketNumber> {
+    ) -> Result<PacketNumber, SendError> {
         self.closing.check_open()?;
         self.endpoint()?.send_objects(section, sim_time)
     }
@@ -59,8 +59,8 @@ impl Sender {
     /// Unverified: that numbers of RPC messages begin again. Numbers of packets go on.
     ///
     /// # Errors
-    /// Value, when this is no server, the session is not established, or the connection is closed.
-    pub fn reset(&mut self) -> Result<()> {
+    /// [`SendError::Role`], [`SendError::NotEstablished`] and [`SendError::Closed`].
+    pub fn reset(&mut self) -> Result<(), SendError> {
         self.closing.check_open()?;
         self.endpoint()?.reset()
     }
@@ -82,26 +82,23 @@ impl Sender {
         }
     }
 
-    fn endpoint(&mut self) -> Result<&mut Endpoint> {
+    fn endpoint(&mut self) -> Result<&mut Endpoint, SendError> {
         match &mut self.role {
             Role::Endpoint(endpoint) => Ok(endpoint),
-            role @ (Role::Observer | Role::Relay(_)) => Err(no_endpoint(role)),
+            Role::Observer | Role::Relay(_) => Err(NO_ENDPOINT),
         }
     }
 }
 
-fn no_endpoint(role: &Role) -> Error {
-    let found = if matches!(role, Role::Relay(_)) { "a relay" } else { "an observer" };
-    Error::value("a client or a server", found)
-}
+const NO_ENDPOINT: SendError = SendError::Role("a client or a server");
 
 impl connection::Sender for Sender {
     type Message<'m> = RpcMessage<'m>;
 
     /// Queues an RPC message. It arrives once, behind those that were sent before it.
-    fn send(&mut self, message: &RpcMessage<'_>) -> Result<()> {
+    fn send(&mut self, message: &RpcMessage<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
-        let Role::Endpoint(endpoint) = &mut self.role else { return Err(no_endpoint(&self.role)) };
+        let Role::Endpoint(endpoint) = &mut self.role else { return Err(NO_ENDPOINT) };
         endpoint.send_rpc(message, &self.timers)
     }
 

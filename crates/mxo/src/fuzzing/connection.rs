@@ -92,11 +92,7 @@ fn endpoint(connection: Connection, data: &[u8]) -> Seen {
     let mut command =
         |sender: &mut Sender, what: Command<'_>| sent.extend(act(sender, &mut held, what));
     let mut family = Family { bounds: BOUNDS, command: &mut command, wire: &mut |_, _| {} };
-    let account = Account {
-        passed_over: |_| None,
-        forgets: |news| matches!(news, News::Reset),
-        kept: Connection::early_ranges,
-    };
+    let account = Account { passed_over: |_| None, kept: Connection::early_ranges };
     let data = sealed(data);
     let seen = run_out_of_order(connection, &data, &mut family, &mut watch, account);
     assert!(settled.is_subset(&sent), "outcomes of packets that were never sent");

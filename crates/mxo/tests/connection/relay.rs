@@ -159,12 +159,12 @@ fn what_it_cannot_do_is_refused_by_name() {
     lines(&mut relay);
     refused.push(relay.sender().forward(Decision::Drop).unwrap_err().to_string());
     insta::assert_snapshot!(refused.join("\n"), @r"
-    wanted a plain packet unchanged, found one changed or dropped
+    a plain packet must be forwarded unchanged
     wanted a whole packet with the sequence word of the one it replaces, found 15 bytes that are something else
     wanted a whole packet with the sequence word of the one it replaces, found 9 bytes that are something else
-    wanted a client or a server, found a relay
-    wanted a client or a server, found a relay
-    wanted a piece to decide about, found none
+    only a client or a server can do this
+    only a client or a server can do this
+    no piece waits for a decision
     ");
     assert_eq!(datagrams(&mut relay, Side::Server)[0], hello);
     // What cannot be read goes on as it came.

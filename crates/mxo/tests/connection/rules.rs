@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use worldwire_core::connection::{CloseReason, Connection as _, Event, Input, Timer};
+use worldwire_core::connection::{CloseReason, Connection as _, Event, Input, SendError, Timer};
 use worldwire_core::{Error, Reader, Result, Side};
 use worldwire_mxo::connection::{ClientConfig, Connection, ServerConfig, Session};
 use worldwire_mxo::crypt::SessionKey;
@@ -218,7 +218,7 @@ fn messages_behind_objects_are_read_when_their_end_is_known() {
 
 #[test]
 fn what_is_too_much_is_refused_by_name() {
-    let refused = |outcome: Result<()>| outcome.unwrap_err().to_string();
+    let refused = |outcome: Result<(), SendError>| outcome.unwrap_err().to_string();
     let mut config = ServerConfig::new(EPOCH);
     config.common.bounds.queued_messages = 3;
     let mut server = Connection::server(config, session(Side::Server), Duration::ZERO);
@@ -248,7 +248,7 @@ fn what_is_too_much_is_refused_by_name() {
         "wanted at most 3 (queued messages), found 4"
     );
     server.close();
-    assert_eq!(refused(server.send(&rpc(3))), "wanted an open connection, found a closed one");
+    assert_eq!(refused(server.send(&rpc(3))), "the connection is closed");
     assert!(server.sender().reset().is_err());
 }
 

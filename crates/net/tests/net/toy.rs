@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use worldwire_core::connection::{
     Bounds, CloseReason, Closing, Connection as Machine, Event, EventOf, Incoming, Input, Located,
-    Outgoing, Piece, Sender as Sends, Timer, Timers,
+    Outgoing, Piece, SendError, Sender as Sends, Timer, Timers,
 };
 use worldwire_core::{Error, Reader, Result, Side};
 use worldwire_net::{Application, End, Flow, Mailbox, Overflow};
@@ -178,10 +178,10 @@ impl Sender {
 impl Sends for Sender {
     type Message<'m> = [u8];
 
-    fn send(&mut self, message: &[u8]) -> Result<()> {
+    fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
         self.closing.check_open()?;
         let bytes = frame(message);
-        self.out.check_room(bytes.len())?;
+        self.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         self.out.push(bytes);
         Ok(())
     }

@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
-use worldwire_core::Error;
+use worldwire_core::connection::SendError;
 use worldwire_net::{Flow, Options, Signal, tcp};
 use worldwire_uru::connection::{BuildPolicy, ServerConfig};
 use worldwire_uru::crypt::key::PrimeKind;
@@ -301,7 +301,7 @@ async fn keys_of(path: &Path, primes: PrimeKind, is_new: bool) -> Result<KeyRing
 }
 
 /// Closes a connection if a message cannot be queued because the client does not read.
-fn sent(result: Result<(), Error>) -> Flow {
+fn sent(result: Result<(), SendError>) -> Flow {
     match result {
         Ok(()) => Flow::Continue(()),
         Err(error) => {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Decision, Event, Forward, Forwarding, HoldId, Inject, Leaving, Timer,
+    Bounds, CloseReason, Decision, Event, Forward, Forwarding, HoldId, Inject, Leaving, SendError,
+    Timer,
 };
 use worldwire_core::{Error, Result, Side};
 
@@ -122,19 +123,25 @@ impl Signatures {
 }
 
 /// Checks that a piece may be dropped or changed into these bytes.
-fn check_decision(signatures: &Signatures, piece: &Unread, decision: &Decision<'_>) -> Result<()> {
+fn check_decision(
+    signatures: &Signatures,
+    piece: &Unread,
+    decision: &Decision<'_>,
+) -> Result<(), SendError> {
     match (piece.unit, decision) {
         (Unit::Message { .. }, Decision::Instead(bytes)) => check(signatures, piece.side, bytes),
         (Unit::Message { .. }, _) => Ok(()),
-        _ => Err(Error::value("hello or a key that goes on unchanged", "another decision")),
+        (Unit::Hello, _) => Err(SendError::Unchangeable("hello")),
+        (Unit::Key { .. }, _) => Err(SendError::Unchangeable("a key")),
     }
 }
 
 /// Checks that bytes are exactly one message of a side.
-fn check(signatures: &Signatures, side: Side, message: &[u8]) -> Result<()> {
-    Header::whole(message).map_err(|error| Error::value("one whole message", error.to_string()))?;
+fn check(signatures: &Signatures, side: Side, message: &[u8]) -> Result<(), SendError> {
+    let refused = |error: Error| Error::value("one whole message", error.to_string());
+    Header::whole(message).map_err(refused).map_err(SendError::Encode)?;
     if signatures.signs(side, message) {
-        check_signed(message)?;
+        check_signed(message).map_err(SendError::Encode)?;
     }
     Ok(())
 }
@@ -280,18 +287,18 @@ impl Forward for Sender {
     /// Decides about the last piece. A message may be dropped or changed into another one; hello
     /// and keys are forwarded unchanged. Counter and checksum need not be right: the relay fills
     /// them in.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Relaying { signatures, forwarding, .. } = relaying(&mut self.role)?;
         forwarding.decide(decision, |piece, decision| check_decision(signatures, piece, decision))
     }
 
-    fn hold(&mut self) -> Result<HoldId> {
+    fn hold(&mut self) -> Result<HoldId, SendError> {
         self.closing.check_open()?;
         relaying(&mut self.role)?.forwarding.hold()
     }
 
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let Relaying { signatures, forwarding, .. } = relaying(&mut self.role)?;
         forwarding
@@ -302,7 +309,7 @@ impl Forward for Sender {
 impl Inject for Sender {
     /// Queues a message for a side. It is also refused while a piece waits for room in the queue
     /// to that side, and in a stream that is forwarded unread. Counter and checksum are filled in.
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.closing.check_open()?;
         let side = to.other();
         let relay = relaying(&mut self.role)?;
@@ -310,14 +317,14 @@ impl Inject for Sender {
         // Held keys come first.
         let is_setup = |piece: &Unread| !matches!(piece.unit, Unit::Message { .. });
         if !self.is_established || relay.forwarding.keeps(is_setup) {
-            return Err(Error::value("a connection whose setup is complete", "one in setup"));
+            return Err(SendError::NotEstablished);
         }
         // What was signed first is sent first.
-        self.fill(side)?;
+        self.fill(side).map_err(SendError::QueueFull)?;
         let Relaying { signatures, forwarding, .. } = relaying(&mut self.role)?;
         forwarding.check_readable(side)?;
         let lane = &mut self.lanes[to.index()];
-        lane.out.check_room(message.len())?;
+        lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
         let mut message = message.to_vec();
         if signatures.signs(side, &message) {
             signatures.resigner.add(&mut message);
@@ -327,12 +334,9 @@ impl Inject for Sender {
     }
 }
 
-fn relaying(role: &mut Role) -> Result<&mut Relaying> {
-    let found = match role {
-        Role::Relay(relay) => return Ok(relay),
-        Role::Client(..) => "a client",
-        Role::Server(_) => "a server",
-        Role::Observer(_) => "an observer",
-    };
-    Err(Error::value("a relay", found))
+fn relaying(role: &mut Role) -> Result<&mut Relaying, SendError> {
+    match role {
+        Role::Relay(relay) => Ok(relay),
+        _ => Err(SendError::Role("a relay")),
+    }
 }

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use worldwire_core::Side;
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Lane, Sender as Sends, Timer, Timers,
+    Bounds, CloseReason, Closing, Lane, SendError, Sender as Sends, Timer, Timers,
 };
-use worldwire_core::{Error, Result, Side};
 
 use super::config::{Config, check_signed, signs};
 use super::relay::Relaying;
@@ -62,12 +62,6 @@ impl Role {
         }
     }
 
-    /// Nothing that a server or an observer does has to be signed.
-    fn signs_nothing(&self) -> Error {
-        let found = if matches!(self, Self::Server(_)) { "a server" } else { "an observer" };
-        Error::value("a client or a relay", found)
-    }
-
     /// What a client or a server was configured with.
     pub(super) fn config(&self) -> Option<&Config> {
         match self {
@@ -90,12 +84,12 @@ impl Sender {
     /// Unverified: the checksum itself; see [`integrity`](crate::integrity).
     ///
     /// # Errors
-    /// Value, when this is a server or an observer.
-    pub fn set_integrity_seed(&mut self, iv: u32) -> Result<()> {
+    /// [`SendError::Role`], for a server or an observer.
+    pub fn set_integrity_seed(&mut self, iv: u32) -> Result<(), SendError> {
         match &mut self.role {
             Role::Client(_, signing) => signing.signer.iv = Some(iv),
             Role::Relay(relay) => relay.set_seed(iv),
-            other => return Err(other.signs_nothing()),
+            _ => return Err(SendError::Role("a client or a relay")),
         }
         Ok(())
     }
@@ -106,12 +100,12 @@ impl Sender {
     /// [`Packets::integrity`](crate::packet::Packets::integrity) tells them.
     ///
     /// # Errors
-    /// Value, when this is a server or an observer.
-    pub fn set_integrity(&mut self, opcodes: HashSet<u16>) -> Result<()> {
+    /// [`SendError::Role`], for a server or an observer.
+    pub fn set_integrity(&mut self, opcodes: HashSet<u16>) -> Result<(), SendError> {
         match &mut self.role {
             Role::Client(_, signing) => signing.opcodes = opcodes,
             Role::Relay(relay) => relay.set_integrity(opcodes),
-            other => return Err(other.signs_nothing()),
+            _ => return Err(SendError::Role("a client or a relay")),
         }
         Ok(())
     }
@@ -147,22 +141,23 @@ impl Sends for Sender {
 
     /// Queues a message, whole, with its header. A client fills in counter and checksum of those
     /// that have them; see [`Config::integrity`].
-    fn send(&mut self, message: &[u8]) -> Result<()> {
+    fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
         let to = match &self.role {
             Role::Client(..) => Side::Server,
             Role::Server(_) => Side::Client,
-            Role::Observer(_) => return Err(Error::value("a client or a server", "an observer")),
-            Role::Relay(_) => return Err(Error::value("a client or a server", "a relay")),
+            Role::Observer(_) | Role::Relay(_) => {
+                return Err(SendError::Role("a client or a server"));
+            }
         };
         self.closing.check_open()?;
-        Header::whole(message)?;
+        Header::whole(message).map_err(SendError::Encode)?;
         let lane = &mut self.lanes[to.index()];
-        lane.out.check_room(message.len())?;
+        lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
         let mut message = message.to_vec();
         if let Role::Client(_, signing) = &mut self.role
             && signs(&signing.opcodes, &message)
         {
-            check_signed(&message)?;
+            check_signed(&message).map_err(SendError::Encode)?;
             signing.signer.sign(&mut message);
         }
         match self.is_established {

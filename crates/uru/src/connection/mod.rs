@@ -50,8 +50,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Located, Sender as _, Timer,
-    Timers,
+    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Located, SendError,
+    Sender as _, Timer, Timers,
 };
 use worldwire_core::{Error, Result, Side};
 
@@ -330,7 +330,8 @@ impl Connection {
                     .message(service, |message| answer_pings.then(|| answer(message)).flatten());
                 self.conclude(side, Unit::Message(service), attempt, |connection, _, pong| {
                     connection.sender.heard(service);
-                    pong.map_or(Ok(()), |pong| connection.sender.send(&pong))
+                    let sent = pong.map_or(Ok(()), |pong| connection.sender.send(&pong));
+                    sent.map_err(SendError::into_error)
                 })
             }
             Phase::Searching(service, _) => match stream.search() {

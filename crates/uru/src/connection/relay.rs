@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Decision, Event, Forward, Forwarding, HoldId, Inject, Timer,
+    Bounds, CloseReason, Decision, Event, Forward, Forwarding, HoldId, Inject, SendError, Timer,
 };
 use worldwire_core::{Error, Field, Reader, Result, Side, Writer};
 use zeroize::Zeroize;
@@ -354,18 +354,18 @@ impl Forward for Sender {
     /// Decides about the last piece. A message may be dropped or changed into another one of its
     /// service and side, a connect packet changed into another one of its service. Setup packets
     /// are forwarded unchanged, or as the relay makes them.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<()> {
+    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relaying(&mut self.role)?);
         relay.forwarding.decide(decision, |piece, decision| check(piece, service, decision))
     }
 
-    fn hold(&mut self) -> Result<HoldId> {
+    fn hold(&mut self) -> Result<HoldId, SendError> {
         self.closing.check_open()?;
         relaying(&mut self.role)?.forwarding.hold()
     }
 
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<()> {
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relaying(&mut self.role)?);
         relay.forwarding.release(held, decision, |piece, decision| check(piece, service, decision))
@@ -375,7 +375,7 @@ impl Forward for Sender {
 impl Inject for Sender {
     /// Queues a message for a side. It is also refused while a piece waits for room in the queue
     /// to that side, and in a stream that is forwarded unread.
-    fn inject(&mut self, to: Side, message: &[u8]) -> Result<()> {
+    fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relaying(&mut self.role)?);
         // It must not overtake a packet of setup that is not forwarded yet.
@@ -384,30 +384,31 @@ impl Inject for Sender {
         let in_setup = forwarding.reported().is_some_and(|(_, piece)| is_setup(piece))
             || forwarding.keeps(is_setup);
         let (Some(service), true, false) = (service, self.is_established, in_setup) else {
-            return Err(Error::value("a connection whose setup is complete", "one in setup"));
+            return Err(SendError::NotEstablished);
         };
         check_message(service, to.other(), message)?;
         relay.forwarding.check_readable(to.other())?;
-        self.fill(to.other())?;
+        self.fill(to.other()).map_err(SendError::QueueFull)?;
         let lane = &mut self.lanes[to.index()];
-        lane.out.check_room(message.len())?;
+        lane.out.check_room(message.len()).map_err(SendError::QueueFull)?;
         lane.push(message.to_vec());
         Ok(())
     }
 }
 
-fn relaying(role: &mut Role) -> Result<&mut Relaying> {
-    let found = match role {
-        Role::Relay(relay) => return Ok(relay),
-        Role::Client { .. } => "a client",
-        Role::Server { .. } => "a server",
-        Role::Observer { .. } => "an observer",
-    };
-    Err(Error::value("a relay", found))
+fn relaying(role: &mut Role) -> Result<&mut Relaying, SendError> {
+    match role {
+        Role::Relay(relay) => Ok(relay),
+        _ => Err(SendError::Role("a relay")),
+    }
 }
 
 /// Whether a piece may be dropped, or changed into these bytes.
-fn check(piece: &Unread, service: Option<Service>, decision: &Decision<'_>) -> Result<()> {
+fn check(
+    piece: &Unread,
+    service: Option<Service>,
+    decision: &Decision<'_>,
+) -> Result<(), SendError> {
     match (piece.unit, decision) {
         (Unit::Message(service), Decision::Instead(bytes)) => {
             check_message(service, piece.side, bytes)
@@ -420,27 +421,28 @@ fn check(piece: &Unread, service: Option<Service>, decision: &Decision<'_>) -> R
                 Ok(packet) if packet.service() == service => Ok(()),
                 Ok(packet) => {
                     let wanted = "a connect packet of the same service";
-                    Err(Error::value(wanted, packet.connection_type().to_string()))
+                    let error = Error::value(wanted, packet.connection_type().to_string());
+                    Err(SendError::Encode(error))
                 }
-                Err(error) => Err(Error::value("one connect packet", error.to_string())),
+                Err(error) => {
+                    Err(SendError::Encode(Error::value("one connect packet", error.to_string())))
+                }
             }
         }
         (Unit::Connect, Decision::Drop) => {
-            Err(Error::value("a connect packet that goes on", "its drop"))
+            Err(SendError::Unchangeable("a connect packet of this service"))
         }
-        (Unit::Setup, _) => {
-            Err(Error::value("a setup packet that goes on unchanged", "another decision"))
-        }
+        (Unit::Setup, _) => Err(SendError::Unchangeable("a setup packet")),
         (Unit::Message(_), _) | (_, Decision::AsIs) => Ok(()),
     }
 }
 
 /// Whether bytes are exactly one message.
-fn check_message(service: Service, side: Side, bytes: &[u8]) -> Result<()> {
+fn check_message(service: Service, side: Side, bytes: &[u8]) -> Result<(), SendError> {
     let mut reader = Reader::new(bytes);
     let outcome = Message::decode(service, side, &mut reader).and_then(|_| reader.end());
     outcome.map_err(|error| {
         let wanted = format!("one whole message of the {side} on {}", service.name());
-        Error::value(wanted, error.to_string())
+        SendError::Encode(Error::value(wanted, error.to_string()))
     })
 }

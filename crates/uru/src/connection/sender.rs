@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Closing, Lane, Sender as Sends, Timer, Timers,
+    Bounds, CloseReason, Closing, Lane, SendError, Sender as Sends, Timer, Timers,
 };
 use worldwire_core::{Error, Field, Result, Side, Writer};
 
@@ -116,7 +116,7 @@ impl Sender {
             None => self.timers.stop(Timer::Beat),
         }
         let clock = self.timers.now().as_millis() % (1 << 32);
-        self.send(&ping(service, u32::try_from(clock).unwrap_or(0)))
+        self.send(&ping(service, u32::try_from(clock).unwrap_or(0))).map_err(SendError::into_error)
     }
 }
 
@@ -124,14 +124,13 @@ impl Sends for Sender {
     type Message<'m> = Message<'m>;
 
     /// Queues a message of this side and service.
-    fn send(&mut self, message: &Message<'_>) -> Result<()> {
+    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
         let own = match self.role {
             Role::Client { .. } => Side::Client,
             Role::Server { .. } => Side::Server,
-            Role::Observer { .. } => {
-                return Err(Error::value("a client or a server", "an observer"));
+            Role::Observer { .. } | Role::Relay(_) => {
+                return Err(SendError::Role("a client or a server"));
             }
-            Role::Relay(_) => return Err(Error::value("a client or a server", "a relay")),
         };
         self.closing.check_open()?;
         if self.service != Some(message.service()) || message.sender() != own {
@@ -140,11 +139,11 @@ impl Sends for Sender {
                 None => "a connection whose service is known".to_owned(),
             };
             let found = format!("{}.{}", message.service().name(), message.name());
-            return Err(Error::value(wanted, found));
+            return Err(SendError::Encode(Error::value(wanted, found)));
         }
-        let bytes = message.to_bytes()?;
+        let bytes = message.to_bytes().map_err(SendError::Encode)?;
         let lane = &mut self.lanes[own.other().index()];
-        lane.out.check_room(bytes.len())?;
+        lane.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established {
             true => lane.push(bytes),
             false => lane.out.hold(bytes),

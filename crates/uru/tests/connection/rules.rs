@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use worldwire_core::connection::{CloseReason, Connection as _, Event, Timer};
+use worldwire_core::connection::{CloseReason, Connection as _, Event, SendError, Timer};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
-use worldwire_core::{Error, Field, Sampler, Side, Writer};
+use worldwire_core::{Field, Sampler, Side, Writer};
 use worldwire_uru::connect::{BUILD_ID, ConnectPacket, SetupPacket};
 use worldwire_uru::connection::{
     BuildPolicy, ClientConfig, Connection, Encryption, ServerConfig, Unit,
@@ -235,7 +235,7 @@ fn sending_is_checked_and_bounded() {
         let mut sampler = Sampler::new(1);
         Message::sample(service, Side::Client, 0, &mut sampler).unwrap()
     };
-    let text = |error: Error| error.to_string();
+    let text = |error: SendError| error.to_string();
     let mut talk = Talk::new(Service::Auth, true, &Cut::Whole);
     let (client, server) = (&mut talk.pair.client, &mut talk.pair.server);
     let error = text(client.send(&ping(Service::Game)).unwrap_err());
@@ -257,5 +257,5 @@ fn sending_is_checked_and_bounded() {
     let refused = (0..2000).find_map(|_| early.send(&small).err()).expect("1000 are full");
     assert!(text(refused).contains("queued messages"));
     early.close();
-    assert!(text(early.send(&small).unwrap_err()).contains("a closed one"));
+    assert!(text(early.send(&small).unwrap_err()).contains("is closed"));
 }

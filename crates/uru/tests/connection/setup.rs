@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::Connection as _;
+use worldwire_core::connection::{Connection as _, SendError};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
 use worldwire_core::{ErrorKind, Field, Side, Writer};
 use worldwire_uru::connect::{
@@ -96,6 +96,7 @@ fn what_is_said_early_is_bounded_and_never_dropped() {
     let mut client = client_of(Service::Auth, false, Duration::ZERO);
     let accepted = (0..20).take_while(|_| client.send(&big).is_ok()).count();
     let error = client.send(&big).unwrap_err();
+    let SendError::QueueFull(error) = error else { panic!("{error}") };
     assert!(matches!(error.kind(), ErrorKind::Limit { name: "queued bytes", .. }), "{error}");
     sent(&mut client);
     hear(&mut client, Side::Server, Duration::ZERO, &[1, 2]);

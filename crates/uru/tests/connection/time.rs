@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use worldwire_core::connection::{Bounds, CloseReason, Connection as _, Timer};
+use worldwire_core::connection::{Bounds, CloseReason, Connection as _, SendError, Timer};
 use worldwire_core::testing::pair::{Conditions, Member, Pair};
-use worldwire_core::{ErrorKind, Side};
+use worldwire_core::{Error, Side};
 use worldwire_uru::connect::ConnectPacket;
 use worldwire_uru::connection::{ClientConfig, Connection, ServerConfig};
 use worldwire_uru::file::keys::KeyRing;
@@ -134,8 +134,7 @@ fn what_waits_to_be_sent_is_bounded_by_name() {
         server.send(&reply).unwrap();
     }
     let error = server.send(&reply).unwrap_err();
-    let wanted = ErrorKind::Limit { name: "queued messages", limit: 3, asked: 4 };
-    assert_eq!(error.kind(), wanted);
+    assert_eq!(error, SendError::QueueFull(Error::limit("queued messages", 3, 4)));
     assert_eq!(server.queued_bytes(Side::Client), 3 * length);
     // Room comes back as bytes go out, and nothing was lost or torn.
     assert_eq!(server.transmit().unwrap(), reply.to_bytes().unwrap());
@@ -148,8 +147,8 @@ fn what_waits_to_be_sent_is_bounded_by_name() {
     server.send(&reply).unwrap();
     server.send(&reply).unwrap();
     let limit = 2 * length as u64;
-    let wanted = ErrorKind::Limit { name: "queued bytes", limit, asked: 3 * length as u64 };
-    assert_eq!(server.send(&reply).unwrap_err().kind(), wanted);
+    let wanted = Error::limit("queued bytes", limit, 3 * length as u64);
+    assert_eq!(server.send(&reply).unwrap_err(), SendError::QueueFull(wanted));
     assert!(!server.is_closed());
 }
 
@@ -180,12 +179,12 @@ fn after_the_end_there_is_only_what_was_queued() {
     let ping = ping(Service::Auth).to_bytes().unwrap();
     let heard = hear(&mut server, Side::Client, SECOND, &ping);
     assert_eq!(heard, ["closed: closed by this side"]);
-    assert_eq!(server.send(&reply).unwrap_err().found(), "a closed one");
+    assert_eq!(server.send(&reply).unwrap_err(), SendError::Closed);
     assert_eq!(sent(&mut server), reply.to_bytes().unwrap());
     server.timeout(SECOND * 1000);
     server.end(SECOND * 1000);
     assert!(drain(&mut server).is_empty());
     let mut observer = Connection::observer(Arc::new(KeyRing::new()));
-    let error = observer.send(&reply).unwrap_err().to_string();
-    assert_eq!(error, "wanted a client or a server, found an observer");
+    let error = observer.send(&reply).unwrap_err();
+    assert_eq!(error, SendError::Role("a client or a server"));
 }

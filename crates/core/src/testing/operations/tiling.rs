@@ -20,6 +20,11 @@ impl Tiling {
         self.excused.push(range);
     }
 
+    /// Where the last piece ends.
+    pub(super) fn end(&self) -> u64 {
+        self.covered.iter().map(|range| range.end).max().unwrap_or(0)
+    }
+
     /// Checks that no piece overlaps another and that every hole between two is excused.
     pub(super) fn check(&mut self) {
         self.covered.sort_by_key(|range| (range.start, range.end));
