@@ -369,7 +369,10 @@ mod tests {
         let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
         let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(matches!(&wrong[..], [one] if one.starts_with("b/S_W.1.def:1:1: ")), "{wrong:?}");
-        assert_eq!(tera.library().definitions.newest("S_A").map(|it| it.plan().min_length()), Some(8));
+        assert_eq!(
+            tera.library().definitions.newest("S_A").map(|it| it.plan().min_length()),
+            Some(8)
+        );
     }
 
     #[test]
