@@ -192,7 +192,7 @@ fn what_is_no_line_of_a_message_is_named() {
     auth.PingRequest: error: wanted a whole message, found one that could not be read
     vault.Ping: wanted a message that can be encoded by itself, found `vault.Ping`
     ki.dml: order: wanted a message of the loaded definitions, found "LOGIN.MSG_NONE"; give message XML of this revision with --data
-    tera.packet: opcode: wanted a name of the map of opcodes, found "S_NONE"; give definitions (.def) and the map of opcodes with --data
+    tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; give definitions (.def) and the map of opcodes with --data
     mxo.packet: time: wanted a value, found none
     "#
     );
