@@ -42,9 +42,6 @@ impl Header {
     }
 
     /// The header at the start of the bytes; `None` if they are too few for a header.
-    ///
-    /// # Errors
-    /// Malformed for a length below 4.
     #[inline]
     pub fn peek(bytes: &[u8]) -> Result<Option<Self>> {
         match Self::decode(&mut Reader::new(bytes)) {

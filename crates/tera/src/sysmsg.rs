@@ -103,9 +103,6 @@ impl<'t> SystemMessage<'t> {
     }
 
     /// Splits a text; the name is the number, as it is in the text.
-    ///
-    /// # Errors
-    /// If the text is not a system message.
     pub fn parse_raw(text: &'t str) -> Result<Self, SystemMessageError> {
         let text = text.strip_prefix('@').ok_or(SystemMessageError::NotASystemMessage)?;
         let mut parts = text.split(SEPARATOR).map(Cow::Borrowed);
@@ -128,9 +125,6 @@ impl<'t> SystemMessage<'t> {
     }
 
     /// Builds the text, with the number of its name.
-    ///
-    /// # Errors
-    /// If the map does not contain the name, or a part contains the separator.
     pub fn format(&self, map: &CodeMap) -> Result<String, SystemMessageError> {
         if self.name.contains(':') {
             return self.format_with(&self.name);
@@ -142,9 +136,6 @@ impl<'t> SystemMessage<'t> {
     }
 
     /// Builds the text, with the name as it is: the inverse of [`Self::parse_raw`].
-    ///
-    /// # Errors
-    /// If a part contains the separator.
     pub fn format_raw(&self) -> Result<String, SystemMessageError> {
         self.format_with(&self.name)
     }
@@ -186,9 +177,6 @@ impl<'t> SystemMessage<'t> {
     }
 
     /// Parses it from JSON; tokens may also be an object, whose order is not preserved.
-    ///
-    /// # Errors
-    /// Value, for any other JSON.
     pub fn from_json(json: &Json) -> worldwire_core::Result<SystemMessage<'static>> {
         let wanted = "a system message {\"id\": ..., \"tokens\": [[key, value], ...]}";
         let wrong = || json::expected(wanted, json);

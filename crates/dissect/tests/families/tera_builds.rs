@@ -141,7 +141,7 @@ fn counters_are_found_without_a_list() {
     let findings = diagnosis.findings(&library.deprecated);
     let sealed =
         findings.iter().find(|finding| matches!(finding, Finding::UnlistedIntegrity { .. }));
-    let wanted = "the client counts messages that no integrity list names: C_START_SKILL";
+    let wanted = "messages with counters that no integrity list names: C_START_SKILL";
     assert_eq!(sealed.map(ToString::to_string).as_deref(), Some(wanted));
     let misfit = |finding: &Finding| matches!(finding, Finding::Misfit { .. });
     assert!(!findings.iter().any(misfit), "{findings:?}");

@@ -652,9 +652,6 @@ impl<'d> SSyntheticBagV1Items<'d> {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::List(self.crystals.iter().map(|item| item.value()).collect::<Result<_>>()?),
@@ -710,9 +707,6 @@ impl SSyntheticBagV1ItemsCrystals {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.kind.into()),
@@ -748,9 +742,6 @@ impl SSyntheticBagV1ItemsPassives {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.kind.into()),

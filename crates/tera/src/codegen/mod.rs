@@ -126,10 +126,7 @@ fn message(name: &str, version: u32, shapes: &Shapes<'_>, out: &mut String) {
             write::of_scope(shapes, scope, "pub(crate) ", out);
             out.push('\n');
         }
-        out.push_str(
-            "    /// The fields in the order of the definition.\n    ///\n    /// # Errors\n",
-        );
-        out.push_str("    /// Value, if a part of a skill does not fit its bits.\n");
+        out.push_str("    /// The fields in the order of the definition.\n");
         values(one, "pub ", out);
         out.push_str("}\n");
     }

@@ -30,9 +30,6 @@ const TABLE: &str = "tera";
 
 impl KeyFile {
     /// Parses TERA's part of a TOML file; a text without one yields an empty file.
-    ///
-    /// # Errors
-    /// All errors in the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         if !is_ours(text) {
             return Ok(Self::default());

@@ -53,9 +53,6 @@ impl CheckVersion {
     pub(crate) const DEFINITION: &'static str = "array version\n- int32 index\n- int32 value\n";
 
     /// Reads the revisions from the message.
-    ///
-    /// # Errors
-    /// Malformed, if it is another message.
     pub fn decode(message: &[u8]) -> Result<Self> {
         let mut found = Self::default();
         let Some(plan) = Self::plan() else { return Ok(found) };

@@ -227,7 +227,7 @@ fn entry(kind: MapKind, line: &str) -> Result<(&str, u32), Bad> {
     }
     if name.len() > MAX_NAME {
         return Err(malformed(format!(
-            "the name is {} bytes long; at most {MAX_NAME}",
+            "the name is {} bytes long; the limit is {MAX_NAME}",
             name.len()
         )));
     }

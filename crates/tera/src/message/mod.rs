@@ -163,9 +163,6 @@ impl Plan {
     }
 
     /// Reads a message into values. Text and bytes are borrowed.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`].
     pub fn read<'d>(&self, message: &'d [u8], form: HeaderForm) -> Result<Message<'d>> {
         let front = read_front(message, form)?;
         let mut sink = ValueSink::new(self.fields().len());
@@ -182,9 +179,6 @@ impl Plan {
 
     /// Reports every field of a message to a visitor, in the order of the definition. Text and
     /// bytes are borrowed. Fields before an error have already been reported.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`].
     pub fn visit<'d, 'p>(
         &'p self,
         message: &'d [u8],
@@ -196,9 +190,6 @@ impl Plan {
     }
 
     /// Validates a message, including every offset and link.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`].
     pub fn check(&self, message: &[u8], form: HeaderForm) -> Result<Notes> {
         check_front(message, form)?;
         Ok(run_fields(self, message, form, &mut Silent)?.notes)

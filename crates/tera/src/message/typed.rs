@@ -71,28 +71,16 @@ pub trait Typed<'d>: Sized {
     const WORDS: usize;
 
     /// Reads the fields, which begin at `start`.
-    ///
-    /// # Errors
-    /// Malformed, with the path of the field and the offset.
     fn read(input: &mut Input<'d>, start: usize) -> Result<Self>;
 
     /// Writes the fields.
-    ///
-    /// # Errors
-    /// Value, with the path of the field that cannot be written.
     fn write(&self, output: &mut Output<'_>) -> Result<()>;
 
     /// The fields as values, in the order of the definition: for display, and for
     /// [`Plan::encode`](crate::schema::Plan::encode).
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     fn value(&self) -> Result<Value<'_>>;
 
     /// Reads a message. Text and bytes are borrowed.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`](crate::schema::Plan::decode).
     #[inline]
     fn decode(message: &'d [u8], form: HeaderForm) -> Result<(Head, Self)> {
         let front = read_front(message, form)?;
@@ -141,9 +129,6 @@ impl<'d> Input<'d> {
     }
 
     /// Reads the fixed part of a scope, counting `cost` bytes of work.
-    ///
-    /// # Errors
-    /// Malformed, if it extends past the end, or reading the message takes too much work.
     #[inline]
     pub fn scope<const SIZE: usize>(
         &mut self,
@@ -156,9 +141,6 @@ impl<'d> Input<'d> {
     }
 
     /// Reads the fixed part that follows the last body, and returns its position too.
-    ///
-    /// # Errors
-    /// Malformed, if it extends past the end, or reading the message takes too much work.
     #[inline]
     pub fn segment<const SIZE: usize>(&mut self) -> Result<(usize, &'d [u8; SIZE])> {
         let start = self.cursor;
@@ -178,9 +160,6 @@ impl<'d> Input<'d> {
     }
 
     /// Reads the text at an offset, which is stored at `place`.
-    ///
-    /// # Errors
-    /// Malformed, if the offset points outside the message or the text has no terminator.
     #[inline]
     pub fn text(&mut self, offset: u16, place: usize) -> Result<Text<'d>> {
         let at = usize::from(offset);
@@ -189,9 +168,6 @@ impl<'d> Input<'d> {
     }
 
     /// Reads a text in place.
-    ///
-    /// # Errors
-    /// Malformed, if it has no terminator.
     #[inline]
     pub fn text_here(&mut self, at: usize) -> Result<Text<'d>> {
         self.check_offset(at, at)?;
@@ -210,9 +186,6 @@ impl<'d> Input<'d> {
     }
 
     /// Reads a byte string; its count and offset are stored at `places`.
-    ///
-    /// # Errors
-    /// Malformed, if it extends outside the message.
     #[inline]
     pub fn bytes(
         &mut self,
@@ -348,9 +321,6 @@ pub struct Lane {
 
 impl Output<'_> {
     /// Appends a zeroed fixed part and calls `fill` on it; returns its position.
-    ///
-    /// # Errors
-    /// Errors of `fill`.
     #[inline]
     pub fn fixed<const SIZE: usize>(
         &mut self,
@@ -363,9 +333,6 @@ impl Output<'_> {
     }
 
     /// Appends a text, and writes its offset to `place`.
-    ///
-    /// # Errors
-    /// Value, if it contains a zero unit, or the message becomes too long.
     #[inline]
     pub fn text(&mut self, place: usize, text: &Text<'_>) -> Result<()> {
         let position = self.position()?;
@@ -374,9 +341,6 @@ impl Output<'_> {
     }
 
     /// Appends a text.
-    ///
-    /// # Errors
-    /// Value, if it contains a zero unit, or the message becomes too long.
     #[inline]
     pub fn text_here(&mut self, text: &Text<'_>) -> Result<()> {
         self.position()?;
@@ -389,9 +353,6 @@ impl Output<'_> {
     }
 
     /// Appends bytes, and writes their count and offset to `places`.
-    ///
-    /// # Errors
-    /// Value, if there are too many, or the message becomes too long.
     #[inline]
     pub fn bytes(&mut self, places: (usize, usize), bytes: &[u8]) -> Result<()> {
         let position = self.position()?;
@@ -422,9 +383,6 @@ impl Output<'_> {
 
     /// Begins a list: writes its count to the first of `places`; the offset of the first element
     /// will be written to the second.
-    ///
-    /// # Errors
-    /// Value, if there are too many elements.
     #[inline]
     pub fn lane(&mut self, places: (usize, usize), count: usize) -> Result<Lane> {
         let count = u16::try_from(count)
@@ -434,9 +392,6 @@ impl Output<'_> {
     }
 
     /// Appends the next element of a list.
-    ///
-    /// # Errors
-    /// Value, if the message becomes too long; and errors of `write`.
     #[inline]
     pub fn element(
         &mut self,
@@ -516,18 +471,12 @@ pub fn put_floats<const SIZE: usize>(fixed: &mut [u8; SIZE], at: usize, numbers:
 }
 
 /// The raw number of a skill, in 64 bits.
-///
-/// # Errors
-/// Value, if a part does not fit its bits.
 #[inline]
 pub fn wide(skill: Skill) -> Result<u64> {
     skill_word(skill, SkillForm::Wide)
 }
 
 /// The raw number of a skill, in 32 bits.
-///
-/// # Errors
-/// Value, if a part does not fit its bits.
 #[inline]
 pub fn narrow(skill: Skill) -> Result<u32> {
     // The parts together take 32 bits.
@@ -553,9 +502,6 @@ pub fn pairs(
 }
 
 /// Checks that a row does not have too many values.
-///
-/// # Errors
-/// Value, if it does.
 #[inline]
 pub fn row(length: usize, room: usize) -> Result<()> {
     if length <= room {

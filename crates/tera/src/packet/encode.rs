@@ -26,9 +26,6 @@ impl Packets {
 
     /// Like [`encode_json`](Self::encode_json), with the given strictness. Lenient encoding also
     /// uses deprecated versions.
-    ///
-    /// # Errors
-    /// As [`encode_json`](Self::encode_json).
     pub fn encode_json_with(&self, json: &Json, leniency: Leniency) -> Result<Vec<u8>> {
         let mut parts = FieldsOf::new(json)?;
         parts.take_optional("length");

@@ -136,9 +136,6 @@ impl Packets {
     }
 
     /// Resolves a library for a client's build, given the client's first message.
-    ///
-    /// # Errors
-    /// Malformed, if the message is not `C_CHECK_VERSION`.
     pub fn of_client(library: &Library, check_version: &[u8]) -> Result<Self> {
         let revision = CheckVersion::decode(check_version)?.protocol;
         Ok(Self::new(library, Known { revision, ..Known::default() }))
@@ -256,17 +253,11 @@ impl Packets {
     /// and `payload`. With these packets as the reader's [opener](worldwire_core::opener), a field
     /// that holds a system message becomes a record of its text, `bytes`, and its contents,
     /// `system`.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
     pub fn decode<'d, 'n, T: Trace<'n>>(&'n self, reader: &mut Reader<'d, T>) -> Result<Notes> {
         self.decode_as(reader, None)
     }
 
     /// Like [`decode`](Self::decode), with the header form that [`IntegrityDetector`] detected.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`](crate::schema::plan::Plan::decode).
     pub fn decode_as<'d, 'n, T: Trace<'n>>(
         &'n self,
         reader: &mut Reader<'d, T>,

@@ -49,9 +49,6 @@ pub struct Definition {
 
 impl Definition {
     /// Reads a single text. It cannot include files; use a [`Set`](super::Set) for that.
-    ///
-    /// # Errors
-    /// All problems found, if any is an error.
     pub fn parse(
         file: &FileName,
         text: &str,

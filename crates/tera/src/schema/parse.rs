@@ -293,7 +293,7 @@ impl<'t> Parser<'t> {
             return Err(self.error(ProblemKind::BadName, span, message, Some(help)));
         }
         if name.len() > MAX_NAME {
-            let message = format!("the name is {} bytes long; at most {MAX_NAME}", name.len());
+            let message = format!("the name is {} bytes long; the limit is {MAX_NAME}", name.len());
             let span = name_at..name_at + name.len();
             return Err(self.error(ProblemKind::BadName, span, message, None));
         }

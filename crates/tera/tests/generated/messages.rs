@@ -321,9 +321,6 @@ impl<'d> SEverythingV1Value<'d> {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.output.into()),
@@ -360,9 +357,6 @@ impl SEverythingV1ValueText {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Unsigned(self.item.into()),
@@ -397,9 +391,6 @@ impl SEverythingV1Value2 {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.error.into()),
@@ -426,9 +417,6 @@ pub struct SEverythingV1Match<'d> {
 
 impl<'d> SEverythingV1Match<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.y.into()),
@@ -451,9 +439,6 @@ pub struct SEverythingV1MatchDeep<'d> {
 
 impl<'d> SEverythingV1MatchDeep<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::List(self.result.iter().map(|item| item.value()).collect::<Result<_>>()?),
@@ -486,9 +471,6 @@ impl<'d> SEverythingV1MatchDeepResult<'d> {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Bytes(Cow::Borrowed(&self.crate_)),
@@ -502,9 +484,6 @@ pub struct SEverythingV1Nothing {}
 
 impl SEverythingV1Nothing {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
         ]))
@@ -527,9 +506,6 @@ impl SEverythingV1Void {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
         ]))
@@ -675,9 +651,6 @@ pub struct CMixedV7O<'d> {
 
 impl<'d> CMixedV7O<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.p.into()),
@@ -718,9 +691,6 @@ impl<'d> CMixedV7A<'d> {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.x.into()),
@@ -791,9 +761,6 @@ impl<'d> CMixedV7C<'d> {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::List(self.d.iter().map(|item| item.value()).collect::<Result<_>>()?),
@@ -831,9 +798,6 @@ impl CMixedV7CD {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Unsigned(self.e.into()),
@@ -868,9 +832,6 @@ impl CMixedV7CF {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.g.into()),
@@ -999,9 +960,6 @@ impl<'d> SCountedV1List<'d> {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.id.into()),
@@ -1153,9 +1111,6 @@ pub struct SPiecesV3O<'d> {
 
 impl<'d> SPiecesV3O<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.a.into()),
@@ -1200,9 +1155,6 @@ impl<'d> SPiecesV3L<'d> {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             self.p.value()?,
@@ -1227,9 +1179,6 @@ pub struct SPiecesV3LP<'d> {
 
 impl<'d> SPiecesV3LP<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.x.into()),
@@ -1550,9 +1499,6 @@ pub struct SPlacedV1Rows<'d> {
 
 impl<'d> SPlacedV1Rows<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.a.into()),
@@ -1589,9 +1535,6 @@ impl SPlacedV1RowsL {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Unsigned(self.c.into()),
@@ -1615,9 +1558,6 @@ pub struct SPlacedV1Both<'d> {
 
 impl<'d> SPlacedV1Both<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Text(Text::from_bytes(self.s.as_bytes())),
@@ -1642,9 +1582,6 @@ pub struct SPlacedV1One<'d> {
 
 impl<'d> SPlacedV1One<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Signed(self.x.into()),
@@ -1666,9 +1603,6 @@ pub struct SPlacedV1OneTwo<'d> {
 
 impl<'d> SPlacedV1OneTwo<'d> {
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Text(Text::from_bytes(self.t.as_bytes())),
@@ -1778,9 +1712,6 @@ impl CChangeEquipPresetV1Items {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Unsigned(self.slot.into()),
@@ -1822,9 +1753,6 @@ impl CChangeEquipPresetV1Crystals {
     }
 
     /// The fields in the order of the definition.
-    ///
-    /// # Errors
-    /// Value, if a part of a skill does not fit its bits.
     pub fn value(&self) -> Result<Value<'_>> {
         Ok(Value::Record(vec![
             Value::Unsigned(self.slot.into()),

@@ -44,9 +44,6 @@ const EXTRAS: [&str; 5] = ["$integrity", "$notes", "$system", "$trailing", "$ori
 
 impl Plan {
     /// Converts the fields of a message.
-    ///
-    /// # Errors
-    /// Value, with the path of the field.
     pub fn value_from_json(&self, json: &Json, leniency: Leniency) -> Result<Value<'static>> {
         self.value_from(json.into(), leniency)
     }

@@ -258,7 +258,7 @@ fn float(json: &Json, leniency: Leniency) -> Result<f32> {
     #[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest float")]
     let float = double as f32;
     if leniency == Leniency::Strict && float.is_infinite() && double.is_finite() {
-        let error = json::expected("a number of at max 3.4028235e38", json);
+        let error = json::expected("a number of at most 3.4028235e38", json);
         return Err(error.hint(Fault::ValueOutOfRange.name()));
     }
     Ok(float)

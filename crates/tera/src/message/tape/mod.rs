@@ -86,9 +86,6 @@ struct Cell {
 
 impl Plan {
     /// Reads a message onto a tape, which is empty after an error.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`].
     pub fn read_into(&self, message: &[u8], form: HeaderForm, tape: &mut Tape) -> Result<()> {
         tape.clear();
         let front = read_front(message, form)?;

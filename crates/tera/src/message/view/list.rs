@@ -50,9 +50,6 @@ impl<'v, 'd, 'p> ListView<'v, 'd, 'p> {
     }
 
     /// An element; `None` if there are fewer. The elements before it are read.
-    ///
-    /// # Errors
-    /// Malformed, if one of them extends outside the message.
     pub fn get(&self, index: usize) -> Result<Option<Item<'v, 'd, 'p>>> {
         let mut elements = self.iter();
         for _ in 0..index {

@@ -149,9 +149,6 @@ impl<'v, 'd, 'p> Item<'v, 'd, 'p> {
 
 impl<'d, 'p> View<'d, 'p> {
     /// Checks the length of a message and the fixed part of its root record.
-    ///
-    /// # Errors
-    /// Malformed, if they are wrong.
     #[inline]
     pub fn new(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<Self> {
         check_front(message, form)?;
@@ -164,9 +161,6 @@ impl<'d, 'p> View<'d, 'p> {
 
     /// Validates a whole message, and returns a view of it with notes on it. No request to this
     /// view fails, and no list is validated again.
-    ///
-    /// # Errors
-    /// As [`Plan::decode`].
     #[inline]
     pub fn checked(plan: &'p Plan, message: &'d [u8], form: HeaderForm) -> Result<(Self, Notes)> {
         let notes = plan.check(message, form)?;
@@ -179,9 +173,6 @@ impl<'d, 'p> View<'d, 'p> {
 
     /// Reports every field to a visitor, which is faster than requesting them one by one, and
     /// validates the whole message. See [`Plan::visit`].
-    ///
-    /// # Errors
-    /// As [`Plan::decode`].
     pub fn visit(&self, visitor: &mut impl Visit<'d, 'p>) -> Result<Notes> {
         let integrity = self.root.start() == HeaderForm::Integrity.bytes();
         let form = if integrity { HeaderForm::Integrity } else { HeaderForm::Plain };
@@ -223,9 +214,6 @@ impl<'d, 'p> View<'d, 'p> {
 
 impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
     /// The field with this name; `None` if the definition has no such field.
-    ///
-    /// # Errors
-    /// Malformed, if the field extends outside the message.
     #[inline]
     pub fn get(&self, name: &str) -> Result<Option<Item<'v, 'd, 'p>>> {
         match self.slot(name) {
@@ -236,9 +224,6 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
 
     /// The field at a path of names and indices, such as `members[2].name`. To find an element, the
     /// ones before it are read.
-    ///
-    /// # Errors
-    /// Malformed, if anything along the path extends outside the message.
     pub fn find(&self, path: &str) -> Result<Option<Item<'v, 'd, 'p>>> {
         let mut found = Item::Record(*self);
         for step in path_steps(path) {
@@ -262,9 +247,6 @@ impl<'v, 'd, 'p> RecordView<'v, 'd, 'p> {
     }
 
     /// The field at an index in the record; `None` if there are fewer fields.
-    ///
-    /// # Errors
-    /// Malformed, if the field extends outside the message.
     #[inline(always)]
     pub fn at(&self, slot: usize) -> Result<Option<Item<'v, 'd, 'p>>> {
         if slot >= self.place.count() {

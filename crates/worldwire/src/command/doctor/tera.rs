@@ -195,8 +195,7 @@ mod tests {
         let out = written(&findings, Path::new("data"), None);
         let lines: Vec<&str> = out.lines().collect();
         assert_eq!(lines.len(), MAX_LISTED + 2);
-        let begin =
-            "     tera 49: 1 message of the client without a name; worldwire tera def rank 49 ";
+        let begin = "     tera 49: 1 unnamed message from the client; worldwire tera def rank 49 ";
         assert!(lines[49].starts_with(begin), "{out}");
         assert_eq!(lines[50], "     tera S_A (1): 1 message without a definition; write S_A.1.def");
         let more = "     tera 10 more opcodes without a name; worldwire tera def rank --from a.pcap \
@@ -240,7 +239,7 @@ mod tests {
         for (finding, told) in [
             (
                 crossed,
-                "C_A (5): 2 of 3 messages sent by the server, whose messages never have such a name; \
+                "C_A (5): 2 of 3 messages sent by the server, which never sends messages of that name; \
                        the map is of another build, or wrong here: ",
             ),
             (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),
