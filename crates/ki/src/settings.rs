@@ -130,11 +130,11 @@ impl<'t> Settings<'t> {
         number
     }
 
-    pub(crate) fn truth(&mut self, value: &Value<'_>) -> Option<bool> {
-        let truth = value.get_ref().as_bool();
-        if truth.is_none() {
+    pub(crate) fn boolean(&mut self, value: &Value<'_>) -> Option<bool> {
+        let boolean = value.get_ref().as_bool();
+        if boolean.is_none() {
             self.error(value.span(), "must be true or false");
         }
-        truth
+        boolean
     }
 }

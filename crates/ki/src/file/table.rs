@@ -202,8 +202,8 @@ impl<'d> Table<'d> {
         let stated_size = wrong_size(reader, at, stated);
         let records = reader.list("records", |reader| {
             let least = HEAD_BYTES;
-            let room = reader.capacity(u64::from(count), u64::from(u32::MAX), least)?;
-            let mut records = Vec::with_capacity(room.min(1024));
+            let capacity = reader.capacity(u64::from(count), u64::from(u32::MAX), least)?;
+            let mut records = Vec::with_capacity(capacity.min(1024));
             for index in 0..count as usize {
                 records.push(reader.item(index, |reader| {
                     reader.record("", |reader| Row::decode(reader, &columns))

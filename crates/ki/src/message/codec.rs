@@ -90,7 +90,7 @@ impl Message {
             for (index, kind) in self.plan().iter().enumerate() {
                 match FieldValue::decode(*kind, reader, "") {
                     Ok(value) => values.fields.push(value),
-                    Err(error) => return Err(self.cut_off(error, index)),
+                    Err(error) => return Err(self.truncated_error(error, index)),
                 }
             }
         }
@@ -123,7 +123,7 @@ impl Message {
             } else {
                 FieldValue::decode(field.kind, reader, &field.name)
             };
-            values.fields.push(value.map_err(|error| self.cut_off(error, index))?);
+            values.fields.push(value.map_err(|error| self.truncated_error(error, index))?);
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Message {
     }
 
     #[cold]
-    fn cut_off(&self, error: Error, index: usize) -> Error {
+    fn truncated_error(&self, error: Error, index: usize) -> Error {
         let fields = self.fields().get(index..).unwrap_or_default();
         let Some(first) = fields.first() else {
             return error;

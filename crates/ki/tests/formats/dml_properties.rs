@@ -34,7 +34,7 @@ fn protocols(sampler: &mut Sampler) -> Protocols {
     let mut protocols = Protocols::new();
     let count = 1 + sampler.below(5);
     let reported =
-        protocols.add("made-up.xml", definitions(sampler, count).as_bytes(), Mode::Strict);
+        protocols.add("generated.xml", definitions(sampler, count).as_bytes(), Mode::Strict);
     assert!(reported.is_empty(), "{reported:?}");
     protocols
 }

@@ -187,7 +187,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// Those of the visitor; Value, if the object was made with other classes.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
         let mut open = Vec::new();
-        let mut outcome = self.walk(visitor, &mut open);
+        let mut outcome = self.traverse(visitor, &mut open);
         while let Some((_, what)) = open.pop() {
             let ended = match what {
                 OpenNode::Object(_) => visitor.end_object(),
@@ -199,7 +199,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     }
 
     /// Leaves ending what is still open to the caller.
-    fn walk<V: Visitor<'c>>(
+    fn traverse<V: Visitor<'c>>(
         &self,
         visitor: &mut V,
         open: &mut Vec<(usize, OpenNode<'c>)>,
