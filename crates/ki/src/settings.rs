@@ -117,7 +117,7 @@ impl<'t> Settings<'t> {
     pub(crate) fn number<N: FromStr + TryFrom<u64>>(
         &mut self,
         value: &Value<'_>,
-        wanted: &str,
+        message: &str,
     ) -> Option<N> {
         let number = value.get_ref().as_integer().and_then(|number| {
             // The parser has removed the prefix.
@@ -125,7 +125,7 @@ impl<'t> Settings<'t> {
             N::try_from(number).ok()
         });
         if number.is_none() {
-            self.error(value.span(), wanted);
+            self.error(value.span(), message);
         }
         number
     }

@@ -101,7 +101,7 @@ impl<'d> TableFile<'d> {
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// Reads it from JSON.
+    /// Reads a file from JSON.
     pub fn from_json(json: &Json) -> Result<TableFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let tables = each(fields.take("tables")?, table_from_json);

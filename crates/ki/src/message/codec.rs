@@ -205,8 +205,7 @@ impl Message {
     /// Reads the values from JSON. Missing fields have their defaults.
     ///
     /// # Errors
-    /// Value, if the message does not have a field, or a value has the wrong type or is out of
-    /// range.
+    /// Value, if the JSON names an unknown field, or a value has the wrong type or is out of range.
     pub fn from_json<'j>(&self, json: impl Into<Given<'j>>) -> Result<Values<'static>> {
         let json = json.into();
         let Json::Object(object) = json.json() else {

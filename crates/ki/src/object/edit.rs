@@ -37,7 +37,7 @@ impl Object {
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
         let target = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
         if target.count == 0 || target.around.is_empty() {
-            return Err(Error::value("a value that can be removed", path.to_owned()));
+            return Err(Error::value("a property or an element to remove", path.to_owned()));
         }
         self.splice(target.at, target.count, &target.around, target.slot, &Self::new())
     }

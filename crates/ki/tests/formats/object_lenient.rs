@@ -298,7 +298,7 @@ fn ids_of_unknown_objects_are_kept() {
     let error = plain.encode(&object, plain.header()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "wanted an object without an ID of its own, found block 2 type 2; only streams in the \
+        "wanted an object without an ID, found block 2 type 2; only streams in the \
          CoreObject form have IDs"
     );
 }

@@ -87,7 +87,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.object.leaf(self.node()?.stored)
     }
 
-    /// A non-negative whole number, also of an enumeration or a set of flags.
+    /// A non-negative whole number, including those of enumerations and sets of flags.
     #[must_use]
     pub fn unsigned(&self) -> Option<u64> {
         match self.leaf()? {
@@ -198,7 +198,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         outcome
     }
 
-    /// Leaves ending what is still open to the caller.
+    /// Reports the value, but leaves ending what is still open to the caller.
     fn traverse<V: Visitor<'c>>(
         &self,
         visitor: &mut V,
