@@ -57,7 +57,8 @@ proptest! {
         let bytes = nav.to_bytes().unwrap();
         let part = &bytes[..cut.index(bytes.len())];
         // Without its names, it is a zone's graph.
-        let names = nav.zone_names.is_some() && NavFile { zone_names: None, ..nav }.to_bytes().unwrap() == part;
+        let names = nav.zone_names.is_some()
+            && NavFile { zone_names: None, ..nav }.to_bytes().unwrap() == part;
         prop_assert!(names || NavFile::strict(part, &LIMITS).is_err());
         for bytes in [
             BcdFile::sample(&mut Sampler::new(seed)).to_bytes().unwrap(),
