@@ -18,7 +18,7 @@ use worldwire_ki::schema::{Mode, Protocols};
 #[rustfmt::skip]
 mod generated;
 #[allow(dead_code, reason = "a test uses the rest")]
-mod made_up;
+mod synthetic;
 
 use generated::{game, login, system};
 
@@ -106,7 +106,7 @@ fn typed<'d>(message: &RawMessage<'d>) -> Typed<'d> {
 
 #[divan::bench(name = "ki/load", sample_count = 20)]
 fn load(bencher: Bencher<'_, '_>) {
-    let files = made_up::files();
+    let files = synthetic::files();
     let bytes: usize = files.iter().map(|(_, text)| text.len()).sum();
     bencher.counter(BytesCount::new(bytes)).bench_local(|| {
         let mut protocols = Protocols::new();

@@ -62,7 +62,7 @@ fn list(classes: usize, properties: &[(&str, &str)]) -> String {
 
 fn compile(json: &str) -> Classes {
     let mut lists = TypeLists::new();
-    lists.add("made-up.json", json.as_bytes()).unwrap();
+    lists.add("generated.json", json.as_bytes()).unwrap();
     lists.compile()
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares our ObjectProperty reader with katsuba, on the same data, in one run.
+"""Compares the ObjectProperty decoder with katsuba, on the same data, in one run.
 
     pip install katsuba==0.4.0
     python3 crates/ki/benches/object_peer.py
 
-Small objects are decoded one by one into values, all of which can be read, in one thread. One object
-of 33 MB becomes JSON; katsuba has no JSON of its own, so its values are walked and written by the
-json module of Python. Memory is the most that a process had that did nothing else.
+Small objects are decoded one by one into fully readable values, in a single thread. One object of
+33 MB becomes JSON; katsuba cannot write JSON, so Python's json module writes its values. Memory is
+the peak of a process that does nothing else.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ ROUNDS = 5
 
 
 def peer(what, folder):
-    """One measurement of katsuba, in a process of its own."""
+    """One measurement of katsuba, in a separate process."""
     from katsuba.op import LazyList, LazyObject, Serializer, SerializerOptions, TypeList
 
     types = TypeList.open(folder / "types.json")
@@ -47,7 +47,7 @@ def peer(what, folder):
                 return value.decode()
             return value
 
-        # Python is slow at this: once is enough.
+        # Python is slow at this, so it is measured once.
         start = time.perf_counter()
         data = (folder / "large.bin").read_bytes()
         root = serializer.deserialize(data)

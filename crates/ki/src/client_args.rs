@@ -201,8 +201,8 @@ impl Word {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let (good, what) = match self.kind {
             WordKind::Text => {
-                let is_odd = |c: char| c.is_control() || c == '"';
-                let plain = !found.is_empty() && !found.contains(is_odd);
+                let is_forbidden = |c: char| c.is_control() || c == '"';
+                let plain = !found.is_empty() && !found.contains(is_forbidden);
                 (plain, "text without quotes and control characters")
             }
             WordKind::Number => (digits(found), "a number"),

@@ -60,7 +60,7 @@ pub struct FrameHead {
 }
 
 impl FrameHead {
-    /// Decodes it. The magic is checked as soon as it arrives.
+    /// Decodes a header. The magic is checked as soon as it arrives.
     ///
     /// # Errors
     /// Incomplete; Malformed, if the magic is wrong or the body has less than four bytes; the limit

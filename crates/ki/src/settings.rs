@@ -117,7 +117,7 @@ impl<'t> Settings<'t> {
     pub(crate) fn number<N: FromStr + TryFrom<u64>>(
         &mut self,
         value: &Value<'_>,
-        wanted: &str,
+        message: &str,
     ) -> Option<N> {
         let number = value.get_ref().as_integer().and_then(|number| {
             // The parser has removed the prefix.
@@ -125,16 +125,16 @@ impl<'t> Settings<'t> {
             N::try_from(number).ok()
         });
         if number.is_none() {
-            self.error(value.span(), wanted);
+            self.error(value.span(), message);
         }
         number
     }
 
-    pub(crate) fn truth(&mut self, value: &Value<'_>) -> Option<bool> {
-        let truth = value.get_ref().as_bool();
-        if truth.is_none() {
+    pub(crate) fn boolean(&mut self, value: &Value<'_>) -> Option<bool> {
+        let boolean = value.get_ref().as_bool();
+        if boolean.is_none() {
             self.error(value.span(), "must be true or false");
         }
-        truth
+        boolean
     }
 }

@@ -20,7 +20,7 @@ mod generated;
 /// Names that try to break out of the source, and every type.
 const HOSTILE: &str = r#"<M>
   <_ProtocolInfo><RECORD>
-    <ServiceID TYPE="UBYT">200</ServiceID><ProtocolType TYPE="STR">MADE-UP</ProtocolType>
+    <ServiceID TYPE="UBYT">200</ServiceID><ProtocolType TYPE="STR">HOSTILE</ProtocolType>
     <ProtocolVersion TYPE="INT">1</ProtocolVersion>
     <ProtocolDescription TYPE="STR">*/ fn main() {} /* [link](x) `code` # heading</ProtocolDescription>
   </RECORD></_ProtocolInfo>
@@ -130,7 +130,7 @@ proptest! {
 
     #[test]
     fn structs_and_definitions_agree(seed: u64) {
-        use generated::{game, login, made_up, system};
+        use generated::{game, login, hostile, system};
         let protocols = protocols();
         let sampler = &mut Sampler::new(seed);
         let mut bytes = |service, order| {
@@ -143,8 +143,8 @@ proptest! {
         agree::<game::MsgClientmove>(5, 36, &bytes(5, 36));
         agree::<system::MsgPing>(1, 1, &[]);
         let all = protocols.message_named("200.MSG_ALL").unwrap().order;
-        prop_assert_eq!(made_up::MsgAll::ORDER, all);
-        agree::<made_up::MsgAll<'_>>(200, all, &bytes(200, all));
+        prop_assert_eq!(hostile::MsgAll::ORDER, all);
+        agree::<hostile::MsgAll<'_>>(200, all, &bytes(200, all));
 
         // Also through the enum over the messages.
         for order in [3, 20, 27] {

@@ -438,7 +438,7 @@ mod tests {
             let plain: Vec<u8> = (0..400_000u32).map(|at| at.to_le_bytes()[1]).collect();
             let out = sealed(side, &plain);
             // The position of a text byte on the wire.
-            let place = |at: usize| (at / (chunk + REST_BYTES), at % (chunk + REST_BYTES));
+            let position = |at: usize| (at / (chunk + REST_BYTES), at % (chunk + REST_BYTES));
             let holes = [(10, 5), (chunk - 3, 3), (chunk - 3, 10), (chunk + 1, 3), (chunk + 20, 1)];
             let more =
                 [(chunk + 31, 1), (chunk + 20, 3 * chunk), (100, 2 * chunk + 64), (9, 300_000)];
@@ -463,7 +463,7 @@ mod tests {
                 assert_eq!(at, plain.len(), "{side} {from} {length}");
                 for (index, (known, plain)) in known.iter().zip(&plain).enumerate() {
                     let wire = index + index / chunk * REST_BYTES;
-                    let nonce = place(wire).0.checked_sub(1).map(|chunks| {
+                    let nonce = position(wire).0.checked_sub(1).map(|chunks| {
                         let end = (chunks + 1) * (chunk + REST_BYTES);
                         end - BLOCK_BYTES..end
                     });

@@ -23,7 +23,7 @@ use worldwire_core::json::Json;
 use worldwire_core::{Error, Field, Limits, Reader, Record, Result, Step, Trace, Writer, record};
 
 use super::primitive::{
-    ByteBool, Many, Text, Vector3, ZoneKey, gather, left_over, not_utf8, refuse,
+    ByteBool, Many, Text, Vector3, ZoneKey, collect_warnings, left_over, not_utf8, refuse_warnings,
 };
 use crate::string_id;
 
@@ -130,28 +130,29 @@ impl<'d> PoiFile<'d> {
         let mut reader = Reader::within(bytes, limits);
         let poi = Self::read(&mut reader)?;
         let goals = poi.goals.iter().enumerate().flat_map(|(index, goal)| {
-            let truths = [
+            let flags = [
                 ("no_quest_helper", goal.no_quest_helper),
                 ("interactable", goal.interactable),
                 ("collectable", goal.collectable),
             ];
-            let odd = truths.into_iter().filter(|(_, truth)| !truth.is_plain());
-            odd.map(move |(name, truth)| {
-                format!("goal {index}: {name} is {}, read as true", truth.0)
+            let warnings = flags.into_iter().filter(|(_, flag)| !flag.is_plain());
+            warnings.map(move |(name, flag)| {
+                format!("goal {index}: {name} is {}, read as true", flag.0)
             })
         });
         let names = poi.zone_names.iter().enumerate();
         let names = names
             .filter_map(|(index, name)| not_utf8(format_args!("the name of zone {index}"), name));
-        let ways = poi.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
-        let ways =
-            ways.filter_map(|way| not_utf8("the destination of a teleporter", &way.destination));
+        let teleporters = poi.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
+        let teleporters = teleporters.filter_map(|teleporter| {
+            not_utf8("the destination of a teleporter", &teleporter.destination)
+        });
         let mobs = poi.zone_mobs.iter().enumerate();
         let mobs = mobs.filter_map(|(index, mob)| {
             not_utf8(format_args!("the asset of mob {index}"), &mob.asset)
         });
-        let odd = goals.chain(names).chain(ways).chain(mobs);
-        let warnings = gather(left_over(&reader).into_iter().chain(odd));
+        let warnings = goals.chain(names).chain(teleporters).chain(mobs);
+        let warnings = collect_warnings(left_over(&reader).into_iter().chain(warnings));
         Ok((poi, warnings))
     }
 
@@ -161,7 +162,7 @@ impl<'d> PoiFile<'d> {
     /// Those of [`Self::read`]; Malformed, for whatever [`Self::open`] warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (poi, warnings) = Self::open(bytes, limits)?;
-        refuse(warnings.into_iter()).map(|()| poi)
+        refuse_warnings(warnings.into_iter()).map(|()| poi)
     }
 
     /// Encodes the file to bytes.
@@ -181,8 +182,9 @@ impl<'d> PoiFile<'d> {
     /// The zones by key: those of `zone_names`, and the destinations of teleporters.
     #[must_use]
     pub fn zones(&self) -> HashMap<ZoneKey, &Text<'d>> {
-        let ways = self.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
-        let names = ways.map(|way| &way.destination).chain(self.zone_names.iter());
+        let teleporters = self.teleporters.iter().flat_map(|zone| zone.teleporters.iter());
+        let names =
+            teleporters.map(|teleporter| &teleporter.destination).chain(self.zone_names.iter());
         names.map(|name| (ZoneKey(string_id(name.as_bytes())), name)).collect()
     }
 
@@ -203,13 +205,13 @@ impl<'d> PoiFile<'d> {
             let first = *seen.entry(goal.goal_id).or_insert(index);
             let again = (first != index)
                 .then(|| format!("goal {index} has the same ID as goal {first}: {}", goal.goal_id));
-            let place = (!goal.location.is_finite())
+            let location = (!goal.location.is_finite())
                 .then(|| format!("goal {index}: its location is not finite"));
-            zone.into_iter().chain(again).chain(place)
+            zone.into_iter().chain(again).chain(location)
         });
         let lists = self.interactive_goals.iter().map(|it| ("interactive_goals", it.zone_key));
-        let ways = self.teleporters.iter().map(|it| ("teleporters", it.zone_key));
-        let keys = lists.enumerate().chain(ways.enumerate());
+        let teleporters = self.teleporters.iter().map(|it| ("teleporters", it.zone_key));
+        let keys = lists.enumerate().chain(teleporters.enumerate());
         let mut seen = HashSet::new();
         let mobs = self.zone_mobs.iter().map(|it| ("zone_mobs", it.zone_key)).enumerate();
         let mobs = mobs.filter(move |(_, (_, key))| seen.insert(*key));
@@ -256,8 +258,8 @@ impl<'d> PoiFile<'d> {
             let zone =
                 zone.map_or_else(|| goal.zone_id.to_string(), |name| name.to_lossy().into_owned());
             let [x, y, z] = goal.location.0.map(|part| part.to_string());
-            let truths = [goal.no_quest_helper, goal.interactable, goal.collectable];
-            let [helper, interactable, collectable] = truths.map(|it| it.is_true().to_string());
+            let flags = [goal.no_quest_helper, goal.interactable, goal.collectable];
+            let [helper, interactable, collectable] = flags.map(|it| it.is_true().to_string());
             let (goal, template) = (goal.goal_id.to_string(), goal.template_id.to_string());
             rows.push(vec![zone, x, y, z, goal, template, helper, interactable, collectable]);
         }
@@ -291,8 +293,8 @@ impl<'d> PoiFile<'d> {
         };
         for zone in self.teleporters.iter() {
             node(zone.zone_key, &mut out);
-            for way in zone.teleporters.iter() {
-                let target = ZoneKey(string_id(way.destination.as_bytes()));
+            for teleporter in zone.teleporters.iter() {
+                let target = ZoneKey(string_id(teleporter.destination.as_bytes()));
                 node(target, &mut out);
                 let (source, target) = (zone.zone_key.0, target.0);
                 let _ = writeln!(edges, "<edge source=\"z{source}\" target=\"z{target}\"/>");
@@ -330,7 +332,7 @@ fn is_nested(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn made_up() -> PoiFile<'static> {
+    fn sample_file() -> PoiFile<'static> {
         let goal = |goal_id, zone_id, x| Goal {
             goal_id,
             no_quest_helper: ByteBool(0),
@@ -340,15 +342,17 @@ mod tests {
             interactable: ByteBool(1),
             collectable: ByteBool(0),
         };
-        let way = Teleporter { destination: Text::from("B, \"x\""), position: Vector3::default() };
+        let teleporter =
+            Teleporter { destination: Text::from("B, \"x\""), position: Vector3::default() };
         let key = |name: &str| ZoneKey(string_id(name.as_bytes()));
-        let ways = |zone_key| ZoneTeleporters { zone_key, teleporters: vec![way.clone()].into() };
+        let teleporters =
+            |zone_key| ZoneTeleporters { zone_key, teleporters: vec![teleporter.clone()].into() };
         let mob = |zone_key| ZoneMob { zone_key, asset: Text::from("m.nif") };
         PoiFile {
             zone_names: vec![Text::from("A")].into(),
             goals: vec![goal(1, 0, 1.5), goal(1, 9, f32::NAN)].into(),
             interactive_goals: vec![].into(),
-            teleporters: vec![ways(key("A")), ways(ZoneKey(5))].into(),
+            teleporters: vec![teleporters(key("A")), teleporters(ZoneKey(5))].into(),
             goal_adjectives: vec![].into(),
             zone_mobs: vec![mob(key("B, \"x\"")), mob(ZoneKey(6)), mob(ZoneKey(6))].into(),
         }
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn every_problem_is_reported() {
-        let problems: Vec<String> = made_up().check().collect();
+        let problems: Vec<String> = sample_file().check().collect();
         insta::assert_snapshot!(problems.join("\n"), @r#"
         goal 1: zone 9 is missing, the file has 1
         goal 1 has the same ID as goal 0: 1
@@ -368,7 +372,7 @@ mod tests {
 
     #[test]
     fn long_zone_names_do_not_become_gigabytes() {
-        let mut poi = made_up();
+        let mut poi = sample_file();
         poi.zone_names = vec![Text::new(vec![b'a'; 1 << 20])].into();
         poi.goals.0.truncate(1);
         poi.goals = vec![poi.goals[0].clone(); 100].into();
@@ -378,12 +382,12 @@ mod tests {
 
     #[test]
     fn exports_have_names() {
-        insta::assert_snapshot!(made_up().to_csv().unwrap().replace('\r', ""), @r#"
+        insta::assert_snapshot!(sample_file().to_csv().unwrap().replace('\r', ""), @r#"
         zone,x,y,z,goal_id,template_id,no_quest_helper,interactable,collectable
         A,1.5,2.5,3,1,7,false,true,false
         9,NaN,2.5,3,1,7,false,true,false
         "#);
-        insta::assert_snapshot!(made_up().to_graphml(), @r#"
+        insta::assert_snapshot!(sample_file().to_graphml(), @r#"
         <?xml version="1.0" encoding="UTF-8"?>
         <graphml xmlns="http://graphml.graphdrawing.org/xmlns">
         <key id="label" for="node" attr.name="label" attr.type="string"/>

@@ -339,7 +339,7 @@ const MAX_WARNINGS: usize = 1000;
 
 /// Collects the first warnings, and the number of further ones: in a hostile file, every element
 /// can cause one.
-pub(super) fn gather(mut warnings: impl Iterator<Item = String>) -> Vec<String> {
+pub(super) fn collect_warnings(mut warnings: impl Iterator<Item = String>) -> Vec<String> {
     let mut kept: Vec<String> = warnings.by_ref().take(MAX_WARNINGS).collect();
     let more = warnings.count();
     if more > 0 {
@@ -349,7 +349,7 @@ pub(super) fn gather(mut warnings: impl Iterator<Item = String>) -> Vec<String> 
 }
 
 /// Turns the first warning into an error.
-pub(super) fn refuse(mut warnings: impl Iterator<Item = String>) -> Result<()> {
+pub(super) fn refuse_warnings(mut warnings: impl Iterator<Item = String>) -> Result<()> {
     match warnings.next() {
         None => Ok(()),
         Some(warning) => Err(Error::malformed("a file without irregularities", warning)),

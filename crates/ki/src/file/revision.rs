@@ -124,8 +124,8 @@ impl FileList {
         let mut diff = FileListDiff::default();
         let mut old = self.files.iter().peekable();
         for new in &later.files {
-            while let Some(gone) = old.next_if(|old| old.name < new.name) {
-                diff.removed.push(gone);
+            while let Some(removed) = old.next_if(|old| old.name < new.name) {
+                diff.removed.push(removed);
             }
             match old.next_if(|old| old.name == new.name) {
                 None => diff.added.push(new),

@@ -101,7 +101,7 @@ impl<'d> TableFile<'d> {
         self.encode(&mut writer).map(|()| writer.into_bytes())
     }
 
-    /// Reads it from JSON.
+    /// Reads a file from JSON.
     pub fn from_json(json: &Json) -> Result<TableFile<'static>> {
         let mut fields = FieldsOf::new(json)?;
         let tables = each(fields.take("tables")?, table_from_json);
@@ -202,8 +202,8 @@ impl<'d> Table<'d> {
         let stated_size = wrong_size(reader, at, stated);
         let records = reader.list("records", |reader| {
             let least = HEAD_BYTES;
-            let room = reader.capacity(u64::from(count), u64::from(u32::MAX), least)?;
-            let mut records = Vec::with_capacity(room.min(1024));
+            let capacity = reader.capacity(u64::from(count), u64::from(u32::MAX), least)?;
+            let mut records = Vec::with_capacity(capacity.min(1024));
             for index in 0..count as usize {
                 records.push(reader.item(index, |reader| {
                     reader.record("", |reader| Row::decode(reader, &columns))

@@ -260,8 +260,8 @@ mod tests {
         let twice = table(vec![column(USUAL_FLAGS), column(USUAL_FLAGS)]);
         let error = twice.to_xml().unwrap_err().to_string();
         assert!(error.starts_with("X: wanted columns with distinct names, found two"), "{error}");
-        let odd: Vec<String> = table(vec![column(1)]).lost_in_xml().collect();
-        assert_eq!(odd.len(), 2, "{odd:?}");
+        let lost: Vec<String> = table(vec![column(1)]).lost_in_xml().collect();
+        assert_eq!(lost.len(), 2, "{lost:?}");
         let usual = load("t.xml", XML.as_bytes()).file.unwrap();
         assert_eq!(usual.lost_in_xml().count(), 0);
     }

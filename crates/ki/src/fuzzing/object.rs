@@ -151,9 +151,9 @@ fn stream(codec: &ObjectCodec<'_>, bytes: &[u8]) {
     let outcome = codec.decode(&mut reader, &mut object);
     let mut traced = Reader::traced("stream", bytes, Tree::new());
     let mut shown = Object::new();
-    let heard = codec.decode(&mut traced, &mut shown);
-    assert_eq!(outcome, heard, "a trace changed the outcome");
-    let (tree, _) = traced.conclude(heard);
+    let traced_outcome = codec.decode(&mut traced, &mut shown);
+    assert_eq!(outcome, traced_outcome, "a trace changed the outcome");
+    let (tree, _) = traced.conclude(traced_outcome);
     render(&tree, Style::default());
     let mut json = JsonWriter::new(Vec::new(), Style::default());
     let streamed = codec.decode(&mut Reader::new(bytes), &mut json);
@@ -314,7 +314,7 @@ fn cache_seeds() -> Vec<Vec<u8>> {
     vec![cache.get(HEAD_BYTES..).unwrap_or_default().to_vec()]
 }
 
-fn made_up_objects() -> Vec<Object> {
+fn sample_objects() -> Vec<Object> {
     let mut sampler = Sampler::new(30);
     let made = CLASSES.all().iter().filter_map(|class| {
         Object::sample(&CLASSES, class, false, &mut sampler).ok().filter(|made| made.len() < 100)
@@ -323,7 +323,7 @@ fn made_up_objects() -> Vec<Object> {
 }
 
 fn text_seeds() -> Vec<Vec<u8>> {
-    let made = made_up_objects();
+    let made = sample_objects();
     let written = made.iter().filter_map(|one| {
         xml::to_xml(&CLASSES, core::slice::from_ref(one)).ok().map(String::into_bytes)
     });
@@ -331,7 +331,7 @@ fn text_seeds() -> Vec<Vec<u8>> {
 }
 
 fn json_seeds() -> Vec<Vec<u8>> {
-    let made = made_up_objects();
+    let made = sample_objects();
     let mut seeds: Vec<Vec<u8>> =
         made.iter().filter_map(|one| one.to_json(&CLASSES).ok().map(String::into_bytes)).collect();
     seeds.push(b"{\"$class\":\"C1\",\"0x0000002a\":{\"$bits\":9,\"$hex\":\"ff01\"}}".to_vec());

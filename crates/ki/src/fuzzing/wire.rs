@@ -105,7 +105,7 @@ pub(super) fn samples() -> Vec<(Side, Frame<'static>)> {
     };
     let block = CryptoBlock(block.into_bytes().into());
     let asks = KeepAlive::Client { session_id: 0x1234, millis: 14_097, minutes: 11 };
-    let tells = KeepAlive::Server { session_id: 0, uptime_millis: 123_456_789 };
+    let keep_alive = KeepAlive::Server { session_id: 0, uptime_millis: 123_456_789 };
     let mut sampler = Sampler::new(1);
     let long = RawMessage { service: 5, order: 122, payload: sampler.bytes(33_000).into() };
     let hello = Control::Other { opcode: Opcode::UdpHello, body: b"name"[..].into() };
@@ -118,7 +118,7 @@ pub(super) fn samples() -> Vec<(Side, Frame<'static>)> {
         (Side::Server, Frame::control(offer(Some(block)))),
         (Side::Client, Frame::control(accept(Some(CryptoBlock(vec![9; 257].into()))))),
         (Side::Client, alive),
-        (Side::Server, Frame::control(Control::KeepAlive(tells))),
+        (Side::Server, Frame::control(Control::KeepAlive(keep_alive))),
         (Side::Server, Frame::control(Control::KeepAliveRsp(Some(asks)))),
         (Side::Client, Frame::control(Control::KeepAliveRsp(None))),
         (Side::Client, Frame::control(hello)),

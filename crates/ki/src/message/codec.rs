@@ -90,7 +90,7 @@ impl Message {
             for (index, kind) in self.plan().iter().enumerate() {
                 match FieldValue::decode(*kind, reader, "") {
                     Ok(value) => values.fields.push(value),
-                    Err(error) => return Err(self.cut_off(error, index)),
+                    Err(error) => return Err(self.truncated_error(error, index)),
                 }
             }
         }
@@ -123,7 +123,7 @@ impl Message {
             } else {
                 FieldValue::decode(field.kind, reader, &field.name)
             };
-            values.fields.push(value.map_err(|error| self.cut_off(error, index))?);
+            values.fields.push(value.map_err(|error| self.truncated_error(error, index))?);
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ impl Message {
     }
 
     #[cold]
-    fn cut_off(&self, error: Error, index: usize) -> Error {
+    fn truncated_error(&self, error: Error, index: usize) -> Error {
         let fields = self.fields().get(index..).unwrap_or_default();
         let Some(first) = fields.first() else {
             return error;
@@ -205,8 +205,7 @@ impl Message {
     /// Reads the values from JSON. Missing fields have their defaults.
     ///
     /// # Errors
-    /// Value, if the message does not have a field, or a value has the wrong type or is out of
-    /// range.
+    /// Value, if the JSON names an unknown field, or a value has the wrong type or is out of range.
     pub fn from_json<'j>(&self, json: impl Into<Given<'j>>) -> Result<Values<'static>> {
         let json = json.into();
         let Json::Object(object) = json.json() else {

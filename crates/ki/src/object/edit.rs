@@ -18,16 +18,16 @@ impl Object {
     /// nodes. In each case, nothing changes.
     pub fn set(&mut self, classes: &Classes, path: &str, json: &Json) -> Result<()> {
         let about = |error: Error| error.about(path.to_owned());
-        let place = find(self, classes, path).map_err(about)?;
-        let slot = place.slot;
+        let target = find(self, classes, path).map_err(about)?;
+        let slot = target.slot;
         let limits = &Limits::DEFAULT;
         let new = item(json, limits).and_then(|item| build(classes, &item, slot, true, limits));
         let new = new.map_err(about)?;
-        let (max, depth) = (u64::from(limits.depth), (place.around.len() + new.depth()) as u64);
+        let (max, depth) = (u64::from(limits.depth), (target.around.len() + new.depth()) as u64);
         if depth > max {
             return Err(about(Error::limit("depth", max, depth)));
         }
-        self.splice(place.at, place.count, &place.around, slot, &new)
+        self.splice(target.at, target.count, &target.around, slot, &new)
     }
 
     /// Removes the value at a path: a property or an element.
@@ -35,11 +35,11 @@ impl Object {
     /// # Errors
     /// Value, if the path does not exist.
     pub fn remove(&mut self, classes: &Classes, path: &str) -> Result<()> {
-        let place = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
-        if place.count == 0 || place.around.is_empty() {
-            return Err(Error::value("a value that can be removed", path.to_owned()));
+        let target = find(self, classes, path).map_err(|error| error.about(path.to_owned()))?;
+        if target.count == 0 || target.around.is_empty() {
+            return Err(Error::value("a property or an element to remove", path.to_owned()));
         }
-        self.splice(place.at, place.count, &place.around, place.slot, &Self::new())
+        self.splice(target.at, target.count, &target.around, target.slot, &Self::new())
     }
 }
 
@@ -81,7 +81,7 @@ type Step<'a, 'c> = Result<ValueRef<'a, 'c>, (Slot<'c>, usize)>;
 
 /// One step of a path: a property, whose name may itself have dots, or an index.
 fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 'c>, &'p str)> {
-    let behind = value.index() + value.count();
+    let end = value.index() + value.count();
     if let Some(class) = value.class() {
         let Some((slot, rest)) = slot_of(class, path) else {
             return Err(no_property(class, path));
@@ -92,7 +92,7 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
             return Ok((Ok(child), rest));
         }
         let next = value.children().find(|child| self::order(child.slot()) > order);
-        let at = next.map_or(behind, |child| child.index());
+        let at = next.map_or(end, |child| child.index());
         return Ok((Err((slot, at)), rest));
     }
     let inside = path.strip_prefix('[').and_then(|path| path.split_once(']'));
@@ -102,7 +102,7 @@ fn step<'a, 'c, 'p>(value: ValueRef<'a, 'c>, path: &'p str) -> Result<(Step<'a, 
                 return Ok((Ok(child), rest));
             }
             if index == value.children().count() {
-                return Ok((Err((Slot::Element(property), behind)), rest));
+                return Ok((Err((Slot::Element(property), end)), rest));
             }
             let wanted = format!("an index up to {}", value.children().count());
             Err(Error::value(wanted, index.to_string()))

@@ -119,7 +119,7 @@ impl Encoder<'_> {
         let Some(table) = &self.options.core else {
             if id != CoreId::default() {
                 let found = format!("block {block} type {kind}");
-                let error = Error::value("an object without an ID of its own", found);
+                let error = Error::value("an object without an ID", found);
                 return Err(error.hint("only streams in the CoreObject form have IDs"));
             }
             self.out.u32(tag);

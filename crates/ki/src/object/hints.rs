@@ -239,11 +239,11 @@ fn hint(settings: &mut Settings<'_>, table: &Value<'_>) -> Option<Hint> {
             "field" => field = settings.text(value).map(|text| (text, value.span())),
             "flags" => options.flags = settings.number(value, mask).unwrap_or_default(),
             "mask" => options.mask = settings.number(value, mask).unwrap_or_default(),
-            "deep" => options.deep = settings.truth(value).unwrap_or_default(),
-            "envelope" => options.envelope = settings.truth(value).unwrap_or_default(),
-            "core" => core = settings.truth(value).unwrap_or_default(),
+            "deep" => options.deep = settings.boolean(value).unwrap_or_default(),
+            "envelope" => options.envelope = settings.boolean(value).unwrap_or_default(),
+            "core" => core = settings.boolean(value).unwrap_or_default(),
             "skip-deprecated" => {
-                options.skip_deprecated = settings.truth(value).unwrap_or_default();
+                options.skip_deprecated = settings.boolean(value).unwrap_or_default();
             }
             _ => settings.unknown(
                 key,

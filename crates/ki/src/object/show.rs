@@ -15,11 +15,11 @@ pub(super) fn show_tag<'c, T: Trace<'c>>(
 ) {
     reader.leaf_from("$class", at, Value::Enum(i64::from(class.hash), classes.names()));
     if id != CoreId::default() {
-        let place = |more: u32| Place { byte: at.byte + more, bit: 0 };
+        let position = |more: u32| Place { byte: at.byte + more, bit: 0 };
         let trace = reader.trace_mut();
-        trace.leaf("$block", Value::Unsigned(id.block.into()), place(0), place(1));
-        trace.leaf("$type", Value::Unsigned(id.kind.into()), place(1), place(2));
-        trace.leaf("$template", Value::Unsigned(id.template.into()), place(2), place(6));
+        trace.leaf("$block", Value::Unsigned(id.block.into()), position(0), position(1));
+        trace.leaf("$type", Value::Unsigned(id.kind.into()), position(1), position(2));
+        trace.leaf("$template", Value::Unsigned(id.template.into()), position(2), position(6));
     }
 }
 
@@ -70,7 +70,7 @@ fn show_tuple<'c, T: Trace<'c>>(
 ) {
     let end = reader.place();
     let mut at = end.byte.wrapping_sub(u32::try_from(bytes.len()).unwrap_or(0));
-    let mut place = || {
+    let mut position = || {
         let from = Place { byte: at, bit: 0 };
         at += if tuple.part() == Part::U8 { 1 } else { 4 };
         (from, Place { byte: at, bit: 0 })
@@ -80,14 +80,14 @@ fn show_tuple<'c, T: Trace<'c>>(
         for name in tuple.names() {
             if tuple.per_name() == 1 {
                 if let Some(number) = numbers.next() {
-                    let (from, to) = place();
+                    let (from, to) = position();
                     trace.leaf(name, number, from, to);
                 }
                 continue;
             }
-            let row = numbers.by_ref().take(tuple.per_name()).map(|number| (number, place()));
+            let row = numbers.by_ref().take(tuple.per_name()).map(|number| (number, position()));
             let row: Vec<_> = row.collect();
-            let first = row.first().map_or(end, |(_, place)| place.0);
+            let first = row.first().map_or(end, |(_, position)| position.0);
             trace.scope(name, Value::List, first, |trace| {
                 let mut last = first;
                 for (number, (from, to)) in row {

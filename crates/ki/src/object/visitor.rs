@@ -75,7 +75,7 @@ impl<'c> Slot<'c> {
 pub enum Leaf<'a> {
     /// Null: no object.
     Null,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
     /// A signed number.
     Signed(i64),

@@ -159,9 +159,9 @@ impl Protocol {
     fn assemble(service: u8, kind: &str, origin: &str, mut messages: Vec<Message>) -> Self {
         messages.sort_by_key(|message| message.order);
         let mut by_order = Box::new([0; 256]);
-        for (place, message) in (1..=u8::MAX).zip(&messages) {
+        for (position, message) in (1..=u8::MAX).zip(&messages) {
             if let Some(slot) = by_order.get_mut(usize::from(message.order)) {
-                *slot = place;
+                *slot = position;
             }
         }
         let tags = messages.iter().map(|message| (message.order.into(), message.tag.clone()));
@@ -190,8 +190,8 @@ impl Protocol {
     #[inline]
     #[must_use]
     pub fn message(&self, order: u8) -> Option<&Message> {
-        let place = *self.by_order.get(usize::from(order))?;
-        self.messages.get(usize::from(place).checked_sub(1)?)
+        let position = *self.by_order.get(usize::from(order))?;
+        self.messages.get(usize::from(position).checked_sub(1)?)
     }
 
     /// The tags of the messages, by order number.

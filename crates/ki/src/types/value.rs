@@ -23,7 +23,7 @@ macro_rules! values {
                 }
             }
 
-            /// Reads a value of a type.
+            /// Decodes a value of a type.
             #[inline]
             pub fn decode<'n, T: Trace<'n>>(
                 kind: FieldType,
@@ -37,7 +37,7 @@ macro_rules! values {
                 }
             }
 
-            /// Writes it.
+            /// Encodes the value.
             #[inline]
             pub fn encode(&self, writer: &mut Writer) -> Result<()> {
                 match self {

@@ -123,9 +123,9 @@ pub(crate) fn table(Case { section, case, .. }: &Case<'_>) -> Outcome {
     }
     let file = plain.map_err(|error| error.to_string())?;
     check(file.to_bytes().as_deref() == Ok(&bytes), "encoded to other bytes")?;
-    let odd = text(case, "name").ends_with("bad_size");
+    let irregular = text(case, "name").ends_with("bad_size");
     let warnings: Vec<_> = file.warnings().collect();
-    check(warnings.len() == usize::from(odd), format!("{warnings:?}"))?;
+    check(warnings.len() == usize::from(irregular), format!("{warnings:?}"))?;
     let mut reader = Reader::traced("file", &bytes, Tree::new());
     let outcome = TableFile::decode(&mut reader);
     let (tree, outcome) = reader.conclude(outcome);
@@ -144,7 +144,7 @@ pub(crate) fn table(Case { section, case, .. }: &Case<'_>) -> Outcome {
             }
         }
     }
-    if odd {
+    if irregular {
         return check(
             file.to_csv().is_err() && file.strict().is_err(),
             "CSV or XML accepted wrong sizes",

@@ -85,9 +85,9 @@ pub(crate) fn nav(Case { section, case, .. }: &Case<'_>) -> Outcome {
         let json = traced(&packed, |reader| NavFile::decode(reader).map(drop))?;
         check(NavFile::from_json(&json).as_ref() == Ok(&file), "JSON of the zlib stream")?;
     }
-    let odd = ["dangling_and_self", "not_finite", "zones_one_based"];
+    let irregular = ["dangling_and_self", "not_finite", "zones_one_based"];
     let name = case["name"].as_str().unwrap_or_default();
-    check(file.check().next().is_some() == (odd.contains(&name) || name == "zones_text"), {
+    check(file.check().next().is_some() == (irregular.contains(&name) || name == "zones_text"), {
         let reported: Vec<_> = file.check().collect();
         format!("checks say {reported:?}")
     })
@@ -119,8 +119,8 @@ pub(crate) fn bcd(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
     let json = traced(&bytes, |reader| BcdFile::decode(reader).map(drop))?;
     check(BcdFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
-    let odd = ["face_past_vertices", "not_finite"].map(Json::from);
-    check(file.check().next().is_some() == odd.contains(&case["name"]), "the checks")
+    let irregular = ["face_past_vertices", "not_finite"].map(Json::from);
+    check(file.check().next().is_some() == irregular.contains(&case["name"]), "the checks")
 }
 
 pub(crate) fn poi(Case { section, case, .. }: &Case<'_>) -> Outcome {
@@ -139,9 +139,9 @@ pub(crate) fn poi(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(file.to_bytes().as_deref() == Ok(&*bytes), "encoded to other bytes")?;
     let json = traced(&bytes, |reader| PoiFile::read(reader).map(drop))?;
     check(PoiFile::read_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
-    let odd = ["keys_unresolved", "repeated_keys"].map(Json::from);
+    let irregular = ["keys_unresolved", "repeated_keys"].map(Json::from);
     check(
-        !odd.contains(&case["name"]) || file.check().next().is_some(),
+        !irregular.contains(&case["name"]) || file.check().next().is_some(),
         "the checks report nothing",
     )
 }
@@ -167,8 +167,8 @@ pub(crate) fn lang(Case { section, case, .. }: &Case<'_>) -> Outcome {
     check(LangFile::from_json(&json).as_ref() == Ok(&file), "JSON has other values")?;
     let stem = case["file"].as_str().and_then(|name| name.strip_suffix(".lang"));
     let stem = stem.ok_or("no file")?;
-    let odd = case["name"] == "repeated" || case["name"] == "colon_in_name";
-    check(file.check(Some(stem)).next().is_some() == odd, "the checks")?;
+    let irregular = case["name"] == "repeated" || case["name"] == "colon_in_name";
+    check(file.check(Some(stem)).next().is_some() == irregular, "the checks")?;
     let mut locale = Locale::new();
     locale.add(stem, &file);
     for lookup in case["lookups"].as_array().into_iter().flatten() {
@@ -196,10 +196,10 @@ pub(crate) fn type_list(Case { section, case, .. }: &Case<'_>) -> Outcome {
         let wanted = named(&class["name"]).ok_or("another class")?;
         same_class(wanted, class)?;
     }
-    let is_odd = case["name"] == "key_unlike_hash";
+    let has_wrong_key = case["name"] == "key_unlike_hash";
     let notes: Vec<String> = classes.notes().iter().map(ToString::to_string).collect();
     let is_noted = notes.iter().any(|note| note.contains("listed under"));
-    check(is_noted == is_odd, format!("{notes:?}"))?;
+    check(is_noted == has_wrong_key, format!("{notes:?}"))?;
     for version in [ListVersion::One, ListVersion::Two] {
         let text = classes.to_list(version);
         let mut lists = TypeLists::new();

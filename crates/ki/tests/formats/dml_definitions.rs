@@ -96,8 +96,8 @@ fn a_payload_of_another_revision_is_recognized() {
     let error = message.decode(&mut Reader::new(&payload), &mut Values::new());
     assert_eq!(
         error.unwrap_err().to_string(),
-        "Flags at byte 20: wanted 4 bytes, found 0; a sender of an earlier revision leaves the \
-         last fields out: Flags"
+        "Flags at byte 20: wanted 4 bytes, found 0; senders of an earlier revision omit the \
+         last fields: Flags"
     );
     payload.truncate(18);
     assert_eq!(

@@ -13,7 +13,7 @@ use worldwire_ki::types::{FieldType, FieldValue, Str};
 fn definitions(sampler: &mut Sampler, messages: u64) -> String {
     let mut xml = String::from(
         "<M><_ProtocolInfo><RECORD><ServiceID TYPE=\"UBYT\">200</ServiceID>\
-         <ProtocolType TYPE=\"STR\">MADEUP</ProtocolType>\
+         <ProtocolType TYPE=\"STR\">GENERATED</ProtocolType>\
          <ProtocolVersion TYPE=\"INT\">1</ProtocolVersion>\
          <ProtocolDescription TYPE=\"STR\"/></RECORD></_ProtocolInfo>",
     );
@@ -34,7 +34,7 @@ fn protocols(sampler: &mut Sampler) -> Protocols {
     let mut protocols = Protocols::new();
     let count = 1 + sampler.below(5);
     let reported =
-        protocols.add("made-up.xml", definitions(sampler, count).as_bytes(), Mode::Strict);
+        protocols.add("generated.xml", definitions(sampler, count).as_bytes(), Mode::Strict);
     assert!(reported.is_empty(), "{reported:?}");
     protocols
 }
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn messages_go_all_the_way_and_back(seed: u64) {
+    fn messages_round_trip(seed: u64) {
         let sampler = &mut Sampler::new(seed);
         let protocols = protocols(sampler);
         for message in protocols.service(200).unwrap().messages() {
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_go_all_the_way_and_back(seed: u64, trailer: Option<u8>) {
+    fn frames_round_trip(seed: u64, trailer: Option<u8>) {
         let sampler = &mut Sampler::new(seed);
         let protocols = protocols(sampler);
         let mut messages = Vec::new();
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn tables_go_all_the_way_and_back(seed: u64) {
+    fn tables_round_trip(seed: u64) {
         let sampler = &mut Sampler::new(seed);
         let mut file = TableFile::default();
         for number in 0..sampler.below(4) {

@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn files_go_all_the_way_and_back(seed: u64) {
+    fn files_round_trip(seed: u64) {
         let nav = NavFile::sample(&mut Sampler::new(seed));
         let bytes = nav.to_bytes().unwrap();
         prop_assert_eq!(&NavFile::decode(&mut Reader::new(&bytes)).unwrap(), &nav);
@@ -52,12 +52,13 @@ proptest! {
     }
 
     #[test]
-    fn a_file_that_is_cut_is_never_another_one(seed: u64, cut: prop::sample::Index) {
+    fn a_truncated_file_is_never_a_valid_one(seed: u64, cut: prop::sample::Index) {
         let nav = NavFile::sample(&mut Sampler::new(seed));
         let bytes = nav.to_bytes().unwrap();
         let part = &bytes[..cut.index(bytes.len())];
         // Without its names, it is a zone's graph.
-        let names = nav.zone_names.is_some() && NavFile { zone_names: None, ..nav }.to_bytes().unwrap() == part;
+        let names = nav.zone_names.is_some()
+            && NavFile { zone_names: None, ..nav }.to_bytes().unwrap() == part;
         prop_assert!(names || NavFile::strict(part, &LIMITS).is_err());
         for bytes in [
             BcdFile::sample(&mut Sampler::new(seed)).to_bytes().unwrap(),

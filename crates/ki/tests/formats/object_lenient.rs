@@ -60,9 +60,9 @@ fn round(codec: &ObjectCodec<'_>, bytes: &[u8]) -> (String, Decoded) {
     assert_eq!(codec.decode_all(bytes, &mut streamed).unwrap(), decoded);
     assert_eq!(streamed.finish().unwrap(), json.as_bytes());
     let mut reader = Reader::traced("stream", bytes, Tree::new());
-    let mut heard = Object::new();
-    assert_eq!(codec.decode(&mut reader, &mut heard).unwrap(), decoded);
-    assert_eq!(heard, object);
+    let mut traced_object = Object::new();
+    assert_eq!(codec.decode(&mut reader, &mut traced_object).unwrap(), decoded);
+    assert_eq!(traced_object, object);
     assert_eq!(codec.encode(&object, decoded.header).unwrap(), bytes, "{json}");
     let again = Object::parse_json(classes, &json).unwrap();
     assert_eq!(again, object, "{json}");
@@ -298,7 +298,7 @@ fn ids_of_unknown_objects_are_kept() {
     let error = plain.encode(&object, plain.header()).unwrap_err().to_string();
     assert_eq!(
         error,
-        "wanted an object without an ID of its own, found block 2 type 2; only streams in the \
+        "wanted an object without an ID, found block 2 type 2; only streams in the \
          CoreObject form have IDs"
     );
 }
@@ -378,7 +378,7 @@ fn an_object_of_an_unrelated_class_gets_a_note() {
         decoded.notes
     };
     assert_eq!((read(7), read(8)), (Vec::new(), Vec::new()));
-    let odd = read(9);
-    assert_eq!((odd.len(), odd[0].bit), (1, 128));
-    assert_eq!(odd[0].text, "class Other where class Base belongs");
+    let notes = read(9);
+    assert_eq!((notes.len(), notes[0].bit), (1, 128));
+    assert_eq!(notes[0].text, "class Other where class Base belongs");
 }

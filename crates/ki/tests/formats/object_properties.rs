@@ -55,7 +55,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn objects_go_all_the_way_and_back(seed: u64, bits in 0_u16..0x100) {
+    fn objects_round_trip(seed: u64, bits in 0_u16..0x100) {
         let sampler = &mut Sampler::new(seed);
         let classes = generated_classes(sampler, 6);
         // Delta encoding can be forbidden only if nothing is omitted.
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn objects_of_other_lists_survive_lenient_reading(seed: u64, hr in any::<bool>()) {
+    fn objects_of_other_lists_survive_lenient_decoding(seed: u64, hr in any::<bool>()) {
         let sampler = &mut Sampler::new(seed);
         let classes = generated_classes(sampler, 6);
         let bits = if hr { 0x126 } else { 0x120 };
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn xml_says_the_same_where_it_can(seed: u64) {
+    fn xml_round_trips_what_it_can_represent(seed: u64) {
         let sampler = &mut Sampler::new(seed);
         let classes = generated_classes(sampler, 6);
         for class in classes.all() {
@@ -167,7 +167,7 @@ proptest! {
 
     /// Lenient decoding keeps any contents of an object whose size is known.
     #[test]
-    fn any_bits_survive_lenient_reading(seed: u64, count in 0_u32..900, bits in 0_u16..4) {
+    fn any_bits_survive_lenient_decoding(seed: u64, count in 0_u32..900, bits in 0_u16..4) {
         let sampler = &mut Sampler::new(seed);
         let classes = generated_classes(sampler, 6);
         let codec = ObjectCodec::new(&classes, options(&classes, 0x120 | bits << 1));
@@ -196,7 +196,7 @@ proptest! {
 
     /// Whatever bytes are modified, lenient decoding loses nothing that it accepts.
     #[test]
-    fn broken_streams_survive_lenient_reading(seed: u64, bits in 0_u16..4, core: bool) {
+    fn broken_streams_survive_lenient_decoding(seed: u64, bits in 0_u16..4, core: bool) {
         let sampler = &mut Sampler::new(seed);
         let classes = generated_classes(sampler, 6);
         let bits = 0x120 | bits << 1 | if core { 0x80 } else { 0 };
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn values_are_changed_by_their_paths(seed: u64) {
+    fn values_are_changed_by_path(seed: u64) {
         let sampler = &mut Sampler::new(seed);
         let classes = generated_classes(sampler, 6);
         for class in classes.all() {

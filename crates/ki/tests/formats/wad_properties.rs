@@ -47,7 +47,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_goes_in_comes_out(files in files(), options in options()) {
+    fn archives_return_their_files(files in files(), options in options()) {
         let bytes = made(&options, &files);
         prop_assert_eq!(&made(&options, &files), &bytes, "not the same twice");
         prop_assert_eq!(&extracted(&bytes), &files);
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_seen_or_harmless(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
+    fn a_modified_byte_is_detected_or_harmless(at in any::<prop::sample::Index>(), bit in 0_u8..8) {
         let files = Files::from([("a".into(), vec![7; 500]), ("b.ogg".into(), vec![1, 2, 3])]);
         let mut bytes = made(&BuildOptions::default(), &files);
         let at = at.index(bytes.len());

@@ -281,9 +281,9 @@ pub mod login {
     }
 }
 
-/// MADE-UP (200).
+/// HOSTILE (200).
 /// \*/ fn main() {} /\* \[link\](x) \`code\` \# heading
-pub mod made_up {
+pub mod hostile {
     use worldwire_core::{Error, Reader, Record, Result, Trace, Writer, record};
     use worldwire_ki::types::{Dbl, Flt, Str, WStr};
 

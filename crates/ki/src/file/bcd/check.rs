@@ -45,8 +45,8 @@ impl BcdFile<'_> {
                 })
             });
             let vertices = mesh.filter_map(move |mesh| {
-                let odd = mesh.vertices.iter().filter(|vertex| !vertex.is_finite()).count();
-                (odd > 0).then(|| format!("{}: {odd} vertices are not finite", name()))
+                let infinite = mesh.vertices.iter().filter(|vertex| !vertex.is_finite()).count();
+                (infinite > 0).then(|| format!("{}: {infinite} vertices are not finite", name()))
             });
             placed.into_iter().chain(vertices).chain(faces)
         })

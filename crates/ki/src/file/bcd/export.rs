@@ -102,8 +102,8 @@ pub(super) fn y_up([x, y, z]: [f64; 3]) -> [f32; 3] {
 
 /// A name as a single word.
 fn word(name: &str) -> String {
-    let odd = |part: char| part.is_whitespace() || part.is_control();
-    name.chars().map(|part| if odd(part) { '_' } else { part }).collect()
+    let is_separator = |part: char| part.is_whitespace() || part.is_control();
+    name.chars().map(|part| if is_separator(part) { '_' } else { part }).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use worldwire_core::{
 };
 
 use super::super::primitive::{Many, Vector3};
-use super::{count, room};
+use super::{capacity, count};
 
 record! {
     /// A triangle.
@@ -91,7 +91,7 @@ fn elements<'d, 'n, E: Field<'d>, T: Trace<'n>>(
     reader: &mut Reader<'d, T>,
     count: u32,
 ) -> Result<Vec<E>> {
-    let mut elements = Vec::with_capacity(room(reader, count, E::LEAST)?);
+    let mut elements = Vec::with_capacity(capacity(reader, count, E::LEAST)?);
     for index in 0..count as usize {
         elements.push(reader.item(index, |reader| E::decode(reader, ""))?);
     }

@@ -35,7 +35,7 @@ use worldwire_core::{
 
 use collision::{LEAST, Types};
 
-use super::primitive::{gather, left_over, not_utf8, refuse};
+use super::primitive::{collect_warnings, left_over, not_utf8, refuse_warnings};
 
 pub use check::Statistics;
 pub use collision::Collision;
@@ -118,7 +118,7 @@ impl<'d> BcdFile<'d> {
     pub fn open(bytes: &'d [u8], limits: &'d Limits) -> Result<(Self, Vec<String>)> {
         let mut reader = Reader::within(bytes, limits);
         let file = Self::read(&mut reader, Types::MayDiffer).map_err(Error::closed)?;
-        let odd = file.collisions.iter().enumerate().flat_map(|(index, collision)| {
+        let mismatches = file.collisions.iter().enumerate().flat_map(|(index, collision)| {
             let types = collision.other_type.map(|other| {
                 let kind = collision.kind();
                 format!("collision {index}: its types differ, {other} and {kind}")
@@ -128,7 +128,7 @@ impl<'d> BcdFile<'d> {
                 not_utf8(format_args!("collision {index}: its material"), &collision.material);
             types.into_iter().chain(name).chain(material)
         });
-        let warnings = gather(left_over(&reader).into_iter().chain(odd));
+        let warnings = collect_warnings(left_over(&reader).into_iter().chain(mismatches));
         Ok((file, warnings))
     }
 
@@ -138,7 +138,7 @@ impl<'d> BcdFile<'d> {
     /// Those of [`Self::open`]; Malformed, for whatever that warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (file, warnings) = Self::open(bytes, limits)?;
-        refuse(warnings.into_iter()).map(|()| file)
+        refuse_warnings(warnings.into_iter()).map(|()| file)
     }
 
     /// Encodes the file.
@@ -179,9 +179,9 @@ impl<'d> BcdFile<'d> {
     fn read<'n, T: Trace<'n>>(reader: &mut Reader<'d, T>, types: Types) -> Result<Self> {
         reader.list("collisions", |reader| {
             let count = u32::from_le_bytes(reader.take_array()?);
-            let room = room(reader, count, LEAST)?;
+            let capacity = capacity(reader, count, LEAST)?;
             // Collisions take more memory than bytes, so capacity follows what is decoded.
-            let mut collisions = Vec::with_capacity(room.min(64));
+            let mut collisions = Vec::with_capacity(capacity.min(64));
             for index in 0..count as usize {
                 collisions.push(reader.item(index, |reader| Collision::read(reader, "", types))?);
             }
@@ -191,7 +191,7 @@ impl<'d> BcdFile<'d> {
 }
 
 /// Checks that this many elements can be present, and returns the capacity for them.
-fn room<'n, T: Trace<'n>>(reader: &Reader<'_, T>, count: u32, least: usize) -> Result<usize> {
+fn capacity<'n, T: Trace<'n>>(reader: &Reader<'_, T>, count: u32, least: usize) -> Result<usize> {
     let needed = u64::from(count) * least as u64;
     if needed > reader.remaining() as u64 {
         let found = reader.remaining().to_string();

@@ -7,8 +7,8 @@
 //! ```text
 //! 1:Items
 //! 31939071
-//! a note for translators, mostly empty
-//! Sword of the Made Up
+//! a note for translators, usually empty
+//! Sword of Examples
 //! ```
 //!
 //! Everything else refers to a text by its *code*: the file name, `_`, and the key, as in
@@ -36,7 +36,7 @@ use std::collections::HashSet;
 use worldwire_core::json::{self, FieldsOf, Json};
 use worldwire_core::{Error, Form, Limits, Place, Reader, Result, Sampler, Trace, Value, Writer};
 
-use super::primitive::{gather, refuse, shortened};
+use super::primitive::{collect_warnings, refuse_warnings, shortened};
 use crate::types::{WStr, wide};
 
 pub use locale::{Locale, codes_in};
@@ -104,8 +104,8 @@ impl<'d> LangFile<'d> {
         }
         let mut warnings = Vec::new();
         let whole = bytes.len() & !1;
-        let (even, odd) = bytes.split_at(whole);
-        if !odd.is_empty() {
+        let (even, texts_and_name) = bytes.split_at(whole);
+        if !texts_and_name.is_empty() {
             warnings.push("ends with half a unit".to_owned());
         }
         let units = match even.split_first_chunk() {
@@ -115,7 +115,7 @@ impl<'d> LangFile<'d> {
                 let swapped: Vec<u8> =
                     units.as_chunks::<2>().0.iter().flat_map(|[a, b]| [*b, *a]).collect();
                 let mut reader = Reader::within(&swapped, limits);
-                let file = LangFile::warned(&mut reader, warnings)?;
+                let file = LangFile::with_warnings(&mut reader, warnings)?;
                 return Ok((file.0.into_owned(), file.1));
             }
             Some(([b'0'..=b'9', 0], _)) => {
@@ -124,7 +124,7 @@ impl<'d> LangFile<'d> {
             }
             _ => return Err(no_mark(bytes).at(0)),
         };
-        LangFile::warned(&mut Reader::within(units, limits), warnings)
+        LangFile::with_warnings(&mut Reader::within(units, limits), warnings)
     }
 
     /// Decodes a file that must not cause warnings other than repeated keys, to recognise locale
@@ -134,7 +134,7 @@ impl<'d> LangFile<'d> {
     /// Those of [`Self::open`]; Malformed, for whatever that warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let file = Self::decode(&mut Reader::within(bytes, limits))?;
-        refuse(file.unpaired()).map(|()| file)
+        refuse_warnings(file.unpaired()).map(|()| file)
     }
 
     /// Encodes the file.
@@ -256,11 +256,14 @@ impl<'d> LangFile<'d> {
         Ok(Self { number, name, entries })
     }
 
-    fn warned(reader: &mut Reader<'d>, warnings: Vec<String>) -> Result<(Self, Vec<String>)> {
+    fn with_warnings(
+        reader: &mut Reader<'d>,
+        warnings: Vec<String>,
+    ) -> Result<(Self, Vec<String>)> {
         let mut warnings = Some(warnings);
         let file = Self::lines(reader, &mut warnings).map_err(Error::closed)?;
         let mut warnings = warnings.unwrap_or_default();
-        warnings.extend(gather(file.unpaired()));
+        warnings.extend(collect_warnings(file.unpaired()));
         Ok((file, warnings))
     }
 
@@ -269,12 +272,12 @@ impl<'d> LangFile<'d> {
         let texts = self.entries.iter().enumerate().flat_map(|(index, entry)| {
             [&entry.key, &entry.comment, &entry.text].map(|text| (Some(index), text))
         });
-        let is_odd = |text: &WStr<'_>| {
+        let is_unpaired = |text: &WStr<'_>| {
             let units = text.as_bytes().as_chunks::<2>().0.iter();
             char::decode_utf16(units.map(|unit| u16::from_le_bytes(*unit))).any(|it| it.is_err())
         };
-        let odd = core::iter::once((None, &self.name)).chain(texts);
-        odd.filter(move |(_, text)| is_odd(text)).map(|(index, _)| match index {
+        let texts_and_name = core::iter::once((None, &self.name)).chain(texts);
+        texts_and_name.filter(move |(_, text)| is_unpaired(text)).map(|(index, _)| match index {
             Some(index) => format!("entry {index} has half of a surrogate pair"),
             None => "the name has half of a surrogate pair".to_owned(),
         })
@@ -325,7 +328,7 @@ fn head<'d, 'n, T: Trace<'n>>(
         }
         None => {
             let error = Error::malformed("a line such as 1:Items, with CR LF at its end", "none");
-            return Err(hinted(error, rest).at(at));
+            return Err(with_line_end_hint(error, rest).at(at));
         }
     };
     let units = rest.get(..length).unwrap_or_default().as_chunks::<2>().0;
@@ -337,7 +340,7 @@ fn head<'d, 'n, T: Trace<'n>>(
     let ends = units.iter().any(|unit| [CR, LF].contains(unit));
     let Some(colon) = colon.filter(|_| !ends) else {
         let error = Error::malformed("a line such as 1:Items, with CR LF at its end", found());
-        return Err(hinted(error, rest).at(at));
+        return Err(with_line_end_hint(error, rest).at(at));
     };
     let digits: Option<String> = units.get(..colon).unwrap_or_default().iter().map(digit).collect();
     let digits = digits.filter(|digits| !digits.is_empty());
@@ -463,7 +466,7 @@ fn no_mark(bytes: &[u8]) -> Error {
 }
 
 /// Adds a hint to an error about wrong line ends.
-fn hinted(error: Error, units: &[u8]) -> Error {
+fn with_line_end_hint(error: Error, units: &[u8]) -> Error {
     if units.as_chunks::<2>().0.contains(&LF) {
         return error.hint("lines end with CR LF, not with LF alone");
     }

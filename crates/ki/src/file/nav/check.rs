@@ -22,12 +22,12 @@ impl NavFile<'_> {
                 let repeated = first.map(|first| {
                     format!("node {index} has the same ID as node {first}: {}", node.id)
                 });
-                let place = (!node.location.is_finite())
+                let location = (!node.location.is_finite())
                     .then(|| format!("node {index} (ID {}): its location is not finite", node.id));
                 let unnamed = names
                     .filter(|names| usize::from(node.id) >= *names)
                     .map(|names| format!("ID {} has no name, the file has {names}", node.id));
-                repeated.into_iter().chain(place).chain(unnamed)
+                repeated.into_iter().chain(location).chain(unnamed)
             })
         };
         let spare = {
@@ -41,17 +41,17 @@ impl NavFile<'_> {
         };
         let links = self.links.iter().enumerate().flat_map(move |(index, link)| {
             let (first, second) = (link.first, link.second);
-            let gone = [first, second].into_iter().filter(|id| !ids.contains_key(id));
-            let mut gone: Vec<String> = gone
+            let missing = [first, second].into_iter().filter(|id| !ids.contains_key(id));
+            let mut missing: Vec<String> = missing
                 .map(|id| format!("link {index} ({first} to {second}): node {id} is missing"))
                 .collect();
             if first == second {
-                gone.truncate(1);
-                gone.push(format!("link {index}: from node {first} to itself"));
+                missing.truncate(1);
+                missing.push(format!("link {index}: from node {first} to itself"));
             }
             let again = !links.insert((first, second));
             let again = again.then(|| format!("link {index} ({first} to {second}) is repeated"));
-            gone.into_iter().chain(again)
+            missing.into_iter().chain(again)
         });
         nodes.chain(spare).chain(links)
     }

@@ -23,7 +23,7 @@ pub struct NavGraph<'f> {
     nav: &'f NavFile<'f>,
     /// The first node with each ID.
     by_id: HashMap<u16, usize>,
-    ways: Vec<Vec<usize>>,
+    neighbours: Vec<Vec<usize>>,
 }
 
 /// A route from one node to another.
@@ -45,14 +45,14 @@ impl<'f> NavGraph<'f> {
         for (index, node) in nav.nodes.iter().enumerate() {
             by_id.entry(node.id).or_insert(index);
         }
-        let mut ways = vec![Vec::new(); nav.nodes.len()];
+        let mut neighbours = vec![Vec::new(); nav.nodes.len()];
         for link in nav.links.iter() {
             let (Some(first), Some(second)) = (by_id.get(&link.first), by_id.get(&link.second))
             else {
                 continue;
             };
             let mut add = |from: usize, to: usize| {
-                if let Some(list) = ways.get_mut(from) {
+                if let Some(list) = neighbours.get_mut(from) {
                     list.push(to);
                 }
             };
@@ -61,11 +61,11 @@ impl<'f> NavGraph<'f> {
                 add(*second, *first);
             }
         }
-        for list in &mut ways {
+        for list in &mut neighbours {
             list.sort_unstable();
             list.dedup();
         }
-        Self { nav, by_id, ways }
+        Self { nav, by_id, neighbours }
     }
 
     /// Finds a node by what people write: an ID, or the name of a zone, of which the last part
@@ -74,8 +74,8 @@ impl<'f> NavGraph<'f> {
     pub fn find(&self, what: &str) -> Option<usize> {
         let named = |id: usize| self.by_id.get(&u16::try_from(id).ok()?).copied();
         if let Some(names) = &self.nav.zone_names {
-            let place = names.iter().position(|name| name.as_bytes() == what.as_bytes());
-            if let Some(found) = place.and_then(named) {
+            let position = names.iter().position(|name| name.as_bytes() == what.as_bytes());
+            if let Some(found) = position.and_then(named) {
                 return Some(found);
             }
             let tail = format!("/{what}");
@@ -129,12 +129,12 @@ impl<'f> NavGraph<'f> {
             if best.get(at).copied().flatten().is_none_or(|(known, _)| length > known) {
                 continue;
             }
-            for way in self.ways.get(at).into_iter().flatten() {
-                let total = length + self.length(at, *way);
-                let known = best.get_mut(*way)?;
+            for neighbour in self.neighbours.get(at).into_iter().flatten() {
+                let total = length + self.length(at, *neighbour);
+                let known = best.get_mut(*neighbour)?;
                 if known.is_none_or(|(known, _)| total < known) {
                     *known = Some((total, at));
-                    next.push(Reverse((Length(total), *way)));
+                    next.push(Reverse((Length(total), *neighbour)));
                 }
             }
         }
@@ -159,8 +159,8 @@ impl<'f> NavGraph<'f> {
         if self.nav.zone_names.is_some() {
             return 1.0;
         }
-        let place = |index: usize| self.nav.nodes.get(index).map(|node| node.location);
-        let distance = place(from).zip(place(to)).map(|(from, to)| from.distance(to));
+        let position = |index: usize| self.nav.nodes.get(index).map(|node| node.location);
+        let distance = position(from).zip(position(to)).map(|(from, to)| from.distance(to));
         distance.filter(|length| length.is_finite()).unwrap_or(f64::INFINITY)
     }
 }

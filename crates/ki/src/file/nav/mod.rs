@@ -43,7 +43,9 @@ use flate2::read::{ZlibDecoder, ZlibEncoder};
 use worldwire_core::json::{FieldsOf, Json};
 use worldwire_core::{Error, Field, Limits, Reader, Result, Sampler, Trace, Writer, record};
 
-use super::primitive::{Many, Text, Vector3, gather, left_over, not_utf8, refuse, shown};
+use super::primitive::{
+    Many, Text, Vector3, collect_warnings, left_over, not_utf8, refuse_warnings, shown,
+};
 
 pub use graph::{Directions, NavGraph, Route};
 
@@ -133,7 +135,8 @@ impl<'d> NavFile<'d> {
         let names = nav.zone_names.iter().flat_map(|names| names.iter()).enumerate();
         let names = names
             .filter_map(|(index, name)| not_utf8(format_args!("the name of zone {index}"), name));
-        let warnings = gather(left_over(&reader).into_iter().chain(compressed).chain(names));
+        let warnings =
+            collect_warnings(left_over(&reader).into_iter().chain(compressed).chain(names));
         Ok((nav, warnings))
     }
 
@@ -143,7 +146,7 @@ impl<'d> NavFile<'d> {
     /// Those of [`Self::decode`]; Malformed, for whatever [`Self::open`] warns about.
     pub fn strict(bytes: &'d [u8], limits: &'d Limits) -> Result<Self> {
         let (nav, warnings) = Self::open(bytes, limits)?;
-        refuse(warnings.into_iter()).map(|()| nav)
+        refuse_warnings(warnings.into_iter()).map(|()| nav)
     }
 
     /// Encodes the file in its plain form.
@@ -266,9 +269,9 @@ fn inflate(bytes: &[u8], limits: &Limits) -> Result<Vec<u8>> {
         let name = if max == ratio { "inflated ratio" } else { "inflated bytes" };
         return Err(Error::limit(name, max, plain.len() as u64));
     }
-    let behind = (bytes.len() as u64).saturating_sub(stream.total_in());
-    if behind > 0 {
-        let found = format!("{behind} bytes more");
+    let surplus = (bytes.len() as u64).saturating_sub(stream.total_in());
+    if surplus > 0 {
+        let found = format!("{surplus} bytes more");
         return Err(Error::malformed("the end of the zlib stream", found));
     }
     Ok(plain)

@@ -27,7 +27,7 @@ pub struct Inflater {
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Larger buffers are not kept for the next file: see [`Inflater::release`].
-const KEPT: usize = 16 << 20;
+const MAX_KEPT_BYTES: usize = 16 << 20;
 
 impl<'d> Archive<'d> {
     /// Decodes the table of an archive. Data is not checked until an entry is read.
@@ -212,7 +212,7 @@ impl Inflater {
     /// Frees the buffer if it exceeds 16 MiB. Callers that read on several threads do this before
     /// the next file, so that not every thread keeps the memory for the largest file.
     pub fn release(&mut self) {
-        if self.buffer.len() > KEPT {
+        if self.buffer.len() > MAX_KEPT_BYTES {
             self.buffer = Vec::new();
         }
     }
@@ -224,22 +224,22 @@ impl Inflater {
         if self.buffer.len() < size {
             // The old contents are not copied. The capacity doubles, so that a series of growing
             // files does not reallocate for each one.
-            let room = self.buffer.len().saturating_mul(2).min(KEPT).max(size);
+            let capacity = self.buffer.len().saturating_mul(2).min(MAX_KEPT_BYTES).max(size);
             self.buffer = Vec::new();
-            self.buffer.try_reserve_exact(room).map_err(|_| {
+            self.buffer.try_reserve_exact(capacity).map_err(|_| {
                 Error::malformed(format!("memory for a file of {size} bytes"), "too little")
             })?;
-            while self.buffer.len() < room {
-                let piece = ZEROS.len().min(room - self.buffer.len());
+            while self.buffer.len() < capacity {
+                let piece = ZEROS.len().min(capacity - self.buffer.len());
                 self.buffer.extend_from_slice(ZEROS.get(..piece).unwrap_or_default());
             }
         }
         let wanted = || format!("a zlib stream of {size} bytes");
-        let Some(room) = self.buffer.get_mut(..size) else {
+        let Some(output) = self.buffer.get_mut(..size) else {
             return Err(Error::malformed(wanted(), "more than fits into memory"));
         };
-        match self.decompressor.zlib_decompress(stream, room) {
-            Ok(written) if written == size => Ok(room),
+        match self.decompressor.zlib_decompress(stream, output) {
+            Ok(written) if written == size => Ok(output),
             Ok(written) => Err(Error::malformed(wanted(), format!("{written} bytes"))),
             Err(DecompressionError::InsufficientSpace) => {
                 Err(Error::malformed(wanted(), "a longer one"))
@@ -255,13 +255,13 @@ impl Inflater {
         if self.buffer.len() < max {
             self.buffer.resize(max, 0);
         }
-        let room = self.buffer.get_mut(..max).unwrap_or_default();
+        let output = self.buffer.get_mut(..max).unwrap_or_default();
         // The stream is complete, so a single call fills the buffer or reaches the end.
         partial
-            .decompress(stream, room, FlushDecompress::None)
+            .decompress(stream, output, FlushDecompress::None)
             .map_err(|_| Error::malformed("a zlib stream", "something else"))?;
         let count = usize::try_from(partial.total_out()).unwrap_or(usize::MAX);
-        Ok(room.get(..count).unwrap_or(room))
+        Ok(output.get(..count).unwrap_or(output))
     }
 }
 

@@ -185,9 +185,9 @@ impl<'d> Table<'d> {
             )?
         };
         let entries = reader.list("entries", |reader| {
-            let room = reader.capacity(u64::from(count), u64::MAX, ENTRY_BYTES)?;
+            let capacity = reader.capacity(u64::from(count), u64::MAX, ENTRY_BYTES)?;
             // An entry takes more memory than bytes, so capacity follows what is decoded.
-            let mut entries = Vec::with_capacity(room.min(1024));
+            let mut entries = Vec::with_capacity(capacity.min(1024));
             for index in 0..count as usize {
                 entries.push(reader.item(index, |reader| reader.record("", |r| Entry::decode(r)))?);
             }
@@ -239,8 +239,8 @@ impl<'d> Table<'d> {
     fn move_data(&mut self, before: u64) -> Result<()> {
         let now = self.encoded_size();
         for (index, entry) in self.entries.iter_mut().enumerate() {
-            let Some(behind) = u64::from(entry.offset).checked_sub(before) else { continue };
-            let offset = now + behind;
+            let Some(distance) = u64::from(entry.offset).checked_sub(before) else { continue };
+            let offset = now + distance;
             entry.offset = u32::try_from(offset).map_err(|_| {
                 let error = Error::limit("archive offset", u64::from(u32::MAX), offset);
                 error.inside("offset").inside_item(index).inside("entries")

@@ -64,7 +64,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             };
             return Err(reader.place_error(error));
         }
-        self.charge(reader, 1)?;
+        self.count_values(reader, 1)?;
         let text = format!("the last {left} bits of {} are not a property", class.name);
         self.note(position(reader), text);
         let start = reader.place();
@@ -100,7 +100,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             let error = Error::malformed(wanted, format!("{hash} ({hash:#010x})"));
             return Err(reader.place_error(error).hint("is the type list from this revision?"));
         }
-        self.charge(reader, 1)?;
+        self.count_values(reader, 1)?;
         let text = format!("property {hash} ({hash:#010x}) is not in {}", class.name);
         self.note(position(reader), text);
         let bits = raw(reader, bits)?;
@@ -129,11 +129,11 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             } else if property.kind() == PropertyKind::Object {
                 self.object(reader, Slot::Property(property), &property.name, start)?;
             } else {
-                let leaf = self.charge(reader, 1).and_then(|()| self.leaf(reader, property));
+                let leaf = self.count_values(reader, 1).and_then(|()| self.leaf(reader, property));
                 let leaf = leaf.map_err(|error| error.inside(&property.name))?;
                 fits(reader, property, begin, bits)?;
                 // Report it here, while the cursor is still at the end of the value.
-                return self.tell(reader, Slot::Property(property), &property.name, start, leaf);
+                return self.report(reader, Slot::Property(property), &property.name, start, leaf);
             }
             fits(reader, property, begin, bits)
         });
@@ -157,12 +157,12 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         bits: u64,
         start: Place,
     ) -> Result<()> {
-        self.charge(reader, 1)?;
+        self.count_values(reader, 1)?;
         if let Some(text) = self.misfits.as_mut().and_then(|misfits| misfits.take()) {
             self.note(position(reader), text.into());
         }
         let bits = raw(reader, bits)?;
-        self.tell(reader, Slot::Property(property), &property.name, start, Leaf::Raw(bits))
+        self.report(reader, Slot::Property(property), &property.name, start, Leaf::Raw(bits))
     }
 }
 

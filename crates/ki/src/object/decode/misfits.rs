@@ -32,7 +32,7 @@ struct Misfit {
 
 impl Misfits {
     /// An empty list for the first pass.
-    fn scout(base: u64) -> Option<Box<Self>> {
+    fn first_pass(base: u64) -> Option<Box<Self>> {
         Some(Box::new(Self { list: Vec::new(), next: NO_POSITION, base: Some(base) }))
     }
 
@@ -68,7 +68,7 @@ impl Misfits {
 impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     /// Runs the first pass, if one is needed.
     #[inline]
-    pub(super) fn scout<T: Trace<'c>>(&mut self, reader: &Reader<'_, T>) {
+    pub(super) fn first_pass<T: Trace<'c>>(&mut self, reader: &Reader<'_, T>) {
         if self.keeps() {
             self.find_misfits(reader);
         }
@@ -76,7 +76,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 
     #[cold]
     fn find_misfits<T: Trace<'c>>(&mut self, reader: &Reader<'_, T>) {
-        let mut scout = Decoder {
+        let mut first_pass = Decoder {
             name: self.name,
             classes: self.classes,
             options: self.options,
@@ -86,7 +86,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             max_values: self.max_values,
             related: None,
             last: None,
-            misfits: Misfits::scout(reader.position() as u64),
+            misfits: Misfits::first_pass(reader.position() as u64),
             notes: Vec::new(),
             visitor: &mut (),
         };
@@ -94,8 +94,8 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let mut ahead = Reader::within(reader.rest(), reader.limits());
         let start = ahead.place();
         // An error that ends this pass also ends the second, which reports it.
-        drop(scout.object(&mut ahead, Slot::Root, self.name, start));
-        self.misfits = scout.misfits;
+        drop(first_pass.object(&mut ahead, Slot::Root, self.name, start));
+        self.misfits = first_pass.misfits;
         if let Some(found) = &mut self.misfits {
             found.list.reverse();
             found.next = found.list.last().map_or(NO_POSITION, |misfit| misfit.bit);

@@ -144,7 +144,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     }
 
     fn root<T: Trace<'c>>(&mut self, reader: &mut Reader<'_, T>) -> Result<()> {
-        self.scout(reader);
+        self.first_pass(reader);
         let start = reader.place();
         let is_null = self.object(reader, Slot::Root, self.name, start)?;
         if is_null && !self.options.null_root {
@@ -164,7 +164,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
     ) -> Result<bool> {
         let outcome = self.tag(reader);
         let (tag, id, at) = outcome.map_err(|error| error.inside(name))?;
-        self.charge(reader, 1).map_err(|error| error.inside(name))?;
+        self.count_values(reader, 1).map_err(|error| error.inside(name))?;
         if tag == 0 {
             reader.leaf_from(name, start, Value::Null);
             self.visitor.value(slot, Leaf::Null)?;
@@ -232,7 +232,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         let id = CoreId { block, kind, template };
         match self.core_class(table.get(block, kind), id) {
             Ok(tag) => Ok((tag, id)),
-            Err(error) => Err(error.at(behind(reader, 6))),
+            Err(error) => Err(error.at(bytes_before(reader, 6))),
         }
     }
 
@@ -276,7 +276,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             self.related = Some((wanted.index(), class.index()));
         } else {
             let text = format!("{} where {} belongs", class.name, wanted.name);
-            self.note(behind(reader, self.tag_size()) * 8, text);
+            self.note(bytes_before(reader, self.tag_size()) * 8, text);
         }
     }
 
@@ -302,7 +302,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         start: Place,
         (tag, id): (u32, CoreId),
     ) -> Result<()> {
-        let at = behind(reader, self.tag_size());
+        let at = bytes_before(reader, self.tag_size());
         if !self.keeps() {
             let found = format!("{tag} ({tag:#010x})");
             let error = Error::malformed("the tag of a known class", found);
@@ -311,7 +311,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
         self.note(at * 8, format!("no type list has class {tag} ({tag:#010x})"));
         let count = self.object_size(reader)?;
         let bits = raw(reader, count)?;
-        self.tell(reader, slot, name, start, Leaf::object(tag, id, bits))
+        self.report(reader, slot, name, start, Leaf::object(tag, id, bits))
     }
 
     /// Decodes the values of a shallow object, in class order.
@@ -344,9 +344,9 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             } else if property.kind() == PropertyKind::Object {
                 self.object(reader, Slot::Property(property), &property.name, start)?;
             } else {
-                let leaf = self.charge(reader, 1).and_then(|()| self.leaf(reader, property));
+                let leaf = self.count_values(reader, 1).and_then(|()| self.leaf(reader, property));
                 let leaf = leaf.map_err(|error| error.inside(&property.name))?;
-                self.tell(reader, Slot::Property(property), &property.name, start, leaf)?;
+                self.report(reader, Slot::Property(property), &property.name, start, leaf)?;
             }
         }
         Ok(())
@@ -354,7 +354,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 
     /// Counts values before anything is allocated for them.
     #[inline]
-    fn charge<T>(&mut self, reader: &Reader<'_, T>, count: u64) -> Result<()> {
+    fn count_values<T>(&mut self, reader: &Reader<'_, T>, count: u64) -> Result<()> {
         self.values += count;
         if self.values <= self.max_values {
             return Ok(());
@@ -378,7 +378,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
             self.check_count(reader, property, count)?;
             // Elements that are objects are counted separately.
             let elements = if property.kind() == PropertyKind::Object { 0 } else { count as u64 };
-            self.charge(reader, 1 + elements)?;
+            self.count_values(reader, 1 + elements)?;
             Ok(count)
         });
         let count = count.map_err(|error| error.inside(&property.name))?;
@@ -405,7 +405,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
                     return self.object(reader, slot, "", start).map(|_| ());
                 }
                 let leaf = self.leaf(reader, property)?;
-                self.tell(reader, slot, "", start, leaf)
+                self.report(reader, slot, "", start, leaf)
             })?;
         }
         Ok(())
@@ -413,7 +413,7 @@ impl<'c, V: Visitor<'c>> Decoder<'_, 'c, V> {
 
     /// Reports a value to the visitor and the trace.
     #[inline]
-    fn tell<T: Trace<'c>>(
+    fn report<T: Trace<'c>>(
         &mut self,
         reader: &mut Reader<'_, T>,
         slot: Slot<'c>,
@@ -453,7 +453,7 @@ fn position<T>(reader: &Reader<'_, T>) -> u64 {
 }
 
 /// The position this many bytes before the cursor.
-fn behind<T>(reader: &Reader<'_, T>, bytes: usize) -> u64 {
+fn bytes_before<T>(reader: &Reader<'_, T>, bytes: usize) -> u64 {
     reader.position().saturating_sub(bytes) as u64
 }
 
@@ -496,7 +496,7 @@ mod tests {
         let bytes = words(&[7, 1, 0x7fff_ffff, 0]);
         assert_eq!(
             error(&bytes),
-            "object.m_l at byte 12: wanted at max 1 elements in the 32 bits left, \
+            "object.m_l at byte 12: wanted at most 1 elements in the 32 bits left, \
              found 2147483647"
         );
         assert_eq!(
@@ -504,8 +504,8 @@ mod tests {
             "object at byte 0: wanted the tag of a known class, found 16909060 (0x01020304); is \
              the type list from this revision?"
         );
-        let behind = [&words(&[7, 1, 0])[..], &[3, 9]].concat();
-        assert_eq!(error(&behind), "at byte 12 bit 5: wanted the end, found 1 byte more");
+        let bytes_before = [&words(&[7, 1, 0])[..], &[3, 9]].concat();
+        assert_eq!(error(&bytes_before), "at byte 12 bit 5: wanted the end, found 1 byte more");
     }
 
     #[test]

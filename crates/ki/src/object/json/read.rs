@@ -513,14 +513,14 @@ mod tests {
                 "{text}"
             );
             let object = Object::parse_json(&classes, text).unwrap();
-            let behind = text.replacen(r#""$class":"class A","#, "", 1);
-            let behind = behind.strip_suffix('}').unwrap().to_owned() + r#","$class":"class A"}"#;
+            let moved = text.replacen(r#""$class":"class A","#, "", 1);
+            let moved = moved.strip_suffix('}').unwrap().to_owned() + r#","$class":"class A"}"#;
             assert!(
-                super::super::direct::parse(&classes, &behind, &Limits::DEFAULT, &mut |_, _| {})
+                super::super::direct::parse(&classes, &moved, &Limits::DEFAULT, &mut |_, _| {})
                     .is_none(),
-                "{behind}"
+                "{moved}"
             );
-            assert_eq!(Object::parse_json(&classes, &behind).unwrap(), object, "{text}");
+            assert_eq!(Object::parse_json(&classes, &moved).unwrap(), object, "{text}");
         }
     }
 

@@ -329,9 +329,9 @@ impl Object {
             first.property = Node::property(slot);
         }
         let added = index(fresh.len());
-        let gone = self.nodes.splice(at..at + count, fresh);
+        let removed = self.nodes.splice(at..at + count, fresh);
         self.unused +=
-            gone.map(|mut node| node.stored.data().map_or(0, |(_, size)| size)).sum::<usize>();
+            removed.map(|mut node| node.stored.data().map_or(0, |(_, size)| size)).sum::<usize>();
         for index_around in around {
             if let Some(Node {
                 stored: Stored::Object { size, .. } | Stored::List { size }, ..
@@ -341,13 +341,13 @@ impl Object {
             }
         }
         if self.unused > MAX_UNUSED.max(self.data.len() / 2) {
-            self.tidy();
+            self.compact();
         }
         Ok(())
     }
 
     /// Removes the data of removed values.
-    fn tidy(&mut self) {
+    fn compact(&mut self) {
         let old = core::mem::take(&mut self.data);
         self.unused = 0;
         for node in &mut self.nodes {

@@ -87,7 +87,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         self.object.leaf(self.node()?.stored)
     }
 
-    /// A non-negative whole number, also of an enumeration or a set of flags.
+    /// A non-negative whole number, including those of enumerations and sets of flags.
     #[must_use]
     pub fn unsigned(&self) -> Option<u64> {
         match self.leaf()? {
@@ -187,7 +187,7 @@ impl<'a, 'c> ValueRef<'a, 'c> {
     /// Those of the visitor; Value, if the object was made with other classes.
     pub fn visit<V: Visitor<'c>>(&self, visitor: &mut V) -> Result<()> {
         let mut open = Vec::new();
-        let mut outcome = self.walk(visitor, &mut open);
+        let mut outcome = self.traverse(visitor, &mut open);
         while let Some((_, what)) = open.pop() {
             let ended = match what {
                 OpenNode::Object(_) => visitor.end_object(),
@@ -198,8 +198,8 @@ impl<'a, 'c> ValueRef<'a, 'c> {
         outcome
     }
 
-    /// Leaves ending what is still open to the caller.
-    fn walk<V: Visitor<'c>>(
+    /// Reports the value, but leaves ending what is still open to the caller.
+    fn traverse<V: Visitor<'c>>(
         &self,
         visitor: &mut V,
         open: &mut Vec<(usize, OpenNode<'c>)>,

@@ -121,11 +121,11 @@ impl<'c> Builder<'_, 'c, '_> {
                 self.diagnostics.warning(&child.span(), text, &help);
                 continue;
             };
-            let place = *known.entry(property.index()).or_insert_with(|| {
+            let position = *known.entry(property.index()).or_insert_with(|| {
                 order.push((property, Vec::new()));
                 order.len() - 1
             });
-            if let Some((_, children)) = order.get_mut(place) {
+            if let Some((_, children)) = order.get_mut(position) {
                 if !property.is_list() && !children.is_empty() {
                     self.diagnostics.warning(
                         &child.span(),
@@ -505,7 +505,7 @@ mod tests {
         let loaded = load(&classes, "a.xml", deep.as_bytes());
         assert_eq!(
             loaded.diagnostics[0].to_string(),
-            "a.xml:1:779: error: elements nested more than 257 deep (objects can be nested at max \
+            "a.xml:1:779: error: elements nested more than 257 deep (objects can be nested at most \
              128 deep (depth))"
         );
         let bind = load(&classes, "a.xml", b"BINd");

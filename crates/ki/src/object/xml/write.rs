@@ -79,7 +79,7 @@ impl<'c> Visitor<'c> for Writer {
     fn begin_object(&mut self, slot: Slot<'c>, class: &'c Class, id: CoreId) -> Result<()> {
         if id != CoreId::default() {
             let found = format!("block {} type {}", id.block, id.kind);
-            return Err(Error::value("an object without an ID of its own", found));
+            return Err(Error::value("an object without an ID", found));
         }
         let mut element = None;
         if !matches!(slot, Slot::Root) {

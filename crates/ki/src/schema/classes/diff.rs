@@ -59,8 +59,8 @@ fn change<'c>(old: &'c Class, new: &'c Class) -> Option<ClassChange<'c>> {
     };
     let (before, after) = (by_name(old), by_name(new));
     let missing = |class: &'c Class, others: &HashMap<&str, &Property>| {
-        let gone = class.properties().iter().filter(|it| !others.contains_key(&*it.name));
-        gone.collect::<Vec<_>>()
+        let unmatched = class.properties().iter().filter(|it| !others.contains_key(&*it.name));
+        unmatched.collect::<Vec<_>>()
     };
     let changed = new.properties().iter().filter_map(|property| {
         let old = *before.get(&*property.name)?;

@@ -52,7 +52,7 @@ impl TypeLists {
             return Err(error.about(name.to_owned()));
         }
         let json = json.strip_prefix(b"\xef\xbb\xbf").unwrap_or(json);
-        let (mut found, mut odd) = (Vec::new(), Vec::new());
+        let (mut found, mut misfiled) = (Vec::new(), Vec::new());
         if xml::is_xml(json) {
             let read = xml::read(json, &mut self.texts);
             found = read.map_err(|error| error.about(name.to_owned()))?;
@@ -60,7 +60,8 @@ impl TypeLists {
             let mut reader = serde_json::Deserializer::from_slice(json);
             let mut position = ListPosition::default();
             let texts = &mut self.texts;
-            let list = List { found: &mut found, odd: &mut odd, texts, position: &mut position };
+            let list =
+                List { found: &mut found, misfiled: &mut misfiled, texts, position: &mut position };
             list.deserialize(&mut reader)
                 .and_then(|()| reader.end())
                 .map_err(|error| {
@@ -74,7 +75,7 @@ impl TypeLists {
             let error = Error::malformed("a type list with classes", "an empty one");
             return Err(error.about(name.to_owned()));
         }
-        for (at, key) in odd {
+        for (at, key) in misfiled {
             if let Some(class) = found.get(at).filter(|_| self.notes.len() < MAX_NOTES) {
                 let text = format!("hash {}, listed under {}", class.hash, shown(&key));
                 let (list, class) = (Arc::clone(&list), Arc::clone(&class.name));
@@ -116,7 +117,7 @@ impl TypeLists {
 /// Verifies the hashes. Pirate101 uses a different hash function for its classes.
 fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
     // Dropped notes are never built: names can be long, and each may occur in thousands of notes.
-    let mut say = |text: &dyn Fn() -> String| {
+    let mut note = |text: &dyn Fn() -> String| {
         if notes.len() < MAX_NOTES {
             let text = text();
             notes.push(ClassNote { list: Arc::clone(list), class: Arc::clone(&class.name), text });
@@ -124,17 +125,17 @@ fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
     };
     let hash = string_id(class.name.as_bytes());
     if class.hash != hash && class.hash != djb2_31(class.name.as_bytes()) {
-        say(&|| format!("hash {}, computed {hash}", class.hash));
+        note(&|| format!("hash {}, computed {hash}", class.hash));
     }
     for property in &class.properties {
         let hash = property_hash(property.type_name.as_bytes(), property.name.as_bytes());
         if property.hash != hash {
             let name = || shown(&property.name);
-            say(&|| format!("{}: hash {}, computed {hash}", name(), property.hash));
+            note(&|| format!("{}: hash {}, computed {hash}", name(), property.hash));
         }
         if let Some(other) = class.by_hash(property.hash).filter(|other| *other != property) {
             let (one, other) = (&other.name, &property.name);
-            say(&|| format!("{} and {} have the same hash", shown(one), shown(other)));
+            note(&|| format!("{} and {} have the same hash", shown(one), shown(other)));
         }
     }
     for pair in class.properties.windows(2) {
@@ -142,7 +143,7 @@ fn check(list: &Arc<str>, class: &Class, notes: &mut Vec<ClassNote>) {
             && one.id == other.id
         {
             let text = "have the same ID, so their order is a guess";
-            say(&|| format!("{} and {} {text}", shown(&one.name), shown(&other.name)));
+            note(&|| format!("{} and {} {text}", shown(&one.name), shown(&other.name)));
         }
     }
 }

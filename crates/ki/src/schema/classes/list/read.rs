@@ -48,7 +48,7 @@ macro_rules! seed {
 pub(super) struct List<'l> {
     pub(super) found: &'l mut Vec<Class>,
     /// The positions of version 2 classes whose key is not their hash, with that key.
-    pub(super) odd: &'l mut Vec<(usize, String)>,
+    pub(super) misfiled: &'l mut Vec<(usize, String)>,
     pub(super) texts: &'l mut HashSet<Arc<str>>,
     pub(super) position: &'l mut ListPosition,
 }
@@ -85,8 +85,8 @@ impl<'de> Visitor<'de> for List<'_> {
                 "classes" => {
                     let (found, texts, position) =
                         (&mut *self.found, &mut *self.texts, &mut *self.position);
-                    let odd = &mut *self.odd;
-                    map.next_value_seed(ClassMap { found, texts, position, odd })?;
+                    let misfiled = &mut *self.misfiled;
+                    map.next_value_seed(ClassMap { found, texts, position, misfiled })?;
                 }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
@@ -136,7 +136,7 @@ fn unknown_version<E: serde::de::Error>(number: u64) -> E {
 /// Reads the classes of a version 2 list, by hash.
 struct ClassMap<'l> {
     found: &'l mut Vec<Class>,
-    odd: &'l mut Vec<(usize, String)>,
+    misfiled: &'l mut Vec<(usize, String)>,
     texts: &'l mut HashSet<Arc<str>>,
     position: &'l mut ListPosition,
 }
@@ -157,8 +157,8 @@ impl<'de> Visitor<'de> for ClassMap<'_> {
             position.class = Some(hash.clone());
             map.next_value_seed(ClassOf { found, texts, position, name: None })?;
             let class = self.found.last().filter(|class| parse_number(&hash) != Some(class.hash));
-            if class.is_some() && self.odd.len() < MAX_NOTES {
-                self.odd.push((self.found.len() - 1, hash));
+            if class.is_some() && self.misfiled.len() < MAX_NOTES {
+                self.misfiled.push((self.found.len() - 1, hash));
             }
         }
         self.position.class = None;
