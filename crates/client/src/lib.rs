@@ -26,7 +26,8 @@
 //! let player = login.players.first().ok_or("the account has no player")?;
 //! auth.set_player(player.id).await?;
 //!
-//! let city: Uuid = "9b1e3a52-6f0d-4c1c-8a7e-2f4f0f5f9c11".parse()?;
+//! // An instance of the age; the first visitor creates it.
+//! let city = Uuid([7; 16]);
 //! auth.init_age(&NewAge::new("city", city)).await?;
 //! let age = auth.age("city", city).await?;
 //! let (game, mut notifications) = Game::join(&shard, &age, login.account_id, player.id).await?;

@@ -53,10 +53,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 (Event::News(News::Lost(number)), Some(client)) => world.lost(client, number.0)?,
                 (Event::News(News::Reset), Some(client)) => world.reset(client)?,
                 (Event::Received(piece), Some(client)) => {
-                    if let Unit::Section { id: MPM_ID, .. } = piece.unit {
-                        if let Err(error) = walk(&mut world, client, piece.bytes) {
-                            eprintln!("ignored: {error}");
-                        }
+                    if let Unit::Section { id: MPM_ID, .. } = piece.unit
+                        && let Err(error) = walk(&mut world, client, piece.bytes)
+                    {
+                        eprintln!("ignored: {error}");
                     }
                 }
                 _ => {}

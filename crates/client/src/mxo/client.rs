@@ -160,13 +160,13 @@ impl Client {
         let driving = tokio::spawn(async move {
             udp::drive(&Driver::client(clock), socket, connection, application).await
         });
-        let mut visit = Self { uid: config.uid, state, driving, carrying, counts };
-        let mut is_in = visit.state.is_in.subscribe();
+        let mut client = Self { uid: config.uid, state, driving, carrying, counts };
+        let mut is_in = client.state.is_in.subscribe();
         tokio::select! {
-            end = &mut visit.driving => {
+            end = &mut client.driving => {
                 Err(ConnectError::NoAnswer(end.unwrap_or(End::Cut)))
             }
-            _ = is_in.wait_for(|is_in| *is_in) => Ok(visit),
+            _ = is_in.wait_for(|is_in| *is_in) => Ok(client),
             () = sleep(patience) => Err(ConnectError::NoAnswer(NO_ANSWER)),
         }
     }

@@ -15,7 +15,7 @@ const ROAM: f32 = 3_000.0;
 const STRIDE: f32 = 18.0;
 /// A character turns at one of this many steps.
 const TURNS: u64 = 12;
-/// The actions of a character that stands and of one that walks.
+/// The actions of a standing and of a walking character.
 const ACTIONS: [u8; 2] = [0, 2];
 
 /// The client's view of the world, and its character.
@@ -66,7 +66,7 @@ impl ClientView {
         &self.replica
     }
 
-    /// Makes the character walk, or stand still.
+    /// Makes the character walk or stop.
     pub const fn set_walking(&mut self, walks: bool) {
         self.walks = walks;
     }

@@ -16,7 +16,7 @@
 //! shards have no such option.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 #[path = "../../../uru/tests/age/decisions.rs"]
 mod decisions;

@@ -1,7 +1,7 @@
 //! Acknowledged changes survive `kill -9`.
 //!
 //! A child process serves clients that create characters, and prints every change that it has
-//! acknowledged. It is killed at some point; what it printed must be in the database.
+//! acknowledged. It is killed at some point; every printed change must be in the database.
 //! `WORLDWIRE_CHAOS_ROUNDS=N` runs N rounds over SQLite and a fifth of that over PostgreSQL; a
 //! plain `cargo test` runs a few.
 

@@ -162,7 +162,7 @@ async fn k_09_a_message_renews_a_stale_session_but_a_keep_alive_does_not() {
     let next = raw.offer().await;
     assert_ne!(next, id);
     raw.accept(next).await;
-    assert_eq!(raw.pongs().await, 0, "what met the stale session was ignored");
+    assert_eq!(raw.pongs().await, 0, "a message in the stale session was ignored");
     raw.say(&[&PING]).await;
     assert_eq!(raw.pongs().await, 1);
 }

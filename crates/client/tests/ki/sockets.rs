@@ -222,7 +222,7 @@ async fn k_23_the_last_message_arrives_while_the_client_keeps_sending() {
                 to_server = &mut asked => break to_server.unwrap(),
             }
         };
-        // The server has answered and ended its stream; nobody reads what arrives now.
+        // The server has answered and ended its stream; it no longer reads.
         tokio::time::sleep(Duration::from_millis(200)).await;
         for _ in 0..5 {
             let alive = [0x0d, 0xf0, 10, 0, 1, 3, 0, 0, 1, 2, 3, 4, 5, 6];

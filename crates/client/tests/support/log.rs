@@ -8,12 +8,15 @@ use std::sync::{Arc, Mutex};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 
 /// All lines that this thread logs at any level, while this value lives.
 pub(crate) struct Log {
     lines: Lines,
     _guard: DefaultGuard,
+    /// While there is only one dispatcher, `tracing` disables a call site for good if a thread
+    /// without a dispatcher reaches it first. Other tests run in such threads.
+    _second: Dispatch,
 }
 
 #[derive(Clone, Default)]
@@ -22,7 +25,8 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 impl Log {
     pub(crate) fn begin() -> Self {
         let lines = Lines::default();
-        Self { _guard: tracing::subscriber::set_default(lines.clone()), lines }
+        let second = Dispatch::new(lines.clone());
+        Self { _guard: tracing::subscriber::set_default(lines.clone()), lines, _second: second }
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

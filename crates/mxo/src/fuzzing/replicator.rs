@@ -60,8 +60,8 @@ fn run(data: &[u8]) {
         views: 16,
         ..Config::default()
     };
-    let mut server = Replicator::new(Arc::clone(&OBJECTS), config).expect("it makes sense");
-    let client = server.join().expect("the first");
+    let mut server = Replicator::new(Arc::clone(&OBJECTS), config).expect("a valid configuration");
+    let client = server.join().expect("room for a client");
     server.look_from(client, [0.0; 3]).expect("a position");
     let mut world = World {
         server,
@@ -101,7 +101,7 @@ impl World {
                 }
             }
             (1, Some((id, _))) => {
-                self.server.despawn(id).expect("it is there");
+                self.server.despawn(id).expect("the id is valid");
                 self.objects.swap_remove(picked);
             }
             (2..=5, Some((id, goid))) => self.set(id, goid, what >> 4, which),
@@ -122,9 +122,11 @@ impl World {
             (9, _) => self.deliver(usize::from(which)),
             (10, _) => self.lose(usize::from(which)),
             (11, _) => self.server.look_from(self.client, [x, 0.0, z]).expect("a position"),
-            (12, Some((id, 12))) => self.server.possess(self.client, id).expect("nobody's"),
+            (12, Some((id, 12))) => {
+                self.server.possess(self.client, id).expect("an object without an owner")
+            }
             (13, _) if which < 8 => {
-                self.server.reset(self.client).expect("it is there");
+                self.server.reset(self.client).expect("the id is valid");
                 self.replica.reset();
                 self.on_way.clear();
             }
@@ -138,9 +140,9 @@ impl World {
         let order = class.updates().order(3).unwrap_or_else(|| class.create());
         let index = usize::from(index) * 3 % order.len().max(1);
         let Some(slot) = order.slot(index) else { return };
-        let property = self.server.property(goid, slot.name()).expect("it has it");
+        let property = self.server.property(goid, slot.name()).expect("a property of the class");
         let bytes = vec![value; slot.kind().size().into()];
-        self.server.set(id, property, &bytes).expect("it fits");
+        self.server.set(id, property, &bytes).expect("a value of the right size");
     }
 
     fn tick(&mut self) {
@@ -153,13 +155,13 @@ impl World {
 
     fn poll(&mut self, is_sent: bool) {
         let mut section = Vec::new();
-        while self.server.poll(self.client, &mut section).expect("it is there") {
+        while self.server.poll(self.client, &mut section).expect("the id is valid") {
             assert!(section.len() <= 1_000, "{} bytes", section.len());
             if !is_sent {
                 return;
             }
             self.number += 1;
-            self.server.sent(self.client, self.number).expect("it grows");
+            self.server.sent(self.client, self.number).expect("an increasing number");
             let section = core::mem::take(&mut section);
             self.on_way.push_back(Packet { number: self.number, section, lost_at: None });
         }
@@ -170,7 +172,7 @@ impl World {
         let index = which % self.on_way.len().max(1);
         let Some(packet) = self.on_way.remove(index) else { return };
         if self.in_order && packet.number < self.newest {
-            self.server.lost(self.client, packet.number).expect("it is there");
+            self.server.lost(self.client, packet.number).expect("the id is valid");
             return;
         }
         self.newest = packet.number;
@@ -182,7 +184,7 @@ impl World {
             assert!(is_fine, "{notice:?}");
         }
         if packet.lost_at.is_none() {
-            self.server.delivered(self.client, packet.number).expect("it is there");
+            self.server.delivered(self.client, packet.number).expect("the id is valid");
         }
     }
 
@@ -190,7 +192,7 @@ impl World {
     fn lose(&mut self, which: usize) {
         let index = which % self.on_way.len().max(1);
         let Some(packet) = self.on_way.get_mut(index) else { return };
-        self.server.lost(self.client, packet.number).expect("it is there");
+        self.server.lost(self.client, packet.number).expect("the id is valid");
         packet.lost_at.get_or_insert(self.now);
         if self.in_order {
             // Its section is never applied, or was applied before.
@@ -204,7 +206,7 @@ impl World {
             while !self.on_way.is_empty() {
                 self.deliver(0);
             }
-            if self.server.is_settled(self.client).expect("it is there") {
+            if self.server.is_settled(self.client).expect("the id is valid") {
                 return;
             }
         }
@@ -221,19 +223,20 @@ impl World {
                 .objects
                 .iter()
                 .find(|(id, _)| Some(*id) == view.object)
-                .expect("it is in the world");
+                .expect("an object in the world");
             assert_eq!((seen.goid(), seen.spawn_seq()), (goid, view.spawn_seq));
-            let (_, class) = OBJECTS.class_of(goid).expect("it has a class");
+            let (_, class) = OBJECTS.class_of(goid).expect("a goobj with a class");
             let order = class.updates().order(view.id).into_iter().flat_map(|order| order.slots());
             for slot in order {
-                let property = self.server.property(goid, slot.name()).expect("it has it");
+                let property =
+                    self.server.property(goid, slot.name()).expect("a property of the class");
                 let held = self.server.value(id, property).map(|bytes| slot.kind().read(bytes));
                 let (held, found) = (held.flatten(), seen.value(slot.name()));
                 // NaNs differ from themselves.
                 assert_eq!(format!("{found:?}"), format!("{held:?}"), "{}", slot.name());
             }
             if view.id != 2 {
-                let held = self.server.movement(id).expect("it is there");
+                let held = self.server.movement(id).expect("the id is valid");
                 assert_eq!(seen.movement(), held);
             }
         }

@@ -109,7 +109,7 @@ fn section<'d>(data: &'d [u8], context: &Context<'_, '_>) -> Option<Section<'d>>
 }
 
 fn hexes(list: &[&str]) -> Vec<Vec<u8>> {
-    list.iter().map(|text| parse_hex(text).expect("it is hex")).collect()
+    list.iter().map(|text| parse_hex(text).expect("hex digits")).collect()
 }
 
 /// Sections as JSON, with the contents of creates and updates of every kind.
@@ -138,10 +138,10 @@ const MADE: [&str; 5] = [
 fn sections() -> Vec<Vec<u8>> {
     let context = Context::server(&OBJECTS, &*VIEWS);
     let made = MADE.iter().map(|text| {
-        let json = serde_json::from_str(text).expect("it is JSON");
+        let json = serde_json::from_str(text).expect("valid JSON");
         let section = Section::from_json(&json, &context).expect("a section");
         let mut writer = Writer::new();
-        section.encode(&OBJECTS, Side::Server, &mut writer).expect("it can be written");
+        section.encode(&OBJECTS, Side::Server, &mut writer).expect("a valid section");
         writer.into_bytes()
     });
     let mut seeds: Vec<_> = made.collect();
@@ -268,7 +268,7 @@ fn picture(replica: &Replica) -> String {
     let (mut json, mut text) = (String::new(), String::new());
     replica.write_json(Style::default(), &mut json);
     replica.write_text(&mut text);
-    let views: Vec<worldwire_core::json::Json> = serde_json::from_str(&json).expect("it is JSON");
+    let views: Vec<worldwire_core::json::Json> = serde_json::from_str(&json).expect("valid JSON");
     assert_eq!(views.len(), replica.len(), "not every view is shown");
     json + &text
 }
@@ -276,7 +276,7 @@ fn picture(replica: &Replica) -> String {
 /// The sections of [`replicas`], in packets that overtake each other.
 fn late_replicas() -> Vec<Vec<u8>> {
     let packet = |number: u16, text: &str| {
-        let section = parse_hex(text).expect("it is hex");
+        let section = parse_hex(text).expect("hex digits");
         let length = u8::try_from(section.len() * 2).expect("short");
         [&[length][..], &number.to_le_bytes(), &section].concat()
     };
@@ -312,7 +312,7 @@ fn replicas() -> Vec<Vec<u8>> {
         "03010001010009000000",
         "03010001010009000000",
     ] {
-        let section = parse_hex(text).expect("it is hex");
+        let section = parse_hex(text).expect("hex digits");
         all.push(u8::try_from(section.len() * 2).expect("short"));
         all.extend(section);
     }

@@ -115,7 +115,7 @@ impl Fault {
         }
         let wanted = error.wanted();
         let counted = |unit| wanted.strip_suffix(unit).is_some_and(|n| n.parse::<u64>().is_ok());
-        // Incomplete at first, until it was known that no more bytes follow.
+        // A truncated read is reported as incomplete until it is clear that no more bytes follow.
         if error.kind() == ErrorKind::Malformed && (counted(" bytes") || counted(" byte")) {
             return Some(Self::Truncated);
         }
@@ -131,7 +131,7 @@ impl Fault {
         )
     }
 
-    /// Whether an observer keeps the rest as bytes. What a client must not send is refused.
+    /// Whether an observer keeps the rest as bytes. Commands that a client must not send are refused.
     pub(super) fn is_kept(self, from: Side) -> bool {
         self.is_unknown() && (self != Self::ServerOnlyCommand || from == Side::Server)
     }

@@ -240,7 +240,7 @@ fn late_values_do_not_overwrite_newer_ones() {
     assert_eq!(state(&replica, 3), Some(6));
 }
 
-/// A capture may miss so many packets that the numbers after the gap look late.
+/// After a long gap in a capture, packet numbers can look late.
 #[test]
 fn packets_after_a_long_gap_are_newer() {
     let mut replica = replica();

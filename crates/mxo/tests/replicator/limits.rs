@@ -67,19 +67,19 @@ fn limits_are_named() {
 fn missing_objects_and_invalid_values_are_refused() {
     let mut desk = Desk::new(Config::default());
     let door = desk.door_at([1.0; 3]);
-    let told = |error: Error| error.to_string();
+    let text = |error: Error| error.to_string();
     let error = desk.server.spawn(Spawn::new(9)).unwrap_err();
     assert_eq!(fault(&error), Some("unknown_goid"));
     let position = [f64::NAN, 0.0, 0.0];
     let error = desk.server.spawn(Spawn { position, ..Spawn::new(DOOR) }).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"position: wanted finite coordinates, found [NaN, 0.0, 0.0]"
+        text(error), @"position: wanted finite coordinates, found [NaN, 0.0, 0.0]"
     );
     let mut properties = Properties::new();
     properties.set(13, vec![1, 2]);
     let error = desk.server.spawn(Spawn { properties, ..Spawn::new(DOOR) }).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"properties.CurrentState: wanted 4 bytes of EventID, found 2"
+        text(error), @"properties.CurrentState: wanted 4 bytes of EventID, found 2"
     );
     let mut properties = Properties::new();
     properties.set(14, vec![1, 2]);
@@ -88,17 +88,17 @@ fn missing_objects_and_invalid_values_are_refused() {
 
     let error = desk.server.set_value(door, "CurrentStat", &Value::Unsigned(1)).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @r#"wanted a property of the class, found "CurrentStat""#
+        text(error), @r#"wanted a property of the class, found "CurrentStat""#
     );
     let error = desk.server.set_value(door, "CurrentState", &Value::Bool(true)).unwrap_err();
     insta::assert_snapshot!(
-        told(error),
+        text(error),
         @"CurrentState: wanted a whole number from 0 to 4294967295, found Bool(true)"
     );
     let level = desk.server.property(PLAYER, "Level").unwrap();
     let error = desk.server.set(door, level, &[1]).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"property: wanted a property of the object's class, found a property of another class"
+        text(error), @"property: wanted a property of the object's class, found a property of another class"
     );
 
     let npc = desk.server.spawn(Spawn::new(NPC)).unwrap();
@@ -106,28 +106,28 @@ fn missing_objects_and_invalid_values_are_refused() {
     let moves = Movement { animation, ..Movement::default() };
     assert!(desk.server.set_movement(npc, &moves).is_ok());
     let error = desk.server.set_movement(door, &moves).unwrap_err();
-    insta::assert_snapshot!(told(error), @"wanted an object with movement, found one without movement");
+    insta::assert_snapshot!(text(error), @"wanted an object with movement, found one without movement");
     let script = Movement { script_counter: Some(1), ..moves };
     let error = desk.server.set_movement(npc, &script).unwrap_err();
     insta::assert_snapshot!(
-        told(error),
+        text(error),
         @"script_counter: wanted a movement that a server can send, found a script counter"
     );
     let nowhere = Movement { position: Some([0.0, f32::INFINITY, 0.0]), ..moves };
     let error = desk.server.set_movement(npc, &nowhere).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"position: wanted finite coordinates, found [0.0, inf, 0.0]"
+        text(error), @"position: wanted finite coordinates, found [0.0, inf, 0.0]"
     );
 
     desk.server.despawn(door).unwrap();
     let error = desk.server.despawn(door).unwrap_err();
-    assert!(told(error).starts_with("wanted an existing object, found ObjectId"));
+    assert!(text(error).starts_with("wanted an existing object, found ObjectId"));
     // Its index is reused, its id is not.
     let other = desk.door_at([1.0; 3]);
     assert!(desk.server.move_to(door, [0.0; 3]).is_err() && other != door);
     let error = desk.server.sent(desk.client, 1).unwrap_err();
     insta::assert_snapshot!(
-        told(error), @"wanted a section that was polled but not sent, found none"
+        text(error), @"wanted a section that was polled but not sent, found none"
     );
     desk.tick();
     desk.poll();
@@ -135,7 +135,7 @@ fn missing_objects_and_invalid_values_are_refused() {
     desk.tick();
     assert!(desk.server.poll(desk.client, &mut Vec::new()).unwrap());
     let error = desk.server.sent(desk.client, 1).unwrap_err();
-    insta::assert_snapshot!(told(error), @"number: wanted a number above 1, found 1");
+    insta::assert_snapshot!(text(error), @"number: wanted a number above 1, found 1");
     desk.server.leave(desk.client).unwrap();
     assert!(desk.server.poll(desk.client, &mut Vec::new()).is_err());
     assert_eq!(desk.server.views(desk.client).count(), 0);
