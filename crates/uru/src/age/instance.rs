@@ -128,7 +128,7 @@ impl Instance {
         if is_owner {
             self.owner = Some(player_id);
         }
-        self.send_made(player_id, answer::group_owner(self.time(now), is_owner));
+        self.send_own(player_id, answer::group_owner(self.time(now), is_owner));
         self.states.joined(player_id, player.account);
         let member = Member::new(player, now);
         if let Ok(update) = answer::member_update(self.time(now), &member, true) {
@@ -167,18 +167,18 @@ impl Instance {
             self.send_to_all(&update);
         }
         if let Some(owner) = owner.filter(|_| self.owner != owner) {
-            self.send_made(owner, answer::group_owner(time, true));
+            self.send_own(owner, answer::group_owner(time, true));
         }
         self.owner = owner;
         if self.members.is_empty() {
-            self.rest(now);
+            self.clean_up(now);
         }
         self.flush();
     }
 
     /// Cleans up after the last member left: drops what exists only for members, and frees memory
     /// that only their messages needed.
-    fn rest(&mut self, now: Duration) {
+    fn clean_up(&mut self, now: Duration) {
         let clones: Vec<_> = self.clones.in_order().map(|clone| clone.object.clone()).collect();
         clones.iter().for_each(|clone| self.forget_clone(clone));
         self.locks = Locks::default();
@@ -268,7 +268,7 @@ impl Instance {
         let before = self.states.shown_age();
         self.states.restore_age(&blob, true)?;
         if self.states.shown_age() != before {
-            self.tell_age(now);
+            self.send_age_state(now);
         }
         Ok(())
     }
@@ -292,7 +292,7 @@ impl Instance {
         let blob = self.stored_blob(&descriptors, blob)?;
         let time = self.time(now);
         if self.states.edit_age(&blob, &time, now + self.config.store_after)? {
-            self.tell_age(now);
+            self.send_age_state(now);
         }
         Ok(())
     }
@@ -402,7 +402,7 @@ impl Instance {
     }
 
     /// Sends a message created by the server; those can always be encoded.
-    pub(super) fn send_made(&mut self, to: u32, packet: Result<Packet>) {
+    pub(super) fn send_own(&mut self, to: u32, packet: Result<Packet>) {
         debug_assert!(packet.is_ok(), "{packet:?}");
         if let Ok(packet) = packet {
             self.send(to, packet);
@@ -416,7 +416,7 @@ impl Instance {
         self.counts.delivered += self.members.len() as u64;
     }
 
-    fn tell_age(&mut self, now: Duration) {
+    fn send_age_state(&mut self, now: Duration) {
         if let Some(packet) = self.states.age_packet(self.time(now), false) {
             self.send_to_all(&packet);
         }

@@ -139,7 +139,7 @@ impl SendQueue {
             positions.forget_before(self.first);
         }
         if self.slots.is_empty() {
-            self.rest();
+            self.release_memory();
         }
         Some(packet)
     }
@@ -228,7 +228,7 @@ impl SendQueue {
     }
 
     /// Releases excess memory; called when the queue is empty.
-    fn rest(&mut self) {
+    fn release_memory(&mut self) {
         self.positions = None;
         self.slots.shrink_to(IDLE_CAPACITY);
         self.voice.shrink_to(IDLE_CAPACITY);

@@ -92,7 +92,7 @@ impl Instance {
             }
             NetMessage::TestAndSet(message) => self.test_and_set(now, sender, message),
             NetMessage::MembersListReq(_) => {
-                self.tell_members(now, sender.id);
+                self.send_members_list(now, sender.id);
                 Ok(())
             }
             NetMessage::GameStateRequest(message) => self.state_request(now, sender, &message),
@@ -115,9 +115,9 @@ impl Instance {
         }
     }
 
-    fn tell_members(&mut self, now: Duration, player_id: u32) {
+    fn send_members_list(&mut self, now: Duration, player_id: u32) {
         let list = answer::members_list(self.time(now), player_id, self.members.iter());
-        self.send_made(player_id, list);
+        self.send_own(player_id, list);
         if let Some(member) = self.members.get_mut(player_id) {
             member.has_members = true;
         }
@@ -125,7 +125,7 @@ impl Instance {
 
     /// Records a member's avatar. Only a clone that the member created can be one.
     fn player_page(&mut self, sender: Sender, message: PlayerPage<'_>) -> Result<(), DropReason> {
-        if !is_made_by(&message.object, sender.id) {
+        if !is_created_by(&message.object, sender.id) {
             return Err(DropReason::NotOwner);
         }
         is_short(&message.object)?;
@@ -170,7 +170,7 @@ impl Instance {
         let owner = self.clones.get(object).map(|clone| clone.owner);
         // Whoever first loads a clone is its creator. It may be handed over later, unless it is an
         // avatar.
-        let is_made_here = is_made_by(object, sender.id);
+        let is_made_here = is_created_by(object, sender.id);
         let is_theirs = claim.originator == sender.id
             && owner.map_or(is_made_here && is_loading, |owner| owner == sender.id)
             && (is_made_here || !is_player);
@@ -293,7 +293,7 @@ impl Instance {
         let limit = self.config.bounds.locks;
         let answer = self.locks.request(&object, sender.id, limit);
         let reply = answer::lock_reply(self.time(now), object, answer == LockReply::Granted);
-        self.send_made(sender.id, reply);
+        self.send_own(sender.id, reply);
         match answer {
             LockReply::TooMany => Err(DropReason::Limit { what: "locks of a member", limit }),
             LockReply::Granted | LockReply::Denied => Ok(()),
@@ -328,14 +328,14 @@ impl Instance {
             }
         }
         if !has_members && !packets.is_empty() {
-            self.tell_members(now, sender.id);
+            self.send_members_list(now, sender.id);
         }
         self.states.initial(&time, pages.as_ref(), |packet| packets.push(packet));
         let count = u32::try_from(packets.len()).unwrap_or(u32::MAX);
         for packet in packets {
             self.send(sender.id, packet);
         }
-        self.send_made(sender.id, answer::state_sent(time, count));
+        self.send_own(sender.id, answer::state_sent(time, count));
         Ok(())
     }
 }
@@ -345,7 +345,7 @@ fn object_of(message: &LoadClone<'_>) -> Uoid<'static> {
 }
 
 /// Whether an object is a clone created by this player.
-fn is_made_by(object: &Uoid<'_>, player_id: u32) -> bool {
+fn is_created_by(object: &Uoid<'_>, player_id: u32) -> bool {
     object.clone.is_some_and(|ids| ids.player_id == player_id)
 }
 

@@ -8,15 +8,15 @@
 //! use worldwire_uru::crypt::key::{PrivateKey, PrimeKind, ServerKind};
 //! # use rand_core::SeedableRng;
 //! # let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-//! Once per shard:
+//! // Once per shard:
 //! let server = PrivateKey::generate(ServerKind::Auth, PrimeKind::Plain, &mut rng);
 //! // Client: `b` is 64 random bytes.
 //! let b = [0x5a; 64];
 //! let (y, shared) = server.public().client_begin(&b)?;
-//! Server, on receiving `y`; `seed` is random.
+//! // Server, on receiving `y`; `seed` is random.
 //! let seed = [1, 2, 3, 4, 5, 6, 7];
 //! let server_key = server.server_answer(y.as_bytes(), seed)?;
-//! Client, on receiving the seed.
+//! // Client, on receiving the seed.
 //! assert_eq!(shared.session_key(seed), server_key);
 //! # Ok::<(), worldwire_uru::crypt::exchange::ExchangeError>(())
 //! ```

@@ -174,7 +174,7 @@ impl AgeFile {
         match known {
             0 => self.start_date_time = number(value, span, "seconds since 1970")?,
             1 => {
-                let wanted = "hours, more than 0";
+                let wanted = "a positive number of hours";
                 let hours: f32 = number(value, span.clone(), wanted)?;
                 if !(hours.is_finite() && hours > 0.0) {
                     return Err(Fault::wanted(span, wanted, value));
@@ -274,7 +274,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r#"
         x.age:2:15: error: wanted seconds since 1970, found "soon"
         x.age:4:1: error: unknown setting LingrTime (did you mean LingerTime?)
-        x.age:5:11: error: wanted hours, more than 0, found "0"
+        x.age:5:11: error: wanted a positive number of hours, found "0"
         x.age:6:1: error: not a setting; write NAME=VALUE
         x.age:8:6: error: page 1 is already used by a
         x.age:9:6: error: wanted NAME,NUMBER or NAME,NUMBER,FLAGS, found "c"

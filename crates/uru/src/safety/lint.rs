@@ -25,11 +25,11 @@ pub fn lint(outer: ClassIndex, message: &[u8], sender: Side, limits: &Limits) ->
             lint.message(&decoded, limits);
             let rules = if sender == Side::Client { Rules::PLAYER } else { Rules::ADMIN };
             if let Err(refusal) = check(message, &rules, &mut Inflater::new(), limits) {
-                lint.say(refusal.to_string());
+                lint.remark(refusal.to_string());
             }
             lint.texts(message, limits);
         }
-        Err(error) => lint.say(error.to_string()),
+        Err(error) => lint.remark(error.to_string()),
     }
     lint.remarks
 }
@@ -72,22 +72,22 @@ struct Lint {
 }
 
 impl Lint {
-    fn say(&mut self, remark: impl Into<String>) {
+    fn remark(&mut self, remark: impl Into<String>) {
         self.remarks.push(remark.into());
     }
 
-    fn say_if(&mut self, odd: bool, remark: &str) {
+    fn remark_if(&mut self, odd: bool, remark: &str) {
         if odd {
-            self.say(remark);
+            self.remark(remark);
         }
     }
 
     fn message(&mut self, message: &NetMessage<'_>, limits: &Limits) {
         if let Some(info) = u16::try_from(message.class()).ok().and_then(class_info) {
             if info.sender.is_some_and(|sender| sender != self.sender) {
-                self.say(format!("a {} does not send this class", self.sender));
+                self.remark(format!("a {} does not send this class", self.sender));
             }
-            self.say_if(!info.is_used, "this class is unused");
+            self.remark_if(!info.is_used, "this class is unused");
         }
         if let Some(header) = message.header() {
             self.header(header);
@@ -99,7 +99,7 @@ impl Lint {
             }
             NetMessage::GameMessageDirected(directed) => {
                 self.game(&directed.game.header, &directed.game.stream, limits);
-                self.say_if(directed.receivers.is_empty(), "directed message without players");
+                self.remark_if(directed.receivers.is_empty(), "directed message without players");
             }
             NetMessage::LoadClone(clone) => {
                 let Some(payload) = self.game(&clone.header, &clone.stream, limits) else { return };
@@ -110,12 +110,12 @@ impl Lint {
                 };
                 self.clone(&clone.header, inner);
                 let loading = inner.loading.is_true() == clone.is_loading.is_true();
-                self.say_if(!loading, "message and payload disagree about loading");
+                self.remark_if(!loading, "message and payload disagree about loading");
                 let named = inner.clone.0.as_ref().is_none_or(|uoid| *uoid == clone.uoid);
                 // The clones that servers create for joining clients are not named outside the
                 // payload.
                 let nameless = self.sender == Side::Server && clone.uoid.name.stored().is_empty();
-                self.say_if(!named && !nameless, "message and payload name different clones");
+                self.remark_if(!named && !nameless, "message and payload name different clones");
             }
             NetMessage::TestAndSet(test) => self.stream(&test.stream),
             NetMessage::SdlState(state) => self.stream(&state.stream),
@@ -136,30 +136,30 @@ impl Lint {
             && refusal.reason == Reason::Text
         {
             let (path, text) = (refusal.error().path_text(), guard.read_as);
-            self.say(format!("{path}: the first byte is 0x80 or higher; clients read {text:?}"));
+            self.remark(format!("{path}: the first byte is 0x80 or higher; clients read {text:?}"));
         }
     }
 
     fn header(&mut self, header: &NetHeader) {
         let unknown = header.flags.0 & !KNOWN_FLAGS;
         if unknown != 0 {
-            self.say(format!("unknown flags 0x{unknown:x}"));
+            self.remark(format!("unknown flags 0x{unknown:x}"));
         }
         for (flag, name) in UNUSED {
             if header.flags.contains(flag) {
-                self.say(format!("the unused flag {name}"));
+                self.remark(format!("the unused flag {name}"));
             }
         }
-        self.say_if(header.time_sent.is_none(), "without a time");
+        self.remark_if(header.time_sent.is_none(), "without a time");
         let from_client = self.sender == Side::Client;
-        self.say_if(from_client && header.player_id.is_none(), "without a player");
+        self.remark_if(from_client && header.player_id.is_none(), "without a player");
         let to_all = header.flags.contains(NetFlags::RouteToAllPlayers);
-        self.say_if(
+        self.remark_if(
             from_client && to_all,
             "the flag RouteToAllPlayers, reserved for administrators",
         );
         let account = !from_client && header.account_uuid.is_some();
-        self.say_if(account, "an account UUID, which must not be shared");
+        self.remark_if(account, "an account UUID, which must not be shared");
     }
 
     fn stream<K>(&mut self, stream: &Stream<'_, K>) {
@@ -169,19 +169,19 @@ impl Lint {
             Compression::None | Compression::Dont => {
                 // Servers compress less, and write the size where clients write 0.
                 let long = stream.compression() == Compression::None && count > 255;
-                self.say_if(from_client && long, "more than 255 bytes without compression");
+                self.remark_if(from_client && long, "more than 255 bytes without compression");
                 let odd = length != 0 && (length != count || from_client);
-                self.say_if(odd, "an uncompressed length although nothing is compressed");
+                self.remark_if(odd, "an uncompressed length although nothing is compressed");
             }
             Compression::Failed => {
-                self.say_if(length != count, "two different lengths for the same bytes");
+                self.remark_if(length != count, "two different lengths for the same bytes");
                 let short = "at most 255 bytes, but a failed compression";
-                self.say_if(count <= 255, short);
+                self.remark_if(count <= 255, short);
             }
             Compression::Zlib => {
-                self.say_if(count >= length, "compressed without saving space");
+                self.remark_if(count >= length, "compressed without saving space");
             }
-            Compression(other) => self.say(format!("unknown compression {other}")),
+            Compression(other) => self.remark(format!("unknown compression {other}")),
         }
     }
 
@@ -195,11 +195,11 @@ impl Lint {
         self.stream(stream);
         let real = header.flags.contains(NetFlags::HasGameMsgRcvrs);
         let dont = stream.compression() == Compression::Dont;
-        self.say_if(
+        self.remark_if(
             real && !dont,
             "the flag HasGameMsgRcvrs without compression Dont; clients send both",
         );
-        self.say_if(
+        self.remark_if(
             !real && dont,
             "compression Dont without the flag HasGameMsgRcvrs; clients send both",
         );
@@ -218,20 +218,23 @@ impl Lint {
 
     fn payload(&mut self, header: &NetHeader, message: &PlasmaMessage<'_>) {
         if let PlasmaMessage::Other(other) = message {
-            self.say(format!("a payload of class 0x{:04x}, whose layout is unknown", other.class));
+            self.remark(format!(
+                "a payload of class 0x{:04x}, whose layout is unknown",
+                other.class
+            ));
             return;
         }
         if let Some(inner) = message.header() {
             let flags = inner.bcast_flags;
             for (bit, flag, name, mirror) in MIRRORED {
                 match (flags.contains(bit), header.flags.contains(flag)) {
-                    (true, false) => self.say(format!("{name} without {mirror}")),
-                    (false, true) => self.say(format!("{mirror} without {name}")),
+                    (true, false) => self.remark(format!("{name} without {mirror}")),
+                    (false, true) => self.remark(format!("{mirror} without {name}")),
                     _ => {}
                 }
             }
             let delivered = BroadcastFlags::NetPropagate.0 | BroadcastFlags::LocalPropagate.0;
-            self.say_if(
+            self.remark_if(
                 flags.0 & delivered == 0,
                 "neither NetPropagate nor LocalPropagate; clients drop it",
             );
@@ -239,54 +242,54 @@ impl Lint {
         match message {
             PlasmaMessage::KiMsg(chat) => self.chat(header, chat),
             PlasmaMessage::ServerReplyMsg(reply) => {
-                self.say_if(self.sender == Side::Client, "a server reply sent by a client");
+                self.remark_if(self.sender == Side::Client, "a server reply sent by a client");
                 let odd = reply.reply_type == ReplyType::Uninit;
-                self.say_if(odd, "an uninitialised reply, which clients take as a grant");
+                self.remark_if(odd, "an uninitialised reply, which clients take as a grant");
             }
             _ => {}
         }
     }
 
     fn chat(&mut self, header: &NetHeader, chat: &KiMsg<'_>) {
-        self.say_if(!chat.text.is_canonical(), "text that is not encoded the way clients do");
+        self.remark_if(!chat.text.is_canonical(), "text that is not encoded the way clients do");
         let admin = chat.flags.contains(ChatFlags::Admin) && self.sender == Side::Client;
-        self.say_if(admin, "chat marked as an administrator's");
+        self.remark_if(admin, "chat marked as an administrator's");
         let other = header.player_id.is_some_and(|player| player != chat.player_id);
-        self.say_if(other, "chat in the name of another player");
+        self.remark_if(other, "chat in the name of another player");
     }
 
     fn clone(&mut self, header: &NetHeader, clone: &LoadCloneMsg<'_>) {
         let other = header.player_id.is_some_and(|player| player != clone.originating_player_id);
-        self.say_if(
+        self.remark_if(
             other && self.sender == Side::Client,
             "a clone of a player other than the sender",
         );
-        self.say_if(!clone.valid.is_true(), "an invalid clone");
+        self.remark_if(!clone.valid.is_true(), "an invalid clone");
     }
 
     fn client(&mut self, client: &ClientGuid<'_>) {
         let secret = ClientGuidFlags::AccountUUID | ClientGuidFlags::ClientKey;
         let shown = client.flags.has(secret);
-        self.say_if(shown, "a player's account or key, which must not be shared");
+        self.remark_if(shown, "a player's account or key, which must not be shared");
         let both = ClientGuidFlags::PlayerID | ClientGuidFlags::TempPlayerID;
         let both = client.flags.contains(both);
-        self.say_if(both, "a player number that is both permanent and temporary");
+        self.remark_if(both, "a player number that is both permanent and temporary");
     }
 
     fn voice(&mut self, voice: &Voice<'_>) {
         let known = matches!(voice.voice_flags.0, 0 | 1 | 3 | 5);
         if !known {
-            self.say(format!("unknown voice flags {}", voice.voice_flags.0));
+            self.remark(format!("unknown voice flags {}", voice.voice_flags.0));
         }
-        self.say_if(voice.header.player_id.is_none(), "voice without a sender; clients drop it");
+        self.remark_if(voice.header.player_id.is_none(), "voice without a sender; clients drop it");
         if let Some(speex) = &voice.speex {
             let counted = speex.frames().count() == usize::from(voice.frame_count);
-            self.say_if(!counted, "a frame count that does not match the frames");
-            self.say_if(!speex.trailing().is_empty(), "bytes after the last frame");
+            self.remark_if(!counted, "a frame count that does not match the frames");
+            self.remark_if(!speex.trailing().is_empty(), "bytes after the last frame");
         }
         if let Some(opus) = &voice.opus {
             let zero = opus.split().is_some_and(|(head, _)| head == 0);
-            self.say_if(!zero, "an Opus packet that does not begin with four zeros");
+            self.remark_if(!zero, "an Opus packet that does not begin with four zeros");
         }
     }
 }

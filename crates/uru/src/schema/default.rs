@@ -81,14 +81,14 @@ pub(super) fn read(simple: Type, words: &[Literal]) -> Default {
         Type::AgeTimeOfDay => element.next = words.len(),
         Type::Key | Type::Creatable => {
             element.writer.bytes(&zero(simple));
-            element.say(|| format!("a default of type {simple} cannot be given, only nil"));
+            element.report(|| format!("the default of a {simple} must be nil"));
             element.next = words.len();
         }
     }
     if element.next < words.len() {
         let (wanted, found) = (element.next, words.len());
         let plural = if wanted == 1 { "" } else { "s" };
-        element.say(|| format!("wanted {wanted} value{plural}, found {found}"));
+        element.report(|| format!("wanted {wanted} value{plural}, found {found}"));
     }
     Default { element: element.writer.into_bytes(), odd: element.odd }
 }
@@ -102,7 +102,7 @@ struct Element<'w> {
 }
 
 impl<'w> Element<'w> {
-    fn say(&mut self, message: impl FnOnce() -> String) {
+    fn report(&mut self, message: impl FnOnce() -> String) {
         self.odd.get_or_insert_with(message);
     }
 
@@ -115,11 +115,11 @@ impl<'w> Element<'w> {
     fn number(&mut self, parse: impl FnOnce(&str) -> Option<f64>) -> f64 {
         let Some(word) = self.word() else {
             let found = self.words.len();
-            self.say(|| format!("only {found} of the values are given; the rest are 0"));
+            self.report(|| format!("only {found} of the values are given; the rest are 0"));
             return 0.0;
         };
         parse(&word.text).unwrap_or_else(|| {
-            self.say(|| format!("{word} is not a number; read as 0"));
+            self.report(|| format!("{word} is not a number; read as 0"));
             0.0
         })
     }
@@ -130,7 +130,7 @@ impl<'w> Element<'w> {
         let number = self.number(|text| text.parse().ok()).trunc() as i64;
         let clamped = number.clamp(min, max);
         if clamped != number {
-            self.say(|| format!("{number} is not in {min} to {max}; read as {clamped}"));
+            self.report(|| format!("{number} is not in {min} to {max}; read as {clamped}"));
         }
         clamped
     }
@@ -159,7 +159,7 @@ impl<'w> Element<'w> {
         let empty = |word: &Literal| !word.quoted && word.text.eq_ignore_ascii_case("empty");
         let text = word.filter(|word| !empty(word)).map_or("", |word| &word.text);
         if text.len() > STRING_BYTES {
-            self.say(|| format!("wanted at most {STRING_BYTES} bytes, found {}", text.len()));
+            self.report(|| format!("wanted at most {STRING_BYTES} bytes, found {}", text.len()));
         }
         let kept = text.get(..text.floor_char_boundary(STRING_BYTES)).unwrap_or_default();
         self.writer.bytes(kept.as_bytes());
@@ -203,6 +203,6 @@ mod tests {
         assert_eq!(odd(Type::Int, &["abc"]), "abc is not a number; read as 0");
         assert_eq!(odd(Type::Rgb8, &["1", "2"]), "only 2 of the values are given; the rest are 0");
         assert_eq!(odd(Type::Rgb8, &["1", "2", "3", "4"]), "wanted 3 values, found 4");
-        assert_eq!(odd(Type::Key, &["x"]), "a default of type PLKEY cannot be given, only nil");
+        assert_eq!(odd(Type::Key, &["x"]), "the default of a PLKEY must be nil");
     }
 }

@@ -99,7 +99,7 @@ impl<'t> Parser<'_, 't> {
             Token::End => "the end of the file".to_owned(),
             Token::Word(word) => short(word),
             Token::Quoted(text) => format!("\"{}\"", short(text)),
-            Token::Unclosed(_) => "a quotation mark that is not closed".to_owned(),
+            Token::Unclosed(_) => "an unclosed quotation mark".to_owned(),
             Token::Mark(mark) => mark.to_string(),
         };
         self.error(found.span.clone(), format!("wanted {wanted}, found {shown}"))
@@ -201,7 +201,7 @@ impl<'t> Parser<'_, 't> {
 
     fn repeated(&mut self, variable: &Variable, name_at: Range<usize>, first: usize) {
         let line = self.problems.source().line(first);
-        let message = format!("the variable {} is already on line {line}", variable.name);
+        let message = format!("variable {} is already declared on line {line}", variable.name);
         let help = format!("this one is shown as {}", variable.label);
         self.problems.warning(name_at, message, Some(help));
     }
@@ -432,10 +432,10 @@ STATEDESC open { VERSION 1
         t.sdl:11:39: warning: wanted 1 value, found 2
         t.sdl:11:45: warning: unknown attribute HUE; it is ignored
         t.sdl:12:30: error: wanted , or ), found 2
-        t.sdl:13:31: error: wanted a value, found a quotation mark that is not closed
+        t.sdl:13:31: error: wanted a value, found an unclosed quotation mark
         t.sdl:16:18: error: wanted VERSION, found VAR
         t.sdl:17:27: error: wanted a version from 0 to 65535, found 70000
-        t.sdl:18:49: warning: the variable A is already on line 18 (this one is shown as A#2)
+        t.sdl:18:49: warning: variable A is already declared on line 18 (this one is shown as A#2)
         t.sdl:21:1: error: wanted VAR or }, found the end of the file
         valid: good 1, twice 1, Lower 7
         ");

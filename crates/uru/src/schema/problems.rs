@@ -30,7 +30,7 @@ impl<'t> Problems<'t> {
         message: impl Into<String>,
         help: Option<String>,
     ) {
-        self.say(Severity::Error, span, message.into(), help);
+        self.add(Severity::Error, span, message.into(), help);
     }
 
     pub(super) fn warning(
@@ -39,10 +39,10 @@ impl<'t> Problems<'t> {
         message: impl Into<String>,
         help: Option<String>,
     ) {
-        self.say(Severity::Warning, span, message.into(), help);
+        self.add(Severity::Warning, span, message.into(), help);
     }
 
-    fn say(
+    fn add(
         &mut self,
         severity: Severity,
         span: Range<usize>,

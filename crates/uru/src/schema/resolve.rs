@@ -56,7 +56,7 @@ impl<'t> Loading<'t> {
                     source.map_or("", Source::name),
                     source.map_or(0, |source| source.line(first.name_span.start)),
                 );
-                self.say(file, statement.name_span.clone(), message);
+                self.report(file, statement.name_span.clone(), message);
                 continue;
             }
             self.first.insert(key, self.statements.len());
@@ -65,7 +65,7 @@ impl<'t> Loading<'t> {
         }
     }
 
-    fn say(&mut self, file: usize, span: Range<usize>, message: String) {
+    fn report(&mut self, file: usize, span: Range<usize>, message: String) {
         if let Some(problems) = self.problems.get_mut(file) {
             problems.error(span, message, None);
         }
@@ -134,7 +134,7 @@ impl<'t> Loading<'t> {
             if let Some(valid) = self.valid.get_mut(at) {
                 *valid = false;
             }
-            self.say(file, span, format!("there is no descriptor {name}"));
+            self.report(file, span, format!("unknown descriptor {name}"));
         }
         all
     }
@@ -224,6 +224,6 @@ impl<'t> Loading<'t> {
         let mut nested = nested.zip(targets.get(at).into_iter().flatten());
         let span = nested.find(|(_, target)| **target == Some(on)).map(|((_, span), _)| span);
         let (file, span) = (*file, span.unwrap_or(&statement.name_span).clone());
-        self.say(file, span, message);
+        self.report(file, span, message);
     }
 }

@@ -278,7 +278,7 @@ mod tests {
         insta::assert_snapshot!(load, @r"
         one.sdl:2:11: error: A version 1 is already defined in one.sdl:1
         two.sdl:2:11: error: a version 1 is already defined in one.sdl:1
-        two.sdl:3:29: error: there is no descriptor nix
+        two.sdl:3:29: error: unknown descriptor nix
         three.sdl:1:29: error: refers to b, which has errors
         three.sdl:2:29: error: refers to c, which has errors
         four.sdl:2:29: error: endless records: nested variables with a fixed count form a cycle

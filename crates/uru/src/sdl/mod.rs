@@ -10,7 +10,7 @@
 //! let text = "STATEDESC Lever { VERSION 1 VAR BOOL up[1] VAR INT place[1] DEFAULT=3 }";
 //! let descriptors = Descriptors::load([("lever.sdl", text)]);
 //!
-//! A client sends this after moving the lever to position 9.
+//! // A client sends this after moving the lever to position 9.
 //! let bytes = b"\x00\x80\x05\xf0\xb3\x9a\x89\x9a\x8d\x01\x00\
 //!               \x00\x00\x06\x01\x01\x02\x00\x00\xf0\x30\x09\x00\x00\x00\x00";
 //! let update = Blob::decode(&descriptors, &mut Reader::new(bytes))?;
@@ -18,7 +18,7 @@
 //! update.encode(&mut writer)?;
 //! assert_eq!(writer.as_bytes(), bytes);
 //!
-//! A server applies it.
+//! // A server applies it.
 //! let mut state = ObjectState::new(update.descriptor.clone());
 //! let now = UnifiedTime { seconds: 1_700_000_000, microseconds: 0 };
 //! state.apply(&update, MergePolicy::OURS, &now)?;

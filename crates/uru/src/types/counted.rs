@@ -137,7 +137,7 @@ pub(crate) fn take_counted<'d, T>(reader: &mut Reader<'d, T>) -> Result<&'d [u8]
 /// Writes a `u16` count and the bytes; more than 65,535 bytes are an error.
 pub(crate) fn encode_counted(bytes: &[u8], writer: &mut Writer) -> Result<()> {
     let count = u16::try_from(bytes.len()).map_err(|_| {
-        Error::limit("bytes behind a count of 16 bits", u16::MAX.into(), bytes.len() as u64)
+        Error::limit("bytes with a 16-bit count", u16::MAX.into(), bytes.len() as u64)
     })?;
     writer.u16(count);
     writer.bytes(bytes);

@@ -40,9 +40,8 @@ pub enum SafeForm {
 ///
 /// A text whose first byte is 0x80 or higher negates to a byte without bit 7. Writers negate it
 /// anyway, so the client's reader returns negated bytes. Here, a later byte with bit 7 reveals the
-/// negation, because genuine plain text is ASCII. If there is no such
-/// byte, nobody can tell, and [`SafeString::is_ambiguous`] reports it. The bytes survive in any
-/// case.
+/// negation, because genuine plain text is ASCII. Without such a byte the two cannot be told apart,
+/// which [`SafeString::is_ambiguous`] reports. The bytes survive in any case.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SafeString<'d> {
     form: SafeForm,
