@@ -281,8 +281,8 @@ impl MxoViews {
                 )
             }
             Notice::Undecoded { fault: Fault::ServerOnlyCommand, .. } => {
-                "this is a relevance notice, which only servers exchange; the rest of the packet is \
-                 not decoded"
+                "this is a relevance notice, which only servers exchange; the rest of the packet \
+                 is not decoded"
                     .to_owned()
             }
             Notice::Undecoded { view, .. } => format!(

@@ -130,12 +130,12 @@ impl TeraDefinitions {
         let maps = listed(self.library.opcodes.keys());
         Some(match self.known.revision {
             Some(revision) => format!(
-                "there is no opcode map for revision {revision}, so messages have no names; there are \
-                 maps for {maps}"
+                "there is no opcode map for revision {revision}, so messages have no names; there \
+                 are maps for {maps}"
             ),
             None => format!(
-                "there are opcode maps for {maps}; choose one with --revision, otherwise messages have \
-                 no names"
+                "there are opcode maps for {maps}; choose one with --revision, otherwise messages \
+                 have no names"
             ),
         })
     }
@@ -373,7 +373,7 @@ mod tests {
             diagnostics.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
             "{diagnostics:?}"
         );
-        // Errors in same-named directories are told apart by path.
+        // Errors in files of the same name differ by path.
         let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
         let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(matches!(&wrong[..], [one] if one.starts_with("b/S_W.1.def:1:1: ")), "{wrong:?}");

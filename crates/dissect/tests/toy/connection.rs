@@ -579,7 +579,7 @@ impl Relay for Sender {
         let checked = match (&self.piece, decision) {
             (_, Forward::AsIs) | (None, _) => Ok(()),
             (Some((piece, _)), _) if piece.unit == Unit::Hello => {
-                Err(Error::value("a hello that goes on unchanged", "another decision"))
+                Err(Error::value("a hello that is forwarded unchanged", "another decision"))
             }
             (Some((piece, _)), Forward::Instead(bytes)) => self.check(piece.side, bytes),
             (Some(_), Forward::Drop) => Ok(()),
