@@ -87,10 +87,7 @@ pub trait RelaySession: fmt::Debug + Send {
         let _ = (facts, stamp, decide);
     }
 
-    /// Sends a message of the relay's own.
-    ///
-    /// # Errors
-    /// Those of [`Relay::inject`].
+    /// Sends a message of the relay's own; see [`Relay::inject`].
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<()>;
 
     /// Ends the conversation.

@@ -176,9 +176,6 @@ impl Filter {
     }
 
     /// Parses a filter.
-    ///
-    /// # Errors
-    /// What is wrong and where, with a mark under the position.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         parse::parse(text).map(Self)
     }

@@ -160,9 +160,6 @@ impl MxoViews {
 
     /// Starts a packet. Packets can arrive in any order; each is decoded with the views that
     /// existed when it was sent.
-    ///
-    /// # Errors
-    /// Those of [`PacketHead::decode`].
     pub(super) fn enter(&mut self, from: Side, packet: &[u8]) -> Result<()> {
         let head = PacketHead::decode(&mut Reader::new(packet))?;
         if from == Side::Server && head.flags.contains(RccFlags::Reset) {
