@@ -150,9 +150,6 @@ impl Codec {
     }
 
     /// Encodes JSON from [`Codec::write_json`]. Its `from` overrides the one in the options.
-    ///
-    /// # Errors
-    /// Value, if the JSON does not fit.
     pub fn encode(&self, mut json: Json, options: &CodecOptions<'_>) -> Result<Vec<u8>> {
         let mut options = *options;
         if self.shape == Shape::Value

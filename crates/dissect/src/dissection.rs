@@ -502,8 +502,8 @@ impl<S: Sink, F: Fn(&Item<'_>, &mut Scratch, &mut S)> Reporter<'_, S, F> {
             name.push_str("without a readable name");
         }
         let (stream, packet) = (item.stamp.stream, packet_text(item.stamp));
-        let content = format!("{} message {name}, conversation {stream}, {packet}", item.family);
-        let note = Note::problem(defect.report(&content, item.bytes()));
+        let subject = format!("{} message {name}, conversation {stream}, {packet}", item.family);
+        let note = Note::problem(defect.report(&subject, item.bytes()));
         self.problem(before, &item.replaced_by(note));
     }
 

@@ -358,7 +358,7 @@ impl<'i> Item<'i> {
     }
 
     /// Appends a message's number; see [`Message::push_number`].
-    pub fn push_number(&self, text: &mut String) {
+    pub(crate) fn push_number(&self, text: &mut String) {
         if let ItemBody::Message(message) = &self.body {
             message.push_number(text);
         }
@@ -366,7 +366,7 @@ impl<'i> Item<'i> {
 
     /// The meaning of numbers in the fields.
     #[must_use]
-    pub fn number_names(&self) -> Option<&dyn NumberNames> {
+    pub(crate) fn number_names(&self) -> Option<&dyn NumberNames> {
         match &self.body {
             ItemBody::Message(message) => message.number_names(),
             ItemBody::Note(_) | ItemBody::Wire(_) => None,

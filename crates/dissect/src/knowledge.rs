@@ -1,4 +1,4 @@
-//! Keys, definitions and facts: what sessions know besides the bytes they read. Each family keeps
+//! Keys, definitions and facts, which sessions need besides the bytes they read. Each family keeps
 //! its own part.
 
 use core::any::Any;

@@ -34,22 +34,22 @@ impl Dissection {
             tasks.push(Task::new(stream, self.open.remove(&stream)));
         }
         // Every event that states a fact or may have to wait for one, with its task.
-        let mut moments: Vec<(usize, usize)> = Vec::new();
+        let mut events: Vec<(usize, usize)> = Vec::new();
         for (index, task) in tasks.iter().enumerate() {
-            moments.extend(task.facts.iter().map(|(event, _)| (*event, index)));
+            events.extend(task.facts.iter().map(|(event, _)| (*event, index)));
             if task.waits() {
                 let from = task.read.saturating_sub(1);
                 let rest = task.events.get(from..).unwrap_or_default();
-                moments.extend(rest.iter().map(|event| (*event, index)));
+                events.extend(rest.iter().map(|event| (*event, index)));
                 if task.read == 0 {
                     waiting.insert(task.stream, index);
                 }
             }
         }
-        moments.sort_unstable();
-        moments.dedup();
+        events.sort_unstable();
+        events.dedup();
         let mut order = 0;
-        for (event, index) in moments {
+        for (event, index) in events {
             order += 1;
             let task = &mut tasks[index];
             if task.events.get(task.read) == Some(&event) {

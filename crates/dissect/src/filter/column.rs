@@ -66,7 +66,7 @@ impl Column {
     /// Whether the column is a field rather than metadata, which every message has.
     #[must_use]
     pub fn is_field(&self) -> bool {
-        !self.path.is_known()
+        !self.path.is_metadata()
     }
 
     /// Appends the value of a message, and returns whether it has one. Several values are separated

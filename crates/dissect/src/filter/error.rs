@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::literal::hostile;
 
-/// The reason that a filter cannot be parsed: the position, what was expected, and what was found.
+/// Reports the position of a mistake in a filter, the expected input, and the actual input.
 ///
 /// It displays as three lines: the error, the filter, and a mark under the position. Of a long
 /// filter only the part around the position is shown.

@@ -207,7 +207,7 @@ impl Path {
     }
 
     /// Whether it is metadata.
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn is_metadata(&self) -> bool {
         matches!(self.start, Start::Message(_) | Start::Anywhere(Some(_)))
     }
 }

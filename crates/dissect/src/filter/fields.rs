@@ -72,7 +72,7 @@ pub(super) fn names(expression: &Expression) -> Vec<Vec<&str>> {
 pub(super) fn metadata(expression: &Expression) -> Vec<&str> {
     let mut found = Vec::new();
     each_path(expression, &mut Vec::new(), &mut |path, _, _| {
-        if let (true, Some(Step::Name(name))) = (path.is_known(), path.steps().last()) {
+        if let (true, Some(Step::Name(name))) = (path.is_metadata(), path.steps().last()) {
             found.push(&**name);
         }
     });
@@ -93,7 +93,7 @@ pub(super) fn path_names(path: &Path) -> Option<Vec<&str>> {
     Some(names.collect())
 }
 
-/// Calls `see` for all paths, with the condition on each and the messages that the filter names
+/// Calls `visit` for all paths, with the condition on each and the messages that the filter names
 /// beside it.
 pub(super) fn each_path<'f>(
     expression: &'f Expression,

@@ -3,7 +3,7 @@
 //! | filter | matches |
 //! | --- | --- |
 //! | `auth.AcctLoginRequest`, `AcctLoginRequest` | that message |
-//! | `auth.*`, `*Reply` | messages by a part of the name: `*` stands for anything |
+//! | `auth.*`, `*Reply` | messages by part of their name; `*` matches anything |
 //! | `uru` | every message of a family |
 //! | `accountName == "x"`, `fields.accountName == "x"` | a field |
 //! | `result != 0`, `result == PlayerAlreadyExists` | an enumeration, by number or by name |
@@ -17,11 +17,11 @@
 //! | `address == 127.0.0.1` | an IPv4 address |
 //! | `transId in {1, 5..9}`, `result in {Success, Pending}` | one of several values |
 //! | `refs[3].parentId == 5`, `refs.parentId == 5` | one element of a list; any element |
-//! | `fields.node.Text_1`, `exists(node.Text_1)` | the field is there |
+//! | `fields.node.Text_1`, `exists(node.Text_1)` | the field exists |
 //! | `["odd name"].x == 1` | a field whose name is not a plain word |
 //! | `from == client`, `stream == 2`, `time < 1.5` | metadata of the message |
-//! | `src == 192.0.2.1`, `port == 14617`, `addr == "2001:db8::1"` | who sent it, and to whom |
-//! | `date >= "2026-01-01 12:00"`, `date < 1767225600.5` | when: UTC or with an offset, or seconds since 1970 |
+//! | `src == 192.0.2.1`, `port == 14617`, `addr == "2001:db8::1"` | sender and recipient |
+//! | `date >= "2026-01-01 12:00"`, `date < 1767225600.5` | date and time: UTC, with an offset, or seconds since 1970 |
 //! | `a and (b or not c)`, `a && (b \|\| !c)` | all, any, none |
 //!
 //! `not` binds tightest, then `and`, then `or`. Names and text are case-sensitive. A range includes
@@ -29,29 +29,29 @@
 //!
 //! # Fields and messages
 //!
-//! A word before an operator is a field. A word alone names messages, unless it begins with
-//! `fields.` or has brackets: then it tests whether that field exists. `exists(...)` tests that for
-//! every other field.
+//! A word before an operator is a field. A lone word names messages. But if it starts with
+//! `fields.` or has brackets, it tests whether that field exists. For any other field, use
+//! `exists(...)`.
 //!
 //! A field is looked up among the fields, then at the top of the tree, then in the metadata of the
 //! message; only the first match counts. `fields.length` is always the field, `message.length`
 //! always the metadata. `name` is the name of the message, with and without the kind of connection,
 //! if no field has that name. The metadata is `name`, `family`, `from` (`client` or `server`),
 //! `stream`, `packet`, `time` (seconds since the first packet of the capture), `length` (bytes),
-//! `date` (the moment), `src`, `dst` (addresses), `srcport`, `dstport`; `addr` and `port` stand for
-//! both ends.
+//! `date` (date and time), `src`, `dst` (addresses), `srcport` and `dstport`; `addr` and `port`
+//! match either end.
 //!
 //! # Comparisons
 //!
 //! * A comparison with a missing field is false, also with `!=`; `not` makes it true.
-//! * A list stands for each of its elements, and so does `[*]`: one element that matches is enough.
-//!   `!=` is the opposite of `==` for fields that exist, so it requires that *no* element is equal.
-//! * Values of different kinds are never equal and have no order. But a text that is a whole
-//!   number can be compared with numbers, truth values are 1 and 0, and bytes are compared
-//!   with the bytes of any field, including records and lists.
+//! * A list matches if any of its elements does. `[*]` has the same effect. `!=` is the opposite of
+//!   `==` for fields that exist, so it requires that *no* element is equal.
+//! * Values of different kinds are never equal and have no order. However, a text that is a whole
+//!   number can be compared with numbers, truth values are 1 and 0, and bytes are compared with the
+//!   bytes of any field, including records and lists.
 //! * Numbers compare exactly over all of `u64`, `i64` and `f64`. A number with a fraction is first
-//!   rounded to single precision where the field is, so `== 0.1` finds what was sent as 0.1.
-//! * Text that is not valid Unicode counts as bytes. Text is compared with bytes as UTF-8.
+//!   rounded to the precision of the field, so `== 0.1` finds what was sent as 0.1.
+//! * Text that is not valid Unicode is treated as bytes. Text is compared with bytes as UTF-8.
 //! * Names of an enumeration or of flags have the order of their numbers: `level >= Warning`.
 //!
 //! Escapes in text are `\"`, `\\`, `\n`, `\r`, `\t`, `\0` and `\u{...}`; in `r"..."` a backslash is
@@ -176,9 +176,6 @@ impl Filter {
     }
 
     /// Parses a filter.
-    ///
-    /// # Errors
-    /// What is wrong and where, with a mark under the position.
     pub fn parse(text: &str) -> Result<Self, FilterError> {
         parse::parse(text).map(Self)
     }

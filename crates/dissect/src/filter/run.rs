@@ -33,11 +33,11 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
     match check {
         // True if the field exists and none of its values is equal.
         Check::Compare(Comparison::NotEqual, literal) => {
-            look(path, subject, &mut |held| held.equals(literal)) == Some(false)
+            look(path, subject, &mut |value| value.equals(literal)) == Some(false)
         }
-        Check::Compare(Comparison::Equal, literal) => any(&mut |held| held.equals(literal)),
-        Check::Compare(comparison, literal) => any(&mut |held| {
-            held.order(literal).is_some_and(|order| match comparison {
+        Check::Compare(Comparison::Equal, literal) => any(&mut |value| value.equals(literal)),
+        Check::Compare(comparison, literal) => any(&mut |value| {
+            value.order(literal).is_some_and(|order| match comparison {
                 Comparison::Less => order.is_lt(),
                 Comparison::LessOrEqual => order.is_le(),
                 Comparison::Greater => order.is_gt(),
@@ -46,22 +46,22 @@ fn passes(path: &Path, check: &Check, subject: &Subject<'_>) -> bool {
                 Comparison::NotEqual => order.is_ne(),
             })
         }),
-        Check::Has(literal) => any(&mut |held| held.has(literal)),
-        Check::Contains(needle) => any(&mut |held| {
-            let hay = if needle.is_text() { held.logical() } else { held.stored() };
+        Check::Has(literal) => any(&mut |value| value.has(literal)),
+        Check::Contains(needle) => any(&mut |value| {
+            let hay = if needle.is_text() { value.logical() } else { value.stored() };
             hay.is_some_and(|hay| needle.is_in(&hay))
-                || held.bytes().is_some_and(|bytes| needle.is_shown_in(bytes))
+                || value.bytes().is_some_and(|bytes| needle.is_shown_in(bytes))
         }),
         Check::StartsWith(literal) => {
-            any(&mut |held| held.part(literal, |whole, part| whole.starts_with(part)))
+            any(&mut |value| value.part(literal, |whole, part| whole.starts_with(part)))
         }
         Check::EndsWith(literal) => {
-            any(&mut |held| held.part(literal, |whole, part| whole.ends_with(part)))
+            any(&mut |value| value.part(literal, |whole, part| whole.ends_with(part)))
         }
         Check::Matches(regular) => {
-            any(&mut |held| held.text().is_some_and(|text| regular.is_in(&text)))
+            any(&mut |value| value.text().is_some_and(|text| regular.is_in(&text)))
         }
-        Check::In(set) => any(&mut |held| held.is_in(set)),
+        Check::In(set) => any(&mut |value| value.is_in(set)),
     }
 }
 
@@ -73,13 +73,13 @@ fn look(
     subject: &Subject<'_>,
     test: &mut dyn FnMut(PathValue<'_>) -> bool,
 ) -> Option<bool> {
-    let mut there = false;
-    let mut show = |held: PathValue<'_>| {
-        there = true;
-        if test(held) { Break(()) } else { Continue(()) }
+    let mut exists = false;
+    let mut visit = |value: PathValue<'_>| {
+        exists = true;
+        if test(value) { Break(()) } else { Continue(()) }
     };
-    let outcome = search(path, subject, &mut show);
-    there.then_some(outcome.is_break())
+    let outcome = search(path, subject, &mut visit);
+    exists.then_some(outcome.is_break())
 }
 
 /// Calls `see` with each value at a path until it returns true.
@@ -88,48 +88,48 @@ pub(super) fn each<'s>(
     subject: &Subject<'s>,
     see: &mut dyn FnMut(PathValue<'s>) -> bool,
 ) {
-    let _ = search(path, subject, &mut |held| match see(held) {
+    let _ = search(path, subject, &mut |value| match see(value) {
         true => Break(()),
         false => Continue(()),
     });
 }
 
 /// A visitor for values, which can stop the search.
-type Show<'v, 's> = dyn FnMut(PathValue<'s>) -> ControlFlow<()> + 'v;
+type Visit<'v, 's> = dyn FnMut(PathValue<'s>) -> ControlFlow<()> + 'v;
 
-fn search<'s>(path: &Path, subject: &Subject<'s>, show: &mut Show<'_, 's>) -> ControlFlow<()> {
-    let there = Cell::new(false);
-    let mut seen = |held| {
-        there.set(true);
-        show(held)
+fn search<'s>(path: &Path, subject: &Subject<'s>, visit: &mut Visit<'_, 's>) -> ControlFlow<()> {
+    let exists = Cell::new(false);
+    let mut visit_existing = |value| {
+        exists.set(true);
+        visit(value)
     };
-    let known = match path.start() {
-        Start::Message(known) => Some(known),
-        Start::Top => return top(subject.tree, path.steps(), &mut seen),
-        Start::Anywhere(known) => {
+    let metadata = match path.start() {
+        Start::Message(metadata) => Some(metadata),
+        Start::Top => return top(subject.tree, path.steps(), &mut visit_existing),
+        Start::Anywhere(metadata) => {
             if let Some(fields) = subject.tree.roots().find(|node| node.name() == "fields") {
-                walk(fields, path.steps(), MAX_LISTS, &mut seen)?;
-                if there.get() {
+                walk(fields, path.steps(), MAX_LISTS, &mut visit_existing)?;
+                if exists.get() {
                     return Continue(());
                 }
             }
-            top(subject.tree, path.steps(), &mut seen)?;
+            top(subject.tree, path.steps(), &mut visit_existing)?;
             // The name at the top of the tree is the short one. The dotted name counts too.
-            if there.get() && known != Some(Metadata::Name) {
+            if exists.get() && metadata != Some(Metadata::Name) {
                 return Continue(());
             }
-            known
+            metadata
         }
     };
-    match known {
-        Some(known) => subject.known(known).into_iter().flatten().try_for_each(show),
+    match metadata {
+        Some(metadata) => subject.metadata(metadata).into_iter().flatten().try_for_each(visit),
         None => Continue(()),
     }
 }
 
 /// Follows a path from the top of a tree. If the tree has only fields, as for a message without a
 /// definition, `fields` means the top itself, as in JSON lines.
-fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> ControlFlow<()> {
+fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], visit: &mut Visit<'_, 's>) -> ControlFlow<()> {
     let steps = match steps.split_first() {
         Some((Step::Name(name), rest @ [_, ..]))
             if &**name == "fields" && tree.roots().all(|node| node.name() != "fields") =>
@@ -142,13 +142,13 @@ fn top<'s>(tree: &'s Tree<'s>, steps: &[Step], show: &mut Show<'_, 's>) -> Contr
         Some((Step::Name(name), rest)) => tree
             .roots()
             .filter(|node| node.name() == &**name)
-            .try_for_each(|node| walk(node, rest, MAX_LISTS, show)),
+            .try_for_each(|node| walk(node, rest, MAX_LISTS, visit)),
         Some((Step::Index(index), rest)) => match tree.roots().nth(*index) {
-            Some(node) => walk(node, rest, MAX_LISTS, show),
+            Some(node) => walk(node, rest, MAX_LISTS, visit),
             None => Continue(()),
         },
         Some((Step::Each, rest)) => {
-            tree.roots().try_for_each(|node| walk(node, rest, MAX_LISTS, show))
+            tree.roots().try_for_each(|node| walk(node, rest, MAX_LISTS, visit))
         }
         None => Continue(()),
     }
@@ -162,32 +162,32 @@ fn walk<'s>(
     node: NodeRef<'s, 's>,
     steps: &[Step],
     lists: u32,
-    show: &mut Show<'_, 's>,
+    visit: &mut Visit<'_, 's>,
 ) -> ControlFlow<()> {
     let list = matches!(node.value(), Value::List);
     let elements = || node.children().take(if lists == 0 { 0 } else { usize::MAX });
     match steps.split_first() {
         None => {
-            show(PathValue::Node(node))?;
+            visit(PathValue::Node(node))?;
             if list {
-                elements().try_for_each(|child| walk(child, steps, lists - 1, show))?;
+                elements().try_for_each(|child| walk(child, steps, lists - 1, visit))?;
             }
-            plain(node).map_or(Continue(()), |bytes| show(PathValue::Node(bytes)))
+            plain(node).map_or(Continue(()), |bytes| visit(PathValue::Node(bytes)))
         }
         // A name applied to a list means any of its elements.
         Some((Step::Name(_), _)) if list => {
-            elements().try_for_each(|child| walk(child, steps, lists - 1, show))
+            elements().try_for_each(|child| walk(child, steps, lists - 1, visit))
         }
         Some((Step::Name(name), rest)) => node
             .children()
             .filter(|child| child.name() == &**name)
-            .try_for_each(|child| walk(child, rest, lists, show)),
+            .try_for_each(|child| walk(child, rest, lists, visit)),
         Some((Step::Index(index), rest)) => match node.children().nth(*index) {
-            Some(child) => walk(child, rest, lists, show),
+            Some(child) => walk(child, rest, lists, visit),
             None => Continue(()),
         },
         Some((Step::Each, rest)) => {
-            node.children().try_for_each(|child| walk(child, rest, lists, show))
+            node.children().try_for_each(|child| walk(child, rest, lists, visit))
         }
     }
 }
@@ -212,7 +212,7 @@ pub(super) enum PathValue<'s> {
 
 impl<'s> Subject<'s> {
     /// The metadata, for one or both ends.
-    fn known(&self, known: Metadata) -> [Option<PathValue<'s>>; 2] {
+    fn metadata(&self, metadata: Metadata) -> [Option<PathValue<'s>>; 2] {
         let is_client = self.from == Side::Client.name();
         let [from, to] = match is_client {
             true => Side::BOTH,
@@ -220,7 +220,7 @@ impl<'s> Subject<'s> {
         };
         let address = |side| self.ends.map(|ends| PathValue::Address(ends.of(side).ip()));
         let port = |side| self.ends.map(|ends| PathValue::Whole(ends.of(side).port().into()));
-        let held = match known {
+        let value = match metadata {
             Metadata::Name => PathValue::Text(self.name),
             Metadata::Family => PathValue::Text(self.family),
             Metadata::From => PathValue::Text(self.from),
@@ -236,7 +236,7 @@ impl<'s> Subject<'s> {
             Metadata::TargetPort => return [port(to), None],
             Metadata::Port => return [port(from), port(to)],
         };
-        [Some(held), None]
+        [Some(value), None]
     }
 }
 

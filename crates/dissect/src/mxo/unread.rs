@@ -60,8 +60,8 @@ impl Unread {
                 format!("{all} after the last section, all zero")
             }
             Self::Behind { id, .. } => format!(
-                "{all} after the last section are not decoded: they start with {id}, which is not a \
-                 known MPM id"
+                "{all} after the last section are not decoded: they start with {id}, which is not \
+                 a known MPM id"
             ),
         }
     }

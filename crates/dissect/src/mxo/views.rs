@@ -160,9 +160,6 @@ impl MxoViews {
 
     /// Starts a packet. Packets can arrive in any order; each is decoded with the views that
     /// existed when it was sent.
-    ///
-    /// # Errors
-    /// Those of [`PacketHead::decode`].
     pub(super) fn enter(&mut self, from: Side, packet: &[u8]) -> Result<()> {
         let head = PacketHead::decode(&mut Reader::new(packet))?;
         if from == Side::Server && head.flags.contains(RccFlags::Reset) {
@@ -281,8 +278,8 @@ impl MxoViews {
                 )
             }
             Notice::Undecoded { fault: Fault::ServerOnlyCommand, .. } => {
-                "this is a relevance notice, which only servers exchange; the rest of the packet is \
-                 not decoded"
+                "this is a relevance notice, which only servers exchange; the rest of the packet \
+                 is not decoded"
                     .to_owned()
             }
             Notice::Undecoded { view, .. } => format!(

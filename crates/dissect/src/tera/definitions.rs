@@ -110,7 +110,7 @@ impl TeraDefinitions {
     /// The messages of the build that the user chose. Without a choice, the messages of the only
     /// build with a map, if there is only one.
     #[must_use]
-    pub fn shared(&self) -> &Arc<Packets> {
+    pub(crate) fn shared(&self) -> &Arc<Packets> {
         self.shared.get_or_init(|| {
             let mut maps = self.library.opcodes.keys();
             let only = maps.next().copied().filter(|_| maps.next().is_none());
@@ -130,12 +130,12 @@ impl TeraDefinitions {
         let maps = listed(self.library.opcodes.keys());
         Some(match self.known.revision {
             Some(revision) => format!(
-                "there is no opcode map for revision {revision}, so messages have no names; there are \
-                 maps for {maps}"
+                "there is no opcode map for revision {revision}, so messages have no names; there \
+                 are maps for {maps}"
             ),
             None => format!(
-                "there are opcode maps for {maps}; choose one with --revision, otherwise messages have \
-                 no names"
+                "there are opcode maps for {maps}; choose one with --revision, otherwise messages \
+                 have no names"
             ),
         })
     }
@@ -373,7 +373,7 @@ mod tests {
             diagnostics.iter().any(|text| text.contains("another S_A.1.def: a/S_A.1.def")),
             "{diagnostics:?}"
         );
-        // Errors in same-named directories are told apart by path.
+        // Errors in files of the same name differ by path.
         let wrong = tera.add(vec![file("b/S_W.1.def", b"uint a\n"), file("c/S_W.2.def", b"")]);
         let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
         assert!(matches!(&wrong[..], [one] if one.starts_with("b/S_W.1.def:1:1: ")), "{wrong:?}");

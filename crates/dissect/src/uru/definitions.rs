@@ -53,9 +53,6 @@ impl UruDefinitions {
     }
 
     /// Encodes a state from the JSON that shows it.
-    ///
-    /// # Errors
-    /// Those of [`Blob::from_json`] and [`Blob::encode`].
     pub fn encode<'j>(&self, json: impl Into<Given<'j>>) -> Result<Vec<u8>> {
         let blob = Blob::from_json(&self.descriptors, json);
         blob.and_then(|blob| blob.to_bytes()).map_err(|error| self.advised(error))

@@ -36,7 +36,7 @@ struct PlayerName {
 
 /// How many names are kept.
 const MAX_NAMES: usize = 65_536;
-/// Longer names are not kept.
+/// How many bytes of a name are kept.
 const MAX_NAME: usize = 255;
 
 /// Fields that hold a player ID or a list of player IDs.

@@ -133,7 +133,7 @@ impl Reading {
 
 /// A piece, with everything needed to open its fields.
 #[derive(Debug)]
-struct Opened<'m> {
+struct UruMessage<'m> {
     received: &'m Received<'m>,
     states: &'m UruDefinitions,
     players: &'m Players,
@@ -164,7 +164,7 @@ impl Interpreter<Connection> for Reading {
         }
         self.players.learn_from(&received);
         let Self { states, players, .. } = self;
-        emit.message(&Opened { received: &received, states, players });
+        emit.message(&UruMessage { received: &received, states, players });
     }
 
     fn facts(&mut self) -> Vec<Fact> {
@@ -190,8 +190,8 @@ impl Interpreter<Connection> for Reading {
     fn news(&mut self, news: News, emit: &mut Emit<'_>) {
         if let News::KeysNeeded { service } = news {
             let Some(service) = service else {
-                let text = "the connect packet is missing, the connection is encrypted, and none of \
-                            the given keys could decrypt it; give the shard's keys with --keys";
+                let text = "the connect packet is missing, the connection is encrypted, and no \
+                            given key decrypts it; give the shard's keys with --keys";
                 return emit.note(Note::problem(text.to_owned()));
             };
             let what = if self.keys.public(kind(service)).is_some() {
@@ -205,7 +205,7 @@ impl Interpreter<Connection> for Reading {
     }
 }
 
-impl<'m> Opened<'m> {
+impl<'m> UruMessage<'m> {
     /// The net message of a `PropagateBuffer`.
     fn buffer(&self) -> Option<&'m [u8]> {
         /// Message number, class and length.
@@ -257,7 +257,7 @@ fn state(buffer: &[u8]) -> Option<SdlState<'_>> {
     }
 }
 
-impl Message for Opened<'_> {
+impl Message for UruMessage<'_> {
     fn push_name(&self, name: &mut String) {
         let (kind, message) = self.received.name();
         name.push_str(kind);

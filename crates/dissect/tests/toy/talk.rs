@@ -13,7 +13,7 @@ use crate::message::{
     Step, Text, Wave,
 };
 
-/// The messages over TCP, in order. The key for the datagrams comes in between.
+/// The messages over TCP, in order. The key for the datagrams is in the middle.
 pub fn stream_messages(session: u32, key: [u8; 4]) -> Vec<(Side, Message<'static>)> {
     let aloud = || Head { moods: Moods::Loud, target: None };
     let private = || Head { moods: Moods(0x42), target: Some(7) };
