@@ -240,8 +240,8 @@ mod tests {
         for (finding, text) in [
             (
                 crossed,
-                "C_A (5): 2 of 3 messages sent by the server, whose messages never have such a name; \
-                       the map is of another build, or wrong here: ",
+                "C_A (5): 2 of 3 messages sent by the server, which sends none of that name; \
+                 the map is of another build, or this entry is wrong: ",
             ),
             (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),
         ] {
