@@ -290,7 +290,7 @@ static GAME_MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     IDS.into_iter().map(bytes).collect()
 });
 
-/// What is said in a round: game messages of 75 to 280 bytes, and vault nodes.
+/// The messages of one round: game messages of 75 to 280 bytes, and vault nodes.
 fn script(
     service: Option<Service>,
     round: u32,

@@ -1,20 +1,21 @@
-//! How long everyday jobs of modders take, of the program as it is started: decoding a folder of
-//! 21,000 BINd files to JSON, and extracting archives of 9,800 files and of 173,000 small ones, on one
-//! thread and on two.
+//! How long everyday modding jobs take from the command line: decoding a folder of 21,000 BINd
+//! files to JSON, and extracting archives of 9,800 files and of 173,000 small ones, on one thread
+//! and on two.
 //!
-//! Every figure is the best of `WORLDWIRE_BENCH_ROUNDS` rounds (5). All is in memory where the system
-//! has a file system there. Another program takes turns with ours if its commands are given:
+//! Every figure is the best of `WORLDWIRE_BENCH_ROUNDS` rounds [default: 5]. All files are in
+//! memory if the system has an in-memory file system. Another program takes turns with ours if you
+//! pass its commands:
 //!
 //! ```sh
 //! cargo bench -p worldwire --bench folders -- \
-//!     --decode 'PROGRAM ... {types} ... {in} ... {out}' --extract 'PROGRAM ... {in} ... {out}'
+//! --decode 'PROGRAM ... {types} ... {in} ... {out}' --extract 'PROGRAM ... {in} ... {out}'
 //! ```
 //!
-//! The words of a command are parted by spaces. `{in}` is the folder or the archive, `{out}` a folder
-//! that is not there yet, `{types}` the type list, `{threads}` the number of threads. `RAYON_NUM_THREADS`
-//! has that number, too, and no more cores than threads are used.
+//! The words of a command are separated by spaces. `{in}` is the folder or the archive, `{out}` a
+//! new folder, `{types}` the type list, `{threads}` the number of threads. `RAYON_NUM_THREADS` is
+//! set to that number, too, and no more cores than threads are used.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! where the system has a file system there. Every figure is the best of `WORLDWIRE_BENCH_ROUNDS`
 //! rounds (5), and what is compared takes turns. `-- --levels` measures all levels instead.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot continue has failed")]
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 use std::collections::BTreeMap;

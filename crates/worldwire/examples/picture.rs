@@ -1,7 +1,7 @@
-//! Writes `docs/dissect.svg`: what the program shows of a login, in its colours.
+//! Writes `docs/dissect.svg`: the program's output for a login, in colour.
 //!
-//! `cargo build && cargo run --example picture` runs the program that stands beside the examples on
-//! a sample and draws what it prints; the bytes are always the same.
+//! `cargo build && cargo run --example picture` runs the program from the same target folder on a
+//! sample and draws its output; the bytes are always the same.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -118,7 +118,7 @@ fn add_kind(
     if let Some(said) = definitions.add(tables) {
         let shown = said.iter().filter(|one| !common.quiet || one.severity() == Severity::Error);
         report::diagnostics(shown);
-        // As with hints: what is read without them would be something else.
+        // As with hints: without them, the rest would be decoded differently.
         if said.iter().any(|one| one.severity() == Severity::Error) {
             return Err(Failure::Input);
         }
@@ -182,7 +182,7 @@ fn messages_of(
     })
 }
 
-/// The options that give these definitions and choose the build, each behind a blank.
+/// The options that supply these definitions and select the build, each preceded by a space.
 pub(crate) fn options(data: &Data) -> String {
     let mut options = String::new();
     for path in &data.paths {
@@ -197,7 +197,7 @@ pub(crate) fn options(data: &Data) -> String {
     options
 }
 
-/// The options that choose versions of definitions, each behind a blank.
+/// The options that select versions of definitions, each preceded by a space.
 pub(crate) fn pins(data: &Data) -> String {
     data.pin.iter().map(|pin| format!(" --pin {}.{}", pin.name, pin.version)).collect()
 }

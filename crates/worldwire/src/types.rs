@@ -33,26 +33,26 @@ pub(crate) fn is_list(path: &Path, is_of_folder: bool) -> bool {
 }
 
 /// How many odd things of type lists are reported where the lists are only used.
-const MAX_TOLD: usize = 3;
+const MAX_LISTED: usize = 3;
 
 /// Reads type lists, later ones over earlier ones, and tells what is odd in them, if not too much.
 pub(crate) fn load(lists: &[PathBuf], common: &Common) -> Result<Arc<Classes>, Failure> {
     let classes = read(lists)?;
     let notes = classes.notes();
     if !common.quiet {
-        let told = if notes.len() > MAX_TOLD + 1 { MAX_TOLD } else { notes.len() };
-        for note in notes.iter().take(told) {
+        let listed = if notes.len() > MAX_LISTED + 1 { MAX_LISTED } else { notes.len() };
+        for note in notes.iter().take(listed) {
             say(format_args!("worldwire: {}", printable(&note.to_string())));
         }
-        if told < notes.len() {
-            let more = notes.len() - told;
+        if listed < notes.len() {
+            let more = notes.len() - listed;
             say(format_args!("worldwire: {more} more warnings; list them with `ki op types LIST`"));
         }
     }
     Ok(classes)
 }
 
-/// Reads type lists. The cache stands beside the first, is made new when the lists change, and can
+/// Reads type lists. The cache is beside the first list, is rebuilt when the lists change, and can
 /// be deleted at any time.
 pub(crate) fn read(lists: &[PathBuf]) -> Result<Arc<Classes>, Failure> {
     let texts: Vec<Vec<u8>> =

@@ -1,7 +1,7 @@
 //! What one large JSON document may cost.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::fs;
 use std::io::Read as _;
@@ -20,7 +20,7 @@ fn cost(codec: &str, document: &str) -> usize {
     command.args(["encode", codec]).arg(&path).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut output = child.stdout.take().unwrap();
-    // A pipe holds less than is written, so the program stands still with all of it.
+    // A pipe holds less than the output, so the program blocks with all of it in memory.
     let mut bytes = vec![0];
     output.read_exact(&mut bytes).unwrap();
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn the_transcripts_are_true() {
+fn transcripts_match() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     std::env::set_current_dir(root).expect("the project is there");
     trycmd::TestCases::new()
@@ -18,7 +18,7 @@ fn the_transcripts_are_true() {
 /// The blocks above have slashes where the program prints backslashes. Those with backslashes are
 /// marked `text`, and compared as they are.
 #[test]
-fn the_blocks_with_backslashes_are_true() {
+fn blocks_with_backslashes_match() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut count = 0;
     for entry in std::fs::read_dir(root.join("docs")).expect("there are guides") {

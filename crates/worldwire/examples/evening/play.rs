@@ -16,10 +16,7 @@ use worldwire_ki::schema::classes::{Classes, TypeLists};
 /// The object that is changed.
 const CHOSEN: usize = 1230;
 
-/// Plays it with a program, in a folder, on an archive of so many files.
-///
-/// # Errors
-/// Whatever did not go as it should.
+/// Runs the steps with a program, in a folder, on an archive of this many files.
 pub(crate) fn evening(
     program: &Path,
     home: &Path,

@@ -53,7 +53,7 @@ struct Stage {
     port: u16,
 }
 
-/// A connection, and the server's machine behind it.
+/// A connection to the server's state machine.
 struct Guest {
     ends: [Connection; 2],
     wire: SyntheticTcp,
@@ -304,7 +304,7 @@ impl Stage {
     fn game(&mut self) -> Outcome<()> {
         let mut guest = self.connect()?;
         let salt = guest.ends[Side::Client.index()].salt().ok_or("no session")?;
-        let ck2 = self.ck2.clone().ok_or("nobody has logged in")?;
+        let ck2 = self.ck2.clone().ok_or("no login yet")?;
         let fields = [
             ("UserID", Put::from(ACCOUNT.1)),
             ("PassKey3", Put::text(pk3(&ck2, salt).as_str())),

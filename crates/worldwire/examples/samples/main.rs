@@ -1,6 +1,6 @@
-//! Writes the captures in `samples/`: our client and server machines, joined by made-up packets.
+//! Writes the captures in `samples/`: our client and server machines, joined by generated packets.
 //!
-//! `cargo run -p worldwire --example samples` writes them anew; the bytes are always the same.
+//! `cargo run -p worldwire --example samples` regenerates them; the bytes are always the same.
 
 mod ki;
 mod ki_files;

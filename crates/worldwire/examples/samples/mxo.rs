@@ -237,7 +237,7 @@ fn position(place: [f64; 3]) -> Vec<u8> {
     place.into_iter().flat_map(f64::to_le_bytes).collect()
 }
 
-/// Text of 32 bytes, with zeros behind it.
+/// Text of 32 bytes, padded with zeros.
 fn text(text: &str) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize(32, 0);

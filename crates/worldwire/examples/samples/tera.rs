@@ -120,8 +120,8 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Carries everything that waits to be sent to the other end, until nothing does. What waits
-    /// together travels together.
+    /// Delivers queued bytes to the other end until none are left. Bytes queued together travel
+    /// together.
     fn exchange(&mut self) -> Outcome<()> {
         loop {
             let mut quiet = true;

@@ -13,12 +13,12 @@ use crate::input;
 use crate::input::packets::{Filled, Packets, Refusal};
 use crate::output::{Failure, complain};
 
-/// Reads a capture, hands every item to `show` and what it makes of them to `write`, in the order
-/// of the capture and as soon as there are packets. True when the input had no problems of its own
-/// (those of conversations are counted in the dissection).
+/// Reads a capture, passes every item to `show` and the result to `write`, in the order of the
+/// capture and as soon as packets arrive. Returns true if the input itself had no problems; those
+/// of conversations are counted in the dissection.
 ///
-/// Ctrl-C ends a live capture: the rest goes on as if that were over. A file that was not read to its
-/// end is an error, [`Failure::Interrupted`]: what there is to say of a whole capture would be wrong.
+/// Ctrl-C ends a live capture normally. Before the end of a file, it is an error,
+/// [`Failure::Interrupted`], because a summary of part of a capture would be wrong.
 pub(crate) fn read<S: Sink>(
     arguments: &Capture,
     common: &Common,
@@ -26,12 +26,12 @@ pub(crate) fn read<S: Sink>(
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
-    read_telling(arguments, common, definitions, Told::default(), show, write)
+    read_with(arguments, common, definitions, Extras::default(), show, write)
 }
 
-/// What is told of conversations beside what was said.
+/// Additional information to collect about conversations.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Extras {
     /// What was captured of this one.
     pub(crate) wire: Option<u64>,
     /// The keys of all of them.
@@ -46,12 +46,12 @@ pub(crate) fn start_threads(count: usize) {
     let _ = threads.build_global();
 }
 
-/// The same; of conversations more is told.
-pub(crate) fn read_telling<S: Sink>(
+/// Like [`read`], and collects additional information about conversations.
+pub(crate) fn read_with<S: Sink>(
     arguments: &Capture,
     common: &Common,
     definitions: Definitions,
-    told: Told,
+    extras: Extras,
     show: impl Fn(&Item<'_>, &mut Scratch, &mut S) + Sync,
     mut write: impl FnMut(&S) -> Result<(), Failure>,
 ) -> Result<(Dissection, bool), Failure> {
@@ -67,7 +67,7 @@ pub(crate) fn read_telling<S: Sink>(
         [] => input::keys_inside(&arguments.file),
         paths => input::keys(paths)?,
     };
-    let (Told { wire, secrets }, limits) = (told, Limits::DEFAULT);
+    let (Extras { wire, secrets }, limits) = (extras, Limits::DEFAULT);
     let options = Options { keys, definitions, family, ports, wire, secrets, limits };
     let subject = arguments.file.display().to_string();
     let progress = progress(arguments, common);

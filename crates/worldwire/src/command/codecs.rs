@@ -223,22 +223,22 @@ mod tests {
 
     #[test]
     fn the_names_of_values_stand_below_the_fields() {
-        let told = |codec: &str, entry: &str| {
+        let described = |codec: &str, entry: &str| {
             let mut out = String::new();
             super::one(Codec::named(codec).unwrap(), entry, &mut out).unwrap();
             out
         };
-        let chat = told("uru.plasma-message", "pfKIMsg");
+        let chat = described("uru.plasma-message", "pfKIMsg");
         for wanted in
             ["\nKiCommand\n           0  HACKChatMsg\n", "\nChatFlags\n         0x1  Private\n"]
         {
             assert!(chat.contains(wanted), "{chat}");
         }
         assert!(
-            told("uru.net-message", "plNetMsgVoice")
+            described("uru.net-message", "plNetMsgVoice")
                 .contains("\nNetFlags\n         0x1  HasTimeSent\n")
         );
-        let reply = told("uru.auth", "AcctLoginReply");
+        let reply = described("uru.auth", "AcctLoginReply");
         assert!(reply.contains("\nNetError\n") && reply.contains("  Success\n"), "{reply}");
     }
 

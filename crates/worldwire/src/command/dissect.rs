@@ -14,7 +14,7 @@ use worldwire_dissect::{
     Definitions, Dissection, Families, Format, Item, Line, NoteKind, Scratch, Sink, Time,
 };
 
-use super::capture::{self, Told};
+use super::capture::{self, Extras};
 use super::packets;
 use super::secrets::key_file;
 use super::time::{Times, delta};
@@ -138,7 +138,7 @@ fn doctor(capture: &Capture) -> String {
     command + &definitions::options(&capture.data) + &definitions::pins(&capture.data)
 }
 
-/// So many kinds of advice are given.
+/// Limits the kinds of advice.
 const MAX_ADVICE: usize = 40;
 
 /// What is asked for.
@@ -166,7 +166,7 @@ impl Reading<'_> {
         show: impl Fn(&Shown<'_, '_>, &mut S) + Sync,
         write: impl FnMut(&S) -> Result<(), Failure>,
     ) -> Result<(Dissection, bool), Failure> {
-        let told = Told { secrets: self.arguments.secrets, ..Told::default() };
+        let extras = Extras { secrets: self.arguments.secrets, ..Extras::default() };
         let Self { arguments, common, filter, format } = self;
         let limits = Limits::DEFAULT;
         let needs_fields = filter.is_some() || !matches!(format, Format::Text { brief: true, .. });
@@ -190,7 +190,7 @@ impl Reading<'_> {
                 scratch.tree = tree.recycle();
             }
         };
-        capture::read_telling(&arguments.capture, common, definitions, told, show, write)
+        capture::read_with(&arguments.capture, common, definitions, extras, show, write)
     }
 }
 
@@ -263,7 +263,7 @@ fn columns(
     arguments.fields.iter().map(parse).collect()
 }
 
-/// The values of a message; `None` when it has none of its own.
+/// The cells of a message, or `None` if it has none of the fields.
 fn cells(columns: &[Column], shown: &Shown<'_, '_>) -> Option<Vec<String>> {
     let subject = Subject::of(shown.item, shown.name, shown.tree);
     let mut is_there = columns.iter().all(|column| !column.is_field());

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &Encode, common: &Common) -> Result<(), Failure> {
     write_all(&arguments.target, &encoded.bytes)
 }
 
-/// The file of lines, which may stand apart from `--lines`, where otherwise a codec is.
+/// The file of lines, which may be given in the position of the codec instead of after `--lines`.
 fn lines_of<'p>(word: Option<&'p str>, lines: &'p Path) -> Result<&'p Path, Failure> {
     let Some(word) = word else { return Ok(lines) };
     let path = Path::new(word);

@@ -84,7 +84,7 @@ struct Part {
 enum What {
     /// A client asks for a file of this name.
     Request(String),
-    /// A piece of a file of so many bytes; where it stands, if it says that.
+    /// A part of a file with this total size; its offset, if the message states one.
     Piece { total: u32, offset: Option<u32>, bytes: Vec<u8> },
     /// The server has no such file.
     Refused(NetError),

@@ -34,11 +34,11 @@ pub(crate) fn run(arguments: &Follow, common: &Common) -> Result<(), Failure> {
         missing: 0,
         out: Vec::new(),
     };
-    let (dissection, clean) = capture::read_telling(
+    let (dissection, clean) = capture::read_with(
         &arguments.capture,
         common,
         definitions,
-        capture::Told { wire: Some(wanted), ..capture::Told::default() },
+        capture::Extras { wire: Some(wanted), ..capture::Extras::default() },
         show,
         |pieces: &Vec<Piece>| {
             pieces.iter().for_each(|piece| dump.piece(piece));
@@ -99,7 +99,7 @@ impl Piece {
 /// What was captured of a side and is not shown yet.
 #[derive(Default)]
 struct Waiting {
-    /// Where its first byte stands in the stream.
+    /// The stream position of its first byte.
     at: u64,
     bytes: Vec<u8>,
 }
@@ -111,7 +111,7 @@ struct Dump {
     /// As they were captured.
     is_wire: bool,
     colour: bool,
-    /// What comes of a datagram comes right behind it.
+    /// The output for a datagram follows it directly.
     is_datagrams: bool,
     /// By [`Side::index`].
     waiting: [Waiting; 2],
@@ -155,7 +155,7 @@ impl Dump {
                 self.show(*side, range.start, bytes, "");
             }
             Piece::Message(side, range, bytes) if !self.is_wire => {
-                // What stands in front of it nobody could read.
+                // The bytes before it could not be decoded.
                 let before = range.start.saturating_sub(self.waiting[side.index()].at);
                 self.give_up(*side, usize::try_from(before).unwrap_or(usize::MAX));
                 let waiting = &mut self.waiting[side.index()];
@@ -177,7 +177,7 @@ impl Dump {
         }
     }
 
-    /// Shows the first so many bytes that wait as they were captured.
+    /// Shows the first `most` waiting bytes as captured.
     fn give_up(&mut self, side: Side, most: usize) {
         let waiting = &mut self.waiting[side.index()];
         let count = most.min(waiting.bytes.len());

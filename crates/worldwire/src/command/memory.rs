@@ -2,8 +2,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Memory that all threads have together for what is large. Whoever wants some waits until others
-/// gave it back, so that twice the threads do not take twice the memory.
+/// The memory that all threads share for large files. A thread waits until enough is released, so
+/// twice as many threads do not use twice the memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
     all: u64,
@@ -33,10 +33,9 @@ impl Memory {
         Self { all, free: Mutex::new(all), freed: Condvar::new() }
     }
 
-    /// So many bytes, once they are free. What is more than there is gets all.
+    /// Waits for this many bytes. A request for more than the total gets all of it.
     ///
-    /// A thread must have nothing left of an earlier share: two that wait for each other would
-    /// wait forever.
+    /// A thread must not hold an earlier share: two threads waiting for each other would deadlock.
     pub(crate) fn take(&self, bytes: u64) -> Share<'_> {
         if bytes < SMALL {
             return Share { memory: self, bytes: 0 };
@@ -92,6 +91,6 @@ mod tests {
         });
         assert!(most.into_inner() <= 10 * SMALL);
         assert_eq!(*memory.free(), 10 * SMALL, "all of it is back");
-        assert_eq!(memory.take(SMALL - 1).bytes, 0, "what is small is not counted");
+        assert_eq!(memory.take(SMALL - 1).bytes, 0, "small files are not counted");
     }
 }

@@ -9,8 +9,8 @@ use crate::cli::Capture;
 use crate::input;
 use crate::output::{Failure, Output, complain};
 
-/// Writes all packets of these conversations, and parts of IP packets, which do not tell whose they
-/// are. Secrets stand in front of them. How many packets that were.
+/// Writes all packets of these conversations, and all IP fragments, which do not reveal their
+/// conversation, preceded by the secrets. Returns the number of packets.
 pub(super) fn write(
     arguments: &Capture,
     streams: &BTreeSet<u64>,
@@ -32,7 +32,7 @@ pub(super) fn write(
             Ok(Some(_)) => continue,
             Ok(None) => break,
             Err(error) => {
-                // It was said already what is wrong with the file, and what came before is good.
+                // This error in the file was already reported; everything before it is valid.
                 complain(&arguments.file.display().to_string(), &error.to_string());
                 break;
             }

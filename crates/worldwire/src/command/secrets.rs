@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use worldwire_dissect::{Item, Overview, Scratch};
 use zeroize::Zeroizing;
 
-use super::capture::{self, Told};
+use super::capture::{self, Extras};
 use crate::cli::{Common, Secrets, SecretsExport};
 use crate::definitions;
 use crate::output::{Failure, say, write_secret};
@@ -20,9 +20,9 @@ pub(crate) fn run(command: &Secrets, common: &Common) -> Result<(), Failure> {
 fn export(arguments: &SecretsExport, common: &Common) -> Result<(), Failure> {
     let definitions = definitions::load(&arguments.capture.data, common)?;
     let nothing = |_: &Item<'_>, _: &mut Scratch, (): &mut ()| {};
-    let told = Told { secrets: true, ..Told::default() };
+    let extras = Extras { secrets: true, ..Extras::default() };
     let (dissection, clean) =
-        capture::read_telling(&arguments.capture, common, definitions, told, nothing, |()| Ok(()))?;
+        capture::read_with(&arguments.capture, common, definitions, extras, nothing, |()| Ok(()))?;
     if let Some(stream) = arguments.stream {
         capture::conversation(&dissection, stream)?;
     }

@@ -27,7 +27,7 @@ impl Times {
         })
     }
 
-    /// Writes what stands in front of a line.
+    /// Writes the prefix of a line.
     pub(crate) fn write(&self, time: Time, out: &mut String) {
         let Self::In(zone) = self else { return };
         // Every moment of a capture is one.

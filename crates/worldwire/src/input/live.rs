@@ -1,9 +1,8 @@
-//! Packets of a capture from a program that is still capturing.
+//! Packets from a capture that another program is still writing.
 //!
-//! A thread of its own reads, so that the wait for input never holds back what came before. It
-//! hands packets over in blocks, each time before it reads on: whatever it is that waits then, a
-//! pipe, a FIFO or a terminal, no packet is left behind. This needs nothing of the system but
-//! blocking reads.
+//! A separate thread reads, so that waiting for input never delays earlier packets. It passes
+//! packets on in blocks, always before it blocks on the next read, so no packet is left behind in a
+//! pipe, a FIFO or a terminal. This needs only blocking reads.
 
 use std::cell::RefCell;
 use std::io::{self, Read};
@@ -103,7 +102,7 @@ impl Live {
             let (interrupted, sender) = (Arc::clone(&interrupted), sender.clone());
             Interruption::ask_first(move || {
                 interrupted.store(true, Ordering::SeqCst);
-                // Where there is no room, nobody is waiting for a message.
+                // If the channel is full, the receiver is not waiting for a message.
                 let _ = sender.try_send(Message::Interrupted);
             })
         };

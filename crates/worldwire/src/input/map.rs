@@ -53,8 +53,8 @@ pub(crate) fn open(path: &Path) -> Result<Bytes, Failure> {
     read(file, about.len(), path)
 }
 
-/// Reads what cannot be mapped, or is not worth it. What has no size in advance may have no end
-/// either: only an archive may be as large as one.
+/// Reads files that cannot be mapped, or are too small for it. Input of unknown size may be
+/// endless, so it is limited to the largest archive.
 fn read(mut from: impl Read, size: u64, path: &Path) -> Result<Bytes, Failure> {
     let fail = |error| Failure::io(path, &error);
     let mut bytes = Vec::with_capacity(usize::try_from(size.min(LARGE)).unwrap_or(0));

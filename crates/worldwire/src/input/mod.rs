@@ -57,8 +57,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     read_if(path, |_| true, |_| ()).map(Option::unwrap_or_default)
 }
 
-/// The same if the first bytes are such, of which there are 64 KiB unless the file is shorter; else
-/// `None`. Before more is read, `make_room` hears how much there is.
+/// Like [`read`], but only if `is_wanted` accepts the first 64 KiB (fewer in shorter files);
+/// otherwise `None`. Before reading more, calls `make_room` with the size.
 pub(crate) fn read_if(
     path: &Path,
     is_wanted: impl Fn(&[u8]) -> bool,
@@ -122,7 +122,7 @@ pub(crate) fn keys_inside(path: &Path) -> Keys {
         && let Ok(file) = File::open(path)
         && let Ok(mut capture) = CaptureReader::new(file, &Limits::DEFAULT)
     {
-        // What is wrong with the capture is said by those who read it.
+        // Problems in the capture are reported when it is read.
         while let Ok(Some(record)) = capture.next() {
             match record {
                 Record::Secrets { kind: SecretsKind::WORLDWIRE, data, .. } => {
@@ -142,7 +142,7 @@ pub(crate) fn keys_inside(path: &Path) -> Keys {
     })
 }
 
-/// Reads key files, of which there may be none.
+/// Reads key files, if any.
 pub(crate) fn keys(paths: &[PathBuf]) -> Result<Keys, Failure> {
     let mut keys = Keys::none();
     for path in paths {

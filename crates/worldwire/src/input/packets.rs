@@ -42,7 +42,7 @@ pub(crate) enum Filled {
 pub(crate) enum Refusal {
     /// It cannot be opened, or the program fails.
     Failed(Failure),
-    /// It is no capture.
+    /// The file is not a capture.
     NoCapture(CaptureError),
 }
 
@@ -88,13 +88,13 @@ impl Packets {
     }
 }
 
-/// The packets of a capture file, handed over where they stand in the reader's buffer.
+/// Packets of a capture file, borrowed from the reader's buffer.
 struct Stored {
     capture: CaptureReader<Box<dyn Read + Send>>,
     /// The exit code of the signal that came.
     signal: Arc<OnceLock<i32>>,
-    /// Gone at the end of the file: what is made of all packets is not half a result, and who has
-    /// enough of that ends the program.
+    /// Dropped at the end of the file: from there on the result is complete, and Ctrl-C ends the
+    /// program.
     interruption: Option<Interruption>,
 }
 

@@ -1,8 +1,8 @@
-//! tcpdump as the program that captures.
+//! Captures with tcpdump.
 //!
-//! It is a child rather than a library: whoever may capture on a system may run it, so this program
-//! needs no privileges of its own, and reads packets of strangers without them. Its filters are the
-//! ones that everybody knows.
+//! It is a child process rather than a library: users who may capture on a system may run tcpdump,
+//! so this program needs no privileges, and parses untrusted packets without them. Its filter
+//! language is also the best known one.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,8 +18,8 @@ use crate::output::{Failure, occupied, reason};
 pub(super) struct Child(process::Child);
 
 impl Child {
-    /// Starts it. What it captures comes out as it comes, and is written to a file as well if that
-    /// is asked for; what it says goes to standard error.
+    /// Starts tcpdump. Its packets are passed on as they arrive, and also written to a file on
+    /// request; its messages go to standard error.
     pub(super) fn start(
         asked: &Tcpdump,
     ) -> Result<(Self, (ChildStdout, Option<PacketCopy>)), Refusal> {

@@ -13,9 +13,9 @@ const MAX_FOUND: usize = 1 << 21;
 /// The most links to folders that are followed: to learn where one leads takes a while.
 const MAX_LINKS: usize = 1 << 14;
 
-/// A file, or all files of a folder and the folders in it, in the order of their names. Links are
-/// followed; what is passed over is told: loops, links that lead nowhere, what an interrupted run
-/// of this program left, and what is no file, such as a FIFO that would wait for somebody.
+/// A file, or all files in a folder and its subfolders, sorted by name. Links are followed. Skipped
+/// entries are reported: loops, dangling links, leftovers of interrupted runs, and special files,
+/// such as FIFOs that would block.
 pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -25,7 +25,7 @@ pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBu
         if *is_regular {
             return true;
         }
-        // Where a link leads is looked at. What may not be looked at is an error of who reads it.
+        // Checks the target of a link. If it cannot be inspected, reading it reports the error.
         let why = match fs::metadata(file) {
             Ok(about) if !about.is_file() => "is not a regular file; skipped".to_owned(),
             Err(error) if error.kind() != ErrorKind::PermissionDenied => {
@@ -39,8 +39,8 @@ pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBu
     Ok(files.into_iter().map(|(file, _)| file).collect())
 }
 
-/// All that is in a folder and is no folder, whatever else it is. Loops, and what an interrupted run of
-/// this program left, are passed over and told.
+/// Everything in a folder that is not a folder itself. Loops and leftovers of interrupted runs are
+/// skipped and reported.
 pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -183,7 +183,7 @@ mod tests {
                 symlink(format!("../{}", number - 1), folder.join(way)).expect("a link");
             }
         }
-        let told = format!("{:?}", walk(&web, 1000).expect_err("endless ways"));
-        assert!(told.contains("more than 1000 files"), "{told}");
+        let message = format!("{:?}", walk(&web, 1000).expect_err("endless ways"));
+        assert!(message.contains("more than 1000 files"), "{message}");
     }
 }

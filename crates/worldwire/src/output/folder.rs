@@ -8,14 +8,14 @@ use std::sync::{PoisonError, RwLock};
 
 use super::{Failure, Stages, Taken, WholeFile, occupied, shown};
 
-/// A folder that many threads write files to, each of which is whole or absent. Folders are made
-/// when the first file is to stand in them; what is in new ones appears with [`Self::finish`].
+/// A folder that many threads write files to atomically. Subfolders are created with their first
+/// file; the contents of new ones appear with [`Self::finish`].
 #[derive(Debug)]
 pub(crate) struct NewFolder {
     home: PathBuf,
     force: bool,
     stages: Stages,
-    /// The folders in it that are there.
+    /// The subfolders that exist.
     made: RwLock<HashSet<PathBuf>>,
 }
 
@@ -33,7 +33,7 @@ struct Known {
 }
 
 impl LastFolder {
-    /// Writes a file inside a folder that is there, as [`WholeFile::store`] does.
+    /// Writes a file in an existing folder, like [`WholeFile::store`].
     pub(crate) fn store(
         &mut self,
         stages: &Stages,
@@ -64,7 +64,7 @@ impl LastFolder {
         #[cfg(target_os = "linux")]
         if let Some(open) = open {
             return match WholeFile::store_at(open, path, name, bytes, force) {
-                // Another run put a folder of its own in the place of this one.
+                // Another run replaced this folder with its own.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     WholeFile::store(path, bytes, force)
                 }
@@ -112,7 +112,7 @@ impl NewFolder {
         self.stages.finish()
     }
 
-    /// Makes a folder in this one. What is below a link would be made where the link leads.
+    /// Creates a subfolder. Below a link, it would be created at the link's target.
     fn make(&self, folder: &Path) -> Result<(), Failure> {
         if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
             return Ok(());

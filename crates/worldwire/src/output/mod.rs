@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     Pipe,
     /// The command could not run, and this is why.
     Run(String),
-    /// A signal came before all of the input was read; that was said. This is its exit code.
+    /// Interrupted by a signal before the end of the input, which was reported; with the exit code.
     Interrupted(i32),
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// What to say when a file stands where a new one was to go.
+/// The message for an output file that already exists.
 pub(crate) fn occupied(path: &Path) -> String {
     format!("{}: already exists; use --force to overwrite it", shown(path))
 }

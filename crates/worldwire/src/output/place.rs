@@ -12,14 +12,14 @@ use crate::cli::Target;
 pub(crate) enum Place {
     /// Standard output.
     Stdout,
-    /// A device, a FIFO: what takes bytes and stays what it is.
+    /// A device or a FIFO, which is written to in place.
     Through(PathBuf),
     /// A file.
     File(FilePlace),
 }
 
-/// A file that is new, or takes the place of another file. A link that leads to the other file
-/// goes on to lead there: the path is one without links.
+/// A new file, or a replacement. A link to the replaced file stays valid: the path has its links
+/// resolved.
 #[derive(Debug)]
 pub(crate) struct FilePlace {
     pub(super) path: PathBuf,

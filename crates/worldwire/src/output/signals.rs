@@ -16,7 +16,7 @@ static FIRST: Mutex<Option<First>> = Mutex::new(None);
 pub(crate) struct Interruption(());
 
 impl Interruption {
-    /// Chooses what the first signal does: something short. One at a time; the last one counts.
+    /// Sets the action for the first signal, which must be short. The last call wins.
     pub(crate) fn ask_first(act: impl FnOnce() + Send + 'static) -> Self {
         *first() = Some(Box::new(|_| act()));
         Self(())
@@ -92,7 +92,7 @@ fn tell(text: &[u8]) {
     }
 }
 
-/// Says something; here a thread that holds the lock of standard error goes on.
+/// Writes a message; here, threads that hold the lock of standard error continue.
 #[cfg(not(unix))]
 fn tell(text: &[u8]) {
     use std::io::Write as _;
@@ -134,8 +134,8 @@ pub(crate) fn clean_up_when_interrupted() {
     }
 }
 
-/// The signals that whoever started the program wants it to ignore, a bit each: what was started
-/// with `nohup` or in the background is to live on.
+/// A bit for each signal that the parent process chose to ignore: a program started with `nohup` or
+/// in the background must survive it.
 #[cfg(unix)]
 fn ignored() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

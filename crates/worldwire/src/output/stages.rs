@@ -1,10 +1,10 @@
-//! New folders, whose files get their names all at once.
+//! New folders whose files get their names all at once.
 //!
-//! A file that has its name only when it is whole costs as much again as one that is simply written,
-//! since the system keeps account of files without names. What goes into a folder that this run made
-//! is therefore written into another folder beside it, under the names of the files, and that one
-//! takes the place of the empty folder in the end. Until then the folder is empty, so its files are
-//! whole or absent, too, however the program ends.
+//! Giving a file its name only when it is complete takes twice as long as simply writing it,
+//! because the system keeps track of files without names. Files in a folder that this run created
+//! are therefore written to another folder beside it, under their final names. At the end, that
+//! folder replaces the empty one. Until then the folder is empty, so its files are complete or
+//! absent, however the program ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -39,7 +39,7 @@ type Settling = (PathBuf, Taken);
 
 /// The folders with files that have no place yet, for when the program is interrupted.
 static STAGED: Mutex<BTreeMap<PathBuf, Settling>> = Mutex::new(BTreeMap::new());
-/// So many folders with files that found no place are named.
+/// Limits how many folders with unplaced files are named.
 const MAX_NAMED: usize = 10;
 
 impl Stages {
@@ -61,7 +61,7 @@ impl Stages {
         }
     }
 
-    /// Makes a folder and those around it. A link to a folder is as good as one.
+    /// Creates a folder and its parents. A link to a folder is accepted.
     pub(crate) fn make_all(&self, folder: &Path) -> io::Result<()> {
         let mut missing: Vec<&Path> = folder
             .ancestors()
@@ -303,7 +303,7 @@ mod tests {
         let lines: Vec<&str> = error.lines().collect();
         assert_eq!(lines.len(), 2, "{error}");
         assert!(lines[0].contains("/b: file exists") && lines[1].contains("/c: "), "{error}");
-        // Besides the three, what found no place.
+        // The three folders, and the files that could not be placed.
         assert_eq!(names(home.path()).len(), 5);
     }
 

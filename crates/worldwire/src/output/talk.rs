@@ -1,5 +1,4 @@
-//! What is said on standard error. Nobody may be listening there, or the disk behind it may be
-//! full: talking never ends the program.
+//! Writes to standard error. A closed pipe or a full disk there never ends the program.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -21,7 +20,7 @@ pub(crate) fn complain(subject: &str, problem: &str) {
 }
 
 impl Common {
-    /// Says on standard error what is no error, unless only results and errors are wanted.
+    /// Prints a message that is not an error, unless `--quiet` is given.
     pub(crate) fn note(&self, subject: &str, text: &str) {
         if !self.quiet {
             complain(subject, text);
@@ -29,8 +28,8 @@ impl Common {
     }
 }
 
-/// A text that may have come from anywhere, for a terminal: what would steer it, or change the
-/// direction of the text, is escaped.
+/// Escapes untrusted text for a terminal: control characters, and characters that change the
+/// direction of text.
 pub(crate) fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for part in text.chars() {
@@ -52,7 +51,7 @@ pub(crate) fn indented(depth: u64) -> String {
     }
 }
 
-/// So many of something: `1 file`, `2 files`.
+/// A count with its noun: `1 file`, `2 files`.
 pub(crate) fn counted(count: impl TryInto<u64> + Display, what: &str) -> String {
     let shown = count.to_string();
     let plural = if count.try_into().is_ok_and(|count| count == 1) { "" } else { "s" };
@@ -86,7 +85,7 @@ mod tests {
         let plain = "it's \"Ω\" in a\\b";
         assert_eq!(printable(plain), plain);
         let escaped = printable("\u{7}");
-        assert_eq!(printable(&escaped), escaped, "twice is as good as once");
+        assert_eq!(printable(&escaped), escaped, "escaping is idempotent");
     }
 
     #[test]

@@ -9,21 +9,21 @@ use std::sync::{Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use tempfile::{Builder, TempPath};
 
-/// A new file that gets its name when it is whole. Until then, what has the name already stays.
-/// A link there is never followed: the file takes its place or is refused.
+/// A new file that gets its name when it is complete. Until then, an existing file of that name
+/// stays. A link of that name is never followed: it is replaced or refused.
 ///
-/// Others may do with it what they may do with any new file.
+/// The permissions are those of any new file.
 #[derive(Debug)]
 pub(crate) enum WholeFile {
     /// It has no name at all, so nothing is left of it however the program ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
-    /// Where files need names, it stands beside its place under another one.
+    /// On systems where files need names, it has another name in the same folder.
     Temporary(File, TempPath, Listed),
 }
 
 impl WholeFile {
-    /// Begins a file that is to stand in a folder.
+    /// Starts a file that will be placed in a folder.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Ok(file) = nameless::create_in(folder) {
@@ -91,8 +91,8 @@ impl WholeFile {
         })
     }
 
-    /// The file is whole and gets its name, in the folder it was created in. Unless forced, it
-    /// takes no other file's place; whoever may read and write the other may do so with it.
+    /// Names the complete file, in the folder that it was created in. Without `force`, no other
+    /// file is replaced; with it, the new file gets the old one's permissions.
     pub(crate) fn keep(self, path: &Path, force: bool) -> io::Result<()> {
         if force
             && let Ok(old) = std::fs::symlink_metadata(path)
@@ -244,14 +244,14 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// Whoever holds it for reading is not interrupted.
 static CALM: RwLock<()> = RwLock::new(());
 
-/// Does something that no signal must cut in two: the program ends before it or behind it. For
-/// short things, and not for one inside the other.
+/// Runs a short action that no signal may interrupt: the program ends before it or after it. Must
+/// not be nested.
 pub(super) fn uninterrupted<R>(act: impl FnOnce() -> R) -> R {
     let _calm = CALM.read().unwrap_or_else(PoisonError::into_inner);
     act()
 }
 
-/// Waits until nothing goes on that must not be cut in two, and keeps it so.
+/// Waits until no uninterruptible action is running, and prevents new ones.
 pub(super) fn hold_still() -> RwLockWriteGuard<'static, ()> {
     CALM.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -98,7 +98,7 @@ fn downloads_are_written_as_files() {
     assert_eq!((out.as_str(), code), ("", 0), "{err}");
     assert!(tree(&target) == wanted, "{:?} {:?}", tree(&target).keys(), wanted.keys());
     assert!(err.contains(&format!("{} file", wanted.len())), "{err}");
-    // What is there stays, unless it may go.
+    // Existing files are kept without `--force`.
     let (_, err, code) = export(&target, &[]);
     assert!(code == 2 && err.contains("already exists"), "{err}");
     assert_eq!(export(&target, &["--force"]).2, 0);
@@ -264,7 +264,7 @@ fn only_whole_files_with_safe_names_are_written() {
         ("empty".to_owned(), Vec::new()),
     ]);
     assert!(tree(&target) == wanted, "{err}");
-    assert_eq!(tree(folder.path()).len(), 3, "nothing stands elsewhere");
+    assert_eq!(tree(folder.path()).len(), 3, "no other files");
     assert_eq!(code, 1, "{err}");
     for wanted in [
         "..\\evil: its name leads out of the directory",
@@ -293,7 +293,7 @@ fn fake_tcpdump(folder: &Path, script: &str) -> String {
 
 #[cfg(unix)]
 #[test]
-fn tcpdump_captures_for_us() {
+fn capture_runs_tcpdump() {
     let folder = tempfile::tempdir().unwrap();
     let (called, copy) = (folder.path().join("called"), folder.path().join("copy.pcapng"));
     let script = format!("echo \"$@\" > {}; exec cat {SAMPLE}", called.display());
@@ -327,7 +327,7 @@ fn tcpdump_captures_for_us() {
 /// What comes is shown while it comes; Ctrl-C ends the capture, and what was captured is whole.
 #[cfg(unix)]
 #[test]
-fn a_capture_that_goes_on_is_ended_by_a_signal() {
+fn a_signal_ends_a_live_capture() {
     use std::io::{BufRead as _, BufReader, Read as _};
     use std::process::Stdio;
     let folder = tempfile::tempdir().unwrap();
@@ -352,7 +352,7 @@ fn a_capture_that_goes_on_is_ended_by_a_signal() {
 }
 
 #[test]
-fn several_key_files_are_as_good_as_one() {
+fn several_key_files_are_merged() {
     for (capture, keys) in [
         (SAMPLE, "uru-keys.toml"),
         ("ki-login.pcapng", "ki-keys.toml"),

@@ -29,7 +29,7 @@ fn command(folder: &Path, words: &[&str]) -> Command {
     command
 }
 
-/// Starts a shard at a port of its own.
+/// Starts a shard on a free port.
 fn serve(folder: &Path, words: &[&str]) -> Serving {
     // Nobody else gets it so soon after.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -60,7 +60,7 @@ fn good(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Runs the client against the shard in `shard`, as ann, who types no password.
+/// Runs the client against the shard in `shard`, as ann, with the password in the environment.
 fn client(folder: &Path, steps: &str) -> Output {
     let line = format!("worldwire client uru shard --account ann@example.org {steps}");
     let words: Vec<_> = line.split(' ').collect();
@@ -74,7 +74,7 @@ fn words(line: &str) -> Vec<&str> {
 
 /// From nothing to two players who meet.
 #[test]
-fn the_evening_of_the_readme_works() {
+fn the_readme_recipe_works() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
     let readme = fs::read_to_string(readme).unwrap();
     let (_, chapter) = readme.split_once("## An Uru shard in one command\n").unwrap();
@@ -110,7 +110,7 @@ fn the_evening_of_the_readme_works() {
 }
 
 #[test]
-fn the_recipe_of_the_guide_works() {
+fn the_guide_recipe_works() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/shard.md");
     let guide = fs::read_to_string(guide).unwrap();
     let recipe = guide.split("```sh\n").nth(1).unwrap().split("```").next().unwrap();
@@ -172,7 +172,7 @@ fn the_recipe_of_the_guide_works() {
     assert!(said.contains("load: 0 of 2 clients connected; running for 0 s"), "{said}");
     assert!(said.contains("login: 2 failed") && output.status.code() == Some(1), "{said}");
 
-    // An operator throws Ann out, who is told why, and may come back.
+    // An operator kicks Ann. She is notified, and can log in again.
     let waits =
         "worldwire client uru shard --account ann@example.org login + set-player Ann + wait 60";
     let words: Vec<_> = waits.split(' ').collect();
@@ -187,7 +187,7 @@ fn the_recipe_of_the_guide_works() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     good(client(folder, "login + set-player Ann"));
 
-    // Each client has an account, a player and a node of its own.
+    // Each client has its own account, player and node.
     for number in 1..=2 {
         let name = format!("load-{number}");
         let words = ["worldwire", "uru", "account", "add", &name, "--shard", "shard"];
@@ -264,7 +264,7 @@ fn the_recipe_of_the_guide_works() {
 }
 
 #[test]
-fn nothing_goes_out_in_plain_by_accident() {
+fn plain_connections_need_an_option() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("server.ini"), "Server.Auth.Host \"192.0.2.1\"\n").unwrap();
     let refused = |words: &str, said: &str| {

@@ -1,4 +1,4 @@
-//! What of a capture was not used is told, with the reason.
+//! Unused packets of a capture are counted, by reason.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -13,7 +13,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_file_is_passed_over() {
+fn special_files_are_skipped() {
     let home = tempdir().unwrap();
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/ki-messages");
     let sample = fs::read_dir(sample).unwrap().next().unwrap().unwrap().path();
@@ -33,7 +33,7 @@ fn what_is_no_file_is_passed_over() {
 
 #[cfg(unix)]
 #[test]
-fn links_that_lead_nowhere_are_passed_over() {
+fn dangling_links_are_skipped() {
     use std::os::unix::fs::symlink;
 
     let home = tempdir().unwrap();
@@ -71,7 +71,7 @@ fn one_file_in_utf_16_is_one_problem() {
     assert!(said.contains("S_B.1.def:2:1: error: "), "{said}");
     let told = String::from_utf8(outcome.stdout).unwrap();
     assert!(told.contains("1 definition of") && told.ends_with(" 2 errors\n"), "{told}");
-    // As JSON it is one like the others, and nothing is said beside them.
+    // In JSON it is a problem like the others, and nothing else is printed.
     let outcome = run(home.path(), &["tera", "def", "check", "defs", "--json"]);
     assert_eq!((outcome.status.code(), outcome.stderr.len()), (Some(1), 0));
     let told = String::from_utf8(outcome.stdout).unwrap();
@@ -86,7 +86,7 @@ fn one_file_in_utf_16_is_one_problem() {
 }
 
 #[test]
-fn of_two_folders_the_one_that_is_meant_is_named() {
+fn ambiguous_folders_are_named() {
     let home = tempdir().unwrap();
     for (folder, text) in [("a", "uint a\n"), ("b", "int32 b\n")] {
         fs::create_dir(home.path().join(folder)).unwrap();
@@ -128,7 +128,7 @@ fn quiet_commands_say_errors_alone() {
         assert_ne!(said(&[]), "", "{command:?}");
         assert_eq!(said(&["--quiet"]), "", "{command:?}");
     }
-    // What is an error is said all the same.
+    // Errors are still reported.
     fs::write(home.path().join("a/S_B.1.def"), "odd b\n").unwrap();
     let outcome = run(home.path(), &["tera", "def", "check", "a", "--quiet"]);
     let said = String::from_utf8(outcome.stderr).unwrap();

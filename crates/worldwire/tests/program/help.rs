@@ -18,7 +18,7 @@ fn help(command: &[String]) -> String {
 fn below(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
-    // Behind a name its description goes on in lines that begin further right.
+    // Descriptions continue in lines that are indented further.
     let names = lines.filter(|line| !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }

@@ -1,14 +1,14 @@
-//! A signal that comes before all of a capture file was read: what was shown stays, nothing is
-//! concluded from the part that was read, no file is written, and the exit code says it.
+//! A signal before the end of a capture file: output already printed stays, no summary is printed,
+//! no file is written, and the exit code shows the interruption.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How often the sample stands in the capture: reading it takes much longer than a signal.
+/// Repeats the sample in the capture, so that reading it takes much longer than sending a signal.
 const TIMES: usize = 6_000;
-/// A program that read so many bytes reads packets, and not what is in front of them.
+/// After this many bytes, the program is past the headers, and reads packets.
 const UNDER_WAY: u64 = 200 << 10;
 
 fn sample(name: &str) -> PathBuf {
@@ -98,7 +98,7 @@ fn what_was_shown_stays() {
 }
 
 #[test]
-fn a_part_of_a_capture_is_not_written_as_a_whole_one() {
+fn a_partly_read_capture_is_not_written() {
     for name in ["part.pcapng", "part.txt"] {
         let Ended { shown, said } = interrupt(&["dissect", "large.pcapng", "-o", name], INT);
         assert_eq!((&*shown, &*said), ("", INTERRUPTED));
@@ -106,7 +106,7 @@ fn a_part_of_a_capture_is_not_written_as_a_whole_one() {
 }
 
 #[test]
-fn nothing_is_concluded_from_a_part() {
+fn a_partly_read_capture_prints_no_summary() {
     const CAPTURE: &str = "large.pcapng";
     for arguments in [
         // None of the messages that were read matches.

@@ -13,7 +13,7 @@ use worldwire_ki::file::wad::{
 /// A folder with type lists and archives, and a program that runs there.
 struct Home(TempDir);
 
-/// It ended with this code; what it wrote on both outputs.
+/// Checks the exit code; returns both outputs.
 #[track_caller]
 fn ends(output: &Output, code: i32) -> (String, String) {
     assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -58,12 +58,12 @@ impl Home {
         command.current_dir(self.0.path()).arg("ki").args(arguments).output().unwrap()
     }
 
-    /// With so much memory, in KiB of addresses.
+    /// Runs with this much address space, in KiB.
     fn within(&self, memory: u32, arguments: &[&str]) -> Output {
         let limit = format!("ulimit -v {memory}; exec \"$@\"");
         let mut command = Command::new("sh");
         command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_worldwire"), "ki"]).args(arguments);
-        // Threads take addresses for heaps of their own otherwise, of which they need none.
+        // Otherwise each thread reserves addresses for its own heap, which it does not need.
         command.env("MALLOC_ARENA_MAX", "1").current_dir(self.0.path()).output().unwrap()
     }
 }
@@ -85,7 +85,7 @@ fn threads_share_their_memory() {
 }
 
 #[test]
-fn what_is_no_object_is_not_read_to_its_end() {
+fn files_that_are_not_objects_are_not_read_completely() {
     let home = Home::new();
     let stone = Packer::new(1).unwrap().pack(&[7; 100_000], false).unwrap().bytes.into_owned();
     let crc = crc(&stone);
@@ -147,7 +147,7 @@ fn an_update_writes_shared_data_out_only_if_it_may() {
 }
 
 #[test]
-fn an_update_tells_what_is_left_out_and_what_has_no_name() {
+fn an_update_reports_dropped_bytes_and_nameless_entries() {
     let home = Home::new();
     home.archive("a.wad", &[("a", b"a"), ("b", b"b")]);
     let mut bytes = fs::read(home.at("a.wad")).unwrap();
@@ -180,7 +180,7 @@ fn an_update_tells_what_is_left_out_and_what_has_no_name() {
 }
 
 #[test]
-fn objects_whose_names_differ_in_case_are_not_written_over_each_other() {
+fn names_that_differ_in_case_do_not_overwrite_each_other() {
     let home = Home::new();
     let pet = sample("ki-pet.xml");
     home.archive("a.wad", &[("A/b.xml", &pet), ("a/B.xml", &pet), ("c.xml", b"no object")]);
@@ -190,7 +190,7 @@ fn objects_whose_names_differ_in_case_are_not_written_over_each_other() {
     assert!(err.contains(wanted) && err.contains("1 decoded, 1 skipped, 1 failed; "), "{err}");
     assert!(home.at("out/A/b.xml.json").exists());
     assert!(!home.at("out/a/B.xml.json").exists());
-    // What is no object takes nothing away from one.
+    // A file that is not an object does not take an object's place.
     home.archive("b.wad", &[("A/b.xml", b"no object"), ("a/B.xml", &pet)]);
     let decode = ["op", "decode", "b.wad", "-t", "types.json", "-o", "other"];
     ends(&home.run(&decode), 0);
@@ -198,7 +198,7 @@ fn objects_whose_names_differ_in_case_are_not_written_over_each_other() {
 }
 
 #[test]
-fn what_was_decoded_before_may_stay() {
+fn existing_results_can_be_skipped() {
     let home = Home::new();
     let pet = sample("ki-pet.xml");
     home.archive("a.wad", &[("a.xml", &pet), ("b.xml", &pet)]);
@@ -217,7 +217,7 @@ fn what_was_decoded_before_may_stay() {
 }
 
 #[test]
-fn objects_in_xml_are_counted_and_damaged_ones_are_told() {
+fn xml_objects_are_counted_and_damaged_ones_reported() {
     let home = Home::new();
     fs::create_dir(home.at("in")).unwrap();
     fs::write(home.at("in/a.xml"), sample("ki-pet.xml")).unwrap();
@@ -234,7 +234,7 @@ fn objects_in_xml_are_counted_and_damaged_ones_are_told() {
 }
 
 #[test]
-fn a_search_for_what_only_messages_have_is_refused() {
+fn filters_on_message_properties_are_refused_for_objects() {
     let home = Home::new();
     home.archive("a.wad", &[("a.xml", &sample("ki-pet.xml"))]);
     for (filter, name) in [("time > 1", "time"), ("MadeUpPet and port == 1", "port")] {
@@ -248,7 +248,7 @@ fn a_search_for_what_only_messages_have_is_refused() {
 }
 
 #[test]
-fn texts_that_are_left_out_for_translators_are_told() {
+fn texts_skipped_for_translators_are_reported() {
     let home = Home::new();
     let text = "1:Zone\r\n7\r\n\r\nfirst\r\n7\r\n\r\nsecond\r\n8\r\n\r\n\r\n9\r\n";
     let bytes = text.encode_utf16().flat_map(u16::to_le_bytes);
@@ -267,7 +267,7 @@ fn texts_that_are_left_out_for_translators_are_told() {
 }
 
 #[test]
-fn standard_output_gets_nothing_of_an_object_that_is_cut() {
+fn a_truncated_object_prints_nothing() {
     let home = Home::new();
     // So large that it is written while it is read.
     let tricks = vec![format!("\"{}\"", "x".repeat(60_000)); 90].join(",");

@@ -10,7 +10,7 @@ use worldwire_ki::file::wad::{BuildOptions, build};
 /// A folder with a type list, an object in a file, and a program that runs there.
 struct Home(TempDir);
 
-/// It ended with this code; what it wrote on both outputs.
+/// Checks the exit code; returns both outputs.
 #[track_caller]
 fn ends(output: &Output, code: i32) -> (String, String) {
     assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -71,7 +71,7 @@ fn character(home: &Home) -> Vec<u8> {
 }
 
 #[test]
-fn integers_that_a_program_rounded_are_refused() {
+fn rounded_integers_are_refused() {
     let home = Home::new();
     let before = character(&home);
     ends(&home.typed(&["op", "decode", "c.bin", "-o", "wide.json"]), 0);
@@ -95,7 +95,7 @@ fn integers_that_a_program_rounded_are_refused() {
 }
 
 #[test]
-fn integers_that_look_rounded_are_told() {
+fn integers_that_look_rounded_are_reported() {
     let home = Home::new();
     let rounded = "{\"$class\":\"class MadeUpCharacter\",\"m_zoneId\":10903862769591683000}";
     home.put("r.json", rounded);
@@ -112,7 +112,7 @@ fn integers_that_look_rounded_are_told() {
 }
 
 #[test]
-fn json_is_safe_wherever_it_is_written() {
+fn every_command_can_write_safe_json() {
     let home = Home::new();
     home.archive("a.wad", &[("c.xml", &character(&home))]);
     let safe = format!("\"{ZONE}\"");
@@ -154,7 +154,7 @@ fn mixed(home: &Home) {
 }
 
 #[test]
-fn an_archive_goes_through_a_folder() {
+fn an_archive_round_trips_through_a_folder() {
     for form in ["json", "xml"] {
         let home = Home::new();
         mixed(&home);
@@ -196,7 +196,7 @@ fn an_archive_goes_through_a_folder() {
 }
 
 #[test]
-fn an_object_in_other_words_is_unchanged() {
+fn a_reformatted_object_is_unchanged() {
     let home = Home::new();
     mixed(&home);
     let extract = ["wad", "extract", "a.wad", "-C", "out", "--decode", "json", "Data/*"];
@@ -211,7 +211,7 @@ fn an_object_in_other_words_is_unchanged() {
     assert_eq!(ends(&home.typed(&update), 0).0, "");
     let (_, err) = ends(&home.typed(&["op", "encode", "out", "-o", "back"]), 0);
     assert!(err.starts_with("0 encoded, 1 unchanged"), "{err}");
-    // JSON of ours with a fault is no other file.
+    // Our JSON with a mistake is not an unrelated file.
     home.put("out/Data/Nyx.xml.json", json.replace("m_speed", "m_sped"));
     let update = ["wad", "update", "a.wad", "--from", "out", "-o", "c.wad"];
     let (_, err) = ends(&home.typed(&update), 1);
@@ -219,7 +219,7 @@ fn an_object_in_other_words_is_unchanged() {
 }
 
 #[test]
-fn an_object_in_the_place_of_another_is_a_change() {
+fn replacing_an_object_is_a_change() {
     for form in ["json", "xml"] {
         let home = Home::new();
         mixed(&home);
@@ -255,7 +255,7 @@ fn an_object_in_the_place_of_another_is_a_change() {
 }
 
 #[test]
-fn a_slip_of_the_pen_is_no_new_file() {
+fn a_syntax_error_does_not_add_a_file() {
     let home = Home::new();
     mixed(&home);
     ends(&home.typed(&["wad", "extract", "a.wad", "-C", "out", "--decode", "json"]), 0);
@@ -315,7 +315,7 @@ fn a_wrong_value_in_xml_is_an_error_too() {
 }
 
 #[test]
-fn binary_files_back_from_json_count_by_what_they_hold() {
+fn binary_files_from_json_are_compared_by_content() {
     let home = Home::new();
     mixed(&home);
     ends(&home.typed(&["op", "decode", "a.wad", "-o", "out"]), 0);
@@ -339,7 +339,7 @@ fn two_files_do_not_become_one() {
 }
 
 #[test]
-fn the_form_is_a_choice_of_its_own() {
+fn the_form_can_be_chosen() {
     let home = Home::new();
     let xml = "<Objects><Class Name=\"class MadeUpSnack\"><m_points>3</m_points></Class></Objects>";
     home.put("s.xml", xml);
@@ -384,7 +384,7 @@ fn commands_take_archives() {
     let (_, err) = ends(&home.typed(&["op", "decode", "a.wad", "b.wad", "-o", "out"]), 0);
     assert!(err.starts_with("4 decoded, 4 skipped, 0 failed; "), "{err}");
     assert!(home.at("out/Data/Nyx.xml.json").exists() && home.at("out/Other.xml.json").exists());
-    // Each result has a place of its own.
+    // Each result has its own path.
     home.archive("c.wad", &[("Other.xml", &home.bytes("ki-pet.xml")), ("Stone.dds", b"x")]);
     let (_, err) = ends(&home.typed(&["op", "decode", "b.wad", "c.wad", "-o", "no"]), 2);
     assert!(err.contains("b.wad/Other.xml and c.wad/Other.xml would both be written to"), "{err}");
@@ -424,7 +424,7 @@ fn several_archives_at_once() {
     assert!(err.starts_with("3 files extracted; 7 bytes in "), "{err}");
     let (_, err) = ends(&home.run(&["wad", "extract", "a.wad", "b.wad", "*.dds"]), 2);
     assert!(err.ends_with("*.dds: matches no file of the archives\n"), "{err}");
-    // What is there stays, and the rest is extracted.
+    // Existing files are kept, and the rest is extracted.
     fs::remove_file(home.at("out/b.txt")).unwrap();
     home.put("out/a.txt", "mine");
     let skip = ["wad", "extract", "a.wad", "b.wad", "-C", "out", "--skip-existing"];
@@ -434,7 +434,7 @@ fn several_archives_at_once() {
 }
 
 #[test]
-fn a_file_of_an_archive_goes_to_standard_output() {
+fn cat_writes_a_file_to_standard_output() {
     let home = Home::new();
     mixed(&home);
     let output = home.run(&["wad", "cat", "a.wad", "Stone.dds", "Data/config.json"]);
@@ -450,7 +450,7 @@ fn a_file_of_an_archive_goes_to_standard_output() {
 }
 
 #[test]
-fn the_data_of_one_file_is_not_that_of_a_thousand() {
+fn shared_data_is_refused() {
     let home = Home::new();
     let content = [7; 64];
     let names: Vec<String> = (0..3).map(|number| format!("n{number}")).collect();
@@ -494,7 +494,7 @@ fn classes_are_searched_by_parts_and_patterns() {
 }
 
 #[test]
-fn message_xml_is_read_out_of_an_archive() {
+fn message_xml_is_read_from_an_archive() {
     let home = Home::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     let xml = fs::read(samples.join("ki-messages/MadeUpMessages.xml")).unwrap();
@@ -513,7 +513,7 @@ fn message_xml_is_read_out_of_an_archive() {
 }
 
 #[test]
-fn a_list_of_files_that_was_cut_off_is_no_list_of_files() {
+fn a_truncated_file_list_is_refused() {
     let home = Home::new();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     let whole = fs::read(samples.join("ki-files.bin")).unwrap();
@@ -525,13 +525,13 @@ fn a_list_of_files_that_was_cut_off_is_no_list_of_files() {
     let at = whole[..name].windows(2).rposition(|window| window == head).unwrap() - 4;
     home.put("cut.bin", &whole[..at]);
     let (out, err) = ends(&home.run(&["dml", "table", "cut.bin"]), 1);
-    assert!(out.contains("About"), "what is there is shown: {out}");
+    assert!(out.contains("About"), "existing definitions are listed: {out}");
     let wanted = "table Base is missing, though _TableList names it: is the file truncated?";
     assert!(err.contains(wanted), "{err}");
 }
 
 #[test]
-fn an_object_of_an_unrelated_class_is_told() {
+fn an_object_of_an_unrelated_class_is_reported() {
     let home = Home::new();
     let snacks = "{\"$class\":\"class MadeUpPet\",\"m_snacks\":[{\"$class\":\"class MadeUpPet\"}]}";
     home.put("p.json", snacks);
@@ -543,7 +543,7 @@ fn an_object_of_an_unrelated_class_is_told() {
 }
 
 #[test]
-fn bytes_behind_a_message_are_told() {
+fn bytes_after_a_message_are_reported() {
     let home = Home::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     let hex = "07140e000100000003000000abcd";
@@ -557,7 +557,7 @@ fn bytes_behind_a_message_are_told() {
 /// Files of many gigabytes are holes, so that they take no time and no room.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_does_not_fit_into_an_archive_is_refused_at_once() {
+fn files_too_large_for_an_archive_are_refused_early() {
     let home = Home::new();
     let large = |name: &str, size: u64| {
         fs::create_dir_all(home.at("in")).unwrap();
@@ -589,7 +589,7 @@ fn large_stored_files_are_copied() {
 }
 
 #[test]
-fn an_order_that_is_lost_is_named() {
+fn a_lost_order_is_reported() {
     let home = Home::new();
     let message = |order: &str| format!("<MSG_A><RECORD>{order}<X TYPE=\"INT\"/></RECORD></MSG_A>");
     let order = |number: u8| format!("<_MsgOrder>{number}</_MsgOrder>");
@@ -612,7 +612,7 @@ fn an_order_that_is_lost_is_named() {
 }
 
 #[test]
-fn objects_are_found_by_what_they_hold() {
+fn objects_are_found_by_their_values() {
     let home = Home::new();
     mixed(&home);
     home.archive("c.wad", &[("c.xml", &character(&home))]);

@@ -37,7 +37,7 @@ fn files() -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn files_are_found_by_content_where_no_name_says_what_they_are() {
+fn files_without_a_known_name_are_found_by_content() {
     let folder = tempfile::tempdir().unwrap();
     let mut renamed = files();
     for (index, (name, bytes)) in renamed.iter_mut().enumerate() {
@@ -63,7 +63,7 @@ fn files_are_found_by_content_where_no_name_says_what_they_are() {
 }
 
 #[test]
-fn damaged_files_are_told_and_others_go_on() {
+fn damaged_files_are_reported_and_others_processed() {
     let folder = tempfile::tempdir().unwrap();
     let nav = files().pop().unwrap().1;
     fs::write(folder.path().join("good.nav"), &nav).unwrap();
@@ -81,7 +81,7 @@ fn damaged_files_are_told_and_others_go_on() {
 }
 
 #[test]
-fn what_a_folder_has_already_is_not_fetched() {
+fn files_that_a_folder_has_are_not_listed() {
     let folder = tempfile::tempdir().unwrap();
     let crc = worldwire_ki::file::wad::crc(b"123456789");
     let list = folder.path().join("list.csv");
@@ -109,7 +109,7 @@ fn what_a_folder_has_already_is_not_fetched() {
 }
 
 #[test]
-fn what_is_exported_is_what_was_asked_for() {
+fn exports_have_the_requested_form() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("zone.gltf");
     let (code, _, err) = run(&[&"bcd", &"export", &sample("ki-zone.wad"), &"-o", &target]);
@@ -124,7 +124,7 @@ fn what_is_exported_is_what_was_asked_for() {
 }
 
 #[test]
-fn a_name_of_another_kind_is_refused() {
+fn an_output_name_with_a_wrong_extension_is_refused() {
     let (zone, map) = (sample("ki-zone.wad"), sample("ki-zonemap.nav"));
     let folder = tempfile::tempdir().unwrap();
     for (noun, verb, input, name, wanted) in [

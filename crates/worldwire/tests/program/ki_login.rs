@@ -100,7 +100,7 @@ fn from_nothing_to_a_player_in_a_zone() {
     let load = ["client", "ki", &address, "--account", "merle", "--count", "5", "login"];
     assert!(printed(&worldwire(&load)).starts_with("5 clients in "));
 
-    // What a user gets wrong is told.
+    // A user's mistakes are reported.
     let fails = |steps: &str, code: i32, wanted: &str| {
         let words: Vec<&str> = client.into_iter().chain(steps.split(' ')).collect();
         let output = worldwire(&words);
@@ -158,7 +158,7 @@ fn from_nothing_to_a_player_in_a_zone() {
 }
 
 #[test]
-fn whoever_waits_in_the_queue_is_told_where() {
+fn queued_clients_see_their_position() {
     let folder = tempfile::tempdir().unwrap();
     let (server, password) = (folder.path().join("login"), folder.path().join("password"));
     std::fs::write(&password, "hunter2\n").unwrap();
@@ -195,7 +195,7 @@ fn whoever_waits_in_the_queue_is_told_where() {
 }
 
 #[test]
-fn what_cannot_be_served_names_its_option() {
+fn server_errors_name_the_option() {
     let folder = tempfile::tempdir().unwrap();
     let server = folder.path().join("login");
     let server = server.to_str().unwrap();
@@ -225,7 +225,7 @@ fn what_cannot_be_served_names_its_option() {
 }
 
 #[test]
-fn a_name_is_looked_at_before_a_password_is_asked_for() {
+fn names_are_checked_before_the_password_prompt() {
     for (family, name, option) in [("ki", "a b", "--server"), ("uru", " ann", "--shard")] {
         let add = |name| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));

@@ -1,4 +1,4 @@
-//! Files of archives by their paths, archives on standard input, and what is said of wrong names.
+//! Paths of files in archives, archives on standard input, and messages about wrong names.
 
 use std::fs;
 use std::io::Write;
@@ -11,7 +11,7 @@ use worldwire_ki::file::wad::{Archive, BuildOptions, Inflater, build};
 /// A folder with samples and archives, and a program that runs there.
 struct Home(TempDir);
 
-/// It ended with this code; what it wrote on both outputs.
+/// Checks the exit code; returns both outputs.
 #[track_caller]
 fn ends(output: &Output, code: i32) -> (String, String) {
     assert_eq!(output.status.code(), Some(code), "{output:?}");
@@ -41,7 +41,7 @@ impl Home {
         fs::write(self.at(name), bytes).unwrap();
     }
 
-    /// An archive with two graphs, of which the first has zones.
+    /// An archive with two graphs; the first one has zones.
     fn graphs(&self) {
         let (zones, zone) = (sample("ki-zonemap.nav"), nav_of_a_zone());
         self.archive("nav.wad", &[("Zones/W0/zone.nav", &zone), ("zonemap.nav", &zones)]);
@@ -92,7 +92,7 @@ fn one_file_of_an_archive_is_named_by_its_path() {
     assert!(out.contains("class MadeUpPet: a BINd file"), "{out}");
     let (out, _) = ends(&home.run(&["op", "types", "types.json", "--used-in", path]), 0);
     assert_eq!(out.lines().count(), 2, "{out}");
-    // Any other file is no object, and that is said of it.
+    // Any other file is reported as not an object.
     let (_, err) = ends(&home.run(&["op", "decode", "pets.wad/Root.txt", "-t", "types.json"]), 1);
     assert!(err.starts_with("worldwire: pets.wad/Root.txt: "), "{err}");
     let (_, err) = ends(&home.run(&["op", "decode", "pets.wad/nyx.xml", "-t", "types.json"]), 1);
@@ -101,7 +101,7 @@ fn one_file_of_an_archive_is_named_by_its_path() {
 }
 
 #[test]
-fn of_several_files_of_a_kind_each_can_be_named() {
+fn each_of_several_files_of_a_kind_can_be_named() {
     let home = Home::new();
     home.graphs();
     let (_, err) = ends(&home.run(&["nav", "draw", "nav.wad"]), 1);
@@ -142,7 +142,7 @@ fn archives_are_read_from_standard_input() {
 }
 
 #[test]
-fn what_no_property_has_is_refused_at_every_depth() {
+fn unknown_properties_are_refused_at_every_depth() {
     let home = Home::new();
     for (filter, said) in [
         ("m_snacks.m_pints == 1", "no class has a property m_pints; did you mean m_points?"),
@@ -181,7 +181,7 @@ fn an_object_takes_the_name_of_no_other_file() {
     let wanted = "both.wad/a/S2.xml: not decoded: the archive also contains a/S2.xml.json\n";
     assert!(err.contains(wanted), "{err}");
     assert!(!home.at("out/a").exists() && home.at("out/b.xml.json").is_file());
-    // Of files with the same name the first counts.
+    // Between files with the same name, the first wins.
     home.archive("twice.wad", &[("a.xml", &pet), ("b.xml", &pet)]);
     let mut twice = fs::read(home.at("twice.wad")).unwrap();
     let at = twice.windows(5).position(|window| window == b"b.xml").unwrap();
@@ -204,7 +204,7 @@ fn an_object_takes_the_name_of_no_other_file() {
 }
 
 #[test]
-fn lines_of_several_objects_are_no_object() {
+fn several_lines_of_objects_are_refused() {
     let home = Home::new();
     let pet = sample("ki-pet.xml");
     home.archive("two.wad", &[("a.xml", &pet), ("b.xml", &pet)]);
@@ -267,7 +267,7 @@ fn patterns_that_match_nothing_say_what_would() {
 }
 
 #[test]
-fn files_in_the_way_are_counted() {
+fn existing_files_are_counted() {
     let home = Home::new();
     let names: Vec<String> = (10..35).map(|number| format!("{number}.txt")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b"x"[..])).collect();
@@ -297,7 +297,7 @@ fn what_is_no_file_of_the_kind_is_told_so() {
 }
 
 #[test]
-fn the_output_file_says_the_form_of_collisions() {
+fn the_extension_selects_the_format_of_collisions() {
     let home = Home::new();
     fs::write(home.at("zone.wad"), sample("ki-zone.wad")).unwrap();
     for (name, arguments, is_gltf) in [

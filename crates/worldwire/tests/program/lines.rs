@@ -21,7 +21,7 @@ fn lines_of_the_sample() -> String {
 }
 
 #[test]
-fn a_message_is_changed_on_its_way() {
+fn a_message_can_be_changed_and_encoded() {
     let line = lines_of_the_sample();
     let line = line.lines().find(|line| line.contains("auth.PlayerCreateRequest")).unwrap();
     let original = worldwire(&["encode", "--lines", "--hex"], line);
@@ -38,7 +38,7 @@ fn a_message_is_changed_on_its_way() {
 }
 
 #[test]
-fn the_file_of_lines_may_stand_at_the_end() {
+fn the_file_of_lines_can_be_the_last_argument() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lines.jsonl");
     std::fs::write(&file, lines_of_the_sample()).unwrap();
@@ -55,7 +55,7 @@ fn the_file_of_lines_may_stand_at_the_end() {
 }
 
 #[test]
-fn definitions_that_are_missing_are_named() {
+fn missing_definitions_are_named() {
     for (capture, name, other, data, codec, advice) in [
         (
             "samples/tera-login.pcapng",
@@ -110,7 +110,7 @@ fn all_lines_of_a_capture_are_encoded_or_none() {
 }
 
 #[test]
-fn a_line_given_to_a_codec_is_told_where_it_belongs() {
+fn a_line_given_to_a_codec_suggests_the_option() {
     let line = lines_of_the_sample();
     let line = line.lines().find(|line| line.contains("auth.PingRequest")).unwrap();
     let output = worldwire(&["encode", "uru.auth"], line);
@@ -121,7 +121,7 @@ fn a_line_given_to_a_codec_is_told_where_it_belongs() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_lines_are_refused() {
     let arguments = ["dissect", "samples/uru-age.pcapng", "--keys", "samples/uru-keys.toml"];
     let output = worldwire(&[&arguments[..], &["--json", "--quiet"]].concat(), "");
     let lines = String::from_utf8(output.stdout).unwrap();
@@ -146,7 +146,7 @@ fn what_contradicts_itself_is_refused() {
 /// With a definition of another build, a message ends too early. However it is shown, that is a
 /// problem of the input; its bytes are there.
 #[test]
-fn a_message_that_cannot_be_read_is_a_problem_and_keeps_its_bytes() {
+fn an_unreadable_message_is_a_problem_and_keeps_its_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     let edit = |file: &str, change: &dyn Fn(&str) -> String| {

@@ -1,5 +1,5 @@
-//! Captures that are still being made: what has come is shown at once, and Ctrl-C ends the input
-//! rather than the program.
+//! Captures that are still being written: messages appear at once, and Ctrl-C ends the input rather
+//! than the program.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,11 +1,12 @@
-//! How much of captures of yours can be read when segments are lost.
+//! How much of your captures can be decoded when segments are lost.
 //!
-//! `WORLDWIRE_LOST` names a directory with captures, and a key file (`.toml` or `.ini`) where one is
-//! needed. One segment in a hundred is left out, as they were captured and with what a side said
-//! in a row cut anew at 536, 1448 and 4000 bytes. What comes out has to be what the whole capture
-//! says; the share of the messages that were not hit is printed, and is to be 95 % at least.
+//! `WORLDWIRE_LOST` names a directory with captures, and a key file (`.toml` or `.ini`) where one
+//! is needed. One segment in a hundred is removed, once as captured, and once with each side's
+//! consecutive data cut into segments of 536, 1448 and 4000 bytes. The output must match that of
+//! the complete capture; the share of unaffected messages that are decoded is printed, and must be
+//! at least 95 %.
 //!
-//! The segments that carry the key exchange stay: without them nothing can be decrypted.
+//! The segments with the key exchange are kept: without them nothing can be decrypted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddrV4;
@@ -61,7 +62,7 @@ fn said(capture: &Path) -> Vec<Said> {
     all
 }
 
-/// Joins what a side said in a row, and cuts it anew.
+/// Joins consecutive data of one side, and cuts it into new segments.
 fn cut(all: &[Said], most: usize) -> Vec<Said> {
     let mut joined: Vec<Said> = Vec::new();
     let mut last: BTreeMap<[SocketAddrV4; 2], usize> = BTreeMap::new();
@@ -137,7 +138,7 @@ fn messages(all: &[Said], lost: &BTreeSet<usize>, keys: &[String]) -> Vec<Messag
 fn measure(all: &[Said], keys: &[String]) -> (usize, usize) {
     let whole = messages(all, &BTreeSet::new(), keys);
     let known: BTreeSet<&str> = whole.iter().map(|(_, _, line)| &**line).collect();
-    // Where each segment stands, and whether it is among the first of its side.
+    // The position of each segment, and whether it is among the first of its side.
     let (mut streams, mut at) = (Vec::new(), BTreeMap::new());
     let mut places = Vec::new();
     for Said { ends, from, bytes } in all {
@@ -177,7 +178,7 @@ fn measure(all: &[Said], keys: &[String]) -> (usize, usize) {
 }
 
 #[test]
-fn captures_that_lost_segments_are_read() {
+fn captures_with_lost_segments_are_decoded() {
     let Some(folder) = std::env::var_os("WORLDWIRE_LOST").map(PathBuf::from) else {
         println!("WORLDWIRE_LOST names no folder: nothing to read");
         return;

@@ -1,6 +1,6 @@
 //! The program as a user runs it.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod captures;
 #[cfg(unix)]

@@ -18,7 +18,7 @@ fn decode(tables: &[&Path]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn tables_are_given_in_any_order_and_count_whole_or_not_at_all() {
+fn tables_come_in_any_order_and_load_completely_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let [classes, map, bad] =
         [("classes.csv", "9000,0,P,4,0\n"), ("map.csv", "415,9000\n"), ("bad.csv", "415,9001\n")]

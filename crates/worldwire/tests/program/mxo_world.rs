@@ -68,7 +68,7 @@ cycle = { property = 'CurrentState', values = [0x834, 0x838], every = 0.3 }\n\
 path = [[0.0, 0.0, 0.0], [300.0, 0.0, 0.0]]\nspeed = 150.0\n";
 
 #[test]
-fn clients_see_what_the_server_has_whatever_the_network_does() {
+fn clients_match_the_server_on_a_bad_network() {
     let folder = tempfile::tempdir().unwrap();
     let secrets = folder.path().join("keys.toml");
     let scene = scene(folder.path(), SCENE);
@@ -126,7 +126,7 @@ fn a_client_without_the_servers_tables_says_so() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told() {
+fn unusable_options_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let fails = |words: &[&str]| {
         let (code, out, err) = text(&worldwire(&["serve", "mxo"]).args(words).output().unwrap());

@@ -20,7 +20,7 @@ fn run(arguments: &[&dyn AsRef<std::ffi::OsStr>]) -> (i32, String, String) {
 }
 
 #[test]
-fn a_folder_goes_to_json_and_back() {
+fn a_folder_round_trips_through_json() {
     let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
     let [objects, decoded, again] =
         ["objects", "decoded", "again"].map(|name| folder.path().join(name));
@@ -41,13 +41,13 @@ fn a_folder_goes_to_json_and_back() {
     for name in ["Pets/Nyx.xml", "Pets/Old/Nyx.xml"] {
         assert_eq!(fs::read(again.join(name)).unwrap(), pet);
     }
-    // What is there stays.
+    // Existing files are kept.
     let (code, _, err) = run(&[&"ki", &"op", &"encode", &decoded, &"-t", &types, &"-o", &again]);
     assert!(code == 2 && err.contains("use --force to overwrite it"), "{err}");
 }
 
 #[test]
-fn an_archive_is_decoded_on_its_way_out() {
+fn extraction_decodes_objects() {
     let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
     let [files, archive, out] = ["files", "Test.wad", "out"].map(|name| folder.path().join(name));
     fs::create_dir(&files).unwrap();
@@ -71,7 +71,7 @@ fn an_archive_is_decoded_on_its_way_out() {
     assert!(code == 1 && err.contains("Broken.xml: object"), "{err}");
     let json = fs::read_to_string(out.join("Nyx.xml.json")).unwrap();
     assert!(json.contains("\"m_name\":\"Nyx\""), "{json}");
-    // What cannot be read, and what is no object, is there as it is.
+    // Files that cannot be decoded, or are not objects, are written unchanged.
     assert!(fs::read(out.join("Broken.xml")).unwrap().starts_with(b"BINd"));
     assert_eq!(fs::read(out.join("Readme.txt")).unwrap(), b"no object");
     assert!(!out.join("Nyx.xml").exists());
@@ -79,7 +79,7 @@ fn an_archive_is_decoded_on_its_way_out() {
 
 /// Objects of many megabytes are written while they are read.
 #[test]
-fn a_large_object_goes_to_json_and_back() {
+fn a_large_object_round_trips_through_json() {
     let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
     let [json, file, again] =
         ["pet.json", "pet.xml", "again.json"].map(|name| folder.path().join(name));
@@ -240,7 +240,7 @@ fn no_result_takes_the_place_of_another() {
     let [a, b] = [&one, &two].map(|folder| folder.join("pet.xml"));
     let (code, _, err) = run(&[&"ki", &"op", &"decode", &a, &b, &"-t", &types, &"-o", &out]);
     assert!(code == 2 && err.contains("both be written to") && !out.exists(), "{err}");
-    // What a pattern finds keeps the folders below the part that is no pattern.
+    // Matching files keep their folders below the part without wildcards.
     let pattern = folder.path().join("in/**/*.xml");
     let (code, _, err) = run(&[&"ki", &"op", &"decode", &pattern, &"-t", &types, &"-o", &out]);
     assert!(code == 0 && err.starts_with("2 decoded, 0 skipped, 0 failed; "), "{err}");
@@ -275,11 +275,11 @@ fn one_bad_input_ends_no_other() {
 }
 
 #[test]
-fn streams_without_a_mark_are_read_where_somebody_says_how() {
+fn streams_without_a_magic_number_need_options() {
     let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
     let [json, blobs] = ["pet.json", "blobs"].map(|name| folder.path().join(name));
     fs::create_dir(&blobs).unwrap();
-    // A text that has the name of a key of ours.
+    // A text that equals one of our keys.
     let object = "{\"$class\":\"class MadeUpPet\",\"m_name\":\"\\\"stream\\\"\"}";
     fs::write(&json, object).unwrap();
     let blob = blobs.join("1.bin");
@@ -325,7 +325,7 @@ fn streams_without_a_mark_are_read_where_somebody_says_how() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn an_output_that_is_full_is_no_fault_of_the_object() {
+fn a_full_output_is_not_reported_as_an_object_error() {
     let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
     let [json, pet] = ["pet.json", "pet.bin"].map(|name| folder.path().join(name));
     let name = "n".repeat(60_000);
@@ -346,7 +346,7 @@ fn an_output_that_is_full_is_no_fault_of_the_object() {
 }
 
 #[test]
-fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
+fn unchanged_objects_in_messages_keep_every_byte() {
     let folder = tempfile::tempdir().unwrap();
     let [types, hints, json] =
         ["types.json", "hints.toml", "message.json"].map(|name| folder.path().join(name));
@@ -375,7 +375,7 @@ fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
         format!("0701{}", hex(&parts.concat()))
     };
     let shallow = message(b"N_%rA\0\0\0B\0\0\0");
-    // What should be an object and is none is told.
+    // Files that should be objects but are not are reported.
     let (code, out, err) =
         run(&[&"decode", &"ki.dml", &"--hex", &shallow, &"--data", &types, &"--data", &hints]);
     assert!(code == 0 && !out.contains("Foo301"), "{out}");
@@ -395,11 +395,11 @@ fn an_object_in_a_message_that_was_not_changed_stays_to_the_last_byte() {
         fs::write(&json, &out).unwrap();
         let (code, hex, err) = run(&encode);
         assert_eq!((code, hex.trim()), (0, &*digits), "{err}");
-        // Of a property that is there twice neither is lost without a word.
+        // Neither value of a duplicate property is lost silently.
         fs::write(&json, out.replace("\"object\":{", "\"object\":{\"m_v\":1,")).unwrap();
         let (code, _, err) = run(&encode);
         assert!(code == 1 && err.contains("the key \"m_v\" occurs twice"), "{err}");
-        // Layers that are not there have nothing to say.
+        // Keys of absent layers are ignored with a warning.
         fs::write(&json, out.replace("\"object\":", "\"flags\":2,\"object\":")).unwrap();
         let (code, _, err) = run(&encode);
         assert!(code == 1 && err.contains("flags"), "{err}");
@@ -420,7 +420,7 @@ fn a_filter_that_finds_a_text_finds_it_with_a_type_list_too() {
 }
 
 #[test]
-fn hints_for_what_is_not_there_are_told() {
+fn hints_without_a_target_are_reported() {
     let (types, folder) = (sample("ki-types.json"), tempfile::tempdir().unwrap());
     let hints = folder.path().join("hints.toml");
     let text = "\u{feff}[[ki.object]]\nmessage = \"LOGIN.MSG_CHARACTERINFOO\"\nfield = \"CharacterInfo\"\n\
@@ -443,14 +443,14 @@ fn hints_for_what_is_not_there_are_told() {
         assert!(err.contains(told), "{told}: {err}");
     }
     assert_eq!(decode(&[&"--quiet"]).2, "");
-    // What looks like a hint and is none is told, too.
+    // Misspelt hints are reported, too.
     fs::write(&hints, "[ki.object]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\n").unwrap();
     let (code, _, err) = decode(&[]);
     assert!(code == 1 && err.contains("two brackets"), "{err}");
 }
 
 #[test]
-fn values_for_each_byte_are_bounded_and_more_are_allowed_when_asked_for() {
+fn values_per_byte_are_limited_by_an_option() {
     let folder = tempfile::tempdir().unwrap();
     let [types, object] = ["types.json", "object"].map(|name| folder.path().join(name));
     let list = r#"{"class L": {"bases": [], "hash": 8, "properties": {

@@ -105,7 +105,7 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
 }
 
 #[test]
-fn every_server_stops_when_it_is_asked_to_end() {
+fn every_server_stops_on_sigterm() {
     let folder = tempfile::tempdir().unwrap();
     for (family, wanted) in [
         ("uru", "the shard stopped"),

@@ -42,7 +42,7 @@ fn carry(folder: &TempDir, old_map: &str, rest: &str) -> (String, String, i32) {
 }
 
 #[test]
-fn one_of_several_maps_is_written_to_a_file_first() {
+fn one_of_several_maps_must_be_extracted_first() {
     let folder = folder();
     let maps = r#"{"maps": {"7": {"S_CHAT": 1}, "8": {"S_CHAT": 2}}}"#;
     fs::write(folder.path().join("data.json"), maps).unwrap();
@@ -69,7 +69,7 @@ fn one_of_several_maps_is_written_to_a_file_first() {
 }
 
 #[test]
-fn a_map_of_another_build_carries_nothing_over() {
+fn a_map_of_another_build_is_refused() {
     let folder = folder();
     for name in ["protocol.385363.map", "protocol.999001.map", "old.map"] {
         // What is the same in every build proves nothing.
@@ -110,7 +110,7 @@ fn names_are_added_to_a_map() {
     assert_eq!(carry(&folder, old, &format!(" -o {name}")).2, 0);
     let file = folder.path().join(name);
     let carried = fs::read_to_string(&file).unwrap();
-    // The command for the opcode that stays open works as it stands there, and finds its name.
+    // The suggested command for the open opcode works verbatim, and finds its name.
     let command = carried.lines().last().and_then(|line| line.strip_prefix("# worldwire "));
     let command = command.unwrap();
     assert_eq!(
@@ -144,7 +144,7 @@ fn names_are_added_to_a_map() {
 }
 
 #[test]
-fn a_list_for_counters_goes_where_it_is_found() {
+fn an_integrity_list_is_written_where_it_is_found() {
     let folder = folder();
     let data = "--data data/definitions --data data/map";
     let list = |rest: &str| run(&folder, &format!("tera integrity a.pcapng {data}{rest}"));
@@ -160,7 +160,7 @@ fn a_list_for_counters_goes_where_it_is_found() {
 }
 
 #[test]
-fn a_new_map_has_a_name_to_be_found_by() {
+fn a_new_map_is_named_so_that_it_is_found() {
     let folder = folder();
     let told = "--data finds maps by name: rename it to protocol.999001.map\n";
     let rank = "tera def rank 51042 --from a.pcapng --data data/definitions --write";

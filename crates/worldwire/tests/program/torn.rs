@@ -1,5 +1,5 @@
-//! Captures that lack a beginning, an end or something between: what is there is read, and what is
-//! not there is told.
+//! Captures that lack a beginning, an end or something between: the rest is still decoded, and
+//! missing parts are reported.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -99,7 +99,7 @@ fn a_reset_that_shows_a_lost_message_tells_of_it() {
 }
 
 #[test]
-fn a_server_that_seems_to_speak_first_is_heard_out() {
+fn a_server_that_seems_to_speak_first_is_recognised() {
     let mut talk = talk();
     let mut packets = talk.open();
     let said = downloads();
@@ -127,9 +127,9 @@ fn a_server_that_seems_to_speak_first_is_heard_out() {
 }
 
 #[test]
-fn a_connect_packet_that_is_missing_is_not_needed() {
+fn a_missing_connect_packet_is_not_needed() {
     let all = packets("uru-login.pcapng");
-    // The first packet with bytes of every conversation, and its port is no known one.
+    // The first packet with data of every conversation; its port is unknown.
     let mut seen = Vec::new();
     let late: Vec<Vec<u8>> = all
         .into_iter()
@@ -161,7 +161,7 @@ fn a_connect_packet_that_is_missing_is_not_needed() {
     assert_eq!((messages(&out), code), (messages(&whole), 1), "{out}{err}");
     assert_eq!(out.matches("! gap: ").count(), 4, "{out}");
     assert!(err.contains("4 conversations, "), "{err}");
-    // Without the setup packets behind them nothing can be told but what would help.
+    // Without the setup packets after them, only the remedy can be reported.
     let mut setup = Vec::new();
     let later: Vec<Vec<u8>> = late
         .into_iter()
@@ -181,7 +181,7 @@ fn a_connect_packet_that_is_missing_is_not_needed() {
 
 /// The keys of one capture open it without the server's secret, and no other one.
 #[test]
-fn exported_keys_open_what_they_were_read_from() {
+fn exported_keys_decrypt_their_capture() {
     let folder = tempfile::tempdir().unwrap();
     let keys = folder.path().join("sessions.toml");
     let program = |arguments: &[&str]| {
@@ -204,7 +204,7 @@ fn exported_keys_open_what_they_were_read_from() {
     assert_eq!((again, code), (whole, 0), "{err}");
     let (_, err, code) = brief("uru-age.pcapng", path);
     assert!(code == 1 && err.contains("problem"), "{err}");
-    // One conversation's alone; what was not encrypted has none.
+    // Those of one conversation only; an unencrypted one has none.
     let (one, _, code) = program(&[&export[..], &["--stream", "0"]].concat());
     assert_eq!((one.matches("[[uru.session]]").count(), code), (1, 0));
     let (_, err, code) = program(&[&export[..], &["--stream", "1"]].concat());
@@ -247,7 +247,7 @@ fn exported_keys_open_what_they_were_read_from() {
 }
 
 #[test]
-fn frames_of_ki_are_found_in_the_middle_and_read_by_port() {
+fn ki_frames_are_found_in_the_middle_and_read_by_port() {
     let all = packets("ki-login.pcapng");
     let (whole, _, code) = run(&all, &["dissect", "--brief", "--keys", "ki-keys.toml"]);
     assert_eq!(code, 0, "{whole}");
@@ -258,7 +258,7 @@ fn frames_of_ki_are_found_in_the_middle_and_read_by_port() {
     let (out, err, _) = run(&late, &["dissect", "--brief", "--keys", "ki-keys.toml"]);
     let count = |text: &str| text.lines().filter(|line| !line.contains('!')).count();
     assert!(count(&out) + 12 > count(&whole), "{out}{err}");
-    // A port decides, whatever is said.
+    // A port overrides recognition.
     let port = tcp(&late[0]).0.into_iter().min().unwrap();
     let arguments = ["dissect", "--brief", "--as", &format!("{port}=ki")];
     let (out, err, _) = run(&late, &arguments);
@@ -270,7 +270,7 @@ fn frames_of_ki_are_found_in_the_middle_and_read_by_port() {
 }
 
 #[test]
-fn a_hello_of_tera_that_was_not_captured_is_not_needed() {
+fn a_missing_tera_hello_is_not_needed() {
     let all = packets("tera-login.pcapng");
     let (whole, _, _) = run(&all, &["dissect", "--brief", "--data", "tera"]);
     let is_hello = |packet: &&Vec<u8>| tcp(packet).1 == [1, 0, 0, 0];
@@ -280,7 +280,7 @@ fn a_hello_of_tera_that_was_not_captured_is_not_needed() {
     let (out, err, code) = run(&with_gap, &["dissect", "--brief", "--data", "tera"]);
     assert_eq!((count(&out), code), (count(&whole), 1), "{out}{err}");
     assert!(out.contains("gap: 4 bytes are missing"), "{out}");
-    // A capture that began behind it.
+    // A capture that started after it.
     let at = all.iter().position(|packet| is_hello(&packet)).unwrap();
     let (out, err, _) = run(&all[at + 1..], &["dissect", "--brief", "--data", "tera"]);
     assert_eq!(count(&out), count(&whole), "{out}{err}");
@@ -288,7 +288,7 @@ fn a_hello_of_tera_that_was_not_captured_is_not_needed() {
 
 /// The same two ends begin another conversation, and the end of the first was not captured.
 #[test]
-fn ports_that_are_used_again_begin_another_conversation() {
+fn reused_ports_start_a_new_conversation() {
     let mut packets = Vec::new();
     let said = downloads();
     for round in 0..2_u32 {
@@ -325,7 +325,7 @@ fn stream_of(packets: &[Vec<u8>], ports: [u16; 2]) -> Vec<u8> {
     of.flat_map(|packet| tcp(packet).1.to_vec()).collect()
 }
 
-/// As [`run`], for output that is no text.
+/// Like [`run`], for binary output.
 fn bytes(file: &Path, arguments: &[&str]) -> (Vec<u8>, String, i32) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
     command.arg(arguments[0]).arg(file).args(&arguments[1..]).current_dir(samples());
@@ -344,7 +344,7 @@ fn follow_shows_every_byte_once() {
             let (wire, _, code) = bytes(&file, &[&raw[..], &["--wire"]].concat());
             assert!(wire == wanted, "{stream} {side}");
             assert_eq!(code, 0);
-            // Without keys what is encrypted stands as it was captured.
+            // Without keys, encrypted bytes are shown as captured.
             let (sealed, err, code) = bytes(&file, &raw);
             assert_eq!(sealed.len(), wanted.len(), "{stream} {side} {err}");
             assert_eq!((code, sealed == wanted), (i32::from(stream != "1"), true), "{err}");
@@ -406,7 +406,7 @@ fn follow_marks_what_is_missing_and_what_it_cannot_decode() {
 
 /// What the output shows can be asked for.
 #[test]
-fn what_is_shown_can_be_a_filter() {
+fn printed_values_work_in_filters() {
     let file = samples().join("uru-login.pcapng");
     let said = |arguments: &[&str]| {
         let keys = ["--keys", "uru-keys.toml", "--quiet"];
@@ -451,7 +451,7 @@ fn what_is_shown_can_be_a_filter() {
 }
 
 #[test]
-fn one_message_is_cut_out() {
+fn one_message_is_extracted() {
     let file = samples().join("uru-login.pcapng");
     let dissect = |arguments: &[&str]| {
         bytes(&file, &[&["dissect", "--keys", "uru-keys.toml"], arguments].concat())
@@ -499,7 +499,7 @@ fn small_messages_are_found_between_segments_that_cut_them() {
     assert_eq!((code, out.matches("resync").count()), (1, 1), "{err}");
 }
 
-/// What a line of JSON says, without where it stands in the capture.
+/// The contents of a JSON line, without its position in the capture.
 fn said(line: &str) -> (bool, String) {
     let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
     let members = line.as_object_mut().unwrap();
@@ -515,7 +515,7 @@ fn said(line: &str) -> (bool, String) {
 /// Of every sample each packet is lost once: nothing comes out that was not said, and nearly all of
 /// the rest does.
 #[test]
-fn what_is_lost_makes_nothing_up() {
+fn lost_bytes_never_produce_messages() {
     for (name, keys, data, least) in [
         ("uru-login.pcapng", "uru-keys.toml", "sdl", 0.9),
         ("uru-age.pcapng", "uru-keys.toml", "sdl", 0.8),

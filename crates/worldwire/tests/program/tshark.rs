@@ -15,9 +15,9 @@ type Packets = Vec<Vec<u8>>;
 
 /// What is read differently, and who is right.
 const DIFFERENCES: [(&str, &str); 1] = [(
-    "captured behind its acknowledgment",
-    "tshark is: it waits for segments that were acknowledged before they were captured. Ours counts \
-     them as lost, so that live output need not wait for what a capture missed",
+    "captured after its acknowledgment",
+    "tshark is: it waits for segments that were acknowledged before they were captured. Ours treats \
+     them as lost, so that live output need not wait for packets that the capture lacks",
 )];
 
 /// A conversation: 24 segments of each side, in turns.
@@ -140,7 +140,7 @@ fn torture() -> Vec<(&'static str, Packets)> {
         vec![0x11, 0, 0, 7, length[0], length[1], 0, 0x21]
     };
     vec![
-        ("as it was said", whole()),
+        ("unchanged", whole()),
         (
             "reordered",
             changed(&|packets| {
@@ -151,7 +151,7 @@ fn torture() -> Vec<(&'static str, Packets)> {
             }),
         ),
         (
-            "captured behind its acknowledgment",
+            "captured after its acknowledgment",
             changed(&|packets| places.chunks_exact(2).for_each(|two| packets.swap(two[0], two[1]))),
         ),
         (
@@ -246,7 +246,7 @@ fn ours(file: &Path, stream: usize) -> Option<[Vec<u8>; 2]> {
 }
 
 #[test]
-fn streams_are_those_of_tshark() {
+fn streams_match_tshark() {
     let has_tshark = Command::new("tshark").arg("-v").stdout(Stdio::null()).status();
     if !has_tshark.is_ok_and(|status| status.success()) {
         let line = b"SKIPPED: the comparison with tshark, because it is not installed\n";
@@ -276,9 +276,9 @@ fn streams_are_those_of_tshark() {
     assert_eq!(different, DIFFERENCES.map(|(name, _)| name));
 }
 
-/// What was said is what was written, whoever reads it.
+/// Checks that the decoded streams equal the original ones, without tshark.
 #[test]
-fn streams_are_what_was_said() {
+fn streams_match_the_original_data() {
     let whole = talk(40_000, 1);
     let said = [false, true].map(|server| {
         let own = whole.iter().filter(|packet| is_server(packet) == server);

@@ -33,7 +33,7 @@ const PASSWORD: &str = "linking book";
 const INSTANCE: Uuid = Uuid([7; 16]);
 
 #[test]
-fn recorded_clients_get_what_they_need_over_sockets() {
+fn recorded_clients_get_the_expected_messages_over_sockets() {
     let Some(recording) = Recording::of_environment() else { return };
     let runtime = Runtime::new().unwrap();
     let folder = tempfile::tempdir().unwrap();

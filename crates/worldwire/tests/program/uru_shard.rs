@@ -110,7 +110,7 @@ fn everything(folder: &Path) {
     assert_eq!(code, 0, "{err}");
     assert_eq!(done(&["vault", "export"], ""), dump);
     let half = &dump[..dump.len() / 2];
-    // Another server's vault moves in, and out again. What it lacks is listed.
+    // Another server's vault is imported and exported again. Data that is lost is listed.
     let moving = "INSERT INTO vault.\"Nodes\" (idx, \"NodeType\") VALUES (1, 24);\n\
                   INSERT INTO vault.\"NodeRefs\" (\"ParentIdx\", \"ChildIdx\") VALUES (1, 9);";
     let (code, _, err) = run(&["vault", "import", "--from", "dirtsand", "-"], moving);
@@ -180,7 +180,7 @@ fn everything(folder: &Path) {
 }
 
 #[test]
-fn a_shard_that_does_not_run_and_one_that_does() {
+fn commands_work_on_a_stopped_and_a_running_shard() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let (code, _, err) = worldwire(folder, &["account", "list"], "");
@@ -206,7 +206,7 @@ fn a_shard_that_does_not_run_and_one_that_does() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_locked_is_no_shard_that_runs() {
+fn an_unlockable_folder_is_not_a_running_shard() {
     let folder = tempfile::tempdir().unwrap();
     for file in [KEY_FILE, "ki.toml"] {
         std::fs::write(folder.path().join(file), "").unwrap();

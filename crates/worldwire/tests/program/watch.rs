@@ -1,4 +1,4 @@
-//! `tera def check --watch`: what changes in a folder is read again.
+//! `tera def check --watch`: changed files are checked again.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -22,11 +22,11 @@ use crate::command::serve::key_of;
 use crate::definitions;
 use crate::output::{Failure, complain, print, say};
 
-/// The port of a status page, if nothing else is said.
+/// The default port of a status page.
 const STATUS_PORT: u16 = 10_080;
 /// How long to wait before it is compared again.
 const PAUSE: Duration = Duration::from_millis(250);
-/// So many differences of a client are listed.
+/// Limits the listed differences per client.
 const MAX_LISTED: usize = 5;
 
 pub(crate) fn run(arguments: &ClientMxo, common: &Common) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
             Err(error) if visits.is_empty() => {
                 return Err(Failure::Run(format!("{}: {error}", arguments.server)));
             }
-            // Those who are in go on.
+            // Clients that are already connected continue.
             Err(error) => {
                 let client = format!("client {} of {}", number + 1, arguments.count);
                 complain(&client, &format!("{error}; no further clients are started"));
@@ -111,8 +111,8 @@ async fn visit(arguments: &ClientMxo, config: &Settings, common: &Common) -> Res
     if is_equal && is_whole { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Where the status page is: as it was said, or at the server. Whether it is there is found out
-/// before anybody walks.
+/// The address of the status page: as given, or on the server. Checks that it responds before any
+/// client starts to walk.
 async fn page_of(page: &str, server: &str) -> Result<SocketAddr, Failure> {
     let (host, port) = match page {
         "" => (server.to_owned(), STATUS_PORT),
@@ -161,7 +161,7 @@ async fn at_rest(
     let mut is_equal = true;
     for visit in visits {
         loop {
-            // Objects stand still for a minute.
+            // Freezes objects for a minute.
             query(address, "POST", "/hold").await.map_err(|error| failed(&error))?;
             let truth =
                 ExpectedViews::fetch(address, visit.uid()).await.map_err(|error| failed(&error))?;

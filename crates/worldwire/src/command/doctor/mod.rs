@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
     let protocols = definitions.part::<Protocols>();
     let has_logins = !input::keys(&arguments.capture.keys)?.part::<KeyFile>().logins().is_empty();
     let tera = tera::Builds::default();
-    // What was said, how often, and in which conversation first.
+    // By finding: its count, and the first conversation it occurred in.
     let mut findings: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     // Notes of what may well be right do not make a capture a bad one, as for `dissect`.
     let mut is_harmed = false;
@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: &Doctor, common: &Common) -> Result<(), Failure> {
             return;
         }
         // That a build is not known is among the findings of its messages.
-        let told = |note: &Note| item.family == "tera" && note.kind == NoteKind::Warning;
-        if item.note().is_some_and(told) {
+        let is_reported = |note: &Note| item.family == "tera" && note.kind == NoteKind::Warning;
+        if item.note().is_some_and(is_reported) {
             return;
         }
         let tree: Tree<'_> = core::mem::take(&mut scratch.tree).recycle();

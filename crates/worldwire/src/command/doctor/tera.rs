@@ -56,7 +56,7 @@ impl Builds {
     }
 }
 
-/// Writes findings and what can be done; so many of a kind, and how many more there are.
+/// Writes findings and remedies: up to a limit of each kind, then the number of others.
 fn write_findings(findings: &[Finding], advice: &Advice<'_>, out: &mut String) {
     let mut kinds: Vec<(Discriminant<Finding>, usize)> = Vec::new();
     for finding in findings {
@@ -94,7 +94,7 @@ struct Advice<'a> {
 }
 
 impl Advice<'_> {
-    /// Behind a finding.
+    /// The remedy, appended to a finding.
     fn on(&self, finding: &Finding) -> String {
         match finding {
             Finding::NoMap { .. } => {
@@ -236,15 +236,15 @@ mod tests {
             error: None,
             better: None,
         };
-        for (finding, told) in [
+        for (finding, text) in [
             (
                 crossed,
-                "C_A (5): 2 of 3 messages sent by the server, which never sends messages of that name; \
-                       the map is of another build, or wrong here: ",
+                "C_A (5): 2 of 3 messages sent by the server, which sends none of that name; \
+                 the map is of another build, or this entry is wrong: ",
             ),
             (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),
         ] {
-            let wanted = format!("     tera {told}{rank}");
+            let wanted = format!("     tera {text}{rank}");
             assert_eq!(written(&[finding], Path::new("x"), None), wanted);
         }
     }

@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    fn told(bytes: &'static [u8], from: Side) -> Vec<String> {
+    fn found(bytes: &'static [u8], from: Side) -> Vec<String> {
         let (stamp, message) = (Stamp::default(), Game(bytes));
         let body = ItemBody::Message(&message);
         let range = 0..bytes.len() as u64;
@@ -90,14 +90,14 @@ mod tests {
     fn odd_net_messages_are_named() {
         // A plNetMsgMembersListReq with time and player.
         let good = b"\x02\0\xad\x02\0\0\x12\0\0\0\xad\x02\x01\x10\x06\0abcdabcdabcd";
-        assert_eq!(told(good, Side::Client), [""; 0]);
+        assert_eq!(found(good, Side::Client), [""; 0]);
         assert_eq!(
-            told(good, Side::Server),
+            found(good, Side::Server),
             ["game.PropagateBuffer: plNetMsgMembersListReq: a server does not send this class"]
         );
         let other = b"\x02\0\xae\x02\0\0\x02\0\0\0\xad\x02";
         assert_eq!(
-            told(other, Side::Client),
+            found(other, Side::Client),
             ["game.PropagateBuffer: plNetMsgMembersList: class at byte 0: \
                  wanted class 0x02ae, as in front of the message, found 0x02ad",]
         );

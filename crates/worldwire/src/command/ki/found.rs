@@ -13,10 +13,10 @@ use crate::output::{Failure, complain};
 /// The bounds of everything here.
 pub(crate) static LIMITS: Limits = Limits::DEFAULT;
 
-/// The most bytes of a name in an archive: what is written for each text may begin with it.
+/// Bounds names in archives, because each line of output for a text may start with one.
 const MAX_NAME: usize = 255;
 
-/// A format, and how its files are told from others.
+/// A file format, and how to recognise it.
 pub(crate) struct Kind {
     /// What a file is called.
     pub(crate) what: &'static str,
@@ -38,7 +38,7 @@ impl Kind {
 
 /// A file that was found.
 pub(crate) struct Found<'b> {
-    /// What people know it as: a path, which in an archive goes on with the name there.
+    /// How messages name it: a path, followed by the name if it is in an archive.
     pub(crate) title: String,
     /// Its name without directories.
     pub(crate) name: String,

@@ -39,10 +39,7 @@ pub(crate) fn split(path: &Path) -> Option<(PathBuf, String)> {
     Some((archive.to_owned(), name))
 }
 
-/// The file of this name; the first one, if there are several.
-///
-/// # Errors
-/// When there is none; it is told then.
+/// The file of this name, or the first one of several. Reports if there is none.
 pub(crate) fn entry<'a, 'd>(
     path: &Path,
     archive: &'a Archive<'d>,

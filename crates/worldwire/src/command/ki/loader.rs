@@ -20,7 +20,7 @@ impl<'m> Loader<'m> {
     /// How many times its own size an object takes, that is decoded and shown.
     pub(crate) const OBJECT: u64 = 32;
 
-    /// For one of several threads, which does with a file what takes so many times its size.
+    /// For one of several threads, whose work on a file takes `times` its size.
     pub(crate) fn new(memory: &'m Memory, times: u64) -> Self {
         Self { inflater: Inflater::new(), memory: Some(memory), times, share: None }
     }
@@ -40,8 +40,8 @@ impl<'m> Loader<'m> {
         archive.read(entry, &mut self.inflater)
     }
 
-    /// The same if the first bytes are such, of which there are 4 KiB unless the file is shorter;
-    /// `None` if they are not.
+    /// Like [`read`](Self::read), but only if the first 4 KiB (fewer in shorter files) are
+    /// accepted; otherwise `None`.
     pub(crate) fn read_if<'b>(
         &'b mut self,
         archive: &Archive<'b>,

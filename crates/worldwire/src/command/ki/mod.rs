@@ -103,7 +103,7 @@ impl Counts {
     }
 }
 
-/// A file that was read, once what is odd about it is told.
+/// Returns a file after reporting its oddities.
 fn opened<F>(
     kind: &Kind,
     found: &Found<'_>,

@@ -18,7 +18,7 @@ use crate::command::work;
 use crate::output::{Failure, complain, print, printable};
 use crate::{definitions, input, types};
 
-/// Longer texts are no names.
+/// Longer texts are not names.
 const LONGEST: usize = 256;
 
 pub(crate) fn run(arguments: &KiStringId, common: &Common) -> Result<(), Failure> {

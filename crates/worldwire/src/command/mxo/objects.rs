@@ -125,8 +125,7 @@ pub(super) fn convert(
     write_all(target, objects.tables().print().as_bytes())
 }
 
-/// Reads tables over what is known; what is wrong with them is reported. False when there were
-/// errors.
+/// Adds tables to the known ones and reports their problems. False if there were errors.
 fn add(objects: &mut MxoObjects, paths: &[PathBuf], common: &Common) -> Result<bool, Failure> {
     let mut texts = Vec::new();
     for path in paths {

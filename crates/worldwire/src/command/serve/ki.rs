@@ -31,7 +31,7 @@ async fn serve(arguments: &ServeKi, common: &Common) -> Result<(), Failure> {
     let stop = Stop::new();
     let signal = stop.signal();
     let interruption = Interruption::ask_first(move || stop.stop());
-    let refreshing = tokio::spawn(refresh_when_told(server.realm().clone()));
+    let refreshing = tokio::spawn(refresh_on_signal(server.realm().clone()));
     introduce(&server, arguments, common);
     let served = server.serve(signal).await;
     refreshing.abort();
@@ -76,7 +76,7 @@ fn set<T>(value: &mut T, option: Option<T>) {
 
 /// Makes all sessions stale whenever SIGUSR1 comes.
 #[cfg(unix)]
-async fn refresh_when_told(realm: Realm) {
+async fn refresh_on_signal(realm: Realm) {
     use tokio::signal::unix::{SignalKind, signal};
 
     // Without a handler the signal would end the program; the operators' socket does the same.
@@ -88,7 +88,7 @@ async fn refresh_when_told(realm: Realm) {
 }
 
 #[cfg(not(unix))]
-async fn refresh_when_told(_: Realm) {}
+async fn refresh_on_signal(_: Realm) {}
 
 /// Says where the server is, and on the first start what to do next.
 fn introduce(server: &LoginServer, arguments: &ServeKi, common: &Common) {

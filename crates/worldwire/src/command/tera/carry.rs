@@ -158,7 +158,7 @@ pub(super) fn run(of: &Of<'_>, target: &Target, common: &Common) -> Result<(), F
             return Err(Failure::Input);
         }
         clean &= good;
-        // In the end that of the new build.
+        // Ends with the revision of the new build.
         revision = build.revision();
     }
     let add = target.output.as_deref().filter(|_| !target.is_stdout());
@@ -202,7 +202,7 @@ fn written(carried: &[Carried], name: &str, of: &Of<'_>, file: Option<&Path>) ->
     text
 }
 
-/// Reads a capture without keys; true when it had no problems of its own.
+/// Reads a capture without keys; true if the capture itself had no problems.
 pub(super) fn capture<S: Sink>(
     file: &Path,
     common: &Common,
@@ -261,17 +261,17 @@ mod tests {
         let (map, problems) = CodeMap::parse(MapKind::Protocol, "m", &text);
         assert_eq!(map.iter().collect::<Vec<_>>(), [("S_A", 5)]);
         assert!(problems.is_empty(), "{problems:?}");
-        // Where nothing stays open, nothing is said of it.
+        // Without open opcodes, the comments do not mention them.
         let text = written(&[one], "m", &of, None);
         assert!(!text.contains('?'), "{text}");
-        // What the percentage means is said in any case.
+        // The percentage is always explained.
         assert!(text.contains(
             "The percentage is the lead over the next best name. A match is also uncertain if"
         ));
     }
 
     #[test]
-    fn conversations_of_two_builds_are_told() {
+    fn conversations_of_two_builds_are_reported() {
         let mut build = Build::default();
         let mut message = [
             0x20, 0, 0xbc, 0x4d, 2, 0, 8, 0, 8, 0, 20, 0, 0, 0, 0, 0, 0x1d, 0x8a, 5, 0, 20, 0, 0,

@@ -16,7 +16,7 @@ use crate::cli::Common;
 use crate::output::{Failure, complain, print, say};
 use crate::report;
 
-/// Editors write a file in several steps; what comes within this time is one change.
+/// Editors write a file in several steps; changes within this time count as one.
 const SETTLED: Duration = Duration::from_millis(50);
 
 pub(super) fn run(
@@ -130,7 +130,7 @@ impl Changes {
         loop {
             let event = self.events.recv().map_err(stopped)?;
             let event = event.map_err(|error| Failure::Run(format!("--watch: {error}")))?;
-            // Looking at files is no change.
+            // Reading a file does not change it.
             if !event.kind.is_access() {
                 break;
             }

@@ -52,7 +52,7 @@ pub(super) fn run(paths: &[PathBuf], check: bool, common: &Common) -> Result<(),
     if broken || (check && differs) { Err(Failure::Input) } else { Ok(()) }
 }
 
-/// The canonical text; what is wrong with one that cannot be read is reported.
+/// The canonical text. If it cannot be parsed, its problems are reported.
 fn tidy(name: &str, text: &str) -> Option<String> {
     let problems = match canonical(name, text) {
         Ok(tidy) => return Some(tidy),

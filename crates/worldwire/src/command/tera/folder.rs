@@ -108,7 +108,7 @@ pub(super) fn texts(paths: &[PathBuf], common: &Common) -> Result<Texts, Failure
     Ok(texts)
 }
 
-/// The text of a file; what is odd about it is said.
+/// The text of a file; oddities are reported.
 pub(super) fn read(file: &Path, common: &Common) -> Result<String, Failure> {
     let mut texts = Texts::default();
     let read = text::read(input::read(file)?);
@@ -156,7 +156,7 @@ pub(super) fn files(path: &Path, common: &Common) -> Result<Vec<PathBuf>, Failur
     Ok(files)
 }
 
-/// Reads definitions; what is wrong with them is reported.
+/// Reads definitions and reports their problems.
 pub(in crate::command) fn set(
     paths: &[PathBuf],
     options: ParseOptions,

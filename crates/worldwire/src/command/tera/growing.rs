@@ -21,8 +21,8 @@ pub(super) struct GrowingMap {
 }
 
 impl GrowingMap {
-    /// Reads a map of lines, in a file that may be missing. What is wrong with single lines is
-    /// reported; they stay what they are.
+    /// Reads a map of lines from a file, which may be missing. Problems in single lines are
+    /// reported; the lines are kept.
     pub(super) fn open(file: &Path, common: &Common) -> Result<Self, Failure> {
         let file = Place::file_at(file, true).map(|_| file.to_owned())?;
         let bytes = content(&file)?;
@@ -33,8 +33,8 @@ impl GrowingMap {
             return Err(refuse(&format!("is a JSON map, which cannot be extended; {convert}")));
         }
         let (map, problems) = CodeMap::parse(MapKind::Protocol, &shown(&file), &text);
-        let told = problems.iter().filter(|problem| !common.quiet || problem.is_error());
-        report::diagnostics(told.map(|problem| &problem.diagnostic));
+        let shown = problems.iter().filter(|problem| !common.quiet || problem.is_error());
+        report::diagnostics(shown.map(|problem| &problem.diagnostic));
         map::wants_opcodes(&file, &map)?;
         Ok(Self { file, bytes, map })
     }

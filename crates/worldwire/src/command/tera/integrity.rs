@@ -103,7 +103,7 @@ fn in_folder<'d>(
     target.of_file(|| PathBuf::from(format!("{}.json", patch.unwrap_or_default())))
 }
 
-/// What to say of opcodes that have counter and checksum, and no name to stand in a list with.
+/// The message about opcodes that have counter and checksum, but no name to list.
 fn nameless(unnamed: &BTreeMap<u16, u64>, file: &Path, given: &str) -> String {
     let opcodes =
         unnamed.iter().map(|(opcode, count)| format!("{opcode} ({})", counted(*count, "message")));

@@ -106,8 +106,8 @@ pub(super) fn diff(old: &Path, new: &Path, json: bool, common: &Common) -> Resul
     if old_clean && new_clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Reads a map in any form, where no option tells which of several is meant: it has to be alone in its
-/// file. What is wrong with it is reported. False when parts were left out.
+/// Reads a map in any form from a file with a single map, for commands without an option to select
+/// one. Reports problems, and returns false if parts were skipped.
 pub(super) fn read_only(file: &Path, common: &Common) -> Result<(CodeMap, bool), Failure> {
     read_choosing(file, None, common, |revisions| {
         let path = shell(file);
@@ -135,7 +135,7 @@ fn read_choosing(
 ) -> Result<(CodeMap, bool), Failure> {
     let text = folder::read(file, common)?;
     let path = file.display().to_string();
-    let told = |problems: Vec<Problem>| {
+    let report = |problems: Vec<Problem>| {
         let shown = problems.iter().filter(|problem| !common.quiet || problem.is_error());
         report::diagnostics(shown.map(|problem| &problem.diagnostic));
         !problems.iter().any(Problem::is_error)
@@ -144,7 +144,7 @@ fn read_choosing(
         let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
         let kind = MapName::parse(&name).map_or(MapKind::SystemMessages, |name| name.kind);
         let (map, problems) = CodeMap::parse(kind, &path, &text);
-        return Ok((map, told(problems)));
+        return Ok((map, report(problems)));
     }
     // An object of names and codes, or a data.json.
     if let Ok(Pairs(pairs)) = serde_json::from_str(text.trim_start_matches('\u{feff}')) {
@@ -155,7 +155,7 @@ fn read_choosing(
         return Ok((map, true));
     }
     let (mut bundle, problems) = Bundle::parse(&path, &text);
-    let clean = told(problems);
+    let clean = report(problems);
     let revisions: Vec<String> = bundle.maps.keys().map(ToString::to_string).collect();
     let chosen = match (revision, bundle.maps.len()) {
         (Some(revision), _) => bundle.maps.remove(&revision),
@@ -197,7 +197,7 @@ pub(super) fn tell_name(target: &Target, revision: Option<u32>, common: &Common)
     common.note(&shown(file), &format!("--data finds maps by name: rename it to {wanted}"));
 }
 
-/// The members of a JSON object of numbers, with those that stand there more than once.
+/// The members of a JSON object of numbers, including duplicates.
 struct Pairs(Vec<(String, u32)>);
 
 impl<'de> Deserialize<'de> for Pairs {

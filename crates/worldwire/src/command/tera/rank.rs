@@ -25,7 +25,7 @@ use crate::command::capture;
 use crate::definitions;
 use crate::output::{Failure, Place, complain, counted, occupied, print, shown, write_all};
 
-/// Scores that are as good as the same.
+/// Scores that differ by less are ties.
 const SAME: f64 = 0.05;
 /// Messages of one opcode that are tried; more would not tell more.
 const MAX_MESSAGES: usize = 1000;
@@ -136,13 +136,14 @@ pub(super) fn run(arguments: &TeraRank, common: &Common) -> Result<(), Failure> 
         }
         let mut revisions = found.iter().map(|(_, found)| found.packets.known().revision);
         let first = revisions.next().flatten();
-        // Of several builds, nobody knows which one is meant.
+        // With several builds, the revision is ambiguous.
         map::tell_name(&target, first.filter(|_| revisions.all(|other| other == first)), common);
     }
     if clean { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// Keeps so many with the most messages, in their order; gives how many others there were.
+/// Keeps only the `most` opcodes with the most messages, in the original order; returns the number
+/// of others.
 fn keep_most<F>(found: &mut Vec<(u16, F)>, most: usize, count: impl Fn(&F) -> u64) -> usize {
     let more = found.len().saturating_sub(most);
     if more > 0 {
@@ -167,7 +168,7 @@ fn or_add(failure: Failure, target: &Target) -> Failure {
 struct Line {
     opcode: u16,
     text: String,
-    /// The name and its score, where it is no comment.
+    /// The name and its score, unless the line is a comment.
     named: Option<(Box<str>, f64)>,
 }
 

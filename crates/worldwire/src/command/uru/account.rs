@@ -60,7 +60,7 @@ pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), F
     if shard.json { print_lines(&thrown_out) } else { Ok(()) }
 }
 
-/// Asks the shard in a folder. What it refuses is reported.
+/// Asks the shard in a folder, and reports refusals.
 pub(crate) fn ask(
     folder: &Path,
     request: Request,

@@ -27,7 +27,7 @@ pub(crate) fn run(command: &UruKeys) -> Result<(), Failure> {
             let keys = input::keys(slice::from_ref(file))?;
             let spelling = spelling(*to);
             let text = keys.part::<KeyRing>().format(spelling);
-            // Comments alone are no keys.
+            // A file of comments contains no keys.
             let empty = text.lines().all(|line| line.trim().is_empty() || line.starts_with('#'));
             if empty {
                 return Err(Failure::Run(format!(

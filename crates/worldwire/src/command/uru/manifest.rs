@@ -153,7 +153,7 @@ fn show(file: &Path, json: bool, common: &Common) -> Result<(), Failure> {
     print(&out)
 }
 
-/// Reads a manifest in either form: what is no text is what goes over the wire.
+/// Reads a manifest in either form: text, or otherwise the wire format.
 fn load(file: &Path) -> Result<Manifest<'static>, Failure> {
     let bytes = input::read(file)?;
     let subject = file.display().to_string();
@@ -222,7 +222,7 @@ fn gzip(plain: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Writes a packed file; one that is there already is replaced.
+/// Writes a compressed file, replacing an existing one.
 fn store(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| Failure::io(folder, &error))?;

@@ -57,7 +57,7 @@ pub(crate) fn run(command: &UruSdl, common: &Common) -> Result<(), Failure> {
     }
 }
 
-/// Reads descriptors; what is wrong with them is reported.
+/// Reads descriptors and reports their problems.
 pub(super) fn load(paths: &[PathBuf], common: &Common) -> Result<Descriptors, Failure> {
     let definitions = definitions::load_kind(paths, "descriptors (.sdl files)", common)?;
     let uru = definitions.get_ref::<UruDefinitions>();

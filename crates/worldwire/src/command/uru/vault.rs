@@ -92,7 +92,7 @@ fn own_descriptors(shard: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The lines of another server's vault. What they cannot hold is told.
+/// Converts the lines of another server's vault. Data that cannot be converted is reported.
 fn moved(
     file: &Path,
     from: OtherServer,
@@ -108,7 +108,7 @@ fn moved(
     Ok(house.lines)
 }
 
-/// Writes the vault for another server. What that cannot hold is told.
+/// Writes the vault for another server. Data that it cannot store is reported.
 fn move_out(shard: &Path, to: OtherServer, target: &Target) -> Result<(), Failure> {
     let failed = |problem: String| Failure::Run(problem);
     let lines = ask(shard, Request::Export { passwords: true }, Vec::new())?;

@@ -1,4 +1,4 @@
-//! A client that says what it is told, and keeps what it hears.
+//! A client that sends the messages it is given, and collects those it receives.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl Client {
         self.to.send(message).unwrap();
     }
 
-    /// The next message, if one comes in time.
+    /// The next message, if one arrives in time.
     pub(crate) async fn hear(&mut self, within: Duration) -> Option<Message<'static>> {
         timeout(within, self.from.recv()).await.ok().flatten()
     }

@@ -17,13 +17,13 @@ const CAPS: &str = "ServerCaps behind ClientRegisterReply";
 const TOKEN: &str = "ServerAddr behind ServerCaps";
 /// Dirtsand answers removals with the number of another reply, which clients do not mind.
 const REMOVAL: &str = "VaultRemoveNodeReply where dirtsand sends VaultAddNodeReply";
-/// A change is told before the reply to the request that made it; dirtsand sends both at the same
-/// time, in any order. Clients accept either.
+/// Ours announces a change before it replies to the request; dirtsand sends both concurrently, in
+/// any order. Clients accept either.
 const ORDER: &str = "notifications before the reply";
 /// The game server saved the state of an age. Game connections are not replayed.
 const GAME: &str = "VaultNodeChanged that no auth client caused";
-/// A player goes offline as soon as its client chooses none; dirtsand waits for the connection to
-/// end. Players in the same neighbourhood are told.
+/// Ours marks a player offline as soon as the client deselects it; dirtsand waits for the
+/// connection to end. Players in the same neighbourhood are notified.
 const OFFLINE: &str = "VaultNodeChanged of a player whose client chose none";
 
 /// So long after the last word of a client, the real server speaks for another reason.
@@ -65,7 +65,7 @@ impl Sums {
     }
 }
 
-/// What a notification tells of which nodes.
+/// The kind of a notification, and the nodes it is about.
 fn told(message: &Message<'_>) -> Option<(&'static str, Vec<u32>)> {
     let Message::AuthServer(message) = message else { return None };
     Some(match message {
@@ -146,7 +146,7 @@ fn game_nodes(recorded: &Recorded) -> HashSet<u32> {
                 choosing.insert(said.stream);
             }
             message => {
-                // Whoever chooses a player is told first that this one is online.
+                // A client that selects a player is first notified that this player is online.
                 if let Some(node) = changed(message)
                     && choosing.remove(&said.stream)
                 {

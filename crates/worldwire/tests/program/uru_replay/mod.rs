@@ -1,8 +1,8 @@
-//! What real clients said, said again to a shard of ours: the replies must be those of the real
-//! server in kind and order, but for the differences that are listed and justified here.
+//! Replays real clients' messages to our shard: its replies must match the real server's in kind
+//! and order, except for the differences listed and justified here.
 //!
 //! `WORLDWIRE_URU_REPLAY` names a directory with captures (`.pcap`, `.pcapng`) and the keys of the
-//! shard in them (`server-keys.ini`, or the file that `WORLDWIRE_URU_KEYS` names). All captures of
+//! shard in them (`server-keys.ini`, or the file that `WORLDWIRE_URU_KEYS` names). All captures in
 //! a directory are replayed against one new shard, in the order in which they were recorded.
 
 mod capture;

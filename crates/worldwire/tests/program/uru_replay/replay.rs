@@ -42,7 +42,7 @@ pub(crate) type Ours = BTreeMap<u64, Vec<Heard>>;
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) message: Message<'static>,
-    /// What was said last before it was heard, by any client.
+    /// The last message before it, from any client.
     pub(crate) behind: Message<'static>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Replay {
     ids: Ids,
 }
 
-/// A connection of a capture that goes on.
+/// A captured connection that is still being replayed.
 struct Open {
     client: Client,
     challenge: u32,
@@ -214,7 +214,7 @@ fn strangers(captures: &[Recorded]) -> BTreeSet<String> {
     names
 }
 
-/// Waits until what was said is answered: our own ping comes back behind the answer.
+/// Waits for the replies: our own ping is answered after them.
 async fn answers(client: &mut Client, asked: &Message<'_>) -> Vec<Message<'static>> {
     use worldwire_uru::message::{auth, file, gatekeeper};
     let (trans_id, ping_time_ms, payload) = (TransId(BARRIER), BARRIER, Default::default());
@@ -229,7 +229,7 @@ async fn answers(client: &mut Client, asked: &Message<'_>) -> Vec<Message<'stati
     let mut heard = Vec::new();
     loop {
         let Some(message) = client.hear(PATIENCE).await else {
-            panic!("{}: not even an answer to a ping behind it", asked.name())
+            panic!("{}: not even an answer to the ping after it", asked.name())
         };
         if is_barrier(&message) {
             return heard;

@@ -27,7 +27,7 @@ fn created_and_extracted_is_the_same_with_any_number_of_threads() {
         assert_eq!(before, after, "{name}");
     }
     let again = wad(home.path(), &["extract", "1.wad", "-C", "out"]);
-    // Nothing was written, as with one file that is there already.
+    // Nothing was written, as with a single existing file.
     assert_eq!(again.status.code(), Some(2), "files were overwritten");
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
     assert!(said.ends_with("out: nothing was extracted: all files already exist\n"), "{said}");
@@ -157,7 +157,7 @@ fn the_archive_is_no_file_of_itself() {
 }
 
 #[test]
-fn what_a_killed_run_left_behind_is_not_packed() {
+fn leftovers_of_a_killed_run_are_not_packed() {
     let home = tempdir().unwrap();
     put(
         &home.path().join("in"),

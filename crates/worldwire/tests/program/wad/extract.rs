@@ -219,7 +219,7 @@ fn files_that_share_their_data_are_too_much_together() {
         assert_eq!(said(&outcome, 1), wanted);
         let limit = most.to_string();
         let outcome = wad(home.path(), &[command, &["--max-total", &limit]].concat());
-        // What is said of a file does not quote the whole name of the other.
+        // A message about one file does not quote the full name of the other.
         assert!(outcome.stderr.len() + outcome.stdout.len() < 5_001 * 300);
     }
     assert_eq!(fs::read_dir(home.path().join("out")).unwrap().count(), 5_001);

@@ -79,7 +79,7 @@ fn a_difference_sees_the_data() {
 }
 
 #[test]
-fn of_files_of_the_same_name_the_first_counts() {
+fn between_files_of_one_name_the_first_wins() {
     let home = tempdir().unwrap();
     let archive = |name: &str, files: &[(&str, &[u8])]| {
         fs::write(home.path().join(name), craft(files)).unwrap();

@@ -38,7 +38,7 @@ fn wad_from(input: &[u8], folder: &Path, arguments: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// As if the disk were nearly full: no file can have more than so many blocks.
+/// Simulates a nearly full disk: no file can have more than this many blocks.
 #[cfg(unix)]
 fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Command {
     let limit = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
@@ -48,14 +48,14 @@ fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Command {
     command
 }
 
-/// It ended with this code; what it said on standard error.
+/// Checks the exit code; returns standard error.
 #[track_caller]
 fn said(outcome: &Output, code: i32) -> String {
     assert_eq!(outcome.status.code(), Some(code), "{outcome:?}");
     String::from_utf8(outcome.stderr.clone()).unwrap()
 }
 
-/// It ended with this code; what it wrote on standard output.
+/// Checks the exit code; returns standard output.
 #[track_caller]
 fn told(outcome: &Output, code: i32) -> String {
     assert_eq!(outcome.status.code(), Some(code), "{outcome:?}");

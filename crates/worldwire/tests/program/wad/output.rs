@@ -66,7 +66,7 @@ fn a_device_stays_a_device() {
 }
 
 #[test]
-fn a_link_goes_on_to_lead_to_the_file() {
+fn links_to_the_output_stay_valid() {
     let home = tempdir().unwrap();
     put(home.path(), &[("far/file", "old")]);
     fs::create_dir(home.path().join("near")).unwrap();
@@ -94,7 +94,7 @@ fn a_link_goes_on_to_lead_to_the_file() {
 }
 
 #[test]
-fn an_archive_is_written_where_a_link_leads() {
+fn an_archive_is_written_to_the_target_of_a_link() {
     let home = tempdir().unwrap();
     put(home.path(), &[("in/a", "a"), ("far/a.wad", "old")]);
     symlink("far/a.wad", home.path().join("link.wad")).unwrap();
@@ -114,7 +114,7 @@ fn a_dash_is_standard_output() {
 }
 
 #[test]
-fn what_takes_a_files_place_takes_its_mode() {
+fn a_replaced_file_keeps_its_mode() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempdir().unwrap();
     let path = home.path().join("out");

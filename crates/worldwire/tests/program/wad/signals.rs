@@ -85,7 +85,7 @@ fn an_interrupted_extract_leaves_only_whole_files() {
     }
 }
 
-/// Two runs into one folder, of which each makes some of the folders in it.
+/// Two runs into one folder that each create some of its subfolders.
 #[test]
 fn two_extracts_into_one_folder_at_once_do_not_mind_each_other() {
     let home = tempdir().unwrap();
@@ -120,7 +120,7 @@ fn two_extracts_into_one_folder_at_once_do_not_mind_each_other() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_is_to_outlive_its_terminal_or_its_shell_does() {
+fn ignored_signals_stay_ignored() {
     let home = tempdir().unwrap();
     fill_large(home.path());
     let worldwire = env!("CARGO_BIN_EXE_worldwire");
@@ -144,7 +144,8 @@ fn signals() -> Vec<&'static str> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:\t"));
     let ignored = ignored.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    // Whoever started the tests may want them to go on, without a terminal or in the background.
+    // The tests may have been started with `nohup` or in the background, where they must survive
+    // signals.
     let is_heard = |number: u32| match ignored {
         Some(ignored) => ignored & (1 << (number - 1)) == 0,
         None => number != 1,
@@ -154,7 +155,7 @@ fn signals() -> Vec<&'static str> {
 }
 
 fn kill(signal: &str, child: &Child) {
-    // Every shell has a kill of its own.
+    // `kill` is built into every shell.
     let kill = ["-c", "kill -s \"$0\" \"$1\"", signal, &child.id().to_string()];
     assert!(Command::new("sh").args(kill).status().unwrap().success());
 }
@@ -189,7 +190,7 @@ fn interrupted(signal: &str, start: impl Fn() -> Child) -> ExitStatus {
             return status;
         }
     }
-    panic!("SIG{signal} always came late");
+    panic!("SIG{signal} was always too late");
 }
 
 /// Waits for something that happens soon.
@@ -203,7 +204,7 @@ fn wait(happened: impl Fn() -> bool) {
     panic!("nothing happened for a minute");
 }
 
-/// Whether a program has a new file open that is to stand in a folder, with or without a name.
+/// Whether a program has an unfinished file open in a folder, with or without a name.
 #[cfg(target_os = "linux")]
 fn writes_into(program: &Child, folder: &Path) -> bool {
     let open = fs::read_dir(format!("/proc/{}/fd", program.id())).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! `update`: what is kept beside what is new.
+//! `update`: unchanged files are copied beside the new ones.
 
 use std::fs;
 

@@ -12,7 +12,7 @@ use super::{Setup, step, words, wrong};
 use crate::cli::ClientKi;
 use crate::output::{Failure, complain, print, printable};
 
-/// Lets so many clients take the steps, each once.
+/// Runs the steps once with each of this many clients.
 pub(super) async fn run(setup: Setup, arguments: &ClientKi, count: u32) -> Result<(), Failure> {
     let setup = Arc::new(setup);
     let began = Instant::now();

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &ClientKi, quiet: bool) -> Result<(), Failure> {
     }
 }
 
-/// Takes one step after another; what they yield is printed at once.
+/// Runs the steps in order, and prints their results immediately.
 async fn script(setup: &Setup, steps: &[Step], arguments: &ClientKi) -> Result<(), Failure> {
     let mut session = Session::new(setup, None);
     for step in steps {
@@ -105,7 +105,7 @@ fn wrong(problem: String) -> Failure {
     Failure::Run(printable(&problem))
 }
 
-/// Where the server is: by its folder, or as it was said.
+/// The server's address: as given, or from the configuration in its folder.
 fn place(server: &str) -> Result<(String, u16), Failure> {
     let folder = Path::new(server);
     if folder.is_dir() {

@@ -263,7 +263,7 @@ pub(super) fn shown(step: &Step, values: &[Json], as_json: bool) -> String {
         };
         let _ = writeln!(out, "{label}{}", pairs.collect::<Vec<_>>().join("  "));
     }
-    // A list without entries is no line of JSON; of what yields nothing a program has to know, too.
+    // An empty list is not a JSON line, so programs get a line for every step without results.
     match (matches!(step, Step::List | Step::Wait(_)), as_json) {
         _ if !values.is_empty() => {}
         (true, true) => {}

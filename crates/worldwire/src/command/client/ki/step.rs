@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_read_and_what_is_wrong_is_named() {
+    fn steps_are_parsed_and_mistakes_named() {
         let read = |text: &str| sequence(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
         let steps = read("token ..7 a+b= + create Merle fire + wait 3").unwrap();
         let [Step::Token(7, ck2), Step::Create(name, school), Step::Wait(3)] = &steps[..] else {
@@ -128,6 +128,6 @@ mod tests {
         assert!(!error("token x secret").contains("secret"));
         assert_eq!(error("ping 1"), "ping: takes no arguments: \"1\"");
         assert_eq!(error("login +"), "a step is missing before or after +");
-        assert_eq!(error("sing"), "sing: is not a step; see worldwire client ki --help");
+        assert_eq!(error("sing"), "unknown step `sing`; `worldwire client ki --help` lists them");
     }
 }

@@ -44,7 +44,7 @@ const ROUND: u16 = 24;
 const SECOND: Duration = Duration::from_secs(1);
 
 impl InAge {
-    /// Joins an age, shows the avatar, and learns what is there.
+    /// Joins an age, shows the avatar, and receives the age's contents.
     pub(super) async fn enter(
         shard: &Shard,
         age: &Age,
@@ -55,8 +55,8 @@ impl InAge {
     ) -> Result<(Self, Vec<Json>)> {
         let (game, mut notifications) = Game::join(shard, age, account, player.id).await?;
         let mut scene = Scene::new(player.id, Arc::clone(&descriptors));
-        let told = game.arrive(&player.shape, &mut scene, &mut notifications).await?;
-        let values = told.iter().map(seen).collect();
+        let events = game.arrive(&player.shape, &mut scene, &mut notifications).await?;
+        let values = events.iter().map(seen).collect();
         let ears = match measures {
             false => Ears::Open(scene.into(), notifications),
             true => {
@@ -234,8 +234,8 @@ fn epoch() -> Instant {
     *EPOCH.get_or_init(Instant::now)
 }
 
-/// A clock that all processes on this machine have, and that starts anew after an hour, which no
-/// message takes.
+/// A clock shared by all processes on this machine. It wraps after an hour, longer than any message
+/// takes.
 fn micros() -> u32 {
     static BEGIN: OnceLock<Duration> = OnceLock::new();
     let begin = *BEGIN.get_or_init(|| {

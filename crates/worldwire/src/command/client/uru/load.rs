@@ -21,7 +21,7 @@ use crate::output::{Failure, complain, print, printable};
 /// How many clients come in at the same time; more of them would measure their own crowd.
 const COMING: usize = 16;
 
-/// How long a client waits after steps of which one failed, the first time and at most.
+/// The first and the longest pause of a client after a failed step.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -51,7 +51,7 @@ impl Measured {
         self.times.entry(DELIVERY).or_default().append(&mut session.delays());
         let time = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         match outcome {
-            // It takes as long as it is told.
+            // Its duration is an argument.
             Ok(_) if matches!(step, Step::Walk(_)) => true,
             Ok(_) => {
                 self.times.entry(step.name()).or_default().push(time);
@@ -132,7 +132,7 @@ pub(super) async fn run(
     if all.failures.is_empty() { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// One client: comes in, repeats its steps until it is time to stop.
+/// Runs one client: connects, then repeats its steps until it is time to stop.
 async fn client(
     setup: &Setup,
     steps: &[Step],
@@ -216,7 +216,7 @@ fn rows(all: &mut Measured, steps: &[Step], seconds: f64) -> Vec<Json> {
         let times = all.times.remove(name).filter(|times| !times.is_empty());
         let Some(mut times) = times else { continue };
         times.sort_unstable();
-        // The least time that so many of a hundred did not exceed.
+        // The least time that this share did not exceed.
         let percentile = |hundredths: usize| {
             let rank = (times.len() * hundredths).div_ceil(100).max(1) - 1;
             times.get(rank).map_or(0.0, |micros| *micros as f64 / 1000.0)
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_again_is_told_apart() {
+    fn repeated_steps_are_told_apart() {
         let (login, ping, again) = (Step::Login, Step::Ping, Step::Again);
         let all = [ping.clone(), login.clone(), ping.clone()];
         assert_eq!(parts(&all), (&all[..2], &all[2..]));

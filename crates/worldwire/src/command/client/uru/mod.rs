@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &ClientUru, common: &Common) -> Result<(), Failure>
     }
 }
 
-/// Takes one step after another; what they yield is printed at once.
+/// Runs the steps in order, and prints their results immediately.
 async fn script(setup: &Setup, steps: &[Step], arguments: &ClientUru) -> Result<(), Failure> {
     let mut session = Session::new(setup);
     for step in steps {

@@ -20,7 +20,7 @@ use worldwire_uru::vault::VaultNode;
 
 use super::Setup;
 use super::age::InAge;
-use super::shown::{node_fields, notification};
+use super::shown::{self, node_fields};
 use super::step::{Node, Step};
 
 /// The largest secure file that is downloaded. Real ones have a few megabytes.
@@ -56,7 +56,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A session that shows nothing of what it is told, but measures how long that takes.
+    /// A session that prints no events, but measures how long steps take.
     pub(super) fn deaf(setup: &'s Setup) -> Self {
         Self { is_deaf: true, ..Self::new(setup) }
     }
@@ -449,12 +449,12 @@ impl<'s> Session<'s> {
     /// What the server says until the time is over: of the age, and of the vault.
     async fn wait(&mut self, time: Duration) -> Result<Vec<Json>> {
         let end = Instant::now() + time;
-        let told = async {
+        let notified = async {
             let mut values = Vec::new();
-            let told = self.auth.as_mut().and_then(|(_, notifications)| notifications.as_mut());
-            if let Some(notifications) = told {
-                while let Ok(Some(told)) = timeout_at(end, notifications.next()).await {
-                    values.push(notification(&told));
+            let receiver = self.auth.as_mut().and_then(|(_, notifications)| notifications.as_mut());
+            if let Some(notifications) = receiver {
+                while let Ok(Some(notification)) = timeout_at(end, notifications.next()).await {
+                    values.push(shown::notification(&notification));
                 }
             }
             values
@@ -468,7 +468,7 @@ impl<'s> Session<'s> {
                 }
             }
         };
-        let (mut values, seen) = tokio::join!(told, seen);
+        let (mut values, seen) = tokio::join!(notified, seen);
         values.extend(seen?);
         Ok(values)
     }
@@ -495,7 +495,7 @@ fn player_shown(player: &Player) -> Json {
     json!({"id": player.id, "name": player.name, "shape": player.shape})
 }
 
-/// The nodes of a picture as a tree; what is there twice is followed once.
+/// The nodes of a picture as a tree; a repeated node is expanded only once.
 fn tree(picture: &VaultMirror) -> Vec<Json> {
     let mut values = Vec::new();
     let mut seen = BTreeSet::new();

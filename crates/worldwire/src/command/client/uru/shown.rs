@@ -40,7 +40,7 @@ pub(super) fn text(step: &Step, values: &[Json]) -> String {
             continue;
         }
         let between = if matches!(step, Step::Node(_)) { "\n" } else { "  " };
-        // What was seen stands in front.
+        // Events come first.
         let seen = value["seen"].as_str().map(printable);
         let pairs = value.as_object().into_iter().flatten().filter(|(key, _)| *key != "seen");
         let pairs = pairs.map(|(key, value)| match value {
@@ -95,8 +95,8 @@ pub(super) fn node_fields(node: &VaultNode<'static>) -> Json {
 }
 
 /// What the server said unasked.
-pub(super) fn notification(told: &Notification) -> Json {
-    match told {
+pub(super) fn notification(notification: &Notification) -> Json {
+    match notification {
         Notification::NodeChanged { node_id, revision_id } => {
             json!({"told": "NodeChanged", "id": node_id, "revision": revision_id.to_string()})
         }

@@ -52,7 +52,7 @@ pub(super) enum Step {
     Logout,
     Ping,
     Wait(Duration),
-    /// Under load, what comes before is done once and what comes behind again and again.
+    /// Under load, the steps before it run once, and those after it repeat.
     Again,
 }
 
@@ -69,8 +69,8 @@ pub(super) enum Node {
 /// How late a client that waits shows what it sees.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// An object as a step names it: `NAME@SEQUENCE`, the latter in hexadecimal digits, with flags of
-/// its page behind a slash if there are any.
+/// An object as named in a step: `NAME@SEQUENCE`, with the sequence number in hexadecimal, and page
+/// flags after a slash if there are any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Thing {
     pub(super) name: String,
@@ -179,7 +179,7 @@ impl Step {
         }
     }
 
-    /// The beginning of a step that goes on for some time, and the rest; other steps are whole.
+    /// Splits a long step into a start and the rest; other steps are returned whole.
     pub(super) fn split(&self) -> (Self, Option<Self>) {
         match self {
             Self::Wait(time) if *time > SLICE => {
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_script_has_a_step_in_a_line() {
-        let text = "# comes in\nlogin\n\n  create-player \"Ann of D'ni\" female # a player\n";
+        let text = "# first\nlogin\n\n  create-player \"Ann of D'ni\" female # a player\n";
         let player = Step::CreatePlayer("Ann of D'ni".to_owned(), "female".to_owned());
         assert_eq!(script(text).unwrap(), [Step::Login, player]);
         let words = ["login", "+", "vault", "7"].map(str::to_owned);

@@ -67,12 +67,12 @@ fn check_metadata(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
 }
 
 fn check_properties(filter: &Filter, known: &Known<'_>) -> Result<(), Failure> {
-    // What stands below a property may be a part of a group of numbers.
+    // The name below a property may be part of a group of numbers.
     let parts: BTreeSet<&str> =
         Tuple::ALL.iter().flat_map(|tuple| tuple.names()).copied().collect();
     for path in filter.field_names() {
         for (depth, name) in path.into_iter().enumerate() {
-            // Names of ours, and properties without one.
+            // Our own names, and fields that are not properties.
             let is_free = name.starts_with(['$', '0']);
             if is_free || known.contains_key(name) || (depth > 0 && parts.contains(name)) {
                 continue;

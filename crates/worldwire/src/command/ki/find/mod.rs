@@ -90,7 +90,7 @@ pub(super) fn run(arguments: &KiFind, common: &Common) -> Result<(), Failure> {
 /// What all threads need.
 struct Search<'s> {
     strict: ObjectCodec<'s>,
-    /// For objects of which something is not known.
+    /// For objects with unknown parts.
     lenient: ObjectCodec<'s>,
     filter: &'s Filter,
     /// The properties that are shown: those that the filter asks for.
@@ -194,8 +194,7 @@ impl Search<'_> {
     }
 }
 
-/// The objects of a file, as they stand in one: it is one, it has some in XML, or it is something
-/// else.
+/// The objects in a file: the file is one, contains some in XML, or neither.
 pub(super) fn objects<'b>(
     input: &'b Input<'_>,
     loader: &'b mut Loader<'_>,
@@ -206,7 +205,7 @@ pub(super) fn objects<'b>(
     if bytes.starts_with(MAGIC) {
         return Ok(vec![bytes]);
     }
-    // What else is odd about it is said by `ki op encode`.
+    // `ki op encode` reports other oddities.
     let loaded = xml::load(codec.classes(), &input.subject(), &bytes);
     let Some(objects) = loaded.objects else {
         let errors = |said: &&Diagnostic| said.severity() == Severity::Error;

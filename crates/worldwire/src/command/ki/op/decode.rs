@@ -27,7 +27,7 @@ use crate::types;
 
 /// Files that are decoded at the same time; their results wait for each other.
 const BATCH: usize = 64;
-/// These have at most so many bytes, or are one.
+/// Inputs decoded at the same time have at most this many bytes in total, or are a single one.
 const BATCH_BYTES: u64 = 64 << 20;
 /// Larger objects are written while they are read.
 const LARGE: usize = 4 << 20;
@@ -94,7 +94,7 @@ struct Counts {
 }
 
 enum Outcome {
-    /// It is no object.
+    /// Not an object.
     Passed,
     Failed(Vec<String>),
     /// What could be read, with what is wrong at its end.
@@ -108,7 +108,7 @@ enum Stored {
     /// There was one before.
     Existing,
     Failed,
-    /// So many bytes were written, of an object that could not be read to its end or could.
+    /// An incompletely decoded object was written in this many bytes.
     Partly(usize),
     Done(usize),
     /// Nothing more can be written.
@@ -211,7 +211,7 @@ impl Work<'_> {
         Ok(counts)
     }
 
-    /// Several inputs, each to a file of its own. Threads write what they decoded.
+    /// Decodes several inputs, each to a separate file. The worker threads also write the files.
     fn as_files(
         &self,
         inputs: &[Input<'_>],
@@ -322,8 +322,8 @@ impl Work<'_> {
         }
     }
 
-    /// Whether something that was found is no object. Streams without a mark could be anything, so
-    /// whoever says how they are read means all of them.
+    /// Whether a found file is skipped because it is not an object. Streams without a magic number
+    /// could be anything, so options about the stream format apply to all files.
     fn passes(&self, input: &Input<'_>, bytes: &[u8]) -> bool {
         input.is_found && !bytes.starts_with(MAGIC) && self.show.choices.is_file()
     }
@@ -344,7 +344,7 @@ fn tell(input: &Input<'_>, lines: &[String]) {
     lines.iter().for_each(|line| complain(&subject, line));
 }
 
-/// Where large results go. What goes wrong with it is no fault of the object.
+/// Writes large results. Its errors are not the object's fault.
 struct Sink {
     output: Output,
     failure: Option<Failure>,

@@ -99,7 +99,7 @@ enum Outcome {
     Passed,
     Unchanged,
     Failed,
-    /// So many bytes.
+    /// This many bytes were written.
     Written(usize),
     Over(Failure),
 }

@@ -14,7 +14,7 @@ use super::stream::{Choices, Stream};
 use crate::output::complain;
 use crate::report;
 
-/// What is wrong with JSON that names a class, but is no object of ours.
+/// The error for JSON that names a class but is not in our format.
 const NO_OBJECT: &str = "not an object in the format of `ki op decode`";
 /// The most odd things of one kind in one text that are reported one by one.
 const MAX_TOLD: usize = 10;
@@ -89,7 +89,7 @@ impl<'e> Encoder<'e> {
         text: &[u8],
     ) -> Result<Vec<u8>, String> {
         let Ok(utf8) = str::from_utf8(text) else {
-            // What is wrong with the text of XML is said with its position.
+            // XML errors include their position.
             return match text.trim_ascii_start().starts_with(b"<") {
                 true => self.xml(subject, text, None),
                 false => Err("not UTF-8 text".to_owned()),
@@ -152,7 +152,7 @@ impl<'e> Encoder<'e> {
                 }
                 self.xml(subject, text, stream)
             }
-            // Only objects of ours name their classes so.
+            // Only our objects name their classes this way.
             Text::Other(error) if utf8.contains("\"$class\"") => {
                 return Err(error.unwrap_or_else(|| NO_OBJECT.to_owned()));
             }
@@ -161,8 +161,8 @@ impl<'e> Encoder<'e> {
         encoded.map(Found::Object)
     }
 
-    /// A hash of what an object was read from, if it is as it was when it was extracted: in the same
-    /// words, or in others, of which `again` makes ours.
+    /// The source hash of an extracted object that has not been changed, even if it was
+    /// reformatted: `again` restores our formatting.
     fn unchanged(
         &self,
         stream: &Stream,

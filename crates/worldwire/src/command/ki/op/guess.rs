@@ -122,7 +122,7 @@ impl Guess<'_> {
             if codec.decode_all(bytes, &mut object).is_err() {
                 continue;
             }
-            // The plainest way comes first; others that read the same tell nothing new.
+            // Starts with the simplest combination; others with the same result add nothing.
             if !ways.iter().any(|way| way.object == object) {
                 ways.push(Way { options, object });
             }

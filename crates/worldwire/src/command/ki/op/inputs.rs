@@ -19,7 +19,7 @@ use crate::output::{Failure, complain, shown};
 pub(crate) struct Input<'a> {
     place: Place<'a>,
     pub(crate) name: PathBuf,
-    /// It was found in a folder or an archive: what is no object is passed over.
+    /// It was found in a folder or an archive, so it is skipped if it is not an object.
     pub(crate) is_found: bool,
 }
 
@@ -82,8 +82,8 @@ impl Input<'_> {
         self.read_if(loader, |_| true)
     }
 
-    /// The same if the first bytes are such, of which there are 4 KiB unless the file is shorter;
-    /// else `None`. What is not wanted takes no memory.
+    /// Like `read`, but only if `is_wanted` accepts the first 4 KiB (fewer in shorter files);
+    /// otherwise `None`. Rejected files take no memory.
     pub(crate) fn read_if<'b>(
         &'b self,
         loader: &'b mut Loader<'_>,
@@ -97,7 +97,7 @@ impl Input<'_> {
             Place::Held(bytes) => Ok(Some(Cow::Borrowed(*bytes)).filter(|bytes| is_wanted(bytes))),
             Place::Entry { archive, entry, .. } => {
                 let read = loader.read_if(archive, entry, is_wanted).map_err(|error| {
-                    // The name is said already.
+                    // The caller prints the name.
                     let (name, fault) = (entry.name_lossy(), explained(error));
                     let bare = fault.strip_prefix(&*name).and_then(|it| it.strip_prefix(": "));
                     bare.map(str::to_owned).unwrap_or(fault)
@@ -141,9 +141,9 @@ enum Part {
     Entry(usize, String),
 }
 
-/// Does something with all inputs that paths stand for: files, all files of folders and archives,
-/// single files of archives, and what patterns match. What was found keeps the folders that it is
-/// in below the one that was named.
+/// Calls `act` with all inputs of the paths: files, all files in folders and archives, single files
+/// in archives, and files that match patterns. Files that were found keep their path relative to
+/// the folder that was named.
 pub(crate) fn with<R>(
     paths: &[PathBuf],
     limits: &Limits,
@@ -249,7 +249,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Where the archive of this path stands.
+    /// The index of the archive at this path.
     fn archive(&mut self, path: &Path) -> Result<usize, Failure> {
         if let Some(index) = self.archives.iter().position(|(known, _)| known == path) {
             return Ok(index);
@@ -264,7 +264,7 @@ pub(crate) fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '[', '{']) && !path.exists()
 }
 
-/// The files that a pattern matches, of which there is at least one.
+/// The files that a pattern matches. At least one must match.
 pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     let text = pattern.to_string_lossy();
     let glob = GlobBuilder::new(&text).literal_separator(true).build();
@@ -283,9 +283,9 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
 /// Where the result of an input goes: `None` if it has none, or why it has no place.
 pub(crate) type Target = Result<Option<PathBuf>, &'static str>;
 
-/// Where the results of the inputs go, each to a place of its own. Of those that would go to the
-/// same, `is_wanted` says whether there is a result at all. Of files of one archive with the same
-/// name, the first has the place.
+/// A separate output path for each input. If several inputs map to the same path, `is_wanted` tells
+/// which of them have a result at all. Between files of one archive with the same name, the first
+/// gets the path.
 pub(crate) fn targets(
     inputs: &[Input<'_>],
     folder: &Path,

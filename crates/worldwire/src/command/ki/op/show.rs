@@ -20,7 +20,7 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) classes: &'s Classes,
     pub(in crate::command::ki) choices: &'s Choices<'s>,
     pub(in crate::command::ki) form: KiObjectForm,
-    /// Show where every value stands, in text.
+    /// In text, show the position of every value.
     pub(in crate::command::ki) ranges: bool,
     pub(in crate::command::ki) colour: bool,
     /// Do not tell what was odd.
@@ -28,8 +28,8 @@ pub(in crate::command::ki) struct Show<'s> {
     pub(in crate::command::ki) limits: Limits,
     /// How numbers are written in JSON.
     pub(in crate::command::ki) style: Style,
-    /// Note what the text is, so that it can be told later whether somebody changed it. What is
-    /// shown has the name of a file then.
+    /// Record a hash of the text, so that changes can be detected later. The output is then named
+    /// after the file.
     pub(in crate::command::ki) seals: bool,
     /// The texts of codes, which are shown below them in text.
     pub(in crate::command::ki) locale: &'s Locale,

@@ -16,21 +16,21 @@ use crate::input;
 use crate::output::Failure;
 use crate::report;
 
-/// An integer that doubles do not hold: whoever reads numbers as doubles changes it.
+/// An integer that a double cannot hold. Programs that parse numbers as doubles change it.
 const CANARY: u64 = (1 << 53) + 1;
-/// Where the stream of an object in XML is said.
+/// Delimiters of the comment that records the stream format of an object in XML.
 const MARK: (&str, &str) = ("<!-- worldwire ", " -->");
 
-/// What stands beside an object in JSON, and in a comment in front of it in XML, so that the same
-/// bytes come back.
+/// The stream format, stored beside an object in JSON and in a comment before it in XML, so that
+/// encoding returns the same bytes.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(super) struct Stream {
     /// `BINd` in front.
     bind: bool,
-    /// As files are, unless it is said.
+    /// Defaults to the form of files.
     deep: Option<bool>,
-    /// The flags stand in front.
+    /// The flags come first.
     stateful: bool,
     flags: u32,
     mask: u32,
@@ -143,7 +143,7 @@ impl Stream {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// As a comment in front of an object in XML: what is not as usual.
+    /// The comment before an object in XML: everything that differs from the default.
     pub(super) fn to_mark(&self) -> String {
         let usual = serde_json::to_value(Self { deep: Some(self.bind), ..Self::default() });
         let mut said = serde_json::to_value(self).unwrap_or_default();
@@ -153,8 +153,8 @@ impl Stream {
         format!("{}{said}{}\n", MARK.0, MARK.1)
     }
 
-    /// What a comment in front of XML says, and the XML behind it. `None` where there is none of
-    /// ours.
+    /// The contents of the comment before the XML, and the XML after it. `None` without such a
+    /// comment.
     pub(super) fn of_mark(text: &str) -> Option<(Result<Self, String>, &str)> {
         let rest = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
         let (json, rest) = rest.strip_prefix(MARK.0)?.split_once(MARK.1)?;
@@ -237,7 +237,7 @@ pub(super) fn tell_unknown(hints: &Hints, classes: &Classes, common: &Common) {
 /// What the command line says about streams.
 pub(in crate::command::ki) struct Choices<'c> {
     arguments: &'c KiStream,
-    /// Whether objects are written as files, if that is said.
+    /// Whether objects are written as files, if specified.
     form: Option<KiStreamForm>,
     pub(super) hints: Hints,
 }
@@ -255,7 +255,7 @@ impl<'c> Choices<'c> {
         Ok(Self { arguments, form, hints: hints(&arguments.hints)? })
     }
 
-    /// Whether anything is said of how objects are written.
+    /// Whether any option specifies how objects are written.
     pub(super) fn say_something(&self) -> bool {
         let KiStream { skip_deprecated, lenient, .. } = self.arguments;
         self.form.is_some() || !self.is_file() || *skip_deprecated || *lenient

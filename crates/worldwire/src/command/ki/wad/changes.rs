@@ -44,7 +44,7 @@ const SHOWN: &[u8] = b"magic: 42494e64";
 /// What a file of the folder is to the archive.
 enum Verdict {
     Same,
-    /// It stands under this name.
+    /// A new file with this name.
     New(String, Content<'static>),
     /// It has a fault, which was reported if there is no text.
     Failed(String),
@@ -155,8 +155,8 @@ impl Look<'_, '_> {
                 Err(error) => return Verdict::Failed(error),
             },
             Ok(Found::Object(bytes)) => (own, Some(bytes)),
-            // What `extract` called so is no other file, whatever somebody made of it; and XML that
-            // lost its first line stays an object.
+            // A file that `extract` named so belongs to that object, even if it was edited; XML
+            // without its first line is still an object.
             Ok(Found::Other)
                 if entry.is_some_and(|entry| self.is_meant(entry, name, text, loader)) =>
             {
@@ -195,7 +195,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Whether a file that does not look like an object of ours is to be the object of an entry.
+    /// Whether a file that does not look like an object is still meant to replace an entry's
+    /// object.
     fn is_meant(
         &self,
         entry: &Entry<'_>,

@@ -32,7 +32,7 @@ impl Content<'_> {
     }
 }
 
-/// What stands under each name.
+/// The new content of each name.
 pub(super) type Contents<'d> = BTreeMap<Vec<u8>, Content<'d>>;
 
 /// What is kept of an archive. Gives the names of what is not.

@@ -26,7 +26,8 @@ use crate::output::{
 
 /// Larger files that are stored are copied piece by piece.
 const COPIED: u64 = 8 << 20;
-/// The files that are packed at the same time have at most so many bytes, or are one.
+/// Files that are compressed at the same time have at most this many bytes in total, or are a
+/// single one.
 const WINDOW_BYTES: u64 = 64 << 20;
 
 pub(super) fn create(
@@ -53,7 +54,7 @@ pub(super) fn create(
     Ok(())
 }
 
-/// Where the archive goes. What is no place for one is refused before anything is read.
+/// The path of the archive. An unusable path is refused before anything is read.
 pub(super) fn place(target: &KiWadTarget) -> Result<FilePlace, Failure> {
     Place::file_at(&target.output, target.force)
 }

@@ -30,7 +30,7 @@ const MAX_OCCUPIED: usize = 10;
 pub(super) struct How<'h> {
     pub(super) folder: &'h Path,
     pub(super) force: bool,
-    /// What is there already is left as it is.
+    /// Skip files that already exist.
     pub(super) skip_existing: bool,
     pub(super) allow_overlaps: bool,
     /// How game objects are shown, if they are.
@@ -51,7 +51,7 @@ enum Fault {
 
 /// What became of a file.
 enum Outcome {
-    /// So many bytes, of an object in another form or not.
+    /// This many bytes were written, whether the object was decoded or not.
     Written {
         bytes: usize,
         is_decoded: bool,
@@ -130,7 +130,7 @@ pub(super) fn run(
     }
     match problems {
         0 => Ok(()),
-        // As with a single file that is there already.
+        // As with a single existing file.
         _ if problems == occupied && files + existing == 0 => {
             let folder = shown(how.folder);
             Err(Failure::Run(format!("{folder}: nothing was extracted: all files already exist")))
@@ -288,8 +288,8 @@ impl Work<'_> {
         exists(plain) || self.how.show.is_some_and(|show| exists(&show.name(plain)))
     }
 
-    /// Writes a game object in another form; gives its size. What cannot be stays as it is, under
-    /// its own name.
+    /// Writes a decoded game object and returns its size. If it cannot be decoded, it is written
+    /// unchanged, under its original name.
     fn decoded(
         &self,
         show: &Show<'_>,

@@ -95,7 +95,8 @@ struct Opened {
 }
 
 impl Opened {
-    /// Behind the first archive, what is one is one more, and everything else is a pattern.
+    /// After the first archive, arguments that are archives are opened, too; all others are
+    /// patterns.
     fn open(named: &KiWadNamed) -> Result<Self, Failure> {
         // Not every shell expands patterns.
         let mut paths = match is_pattern(&named.archive) {
@@ -129,7 +130,8 @@ struct Wad<'a> {
     archive: Archive<'a>,
 }
 
-/// Gives `act` what decodes objects, if that is wanted. If `seals`, what they were is noted.
+/// Passes an object decoder to `act`, if decoding was requested. With `seals`, the source of each
+/// object is recorded.
 fn with_show<R>(
     decoding: &KiWadDecoding,
     seals: bool,
@@ -240,7 +242,7 @@ pub(super) fn check_total<'e, 'd: 'e>(
     })
 }
 
-/// What is to be said of overlaps about the chosen entries, by entry.
+/// The messages about overlaps of the selected entries, by entry.
 fn overlaps<'a, 'd>(
     archive: &'a Archive<'d>,
     chosen: &[&'a Entry<'d>],

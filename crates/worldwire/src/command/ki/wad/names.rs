@@ -1,4 +1,4 @@
-//! Which names of files can stand beside each other in a folder.
+//! Checks which file names can coexist in a folder.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -54,8 +54,8 @@ impl fmt::Display for Fault<'_> {
     }
 }
 
-/// The names under which entries are written, or why they are not: what can be written is, and of
-/// files that would take each other's place, the first.
+/// The name under which each entry is written, or the reason why it is refused. If several entries
+/// would get the same path, the first one is written.
 pub(super) fn judge<'a>(chosen: &[&'a wad::Entry<'_>]) -> Vec<Result<&'a str, Fault<'a>>> {
     let names: Vec<_> =
         chosen.iter().map(|entry| safe_path(&entry.name).map_err(Fault::Unsafe)).collect();
@@ -81,8 +81,8 @@ pub(super) fn judge<'a>(chosen: &[&'a wad::Entry<'_>]) -> Vec<Result<&'a str, Fa
     judged.collect()
 }
 
-/// Refuses new names that could not be extracted again, on some system or any, because of another
-/// one, new or kept. What the kept ones have among themselves is as it was.
+/// Refuses new names that could not be extracted again, on some systems or on all, because of
+/// another name, new or kept. Conflicts between kept names are ignored.
 pub(super) fn check_new<'a>(
     kept: impl Iterator<Item = &'a str> + Clone,
     new: impl Iterator<Item = &'a str> + Clone,
@@ -134,8 +134,8 @@ pub(super) fn parents(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('/').take(MAX_PARENTS).filter_map(|(at, _)| name.get(..at))
 }
 
-/// The name of one file in what is said of another: its end, when it is long. One name can be in
-/// what is said of every other.
+/// A file name as quoted in another file's message: if it is long, only its end. One name can
+/// appear in the messages of all other files.
 pub(super) fn brief(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth_back(MAX_SHOWN) {
         Some((start, _)) => Cow::Owned(format!("...{}", name.get(start..).unwrap_or_default())),

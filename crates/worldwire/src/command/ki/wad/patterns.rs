@@ -12,11 +12,11 @@ use crate::output::{Failure, complain, printable};
 /// The most patterns that are explained: each takes looks at all names.
 const MAX_EXPLAINED: usize = 100;
 
-/// Patterns, of which each must match something. Of the crates for that, this one compiles all
-/// patterns to one automaton, so that a hundred patterns over a hundred thousand names stay quick.
+/// Patterns that must each match something. globset compiles all of them into one automaton, so
+/// that a hundred patterns on a hundred thousand names stay fast.
 pub(super) struct Patterns<'p> {
     texts: &'p [String],
-    /// Those that are names as they stand, and match nothing else.
+    /// Patterns without wildcards, which match only themselves.
     names: HashSet<&'p str>,
     /// The others, in the order of the automaton.
     globs: Vec<&'p str>,
@@ -118,7 +118,7 @@ fn hint(text: &str, names: &[String]) -> String {
     let near = finds(&straight, true).map(String::as_str);
     let near = near.or_else(|| meant(text, names.iter().map(String::as_str)).filter(|_| is_plain));
     match near {
-        // Behind an archive, archives may stand among the patterns.
+        // More archives can follow the first one, mixed with patterns.
         _ if is_plain && has_ending(text, "wad") => "; no such archive exists either".to_owned(),
         Some(near) => format!("; did you mean \"{near}\"?"),
         None => String::new(),

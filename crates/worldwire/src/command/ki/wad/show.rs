@@ -1,4 +1,4 @@
-//! `worldwire ki wad list` and `test`: what only looks at an archive.
+//! `worldwire ki wad list` and `test`, which only inspect an archive.
 
 use std::fmt::Write as _;
 use std::time::Instant;
