@@ -624,7 +624,7 @@ impl Connection {
 }
 
 impl Sender {
-    /// The accept of the session that was offered last passes through a relay.
+    /// The accept of the session that was offered last passes an observer or a relay.
     pub(super) fn on_relayed(&mut self, side: Side, accept: &SessionAccept<'_>) -> Option<News> {
         let session_id = self.session_id().filter(|id| *id == accept.session_id)?;
         let previous = match self.session {
