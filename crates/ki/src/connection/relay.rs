@@ -334,13 +334,11 @@ impl Way {
                     self.out.forward_joined(&bytes);
                 }
             }
-            Some(Passage::Torn) => {
-                if self.seal.as_ref().is_some_and(|seal| seal.is_in_step) {
-                    self.is_raw = true;
-                    self.out.forward_joined(&bytes);
-                }
+            Some(Passage::Torn) if self.seal.as_ref().is_some_and(|seal| seal.is_in_step) => {
+                self.is_raw = true;
+                self.out.forward_joined(&bytes);
             }
-            None => {}
+            Some(Passage::Torn) | None => {}
         }
     }
 
