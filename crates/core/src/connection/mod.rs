@@ -257,7 +257,7 @@ pub trait Connection {
         self.sender().close();
     }
 
-    /// Whether messages may be sent: setup is complete.
+    /// Whether setup is complete: messages may be sent, or, in an observer or relay, can be read.
     fn is_established(&self) -> bool;
 
     /// Whether the connection is over.

@@ -113,9 +113,10 @@ impl Outgoing {
     /// The same for bytes of a stream that need no write of their own, so that many small messages
     /// do not count as many writes; see [`append`](Self::append).
     pub fn forward_joined(&mut self, bytes: &[u8]) {
-        if !bytes.is_empty() && !(self.overflow.is_empty() && self.append(bytes).is_ok()) {
-            self.spill(bytes.to_vec(), true);
+        if bytes.is_empty() || (self.overflow.is_empty() && self.append(bytes).is_ok()) {
+            return;
         }
+        self.spill(bytes.to_vec(), true);
     }
 
     fn spill(&mut self, bytes: Vec<u8>, joins: bool) {

@@ -17,10 +17,13 @@ pub struct Family<'f, C: Connection> {
     /// The number of a message, if a piece of this side is one.
     pub number: &'f dyn Fn(Side, &[u8]) -> Option<u8>,
     /// What a relay forwards instead of a piece, so that it has this number.
-    pub replacement: &'f dyn Fn(Side, &[u8], u8) -> Vec<u8>,
+    pub replacement: &'f Replacement,
     /// How long both ends stay connected while a message is held and nobody says anything.
     pub patience: Duration,
 }
+
+/// Makes a message with a number from a piece of a side.
+pub type Replacement = dyn Fn(Side, &[u8], u8) -> Vec<u8>;
 
 impl<C: Connection> fmt::Debug for Family<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

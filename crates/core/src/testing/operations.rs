@@ -60,10 +60,13 @@ pub fn run_out_of_order<C: Connection>(
 /// How a connection that reports pieces out of order accounts for the rest of its stream.
 pub struct Account<C: Connection> {
     /// The bytes of a side that the connection passed over, if this is what it reports.
-    pub passed_over: fn(&C::News) -> Option<(Side, Range<u64>)>,
+    pub passed_over: fn(&C::News) -> Option<Part>,
     /// The bytes of a side that the connection keeps for later, or kept until it forgot them.
-    pub kept: fn(&C) -> Vec<(Side, Range<u64>)>,
+    pub kept: fn(&C) -> Vec<Part>,
 }
+
+/// Bytes of a side's stream.
+pub type Part = (Side, Range<u64>);
 
 impl<C: Connection> fmt::Debug for Account<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -85,6 +85,8 @@ pub struct Connection {
     early: (Vec<Unreported>, usize),
     /// The bytes of a piece that was kept.
     kept: Vec<u8>,
+    /// Observer: a message was read, whatever was seen of the session's setup.
+    has_read: bool,
     /// Observer: the keys that opened a stream.
     opened: Vec<StreamKey>,
 }
@@ -158,6 +160,7 @@ impl Connection {
             reading: None,
             early: (Vec::new(), 0),
             kept: Vec::new(),
+            has_read: false,
             opened: Vec::new(),
         }
     }
@@ -428,6 +431,7 @@ impl Connection {
         let at = span.head.body();
         self.reading = Some(Reading { side, span: span.clone(), unit, at, index: 0 });
         if count > 0 {
+            self.has_read = true;
             self.sender.on_message();
         }
         Ok(())
@@ -592,7 +596,8 @@ impl connection::Connection for Connection {
     }
 
     fn is_established(&self) -> bool {
-        self.sender.is_established()
+        let is_observer = matches!(self.sender.role, Role::Observer(_));
+        self.sender.is_established() || (is_observer && self.has_read)
     }
 
     fn is_closed(&self) -> bool {

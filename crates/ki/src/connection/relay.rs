@@ -334,13 +334,11 @@ impl Way {
                     self.out.forward_joined(&bytes);
                 }
             }
-            Some(Passage::Torn) => {
-                if self.seal.as_ref().is_some_and(|seal| seal.is_in_step) {
-                    self.is_raw = true;
-                    self.out.forward_joined(&bytes);
-                }
+            Some(Passage::Torn) if self.seal.as_ref().is_some_and(|seal| seal.is_in_step) => {
+                self.is_raw = true;
+                self.out.forward_joined(&bytes);
             }
-            None => {}
+            Some(Passage::Torn) | None => {}
         }
     }
 
@@ -624,7 +622,7 @@ impl Connection {
 }
 
 impl Sender {
-    /// The accept of the session that was offered last passes through a relay.
+    /// The accept of the session that was offered last passes an observer or a relay.
     pub(super) fn on_relayed(&mut self, side: Side, accept: &SessionAccept<'_>) -> Option<News> {
         let session_id = self.session_id().filter(|id| *id == accept.session_id)?;
         let previous = match self.session {

@@ -229,6 +229,10 @@ impl Sender {
             |name: &'static str| Err(Error::malformed(format!("what a {side} sends"), name));
         match (control, &self.role) {
             (Control::SessionAccept(accept), Role::Relay(_)) => Ok(self.on_relayed(side, accept)),
+            (Control::SessionAccept(accept), Role::Observer(_)) => {
+                self.on_relayed(side, accept);
+                Ok(None)
+            }
             (_, Role::Observer(_) | Role::Relay(_)) => Ok(None),
             (Control::SessionOffer(offer), Role::Client(config)) => {
                 let config = Arc::clone(config);

@@ -80,7 +80,7 @@ fn an_encrypted_stream_whose_held_pieces_go_on_unchanged_is_the_same_bytes() {
         let (mut held, mut out) = (Vec::new(), Vec::new());
         for piece in wire.chunks(999) {
             feed(&mut relay, side, piece, |payload, sender| {
-                if number(payload) % 7 == 0 {
+                if number(payload).is_multiple_of(7) {
                     held.push(sender.hold().unwrap());
                 }
             });

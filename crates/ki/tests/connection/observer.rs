@@ -74,6 +74,7 @@ fn observe(said: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Ve
         observer.input(Duration::ZERO, side, Input::End);
     }
     assert_eq!(lines(&mut observer), ["Closed(Remote)"]);
+    assert!(observer.is_established());
     heard
 }
 

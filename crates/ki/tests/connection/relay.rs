@@ -435,7 +435,7 @@ fn encrypted_streams_pass_unchanged_and_changed() {
                 match number {
                     40..45 => return sender.forward(Decision::Drop).unwrap(),
                     60 | 200 => {
-                        sender.forward(Decision::instead(&encoded(&changed))).unwrap();
+                        sender.forward(Decision::instead(encoded(&changed))).unwrap();
                         wanted.push(frame(core::slice::from_ref(&changed), Some(0)));
                     }
                     _ => wanted.push(frames[number as usize].clone()),

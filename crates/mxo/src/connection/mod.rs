@@ -119,6 +119,8 @@ pub struct Connection {
     /// Observers and relays: the keys, and whether it was told that none fits.
     keys: Keyring,
     told_keys_needed: bool,
+    /// Observers and relays: a packet was read.
+    is_read: bool,
     /// Relays: what has come and was not read yet.
     backlog: Backlog,
     events: VecDeque<Event<Unreported, News>>,
@@ -208,6 +210,7 @@ impl Connection {
             streams: Default::default(),
             keys: Keyring::new(sessions),
             told_keys_needed: false,
+            is_read: false,
             backlog: Backlog::default(),
             events: VecDeque::new(),
             current: Vec::new(),
@@ -374,9 +377,7 @@ impl Connection {
         };
         Side::BOTH.into_iter().for_each(|side| self.resync(side));
         self.told_keys_needed = false;
-        if let Role::Relay(relay) = &mut self.sender.role {
-            relay.is_established = true;
-        }
+        self.is_read = true;
         let number = head.sequence.local;
         if self.streams[side.index()].is_reset_by(&head, &sealed.iv) {
             self.tell_missing(side, true);
@@ -672,8 +673,7 @@ impl connection::Connection for Connection {
     fn is_established(&self) -> bool {
         match &self.sender.role {
             Role::Endpoint(endpoint) => endpoint.is_established(),
-            Role::Relay(relay) => relay.is_established,
-            Role::Observer => false,
+            Role::Observer | Role::Relay(_) => self.is_read,
         }
     }
 

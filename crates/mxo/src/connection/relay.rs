@@ -20,8 +20,6 @@ pub(super) struct Relaying {
     forwarding: Forwarding<Passage>,
     /// By the side that sends.
     ways: [Way; 2],
-    /// A packet was read.
-    pub(super) is_established: bool,
 }
 
 /// A datagram on its way through a relay.
@@ -52,7 +50,7 @@ impl Relaying {
     pub(super) fn new(config: &RelayConfig) -> Self {
         let way = || Way { out: Outgoing::new(config.bounds), changed: VecDeque::new() };
         let forwarding = Forwarding::new(config.bounds);
-        Self { forwarding, ways: [way(), way()], is_established: false }
+        Self { forwarding, ways: [way(), way()] }
     }
 
     /// A piece is reported, and can be decided about.

@@ -55,6 +55,7 @@ fn it_sees_everything_that_both_sides_send() {
             });
         }
         assert_eq!(faults, Vec::<String>::new());
+        assert!(pair.observer.as_ref().unwrap().is_established());
         for (side, base) in [(Side::Client, 0), (Side::Server, 1000)] {
             let mut said = said(&seen, side);
             said.sort_unstable();

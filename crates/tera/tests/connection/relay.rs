@@ -244,7 +244,7 @@ fn messages_before_the_first_change_and_of_other_opcodes_stay_untouched() {
     assert_eq!(send(&mut relay, &other, Decision::AsIs), [other]);
     let next = send(&mut relay, &listed(1, 3), Decision::AsIs);
     assert_eq!((integrity::header(&next[0]).unwrap().0, verify(&next[0], 77)), (2, Verdict::Right));
-    let edited = send(&mut relay, &listed(2, 2), Decision::instead(&listed(2, 200)));
+    let edited = send(&mut relay, &listed(2, 2), Decision::instead(listed(2, 200)));
     assert_eq!(integrity::header(&edited[0]).unwrap().0, 2);
     assert_eq!(verify(&edited[0], 77), Verdict::Right);
     // One dropped and one added are as many as before.

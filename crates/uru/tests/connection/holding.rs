@@ -16,8 +16,10 @@ use crate::relay::relay_of;
 /// Numbers below this one have a message.
 const NUMBERS: u8 = 64;
 
+type Sample = (Message<'static>, Vec<u8>);
+
 /// For each side a message for every number, and its bytes.
-static MESSAGES: LazyLock<[Vec<(Message<'static>, Vec<u8>)>; 2]> = LazyLock::new(|| {
+static MESSAGES: LazyLock<[Vec<Sample>; 2]> = LazyLock::new(|| {
     Side::BOTH.map(|side| {
         let all = table(Service::Auth, side).messages.iter().filter(|info| info.number != 0);
         let mut samples = all.map(|info| samples(side, info.number));
@@ -25,7 +27,7 @@ static MESSAGES: LazyLock<[Vec<(Message<'static>, Vec<u8>)>; 2]> = LazyLock::new
     })
 });
 
-fn samples(side: Side, number: u32) -> Vec<(Message<'static>, Vec<u8>)> {
+fn samples(side: Side, number: u32) -> Vec<Sample> {
     let sample = |seed: u8| {
         let mut sampler = Sampler::new(seed.into());
         let message = Message::sample(Service::Auth, side, number, &mut sampler).unwrap();
@@ -35,7 +37,7 @@ fn samples(side: Side, number: u32) -> Vec<(Message<'static>, Vec<u8>)> {
     (0..NUMBERS).map(sample).collect()
 }
 
-fn is_distinct(samples: &[(Message<'static>, Vec<u8>)]) -> bool {
+fn is_distinct(samples: &[Sample]) -> bool {
     let mut bytes: Vec<_> = samples.iter().map(|(_, bytes)| bytes).collect();
     bytes.sort_unstable();
     bytes.dedup();
