@@ -1,8 +1,29 @@
-//! Servers of the worlds.
+//! Servers for preserved online worlds.
 //!
-//! * [`uru`]: a shard of Uru; [`ki`]: a login server of Wizard101 and Pirate101; [`mxo`]: a world of The
+//! ```no_run
+//! use std::path::Path;
+//! use worldwire_net::Stop;
+//! use worldwire_server::uru::Shard;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // The first start creates the folder, its keys and a commented shard.toml.
+//!     let shard = Shard::open(Path::new("shard")).await?;
+//!     println!("clients connect to {}", shard.address()?);
+//!     let stop = Stop::new();
+//!     let signal = stop.signal();
+//!     tokio::spawn(async move {
+//!         let _ = tokio::signal::ctrl_c().await;
+//!         stop.stop();
+//!     });
+//!     shard.serve(signal).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! * [`uru`]: an Uru shard; [`ki`]: a login server for Wizard101 and Pirate101; [`mxo`]: a world of The
 //!   Matrix Online;
-//! * [`store`]: databases; [`operators`]: the local socket of a server that runs.
+//! * [`store`]: databases; [`admin`] and [`operators`]: administration of servers from their folders.
 
 pub mod admin;
 mod config;

@@ -1,20 +1,20 @@
-//! Which process has a server's folder.
+//! The lock on a server's folder.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// The file of the lock in a server's folder.
+/// The name of the lock's file in a server's folder.
 pub const LOCK_FILE: &str = "server.lock";
 
-/// A server's folder, taken. Ends when it is dropped, and with the process, however that ends.
+/// The lock on a server's folder. It is released when dropped, or when the process ends.
 #[derive(Debug)]
 pub struct FolderLock {
     _file: File,
 }
 
 impl FolderLock {
-    /// Takes the folder, unless another process has it: then there is none.
+    /// Locks the folder. Returns `None` if another process holds the lock.
     ///
     /// # Errors
     /// Those of the file system.
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time() {
+    fn a_folder_is_locked_once() {
         let folder = tempfile::tempdir().unwrap();
         let first = FolderLock::take(folder.path()).unwrap();
         assert!(first.is_some());

@@ -1,4 +1,4 @@
-//! Where servers keep what must last: accounts, characters, the nodes of a vault, scores.
+//! Databases for the persistent data of servers: accounts, characters, vault nodes, scores.
 //!
 //! All access to the database goes through [`Ledger`], or through [`Store`] for a world with a vault.
 //! The caller keeps its own index in memory and is the only writer. It stages [`Change`]s and commits
@@ -9,22 +9,22 @@
 //!
 //! A writer first [claims](Ledger::claim) the database. Each claim gets a new *epoch*, and every batch
 //! has a number. The database stores both and accepts only the next batch of the latest epoch.
-//! So a writer whose commit broke off can ask whether it took effect ([`Ledger::position`]), and a
+//! So a writer whose commit was interrupted can ask whether it took effect ([`Ledger::position`]), and a
 //! writer that lost the database to another process learns it from its next commit, before it
 //! acknowledges anything: [`StoreError::Overtaken`] is final. The number of the batch alone would not
-//! do, because another process may have committed exactly one.
+//! suffice, because another process may have committed exactly one.
 //!
 //! On PostgreSQL, a claim also takes an advisory lock. It protects nothing, but it refuses a second
 //! process when it starts, and names the first one ([`StoreError::InUse`]). On SQLite, the
 //! [lock](lock) on the folder does this.
 //!
-//! | module | what it is |
+//! | module | content |
 //! | --- | --- |
-//! | [`lock`] | which process has a shard's folder |
-//! | [`seal`] | the server's key, under which secrets are stored |
+//! | [`lock`] | the lock on a server's folder |
+//! | [`seal`] | the server's key, with which secrets are sealed |
 //!
-//! A world without a vault uses accounts and characters alone: what a character is made of is a
-//! blob, and only its world can read it.
+//! A server without a vault uses only settings, accounts and characters. A character is a blob that only
+//! its own server can decode.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,14 +40,14 @@ mod sql;
 
 pub use sql::{PostgresStore, SqliteStore};
 
-/// The outcome of a request to a store, when it is there.
+/// The future of a request to a store.
 pub type Pending<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
-/// A database, as far as every server needs it: settings, accounts and characters.
+/// The parts of a database that every server needs: settings, accounts and characters.
 pub trait Ledger: Send + Sync + 'static {
     /// Makes the caller the only writer, in a new epoch. Commits of earlier epochs fail from now on.
     ///
-    /// Claim before reading: what is read afterwards cannot be changed by anybody else.
+    /// Claim before reading: afterwards nobody else can change the data.
     ///
     /// # Errors
     /// [`StoreError::InUse`] while another process holds the database, if the database can tell.
@@ -68,54 +68,30 @@ pub trait Ledger: Send + Sync + 'static {
     fn position(&self) -> Pending<'_, (Position, String)>;
 
     /// All settings.
-    ///
-    /// # Errors
-    /// Those of the database.
     fn settings(&self) -> Pending<'_, Vec<SettingRow>>;
 
-    /// All accounts, by number.
-    ///
-    /// # Errors
-    /// Those of the database.
+    /// All accounts, by ID.
     fn accounts(&self) -> Pending<'_, Vec<AccountRow>>;
 
     /// All characters, by number.
-    ///
-    /// # Errors
-    /// Those of the database.
     fn characters(&self) -> Pending<'_, Vec<CharacterRow>>;
 
-    /// Ends all connections to the database.
-    ///
-    /// # Errors
-    /// None today.
+    /// Closes all connections to the database.
     fn close(&self) -> Pending<'_, ()>;
 }
 
 /// A database with a vault and scores.
 pub trait Store: Ledger {
-    /// The nodes behind `id`, by number, at most `most` of them.
-    ///
-    /// # Errors
-    /// Those of the database.
+    /// At most `most` nodes with numbers above `id`, by number.
     fn nodes_behind(&self, id: u32, most: u32) -> Pending<'_, Vec<NodeRow>>;
 
-    /// The nodes with these numbers, as far as there are any, in any order.
-    ///
-    /// # Errors
-    /// Those of the database.
+    /// The existing nodes among these numbers, in any order.
     fn nodes<'s>(&'s self, ids: &'s [u32]) -> Pending<'s, Vec<NodeRow>>;
 
     /// All references, by parent and child.
-    ///
-    /// # Errors
-    /// Those of the database.
     fn refs(&self) -> Pending<'_, Vec<RefRow>>;
 
     /// All scores, by number.
-    ///
-    /// # Errors
-    /// Those of the database.
     fn scores(&self) -> Pending<'_, Vec<ScoreRow>>;
 }
 
@@ -142,23 +118,23 @@ impl fmt::Display for Position {
     }
 }
 
-/// The file of a SQLite database in a shard's folder.
+/// The SQLite database in a shard's folder.
 pub const SQLITE_FILE: &str = "shard.sqlite";
 
-/// Opens the database of a shard, and brings its tables up to date: PostgreSQL if there is a
-/// `postgres://` URL, or else SQLite in the folder.
+/// Opens a shard's database and migrates its tables: PostgreSQL if there is a `postgres://` URL, or
+/// else SQLite in the folder.
 ///
 /// # Errors
-/// [`StoreError::Url`] for a URL of anything else, and those of the database.
+/// [`StoreError::Url`] for any other URL, and those of the database.
 pub async fn open(folder: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
     open_file(&folder.join(SQLITE_FILE), url).await
 }
 
-/// The same with another file for SQLite. All servers have the same tables; what a world has no
-/// use for stays empty.
+/// Opens a database as [`open`] does, with another file for SQLite. All servers have the same tables;
+/// unused ones stay empty.
 ///
 /// # Errors
-/// As [`open`] says.
+/// Those of [`open`].
 pub async fn open_file(file: &Path, url: Option<&str>) -> Result<Arc<dyn Store>, StoreError> {
     let writer = writer_name(file.parent().unwrap_or(file));
     match url {
@@ -171,14 +147,14 @@ pub async fn open_file(file: &Path, url: Option<&str>) -> Result<Arc<dyn Store>,
     }
 }
 
-/// What other processes call this one: `process 4242 on host, folder /srv/shard`.
+/// The name of this process for others: `process 4242 on host, folder /srv/shard`.
 fn writer_name(folder: &Path) -> String {
     let host = whoami::hostname().unwrap_or_else(|_| "an unnamed host".to_owned());
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     format!("process {} on {host}, folder {}", std::process::id(), folder.display())
 }
 
-/// Why a store did not do what it was asked for.
+/// Why a request to a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database did not answer in time.
@@ -203,16 +179,16 @@ pub enum StoreError {
         /// The process that claimed it last.
         writer: String,
     },
-    /// What is stored makes no sense.
+    /// A row that no server would have written.
     #[error("the database is damaged: {0}")]
     Damaged(String),
-    /// The URL names no database that is known.
-    #[error("wanted a database URL that begins with postgres://, found another one")]
+    /// The URL of an unsupported database.
+    #[error("the URL of a database must start with postgres://")]
     Url,
-    /// The tables could not be made or brought up to date.
+    /// The tables could not be created or migrated.
     #[error("cannot prepare the tables of the database: {0}")]
     Migrate(#[from] sqlx::migrate::MigrateError),
-    /// The database refuses or cannot be reached.
+    /// The database reported an error or cannot be reached.
     #[error("database: {0}")]
     Database(sqlx::Error),
 }
@@ -226,29 +202,29 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// A named value of a server's own.
+/// A named value of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingRow {
-    /// The name, with the server's in front: `uru.next-node`.
+    /// The name, with the server's as a prefix: `uru.next-node`.
     pub name: String,
-    /// The value, as the server writes it.
+    /// The value, in the server's own format.
     pub value: Vec<u8>,
 }
 
 /// An account.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccountRow {
-    /// Its number, for ever.
+    /// Its permanent number.
     pub id: [u8; 16],
-    /// The name as its owner writes it.
+    /// The name, in its owner's spelling.
     pub name: String,
-    /// The name by which it is found; two accounts cannot have the same.
+    /// The unique form of the name for lookups.
     pub folded: String,
-    /// What it may do; each world has its own flags.
+    /// Its rights. Each kind of server has its own flags.
     pub flags: u32,
-    /// When it was made, Unix seconds.
+    /// The time of its creation, in Unix seconds.
     pub created: u32,
-    /// What a password is checked with, sealed; see [`seal`]. Empty if no password fits.
+    /// The data for checking its password, sealed; see [`seal`]. Empty without a password.
     pub secret: Vec<u8>,
 }
 
@@ -264,22 +240,22 @@ impl fmt::Debug for AccountRow {
 /// A character of an account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CharacterRow {
-    /// Its number, for ever.
+    /// Its permanent number.
     pub id: u32,
     /// The account it belongs to.
     pub account: [u8; 16],
     /// Its name.
     pub name: String,
-    /// When it was made, Unix seconds.
+    /// The time of its creation, in Unix seconds.
     pub created: u32,
-    /// All else, as its world writes it.
+    /// All other data, in its server's own format.
     pub data: Vec<u8>,
 }
 
 /// A node of a vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRow {
-    /// Its number, for ever.
+    /// Its permanent number.
     pub id: u32,
     /// Its type.
     pub kind: u32,
@@ -290,64 +266,64 @@ pub struct NodeRow {
 /// A reference of a vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RefRow {
-    /// The node above.
+    /// The upper node.
     pub parent: u32,
-    /// The node below.
+    /// The lower node.
     pub child: u32,
-    /// Whose it is.
+    /// Its owner.
     pub owner: u32,
 }
 
 /// A score.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScoreRow {
-    /// Its number, for ever.
+    /// Its permanent number.
     pub id: u32,
-    /// The node whose it is.
+    /// The node that owns it.
     pub owner: u32,
-    /// Its name; an owner has one of a name.
+    /// Its name, unique for each owner.
     pub name: String,
     /// Its type.
     pub kind: u32,
     /// The points.
     pub value: i32,
-    /// When it was made, Unix seconds.
+    /// The time of its creation, in Unix seconds.
     pub created: u32,
 }
 
-/// What becomes of one row.
+/// A change of one row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Makes or replaces a setting.
+    /// Inserts or replaces a setting.
     PutSetting(SettingRow),
-    /// Makes or replaces an account.
+    /// Inserts or replaces an account.
     PutAccount(AccountRow),
-    /// Removes an account.
+    /// Deletes an account.
     DeleteAccount([u8; 16]),
-    /// Makes or replaces a character.
+    /// Inserts or replaces a character.
     PutCharacter(CharacterRow),
-    /// Removes a character.
+    /// Deletes a character.
     DeleteCharacter(u32),
-    /// Makes or replaces a node.
+    /// Inserts or replaces a node.
     PutNode(NodeRow),
-    /// Removes a node.
+    /// Deletes a node.
     DeleteNode(u32),
-    /// Makes or replaces a reference.
+    /// Inserts or replaces a reference.
     PutRef(RefRow),
-    /// Removes a reference.
+    /// Deletes a reference.
     DeleteRef {
-        /// The node above.
+        /// The upper node.
         parent: u32,
-        /// The node below.
+        /// The lower node.
         child: u32,
     },
-    /// Makes or replaces a score.
+    /// Inserts or replaces a score.
     PutScore(ScoreRow),
-    /// Removes a score.
+    /// Deletes a score.
     DeleteScore(u32),
 }
 
-/// Which row a change is about.
+/// The row that a change is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// A setting.
@@ -364,11 +340,11 @@ pub enum Key {
     Score(u32),
 }
 
-/// The changes of a batch: the last one of each row.
+/// The changes of a batch: the latest one of each row.
 pub type Changes = BTreeMap<Key, Change>;
 
 impl Change {
-    /// The row that it is about.
+    /// The row that this change is about.
     #[must_use]
     pub fn key(&self) -> Key {
         match self {

@@ -1,9 +1,8 @@
-//! The server's key, and what is sealed under it.
+//! The server's key, with which secrets are sealed.
 //!
-//! Some clients send what stands for a password in a form that cannot be salted or stretched, so a
-//! server has to be able to compute with the very digests. They are stored encrypted (AES-256-GCM)
-//! under a key that is in a file of its own, not in the database: a stolen or lost copy of the
-//! database alone lets nobody in. Whoever has both files has the passwords.
+//! Some clients send passwords in a form that cannot be salted or stretched, so the server needs the
+//! digests themselves. They are stored encrypted (AES-256-GCM). The key is in a separate file, so a
+//! stolen copy of the database alone is useless. With both files, an attacker has the passwords.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -14,13 +13,13 @@ use aes_gcm::aead::{Aead as _, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit as _};
 use zeroize::Zeroizing;
 
-/// The file of the key in a shard's folder.
+/// The name of the key's file in a server's folder.
 pub const KEY_FILE: &str = "server.key";
 
 const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 12;
 
-/// The key under which a server seals what it must not lose and must not show.
+/// The key with which a server seals secrets.
 pub struct ServerKey(Aes256Gcm);
 
 impl fmt::Debug for ServerKey {
@@ -29,7 +28,7 @@ impl fmt::Debug for ServerKey {
     }
 }
 
-/// Why there is no key.
+/// Why the key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read or written.
@@ -37,14 +36,14 @@ pub enum KeyError {
     File {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file holds something else.
-    #[error("{}: wanted a key of 64 hexadecimal digits, found something else", .0.display())]
+    /// The file does not contain a key.
+    #[error("{}: must contain a key of 64 hexadecimal digits", .0.display())]
     Form(PathBuf),
     /// Others can read the file.
-    #[error("{}: wanted a file that only its owner can read (mode 0600), found mode {mode:04o}",
+    #[error("{}: only its owner may be able to read this file (mode 0600), but its mode is {mode:04o}",
         file.display())]
     Open {
         /// The file.
@@ -54,17 +53,17 @@ pub enum KeyError {
     },
 }
 
-/// What was sealed under another key or for something else, or was changed.
+/// A secret that was sealed with another key or for another holder, or was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a secret was sealed under another server key")]
+#[error("a secret was sealed with another server key")]
 pub struct Unsealable;
 
 impl ServerKey {
-    /// Reads the key from a file, which is made with a fresh key if there is none. Nobody but its
-    /// owner may read the file (where a system knows such modes).
+    /// Reads the key from a file, or creates the file with a new key. On Unix, only the file's owner
+    /// may be able to read it.
     ///
     /// # Errors
-    /// As [`KeyError`] says.
+    /// [`KeyError`]: the file cannot be read or created.
     pub fn load_or_create(file: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { file: file.to_owned(), source };
         match Self::load(file) {
@@ -81,7 +80,7 @@ impl ServerKey {
     /// Reads the key from a file.
     ///
     /// # Errors
-    /// As [`KeyError`] says.
+    /// [`KeyError`]: the file cannot be read or has no key.
     pub fn load(file: &Path) -> Result<Self, KeyError> {
         let failed = |source| KeyError::File { file: file.to_owned(), source };
         let open = File::open(file).map_err(failed)?;
@@ -92,24 +91,24 @@ impl ServerKey {
         Ok(Self::from_bytes(&key))
     }
 
-    /// The key of these bytes.
+    /// Creates a key from its bytes.
     #[must_use]
     pub fn from_bytes(key: &[u8; KEY_BYTES]) -> Self {
         Self(Aes256Gcm::new(&(*key).into()))
     }
 
-    /// Encrypts a secret. `nonce` is random and never used twice; `holder` is whose secret it is,
-    /// so that nobody can give it to another one by changing the database.
+    /// Encrypts a secret. `nonce` must be random and never be reused. `holder` identifies the owner, so
+    /// that a secret cannot be moved to another account in the database.
     #[must_use]
     pub fn seal(&self, holder: &[u8], secret: &[u8], nonce: [u8; NONCE_BYTES]) -> Vec<u8> {
         let mut sealed = nonce.to_vec();
         let payload = Payload { msg: secret, aad: holder };
-        // Encryption fails for gigabytes only; nothing is a secret that opens for nobody.
+        // Encryption fails only for gigabytes. An empty secret can never be opened.
         sealed.extend(self.0.encrypt(&nonce.into(), payload).unwrap_or_default());
         sealed
     }
 
-    /// Decrypts what [`ServerKey::seal`] made.
+    /// Decrypts a secret from [`ServerKey::seal`].
     ///
     /// # Errors
     /// [`Unsealable`].
@@ -134,7 +133,7 @@ fn key_of(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
     Some(key)
 }
 
-/// Writes the key into a new file; it is there for good before anything is sealed under it.
+/// Writes the key to a new file, durably, before anything is sealed with it.
 fn create(file: &Path, key: &[u8; KEY_BYTES]) -> io::Result<()> {
     let mut text = Zeroizing::new(String::with_capacity(KEY_BYTES * 2 + 1));
     for byte in key {
@@ -169,7 +168,7 @@ fn check_mode(open: &File, file: &Path) -> Result<(), KeyError> {
     Err(KeyError::Open { file: file.to_owned(), mode })
 }
 
-/// Folders of users are closed to others here as they are.
+/// On other systems, users' folders are private by default.
 #[cfg(not(unix))]
 fn check_mode(_open: &File, _file: &Path) -> Result<(), KeyError> {
     Ok(())
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn opens_for_its_holder_and_key_only() {
+    fn secrets_open_only_for_their_holder_and_key() {
         let key = ServerKey::from_bytes(&[7; 32]);
         let mut sealed = key.seal(b"alice", b"digests", [1; 12]);
         assert!(!sealed.windows(7).any(|some| some == b"digests"));
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_file_is_made_once_and_for_its_owner() {
+    fn a_key_file_is_created_once_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(KEY_FILE);
         let sealed = ServerKey::load_or_create(&file).unwrap().seal(b"a", b"b", [0; 12]);
@@ -207,7 +206,7 @@ mod tests {
             assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
             std::fs::set_permissions(&file, mode(0o644)).unwrap();
             let error = ServerKey::load_or_create(&file).unwrap_err();
-            assert!(error.to_string().ends_with("(mode 0600), found mode 0644"), "{error}");
+            assert!(error.to_string().ends_with("(mode 0600), but its mode is 0644"), "{error}");
             std::fs::set_permissions(&file, mode(0o600)).unwrap();
         }
         std::fs::write(&file, "0123").unwrap();

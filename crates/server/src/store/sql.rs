@@ -1,5 +1,5 @@
-//! The store over SQL. Both databases take the same statements; they differ in how a transaction
-//! begins and in how the last batch is read for good.
+//! The store on SQL databases. Both databases use the same statements; they differ in how a transaction
+//! begins and how the position is read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use super::{
     ScoreRow, SettingRow, Store, StoreError,
 };
 
-/// How long to wait for a connection or for another process' transaction.
+/// How long to wait for a connection or for another transaction.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many nodes one statement reads. Each count would be a statement of its own, so short lists
-/// are filled up with the last number.
+/// The numbers of nodes that one statement reads. Shorter lists are padded with the last number, so
+/// that there are only a few prepared statements.
 const NODES_AT_ONCE: [usize; 3] = [1, 8, 64];
 
-/// A SQLite database in WAL mode, in one file (and two beside it while it is open).
+/// A SQLite database in WAL mode: one file, and two more while it is open.
 #[derive(Debug)]
 pub struct SqliteStore {
     pool: Pool<Sqlite>,
@@ -47,11 +47,11 @@ impl SqliteStore {
             .filename(file)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // What was committed survives a power cut, too.
+            // Commits must survive a power failure.
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(PATIENCE)
-            // Not even the most talkative log has statements in it.
+            // Statements are never logged.
             .disable_statement_logging();
         let pool = SqlitePoolOptions::new()
             .max_connections(2)
@@ -63,14 +63,14 @@ impl SqliteStore {
     }
 
     async fn take_lock(&self) -> Result<(), StoreError> {
-        // The lock on the folder keeps other processes away.
+        // The lock on the folder keeps other processes out.
         Ok(())
     }
 
     async fn release_lock(&self) {}
 }
 
-/// Makes the file, if there is none, for its owner alone. SQLite gives its other files the same mode.
+/// Creates the file for its owner only, if it is missing. SQLite gives its other files the same mode.
 fn make_private(file: &Path) -> Result<(), StoreError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -114,8 +114,8 @@ impl PostgresStore {
     }
 }
 
-/// A connection of a pool, which goes back there only if its transaction ended well. After one that
-/// did not, nobody knows what state it is in: it is closed, and the pool opens another one.
+/// A pooled connection that returns to the pool only after a successful transaction. Otherwise its
+/// state is uncertain: it is closed, and the pool opens another one.
 struct Lent<D: Database>(Option<PoolConnection<D>>);
 
 impl<D: Database> Lent<D> {
@@ -132,15 +132,15 @@ impl<D: Database> Drop for Lent<D> {
     }
 }
 
-/// What makes and changes the tables: version, name, and statements with the words of a dialect left
-/// open. What is released here never changes; what is new is one more.
+/// The migrations of the tables: version, name, and statements with placeholders for the words of a
+/// dialect. A released migration never changes; new changes need another migration.
 const MIGRATIONS: [(i64, &str, &str); 2] = [
     (1, "shard", include_str!("migrations/0001_shard.sql")),
     (2, "writer epoch", include_str!("migrations/0002_writer_epoch.sql")),
 ];
 
-/// The words of a dialect. SQLite has one kind of integers, and `INTEGER` alone makes the number of
-/// a row its key.
+/// The words of a dialect. SQLite has one integer type, and only `INTEGER` makes a primary key the row
+/// ID.
 type Dialect = [(&'static str, &'static str); 4];
 
 const SQLITE: Dialect = [
@@ -156,7 +156,7 @@ fn migrations(dialect: &Dialect) -> Migrator {
     let migration = |(version, about, sql): (i64, &'static str, &str)| {
         let words = dialect.iter();
         let sql = words.fold(sql.to_owned(), |sql, (open, word)| sql.replace(open, word));
-        // Made of constants alone.
+        // The statements are built from constants only.
         let sql = AssertSqlSafe(sql).into_sql_str();
         Migration::new(version, about.into(), MigrationType::Simple, sql, false)
     };
@@ -166,7 +166,7 @@ fn migrations(dialect: &Dialect) -> Migrator {
 fn select_nodes(count: usize) -> SqlStr {
     let places: Vec<_> = (1..=count).map(|number| format!("${number}")).collect();
     let list = places.join(", ");
-    // Nothing but numbers of parameters goes into the statement.
+    // The statement contains only the numbers of parameters.
     let sql = format!("SELECT id, kind, data FROM nodes WHERE id IN ({list})");
     AssertSqlSafe(sql).into_sql_str()
 }
@@ -175,14 +175,13 @@ fn narrow<W: Copy + std::fmt::Display, N: TryFrom<W>>(
     wide: W,
     what: &str,
 ) -> Result<N, StoreError> {
-    N::try_from(wide)
-        .map_err(|_| StoreError::Damaged(format!("wanted {what} of 32 bits, found {wide}")))
+    N::try_from(wide).map_err(|_| StoreError::Damaged(format!("{what} must have 32 bits: {wide}")))
 }
 
 fn identifier(bytes: Vec<u8>) -> Result<[u8; 16], StoreError> {
     bytes.try_into().map_err(|bytes: Vec<u8>| {
         let found = bytes.len();
-        StoreError::Damaged(format!("wanted an account number of 16 bytes, found {found}"))
+        StoreError::Damaged(format!("an account ID must have 16 bytes, not {found}"))
     })
 }
 
@@ -265,7 +264,7 @@ fn position(epoch: i64, batch: i64) -> Position {
     Position { epoch: epoch.cast_unsigned(), batch: batch.cast_unsigned() }
 }
 
-/// What the two stores share, word for word; their types of statements share nothing.
+/// The code of both stores. It is a macro because the types of their statements have nothing in common.
 macro_rules! sql_store {
     ($store:ident, $database:ty, begin $begin:literal, read the position with $position:literal) => {
         impl $store {
@@ -309,7 +308,7 @@ macro_rules! sql_store {
             ) -> Result<(), StoreError> {
                 let mut transaction = connection.begin_with($begin).await?;
                 let connection = &mut *transaction;
-                // Removals first: what is new may take the name of what goes.
+                // Deletions first, because a new row may reuse the unique name of a deleted one.
                 let (gone, new): (Vec<_>, Vec<_>) = changes.values().partition(|change| {
                     matches!(
                         change,
@@ -502,7 +501,7 @@ macro_rules! sql_store {
     };
 }
 
-// An immediate transaction waits for the one that writes; a deferred one would read beside it.
+// An immediate transaction waits for the current writer; a deferred one would read an older state.
 sql_store!(SqliteStore, Sqlite, begin "BEGIN IMMEDIATE",
     read the position with "SELECT epoch, batch, writer FROM shard");
 sql_store!(PostgresStore, Postgres, begin "BEGIN",
@@ -517,9 +516,9 @@ mod tests {
         Arc::new(ids.map(node).map(|change| (change.key(), change)).collect())
     }
 
-    /// A database remembers the sums of what was done to it, and is not opened with others.
+    /// Databases store the checksums of their migrations, and cannot be opened with others.
     #[test]
-    fn migrations_stay_as_they_are() {
+    fn migrations_never_change() {
         for (dialect, sums) in [
             (SQLITE, ["45aacaa6f99a7287d465913b9d5adc30", "afa03693b195a29be3cf454d65ec9b74"]),
             (POSTGRES, ["e352b8f6b77e3b71e56620cfdea3e062", "fd1811188c01946f77e0ebdce4bd35af"]),
@@ -532,7 +531,7 @@ mod tests {
         }
     }
 
-    /// The position, asked for as the vault does: until there is an answer.
+    /// Asks for the position until there is an answer, as the vault does.
     async fn last(store: &SqliteStore) -> Position {
         loop {
             match store.position().await {
@@ -543,20 +542,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_disk_is_over_when_it_is_over() {
+    async fn the_store_recovers_from_a_full_disk() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("shard.sqlite");
         let store = SqliteStore::open(&file, String::new()).await.unwrap();
         let mut at = store.claim().await.unwrap();
         store.commit(at, nodes(1..10)).await.unwrap();
-        // No room for more, as far as the connections that are open now know.
+        // Connections that are open now believe that the disk is full.
         let mut first = store.pool.acquire().await.unwrap();
         let mut second = store.pool.acquire().await.unwrap();
         for connection in [&mut first, &mut second] {
             sqlx::query("PRAGMA max_page_count = 1").execute(&mut **connection).await.unwrap();
         }
         drop((first, second));
-        // Each of them fails once, whenever its turn comes.
+        // Each connection fails once.
         let mut failures = 0;
         for ids in [10..400, 400..800] {
             at = at.next();

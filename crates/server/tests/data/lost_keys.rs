@@ -41,10 +41,10 @@ async fn a_lost_key_is_named_and_not_replaced() {
     let kept = fs::read(&server).unwrap();
     fs::remove_file(&server).unwrap();
     let lost = start(folder).await.unwrap_err();
-    assert!(lost.contains("server.key: is missing") && lost.contains("restore it"), "{lost}");
+    assert!(lost.contains("server.key: file is missing") && lost.contains("restore it"), "{lost}");
     assert!(!server.exists());
     let lost = Admin::open(folder).await.unwrap_err().to_string();
-    assert!(lost.contains("server.key: is missing"), "{lost}");
+    assert!(lost.contains("server.key: file is missing"), "{lost}");
     // Another one.
     fs::write(&server, format!("{}\n", "5a".repeat(32))).unwrap();
     #[cfg(unix)]
@@ -59,7 +59,7 @@ async fn a_lost_key_is_named_and_not_replaced() {
     let kept = fs::read(&keys).unwrap();
     fs::remove_file(&keys).unwrap();
     let lost = start(folder).await.unwrap_err();
-    assert!(lost.contains("keys.toml: is missing"), "{lost}");
+    assert!(lost.contains("keys.toml: file is missing"), "{lost}");
     assert!(lost.contains("worldwire uru keys generate -o "), "{lost}");
     assert!(!keys.exists());
     fs::write(&keys, kept).unwrap();

@@ -319,7 +319,7 @@ async fn log_of_wrongs() {
     for _ in 0..5 {
         assert!(ann.log_in(BOB.0, "wrong").await.1.result.is_error());
     }
-    assert_eq!(log.count("logins refused"), 1, "{}", log.text());
+    assert_eq!(log.count("refused logins"), 1, "{}", log.text());
     // What comes too early and has no reply.
     ann.say(ask::VaultSendNode { node_id: 1, receiver_id: 1 }).await;
     assert_eq!(ann.fetch(1).await.unwrap_err(), NetError::AuthenticationFailed);

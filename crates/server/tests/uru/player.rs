@@ -37,7 +37,7 @@ macro_rules! reply {
         use worldwire_uru::message::auth::server::ServerMessage;
         match $heard.message() {
             Message::AuthServer(ServerMessage::$Name(reply)) => reply,
-            other => panic!("wanted {}, found {other:?}", stringify!($Name)),
+            other => panic!("expected {}, found {other:?}", stringify!($Name)),
         }
     }};
 }

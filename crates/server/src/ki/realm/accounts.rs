@@ -1,4 +1,4 @@
-//! Accounts: who may log in.
+//! Accounts.
 
 use serde::{Serialize, Serializer};
 use worldwire_ki::crypt::login::{Secret, password_hash};

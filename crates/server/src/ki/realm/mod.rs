@@ -126,36 +126,36 @@ struct State {
     queue: Queue,
     connections: HashMap<Number, ConnectionEntry>,
     next_connection: Number,
-    /// Keys of zones that were not used yet, by character.
+    /// Unused zone keys, by character.
     zone_keys: HashMap<u32, ZoneKey>,
-    /// Characters that are in the zone, and who plays them.
+    /// Characters in the zone, and their connections.
     playing: HashMap<u32, Number>,
 }
 
-/// How many answers to one address may wait because of failed logins. There is no bound for all
-/// together: it would let anybody lock others out.
+/// The maximum number of delayed answers per address. There is no global limit, because anybody could
+/// use it to lock out others.
 const MAX_PAUSING: usize = 16;
 
-/// Figures of a realm.
+/// Counts of accounts, characters and players.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Census {
     /// Accounts.
     pub accounts: usize,
     /// Characters.
     pub characters: usize,
-    /// Connections that are let in.
+    /// Admitted connections.
     pub admitted: usize,
-    /// Connections that wait.
+    /// Connections in the queue.
     pub waiting: usize,
     /// Characters in the zone.
     pub playing: usize,
 }
 
 impl Realm {
-    /// Reads accounts and characters of a database.
+    /// Claims a database and reads its accounts and characters.
     ///
     /// # Errors
-    /// As [`RealmError`] says.
+    /// [`RealmError`]: the database cannot be used.
     pub async fn open(
         ledger: Arc<dyn Ledger>,
         key: ServerKey,

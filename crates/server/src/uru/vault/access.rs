@@ -1,38 +1,41 @@
-//! Who may read and change which nodes. The protocol knows no such rules, and other servers have
-//! few; these allow what clients do.
+//! Access rules: which nodes a player may read and change. The protocol defines none, and other servers
+//! have few. These rules allow everything that clients do.
 //!
-//! An administrator may do everything. A player *holds* a node if a way leads up from it to one of
-//! these, without passing through another one of them or the System node:
+//! Administrators may do everything. A player *holds* a node if a path leads up from it to one of the
+//! following, without passing through another of them or the System node:
 //!
-//! * its own Player node or PlayerInfo;
-//! * an Age or AgeInfo of an age it owns, or is in (after `AgeRequest`);
-//! * a node that it made and that is nowhere yet.
+//! * the player's own Player node or PlayerInfo;
+//! * an Age or AgeInfo of an age that the player owns or is in (after `AgeRequest`);
+//! * a node that the player created and that has no parent yet.
 //!
-//! A link to an age and an entry in a list of players lead nowhere: what is below them is not the
-//! player's. A list that the server put below a Player node belongs to that player alone, wherever
-//! else it is.
+//! Paths do not lead through links to ages or entries in lists of players. A list that the server put
+//! below a Player node belongs only to that player, even if it is also elsewhere.
 //!
-//! | what | who may change it |
+//! | nodes | who may change them |
 //! | --- | --- |
-//! | Player, PlayerInfo | their player, but not who it is |
-//! | Age, AgeInfo, and the fields of their lists | owners, but not what the age is and whether it is public |
-//! | SDL, devices, chronicles and whatever else a player holds | that player |
-//! | links and entries in lists of an age | owners; those who are in it add, and remove what they added |
-//! | AgeOwners | a player itself: leaves; joins a public age, one whose list CanVisit it is on, or one it has just made |
-//! | CanVisit | owners; a player itself: leaves, and joins a public age or its own |
-//! | the lists and states that the server made below Player, Age and AgeInfo | nobody removes them or puts them elsewhere |
-//! | the System node and what is below it | nobody |
-//! | the city, the static ages and the first neighbourhoods | nobody their Age and AgeInfo nodes: they are the operator's |
+//! | Player, PlayerInfo | their player, except the fields that identify it |
+//! | Age, AgeInfo, and the fields of their lists | owners, except the fields that identify the age or publish it |
+//! | SDL, devices, chronicles, and all others that a player holds | that player |
+//! | links and entries in an age's lists | owners; players in the age may add entries, and remove their own |
+//! | AgeOwners | players may remove themselves, and add themselves to public ages, ages with them on CanVisit, and ages they just created |
+//! | CanVisit | owners; players may remove themselves, and add themselves to public ages and their own |
+//! | lists and states that the server created below Player, Age and AgeInfo | nobody may move or remove them |
+//! | the System node and the nodes below it | nobody |
+//! | the Age and AgeInfo of the city, static ages and first neighbourhoods | nobody: they belong to the operator |
 //!
-//! A player may put below a node what it holds, and any PlayerInfo and AgeInfo. It may read what it
-//! holds and what its trees refer to, what is in the trees of other players of its account, every
-//! PlayerInfo, and every AgeInfo with what is below it. What is in another player's tree is reached
-//! by `VaultSendNode` only.
+//! A player may put nodes that it holds, and any PlayerInfo and AgeInfo, below other nodes. It may read
+//! the nodes that it holds and those in its trees, nodes in the trees of its account's other players,
+//! every PlayerInfo, and every AgeInfo with all nodes below it. Only `VaultSendNode` puts nodes into
+//! another player's tree.
 //!
-//! It may enter an age that is public, that it owns, whose list CanVisit it is on, that it is in,
-//! and that has no owners; the last only if the age belongs to no other one, or to one that it owns,
-//! is in or may enter; any of them where the operator says so. An owner who sends an invitation puts its receiver on CanVisit, as one who
-//! sends the opposite takes it off.
+//! A player may enter an age if any of these holds:
+//!
+//! * the age is public;
+//! * the player owns it, is in it, or is on its list CanVisit;
+//! * the age has no owners, and it either has no parent age, or the player may enter the parent;
+//! * the operator has opened all ages.
+//!
+//! An owner's invitation puts its receiver on CanVisit, and a withdrawn invitation removes the receiver.
 
 use std::collections::HashSet;
 
@@ -44,24 +47,24 @@ use super::content::{AgeInfo, Entry, decode, folder};
 use super::session::{Outcome, Session};
 use super::steps::VaultState;
 
-/// What a player has to be in an age.
+/// The standing in an age that a change requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Standing {
     /// In it, or one of its owners.
     Present,
-    /// One of its owners, and the age is no operator's.
+    /// One of its owners, and the age does not belong to the operator.
     Owner,
 }
 
-/// How many nodes are looked at on the way up. What is in more places belongs to nobody.
+/// The maximum number of nodes examined on the way up. Nodes with more ancestors belong to nobody.
 const MAX_ABOVE: usize = 4_096;
-/// How many ages may belong to one another in a row.
+/// The maximum length of a chain of parent ages.
 const MAX_AGES: usize = 8;
-/// Types of text notes: come and visit an age; do not any more.
+/// Types of text notes: an invitation to an age, and its withdrawal.
 const VISIT: i32 = 4;
 const UNVISIT: i32 = 5;
 
-/// The lists that the server makes below a node of this type.
+/// The lists that the server creates below a node of this type.
 const fn standard_lists(kind: NodeType) -> &'static [i32] {
     match kind {
         NodeType::Player => &[
@@ -93,7 +96,7 @@ const fn is_root(kind: NodeType) -> bool {
     matches!(kind, NodeType::Player | NodeType::Age | NodeType::AgeInfo)
 }
 
-/// Whether a node of this kind has one place below the other, which the server fills.
+/// Whether the server creates such a node below the other.
 fn is_standard(above: &Entry, below: &Entry) -> bool {
     match (above.kind, below.list()) {
         (NodeType::AgeInfo, None) => below.kind == NodeType::SDL,
@@ -103,7 +106,7 @@ fn is_standard(above: &Entry, below: &Entry) -> bool {
 }
 
 impl VaultState {
-    /// Whether a connection may read a node, and what it refers to.
+    /// Whether a session may read a node and its references.
     pub(crate) fn may_read(&self, connection: ConnectionId, session: &Session, id: u32) -> bool {
         if session.is_admin() || !self.config().strict {
             return true;
@@ -120,7 +123,7 @@ impl VaultState {
             })
     }
 
-    /// Whether a connection may put a node somewhere.
+    /// Whether a session may add references to a node.
     pub(crate) fn may_share(&self, session: &Session, id: u32) -> bool {
         if session.is_admin() {
             return true;
@@ -135,7 +138,7 @@ impl VaultState {
         }
     }
 
-    /// Whether a connection may put this node below that one, or take it away.
+    /// Checks that a session may add or remove this reference.
     ///
     /// # Errors
     /// [`NetError::VaultNodeNotFound`], [`NetError::InvalidParameter`] for a root as a child,
@@ -195,10 +198,8 @@ impl VaultState {
         if adds && !self.may_share(session, child) { refused } else { Ok(()) }
     }
 
-    /// Whether a connection may change these fields of a node.
-    ///
-    /// # Errors
-    /// [`NetError::VaultNodeAccessViolation`], or that the node's content is needed.
+    /// Checks that a session may change these fields of a node. Fails with
+    /// [`NetError::VaultNodeAccessViolation`], or if the node's content must be loaded.
     pub(crate) fn check_save(
         &mut self,
         connection: ConnectionId,
@@ -238,7 +239,7 @@ impl VaultState {
         if keeps { Ok(()) } else { Err(NetError::VaultNodeAccessViolation.into()) }
     }
 
-    /// Whether a connection may enter an age, given by its Age node.
+    /// Whether a session may enter an age, given its Age node.
     pub(crate) fn may_enter(&self, session: &Session, age: u32) -> bool {
         if session.is_admin() || !self.config().strict || self.config().open_ages {
             return true;
@@ -259,7 +260,7 @@ impl VaultState {
             match above {
                 Some(above) if self.is_present(session, above) => return true,
                 _ if owned => return false,
-                // Shared by all who know it, such as a place whose instance is part of the game.
+                // Shared by all players, such as a place whose instance is part of the game.
                 None => return true,
                 Some(above) => age = above,
             }
@@ -267,17 +268,17 @@ impl VaultState {
         false
     }
 
-    /// Whether a connection may make an age that belongs to an instance.
+    /// Whether a session may create an age with this parent.
     pub(crate) fn may_make_below(&self, session: &Session, parent: Uuid) -> bool {
         self.age_of_instance(parent).is_none_or(|age| self.may_enter(session, age))
     }
 
-    /// Whether a connection may say that an age is public.
+    /// Whether a session may publish an age.
     pub(crate) fn may_publish(&self, session: &Session, info: u32, age: &AgeInfo) -> bool {
         session.is_admin() || self.may_be_public(age) && self.commands(session, info)
     }
 
-    /// Puts the receiver of an invitation by an owner on the list of visitors, or takes it off.
+    /// Adds the receiver of an owner's invitation to the list of visitors, or removes it.
     pub(crate) fn invite(&mut self, session: &Session, note: u32, receiver: u32) -> Outcome<()> {
         if self.graph().kind(note) != Some(NodeType::TextNote) {
             return Ok(());
@@ -293,7 +294,7 @@ impl VaultState {
         let [own, other] = [session.player, receiver]
             .map(|player| self.graph().child(player, NodeType::PlayerInfo, None));
         let (Some(own), Some(other)) = (own, other) else { return Ok(()) };
-        // Those of which the sender is an owner. Unverified: what stands around the instance.
+        // The ages that the sender owns. Unverified: the text around the instance.
         let text = digits(&text);
         let lists: Vec<_> = self.graph().parents(own).collect();
         let infos = lists.into_iter().filter_map(|list| {
@@ -316,18 +317,18 @@ impl VaultState {
         Ok(())
     }
 
-    /// Whether a player is in the list of owners of an age, given by its Age or AgeInfo node.
+    /// Whether a player owns an age, given its Age or AgeInfo node.
     pub(crate) fn owns_age(&self, player: u32, age: u32) -> bool {
         self.info_of(age).is_some_and(|info| self.is_listed(player, info, folder::OWNERS))
     }
 
-    /// Whether a player owns an age or is in it; given by its Age or AgeInfo node.
+    /// Whether a player owns an age or is in it, given its Age or AgeInfo node.
     pub(crate) fn is_present(&self, session: &Session, age: u32) -> bool {
         let node = self.graph().age_info(age).map_or(age, |info| info.age);
         session.age != 0 && session.age == node || self.owns_age(session.player, age)
     }
 
-    /// The list of owners of an age, given by its Age or AgeInfo node.
+    /// The list of owners of an age, given its Age or AgeInfo node.
     pub(crate) fn owners_list(&self, age: u32) -> Option<u32> {
         self.graph().child(self.info_of(age)?, NodeType::PlayerInfoList, Some(folder::OWNERS))
     }
@@ -363,12 +364,12 @@ impl VaultState {
         list.zip(own).is_some_and(|(list, own)| self.graph().owner(list, own).is_some())
     }
 
-    /// Whether a player owns an age that is not the operator's.
+    /// Whether a player owns an age that does not belong to the operator.
     fn commands(&self, session: &Session, age: u32) -> bool {
         self.owns_age(session.player, age) && !self.is_operators(age)
     }
 
-    /// Whether the shard made an age by itself.
+    /// Whether the shard created an age by itself.
     fn is_operators(&self, age: u32) -> bool {
         let Some(facts) = self.info_of(age).and_then(|info| self.graph().age_info(info)) else {
             return false;
@@ -394,7 +395,7 @@ impl VaultState {
         self.graph().parents(list).find(|parent| self.is_built_in(*parent, list))
     }
 
-    /// Whether the server made a node below another one.
+    /// Whether the server created a node below another one.
     fn is_built_in(&self, parent: u32, child: u32) -> bool {
         let (Some(above), Some(below)) = (self.graph().get(parent), self.graph().get(child)) else {
             return false;
@@ -403,7 +404,7 @@ impl VaultState {
             && self.graph().child(parent, below.kind, below.list()) == Some(child)
     }
 
-    /// Whether a connection may put a player into the owners or visitors of an age, or take it out.
+    /// Whether a session may add or remove an entry in the list of owners or visitors of an age.
     fn may_list(&self, session: &Session, info: u32, list: i32, child: u32, adds: bool) -> bool {
         let own = self.graph().get(child).is_some_and(|entry| entry.stands_for(session.player));
         if !self.config().strict {
@@ -426,7 +427,7 @@ impl VaultState {
         }
     }
 
-    /// Whether a connection holds a node; see the module.
+    /// Whether a session holds a node; see the module.
     fn holds(&self, session: &Session, id: u32, standing: Standing) -> bool {
         if session.is_admin() {
             return true;
@@ -482,8 +483,8 @@ impl VaultState {
             && self.graph().get(id).is_some_and(|entry| entry.stands_for(session.player))
     }
 
-    /// Whether a node is, or is below, a Player, Age or AgeInfo that fits. A link to an age and an
-    /// entry in a list of players lead nowhere.
+    /// Whether a node is, or is below, a Player, Age or AgeInfo that fits. Paths do not lead through
+    /// links to ages or entries in lists of players.
     fn is_below(&self, id: u32, fits: impl Fn(&Self, u32) -> bool) -> bool {
         let mut met = HashSet::from([id]);
         let mut waiting = vec![id];
@@ -508,7 +509,8 @@ impl VaultState {
     }
 }
 
-/// The hexadecimal digits of a text, in lower case: an instance is written with hyphens or without.
+/// The hexadecimal digits of a text, in lower case, because instances are written with or without
+/// hyphens.
 fn digits(text: &str) -> String {
     let digits = text.chars().filter(char::is_ascii_hexdigit);
     digits.map(|digit| digit.to_ascii_lowercase()).collect()

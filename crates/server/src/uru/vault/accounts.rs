@@ -1,4 +1,4 @@
-//! Accounts: who may log in, and how that is proved.
+//! Requests about accounts: logging in, passwords and bans.
 //!
 //! Both digests that clients use are kept, sealed under the server's key; see
 //! [`crypt::login`](worldwire_uru::crypt::login) for what they are and why neither can be salted.
@@ -20,8 +20,8 @@ use super::tables::players::PlayerSummary;
 use super::{ConnectionId, Notice};
 use crate::store::SettingRow;
 
-/// What a login is: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
-/// before it, and where it comes from.
+/// A login: the fields of `AcctLoginRequest`, the challenge of the `ClientRegisterReply`
+/// before it, and the client's address.
 #[derive(Clone)]
 pub struct Login {
     /// The account.
@@ -32,7 +32,7 @@ pub struct Login {
     pub server_challenge: u32,
     /// The proof.
     pub proof: [u8; 20],
-    /// The client's address. Without one only names count for the limits of failures.
+    /// The client's address. Without it, failures are counted by name only.
     pub address: Option<IpAddr>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for Login {
 pub struct LoggedIn {
     /// The account.
     pub account: Uuid,
-    /// What it may do.
+    /// Its rights.
     pub flags: AccountFlags,
     /// Its players, by number: never more than five.
     pub players: Vec<PlayerSummary>,
@@ -58,35 +58,35 @@ pub struct LoggedIn {
 /// An account, as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountSummary {
-    /// Its number, for ever.
+    /// Its permanent ID.
     pub id: Uuid,
-    /// The name as its owner writes it.
+    /// The name, in its owner's spelling.
     pub name: String,
-    /// What it may do.
+    /// Its rights.
     pub flags: AccountFlags,
-    /// When it was made, Unix seconds.
+    /// The time of its creation, in Unix seconds.
     pub created: u32,
-    /// Whether there is a password that fits: not after an import.
+    /// Whether it has a password. Imported accounts may have none.
     pub has_password: bool,
     /// Its players, by number.
     pub players: Vec<PlayerSummary>,
 }
 
-/// What became of an account's password.
+/// The outcome of setting a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordSet {
     /// The account.
     pub account: Uuid,
-    /// Whether all clients compute the same digests. If not, H'uru clients may be refused: the name
-    /// or the password ends in a character outside ASCII.
+    /// Whether all clients compute the same digests. If not, because the name or the password ends in
+    /// a character outside ASCII, H'uru clients may be refused.
     pub all_clients: bool,
 }
 
-/// The setting that says which key secrets are sealed under.
+/// The setting for recognizing the key that secrets are sealed with.
 const KEY_CHECK: &str = "uru.server-key";
 
 impl VaultState {
-    /// `AcctLoginRequest`. An unknown name is answered like a wrong password.
+    /// `AcctLoginRequest`. An unknown name gets the same answer as a wrong password.
     pub(crate) fn log_in(&mut self, connection: ConnectionId, login: &Login) -> Outcome<LoggedIn> {
         self.session(connection)?;
         let most = self.config().failed_logins;
@@ -95,7 +95,7 @@ impl VaultState {
         }
         let found = self.accounts().named(&login.name);
         let hashes = found.and_then(|(id, account)| account.hashes(id, self.key()));
-        // Whoever is unknown costs as much time as who is known.
+        // An unknown account takes as long as an existing one.
         let none = || PasswordHash::from_bytes([0; 20]);
         let (fits, hashes) = match hashes {
             Some(hashes) => (true, hashes),
@@ -124,8 +124,8 @@ impl VaultState {
         Ok(LoggedIn { account: id, flags, players: self.players().of(id), form })
     }
 
-    /// `AcctChangePasswordRequest`: clients send P0 only, which is of no use for a name that is
-    /// not an e-mail name.
+    /// `AcctChangePasswordRequest`. Clients send only P0, which is useless for names other than e-mail
+    /// addresses.
     pub(crate) fn change_password(
         &mut self,
         connection: ConnectionId,
@@ -140,15 +140,15 @@ impl VaultState {
         if !is_email_name(&account.name) {
             return Err(NetError::InvalidParameter.into());
         }
-        // Nobody knows what this one is a digest of.
+        // A random digest, which matches no password.
         let sha1 = self.random_bytes();
         let [sha0, sha1] = [sha0, sha1].map(PasswordHash::from_bytes);
         self.set_hashes(id, &PasswordHashes { sha0, sha1 });
         Ok(())
     }
 
-    /// Whether the server's key is the one that passwords were sealed under, by a setting that was
-    /// sealed, too. It is made when there is none and no password says otherwise.
+    /// Whether passwords are sealed with the server's key, checked with a setting that is sealed, too.
+    /// The setting is created if it is missing and no password contradicts.
     pub(crate) fn check_key(&mut self, settings: &[SettingRow]) -> bool {
         let check = settings.iter().find(|row| row.name == KEY_CHECK);
         if let Some(row) = check
@@ -169,7 +169,7 @@ impl VaultState {
         true
     }
 
-    /// Makes an account.
+    /// Creates an account.
     pub(crate) fn add_account(
         &mut self,
         name: &str,
@@ -197,11 +197,11 @@ impl VaultState {
         Ok(PasswordSet { account: id, all_clients: hashes_agree(&name, password) })
     }
 
-    /// Sets the only digest that is known: P0 for an e-mail name, else P1.
+    /// Sets the only digest that other servers store: P0 for an e-mail name, else P1.
     pub(crate) fn set_digest(&mut self, id: Uuid, digest: [u8; 20]) {
         let Some(account) = self.accounts().get(id) else { return };
         let is_email = is_email_name(&account.name);
-        // Nobody knows what this one is a digest of.
+        // A random digest, which matches no password.
         let unknown = self.random_bytes();
         let (sha0, sha1) = if is_email { (digest, unknown) } else { (unknown, digest) };
         let [sha0, sha1] = [sha0, sha1].map(PasswordHash::from_bytes);
@@ -226,7 +226,7 @@ impl VaultState {
         self.put_account(id, Some(account));
     }
 
-    /// Bans an account, or lets it in again. Whoever is logged in is thrown out.
+    /// Bans an account and ends its sessions, or lifts its ban.
     pub(crate) fn ban_account(&mut self, name: &str, banned: bool) -> Outcome<Uuid> {
         let (id, account) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         let mut account = account.clone();
@@ -240,7 +240,7 @@ impl VaultState {
         Ok(id)
     }
 
-    /// Removes an account with its players. Whoever is logged in is thrown out.
+    /// Ends the sessions of an account, and deletes it and its players.
     pub(crate) fn delete_account(&mut self, name: &str) -> Outcome<Uuid> {
         let (id, _) = self.accounts().named(name).ok_or(NetError::AccountNotFound)?;
         self.kick_account(id, NetError::AccountNotFound)?;
@@ -276,7 +276,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// Ends what a connection may do, and tells it why.
+    /// Logs a session out, and notifies it of the reason.
     pub(crate) fn kick(&mut self, connection: ConnectionId, reason: NetError) -> Outcome<()> {
         self.leave_player(connection)?;
         self.put_session(connection, Some(Session::default()));
@@ -285,7 +285,7 @@ impl VaultState {
     }
 }
 
-/// Whether an account can be called so.
+/// Whether an account can have this name.
 pub(crate) fn is_account_name(name: &str) -> bool {
     let unfit = |c: char| c.is_control() || c == '\u{fffd}';
     !name.is_empty() && name.trim() == name && !name.contains(unfit)

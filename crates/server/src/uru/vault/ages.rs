@@ -1,4 +1,4 @@
-//! Ages: which instances there are, who is on the way into them, and which are public.
+//! Requests about ages: creating, entering and publishing them.
 
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ pub struct InitAge {
     pub instance: Uuid,
     /// The instance that it belongs to, or zero.
     pub parent: Uuid,
-    /// The age's name in files.
+    /// The age's filename.
     pub filename: String,
     /// The instance's name.
     pub instance_name: String,
@@ -26,27 +26,27 @@ pub struct InitAge {
     pub user_name: String,
     /// Its description.
     pub description: String,
-    /// Its number among its like; negative for the next one.
+    /// Its sequence number among ages of these names; negative for the next one.
     pub sequence: i32,
-    /// Its language; -1 is none.
+    /// Its language; -1 for none.
     pub language: i32,
 }
 
-/// An age that a connection may join.
+/// An age that a session may join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgeFound {
-    /// The Age node; 0 for an age without a vault.
+    /// The Age node; 0 for an age that is not in the vault.
     pub age: u32,
     /// The instance.
     pub instance: Uuid,
 }
 
-/// A public age, as `PublicAgeList` shows it.
+/// A public age, as in `PublicAgeList`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicAge {
     /// The instance.
     pub instance: Uuid,
-    /// The age's name in files.
+    /// The age's filename.
     pub filename: String,
     /// The instance's name.
     pub instance_name: String,
@@ -54,31 +54,31 @@ pub struct PublicAge {
     pub user_name: String,
     /// Its description.
     pub description: String,
-    /// Its number among its like.
+    /// Its sequence number among ages of these names.
     pub sequence: i32,
-    /// Its language; -1 is none.
+    /// Its language; -1 for none.
     pub language: i32,
-    /// How many own it.
+    /// The number of owners.
     pub owners: u32,
-    /// How many are in it.
+    /// The number of players in it.
     pub population: u32,
 }
 
-/// The highest number that a client may give an age; what counts on has room above it.
+/// The highest sequence number that a client may choose, which leaves room for later ones.
 const MAX_SEQUENCE: i32 = 1_000_000;
-/// Nodes of a new age.
+/// The number of nodes in a new age.
 const NODES_OF_AGE: usize = 10;
-/// Ages of which a connection is remembered to have made them.
+/// The number of ages for which a session is remembered as the creator.
 const MAX_MADE: usize = 32;
-/// Public ages in one list.
+/// The maximum number of public ages in a list.
 const MAX_PUBLIC: usize = 50;
-/// The age in which clients choose a player.
+/// The age for choosing a player.
 const START: &str = "StartUp";
-/// Ages that are numbered from 1 whatever the client says.
+/// Ages that always get a sequence number from the server.
 const NUMBERED: [&str; 3] = ["Neighborhood", "BahroCave", "LiveBahroCaves"];
 
 impl VaultState {
-    /// `VaultInitAgeRequest`: finds an age, or makes it.
+    /// `VaultInitAgeRequest`: finds or creates an age.
     pub(crate) fn init_age(
         &mut self,
         connection: ConnectionId,
@@ -93,7 +93,7 @@ impl VaultState {
         if let Some(nodes) = self.known_age(new) {
             return Ok(nodes);
         }
-        // An instance is one age, whatever its parent.
+        // An instance is a single age, even with another parent.
         if self.age_of_instance(new.instance).is_some() {
             return Err(NetError::InvalidParameter.into());
         }
@@ -138,7 +138,7 @@ impl VaultState {
         Ok(nodes)
     }
 
-    /// The age that a request means: a parent has one child of a kind; an instance is one age.
+    /// The existing age that a request means: by parent and filename, or by instance.
     fn known_age(&self, new: &InitAge) -> Option<AgeNodes> {
         let by_parent = !new.parent.is_zero();
         if !by_parent && new.instance.is_zero() {
@@ -155,8 +155,8 @@ impl VaultState {
         Some(AgeNodes { age: self.graph().age_info(info)?.age, info })
     }
 
-    /// `AgeRequest`: finds an age for a connection, which is on its way into it from here on. One
-    /// that it may not enter is not found.
+    /// `AgeRequest`: finds an age, and records that the player is on the way into it. An age that the
+    /// player may not enter counts as not found.
     pub(crate) fn request_age(
         &mut self,
         connection: ConnectionId,
@@ -192,7 +192,7 @@ impl VaultState {
             || self.config().temporary_ages.iter().any(|allowed| allowed == filename)
     }
 
-    /// What an age is called where players see it: `Ann's Relto`, `DRC(3) Hood`.
+    /// The name of an age that players see: `Ann's Relto`, `DRC(3) Hood`.
     pub(crate) fn age_title(&mut self, age: u32, filename: &str) -> Outcome<String> {
         let Some(info) = self.graph().child(age, NodeType::AgeInfo, None) else {
             return Ok(filename.to_owned());
@@ -209,7 +209,7 @@ impl VaultState {
             Some(user) => format!("{user}{number} {instance}"),
             None => format!("{instance}{number}"),
         };
-        // A String64 holds no more.
+        // Cut off at the length of a String64.
         let mut units = 0;
         let fits = |c: &char| {
             units += c.len_utf16();
@@ -218,7 +218,7 @@ impl VaultState {
         Ok(title.chars().take_while(fits).collect())
     }
 
-    /// `GetPublicAgeList`: the public instances of an age, those changed last first.
+    /// `GetPublicAgeList`: the public instances of an age, the latest changes first.
     pub(crate) fn public_ages(
         &mut self,
         connection: ConnectionId,
@@ -259,7 +259,7 @@ impl VaultState {
         })
     }
 
-    /// How many active players are in an instance.
+    /// The number of online players in an instance.
     fn population(&self, instance: Uuid) -> u32 {
         let template = VaultNode {
             node_type: Some(NodeType::PlayerInfo),
@@ -270,7 +270,7 @@ impl VaultState {
         u32::try_from(self.graph().find(&template, usize::MAX).len()).unwrap_or(u32::MAX)
     }
 
-    /// `SetAgePublic`: makes an age public or private, if one of its owners wants it.
+    /// `SetAgePublic`: makes an age public or private, on behalf of one of its owners.
     pub(crate) fn set_public(
         &mut self,
         connection: ConnectionId,

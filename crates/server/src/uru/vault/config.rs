@@ -1,56 +1,56 @@
-//! What an operator may choose about a vault.
+//! A vault's rules.
 
 use worldwire_uru::types::Uuid;
 use worldwire_uru::vault::MAX_TEXT_UNITS;
 
-/// The rules of a shard, as far as its operator chooses them.
+/// The rules that an operator chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaultConfig {
     /// The number of the first node of a new vault. Default 10,001, as on dirtsand and moulars.
     pub first_node: u32,
-    /// Whether players may change only what is theirs and read only what they come across.
-    /// Default true.
+    /// Whether players may change only their own nodes, and read only nodes that they can come across
+    /// in the game. Default true.
     pub strict: bool,
-    /// UTF-16 units of a node's Text when it is saved. Default 1,023.
+    /// The longest Text of a node, in UTF-16 units. Default 1,023.
     pub max_text: usize,
-    /// What becomes of a player that is chosen while it is active elsewhere. Default refuse.
+    /// What to do when a player is chosen that is online elsewhere. Default refuse.
     pub on_duplicate: OnDuplicate,
-    /// Players of one account. Default and most 5: clients have no room for more.
+    /// The maximum number of players per account. Default 5, which is all that clients have room for.
     pub players: usize,
     /// Whether only administrators, developers and testers may log in. Default false.
     pub restricted: bool,
-    /// Failed logins in a minute for an account name from an address, after which more are refused.
-    /// Four times as many for an address, and for a name from an address that has never logged in
-    /// to it. Default 5; 0 is no limit.
+    /// Failed logins per minute for one name and address, after which more are refused. For an
+    /// address, and for a name from addresses that never logged in to it, the limit is four times as
+    /// high. Default 5; 0 for no limit.
     pub failed_logins: u32,
-    /// The neighbourhood that a new player joins; another one is made when all are full.
+    /// The neighbourhood that new players join. When all are full, another one is created.
     pub neighbourhood: AgeNames,
-    /// Owners of such a neighbourhood. Default 20.
+    /// The number of owners at which a neighbourhood is full. Default 20.
     pub neighbours: usize,
-    /// The public city, to which a new player has a link.
+    /// The public city that new players get a link to.
     pub city: StaticAge,
-    /// Further public ages, made when the shard starts.
+    /// More public ages, created when the shard starts.
     pub static_ages: Vec<StaticAge>,
-    /// Files of the ages that their owners may make public. Default `Neighborhood`.
+    /// Filenames of ages that owners may make public. Default `Neighborhood`.
     pub may_be_public: Vec<String>,
-    /// Files of the ages that may be entered without being in the vault. Default `StartUp` and
-    /// `AvatarCustomization`.
+    /// Filenames of ages that players may enter without their being in the vault. Default `StartUp`
+    /// and `AvatarCustomization`.
     pub temporary_ages: Vec<String>,
-    /// Whether any age may be entered without being in the vault. Default false.
+    /// Whether players may enter any age that is not in the vault. Default false.
     pub any_temporary_age: bool,
-    /// Whether whoever knows an age of the vault may enter it. Default false.
+    /// Whether players may enter any age in the vault that they know. Default false.
     pub open_ages: bool,
-    /// Nodes that one player may have made. Default 20,000; 0 is no limit.
+    /// The maximum number of nodes that one player may create. Default 20,000; 0 for no limit.
     pub max_nodes: usize,
-    /// Nodes in a player's inbox, above which others send it no more. Default 500; 0 is no limit.
+    /// Nodes in a player's inbox beyond which others cannot send more. Default 500; 0 for no limit.
     pub max_in_inbox: usize,
-    /// Bytes of node contents that are kept in memory. Default 64 MiB.
+    /// The size of the cache of node contents, in bytes. Default 64 MiB.
     pub cache_bytes: usize,
-    /// Notices that may wait for a connection; one that lets more pile up is ended. Default 1,000.
+    /// The maximum number of queued notices. Sessions with more are ended. Default 1,000.
     pub max_notices: usize,
 }
 
-/// What becomes of a player that is chosen while it is active elsewhere.
+/// What to do when a player is chosen that is online elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnDuplicate {
     /// The new connection is refused.
@@ -60,14 +60,14 @@ pub enum OnDuplicate {
     Kick,
 }
 
-/// What an age is called.
+/// The names of an age.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AgeNames {
-    /// In files: `Neighborhood`.
+    /// The filename: `Neighborhood`.
     pub filename: String,
-    /// The instance: `Hood`.
+    /// The instance's name: `Hood`.
     pub instance_name: String,
-    /// What its owner calls it: `DRC`.
+    /// The name that its owner gave it: `DRC`.
     pub user_name: String,
     /// Its description: `DRC Hood`.
     pub description: String,
@@ -76,9 +76,9 @@ pub struct AgeNames {
 /// An age that exists once.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StaticAge {
-    /// What it is called.
+    /// Its names.
     pub names: AgeNames,
-    /// Its instance; a random one if there is none.
+    /// Its instance; `None` for a random one.
     pub instance: Option<Uuid>,
 }
 

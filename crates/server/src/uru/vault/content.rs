@@ -1,4 +1,4 @@
-//! What nodes are made of, and the little of it that is kept in memory.
+//! The contents of nodes, and the facts about them that are always in memory.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::tables::players::folded_player;
 /// All fields of a node, encoded as on the wire.
 pub(crate) type Content = Arc<[u8]>;
 
-/// What kinds of lists and folders there are.
+/// The kinds of lists and folders.
 pub(crate) mod folder {
     pub(crate) const INBOX: i32 = 1;
     pub(crate) const BUDDIES: i32 = 2;
@@ -33,27 +33,21 @@ pub(crate) mod folder {
     pub(crate) const CHILD_AGES: i32 = 31;
 }
 
-/// Reads a whole node.
-///
-/// # Errors
-/// [`NetError::BadServerData`].
+/// Decodes a node. Fails with [`NetError::BadServerData`].
 pub(crate) fn decode(bytes: &[u8]) -> Result<VaultNode<'_>, NetError> {
     let mut reader = Reader::new(bytes);
     let node = VaultNode::decode(&mut reader, "node").and_then(|node| reader.end().map(|()| node));
     node.map_err(|_| NetError::BadServerData)
 }
 
-/// Encodes a node.
-///
-/// # Errors
-/// [`NetError::InvalidParameter`], when a field is too long for its count.
+/// Encodes a node. Fails with [`NetError::InvalidParameter`] if a field is too long for its count.
 pub(crate) fn encode(node: &VaultNode<'_>) -> Result<Content, NetError> {
     let mut writer = Writer::new();
     node.encode(&mut writer).map_err(|_| NetError::InvalidParameter)?;
     Ok(writer.into_bytes().into())
 }
 
-/// Calls a macro with the fields that are compared and saved, and their bits.
+/// Calls a macro with all fields that can be compared and changed, and their bits.
 macro_rules! with_fields {
     ($use:ident, $($arguments:expr),*) => {
         $use! { $($arguments),*;
@@ -68,7 +62,7 @@ macro_rules! with_fields {
     };
 }
 
-/// Replaces the fields of a node that a change has.
+/// Replaces the fields of a node that are set in a change.
 pub(crate) fn overlay<'d>(node: &mut VaultNode<'d>, change: VaultNode<'d>) {
     macro_rules! replace {
         ($node:expr, $change:expr; $($bit:literal $field:ident),*) => {
@@ -78,7 +72,7 @@ pub(crate) fn overlay<'d>(node: &mut VaultNode<'d>, change: VaultNode<'d>) {
     with_fields!(replace, node, change);
 }
 
-/// Whether a zero unit stands inside a text.
+/// Whether any text contains a zero unit.
 pub(crate) fn has_inner_zero(node: &VaultNode<'_>) -> bool {
     let texts = [
         &node.create_age_name,
@@ -96,14 +90,14 @@ pub(crate) fn has_inner_zero(node: &VaultNode<'_>) -> bool {
     texts.into_iter().flatten().any(TermStr::has_inner_zero)
 }
 
-/// What stands for the values of fields in the index that nodes are found by: a keyed hash of
-/// field and value. Its key is secret and new in every process, so nobody can choose values that
-/// collide; that two do by chance (once in 2^64 pairs) is accepted.
+/// Hashes fields and their values for the index by which nodes are found. The hash has a random key in
+/// every process, so nobody can construct collisions. Accidental collisions (one in 2^64 pairs) are
+/// accepted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Keys(RandomState);
 
 impl Keys {
-    /// One key for every field that is set, apart from number and times; sorted.
+    /// The sorted keys of all fields that are set, except number and times.
     pub(crate) fn of(&self, node: &VaultNode<'_>) -> Box<[u64]> {
         let mut keys = Vec::new();
         let mut writer = Writer::new();
@@ -114,7 +108,7 @@ impl Keys {
                         $keys.push(self.folded($bit, value));
                     } else {
                         let start = writer.len();
-                        // What was decoded or checked can be encoded.
+                        // Decoded and checked values can be encoded.
                         if value.encode(&mut writer).is_ok() {
                             let bytes = writer.as_bytes().get(start..).unwrap_or_default();
                             $keys.push(self.0.hash_one(($bit, bytes)));
@@ -133,7 +127,7 @@ impl Keys {
     }
 }
 
-/// Anything may stand where an IString is expected; only one does.
+/// Lets the macro call `folded` with every type of field. Only IStrings are folded.
 trait Text {
     fn text(&self) -> String;
 }
@@ -156,7 +150,7 @@ macro_rules! no_text {
 
 no_text!(Uuid, u32, i32, NodeType, worldwire_uru::vault::Blob<'_>);
 
-/// What is known of a node without its content.
+/// The facts about a node that are always in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) kind: NodeType,
@@ -228,7 +222,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is the PlayerInfo of a player.
+    /// Whether the node is the PlayerInfo of a player.
     pub(crate) fn stands_for(&self, player: u32) -> bool {
         matches!(self.facts, Facts::PlayerInfo { player: own, .. } if own == player)
     }

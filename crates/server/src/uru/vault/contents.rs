@@ -1,4 +1,4 @@
-//! The contents of nodes: in the database, and some of them in memory.
+//! A cache of nodes' contents, which are in the database.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use lru::LruCache;
 
 use super::content::Content;
 
-/// A bounded cache, and what the requests of the present batch need.
+/// A bounded cache, and the contents that the current batch needs.
 #[derive(Debug)]
 pub(crate) struct Contents {
     cache: LruCache<u32, Content>,
     bytes: usize,
     most: usize,
-    /// Loaded for this batch, and safe from the bound until it ends.
+    /// Contents loaded for this batch. They stay until it ends, whatever their size.
     loaded: HashMap<u32, Content>,
 }
 
-/// Memory that a cached content takes beside its bytes, roughly.
+/// The approximate overhead of a cached content, in bytes.
 const OVERHEAD: usize = 96;
 
 impl Contents {
@@ -28,24 +28,24 @@ impl Contents {
         self.loaded.get(&id).or_else(|| self.cache.get(&id)).cloned()
     }
 
-    /// Whether it is here, without counting as a use.
+    /// Whether a content is in memory. This does not count as a use.
     pub(crate) fn has(&self, id: u32) -> bool {
         self.loaded.contains_key(&id) || self.cache.contains(&id)
     }
 
-    /// What the database holds.
+    /// Adds a content from the database.
     pub(crate) fn loaded(&mut self, id: u32, content: Content) {
         self.loaded.insert(id, content);
     }
 
-    /// The batch is over: what was loaded for it may be forgotten.
+    /// Ends the batch. Its contents can then be evicted.
     pub(crate) fn end_batch(&mut self) {
         for (id, content) in std::mem::take(&mut self.loaded) {
             self.keep(id, content);
         }
     }
 
-    /// Keeps what was committed.
+    /// Adds a committed content.
     pub(crate) fn keep(&mut self, id: u32, content: Content) {
         self.bytes += content.len() + OVERHEAD;
         if let Some(old) = self.cache.put(id, content) {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_within_its_bound_what_was_used_last() {
+    fn the_least_recently_used_contents_are_evicted() {
         let mut contents = Contents::new(4 * (OVERHEAD + 10));
         let content = |byte| Content::from([byte; 10]);
         for id in 1..=4 {

@@ -1,7 +1,7 @@
 //! The graph of nodes and references, in memory.
 //!
-//! References are kept sorted by parent and child, both ways, so that their order is the same
-//! after a restart. Player and Age nodes are roots; the graph has no cycles.
+//! References are sorted in both directions, so that their order is the same after a restart. Player
+//! and Age nodes are roots, and the graph has no cycles.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -11,16 +11,17 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use super::content::{AgeInfo, Entry, Facts, Keys};
 
+/// Nodes and references, with the indexes for finding them.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     nodes: HashMap<u32, Entry>,
-    /// Parent and child; whose the reference is.
+    /// Owners, by parent and child.
     down: BTreeMap<(u32, u32), u32>,
     /// Child and parent.
     up: BTreeSet<(u32, u32)>,
-    /// Keys of fields, and the nodes that have them.
+    /// Keys of fields, and the nodes with these fields.
     found: BTreeSet<(u64, u32)>,
-    /// How many nodes each player made; an age's nodes count for its Age node.
+    /// The number of nodes by creator: a player, or an Age node for the nodes of an age.
     made: HashMap<u32, usize>,
     pub(crate) keys: Keys,
 }
@@ -49,7 +50,7 @@ impl Graph {
         }
     }
 
-    /// How many nodes a player made.
+    /// The number of nodes that a player created.
     pub(crate) fn made_by(&self, player: u32) -> usize {
         self.made.get(&player).copied().unwrap_or_default()
     }
@@ -80,7 +81,7 @@ impl Graph {
         self.down.get(&(parent, child)).copied()
     }
 
-    /// The first child of a type, of a kind if it is a list.
+    /// The first child of this type, and of this kind if it is a list.
     pub(crate) fn child(&self, parent: u32, kind: NodeType, list: Option<i32>) -> Option<u32> {
         self.children(parent).find(|child| {
             let entry = self.get(*child);
@@ -88,7 +89,7 @@ impl Graph {
         })
     }
 
-    /// Makes, replaces or removes a node, and returns what was there.
+    /// Adds, replaces or removes a node, and returns the old one.
     pub(crate) fn set(&mut self, id: u32, entry: Option<Entry>) -> Option<Entry> {
         let keys = entry.as_ref().map(|entry| entry.keys.clone()).unwrap_or_default();
         let old = match entry {
@@ -116,7 +117,7 @@ impl Graph {
         old
     }
 
-    /// Puts a node below another one; false if it is there already.
+    /// Adds a reference. Returns false if it exists.
     pub(crate) fn link(&mut self, parent: u32, child: u32, owner: u32) -> bool {
         if self.down.contains_key(&(parent, child)) {
             return false;
@@ -126,7 +127,7 @@ impl Graph {
         true
     }
 
-    /// Takes a node away from below another one; whose the reference was.
+    /// Removes a reference, and returns its owner.
     pub(crate) fn unlink(&mut self, parent: u32, child: u32) -> Option<u32> {
         let owner = self.down.remove(&(parent, child))?;
         self.up.remove(&(child, parent));
@@ -135,8 +136,8 @@ impl Graph {
 
     /// Whether `parent` can be reached from `child`, so that a reference would close a cycle.
     ///
-    /// Looks from both ends in turn, so that it takes no longer than the shorter way does: a new
-    /// node has nothing below it, and the top of a tree nothing above.
+    /// The search alternates between both ends, so it is as fast as the faster direction: a new node
+    /// has nothing below it, and a root nothing above.
     pub(crate) fn closes_cycle(&self, parent: u32, child: u32) -> bool {
         if parent == child {
             return true;
@@ -158,7 +159,7 @@ impl Graph {
 
     /// A node that is below itself, if there is one.
     pub(crate) fn cycle(&self) -> Option<u32> {
-        // Takes away what has nothing above it, as long as there is some.
+        // Repeatedly removes nodes without parents. Nodes that remain are in or below a cycle.
         let mut above: HashMap<u32, usize> = HashMap::new();
         for (_, child, _) in self.refs() {
             *above.entry(child).or_default() += 1;
@@ -179,7 +180,7 @@ impl Graph {
         above.into_keys().min()
     }
 
-    /// Every reference that can be reached from a node, each once, breadth first.
+    /// All references that can be reached from a node, breadth first and without duplicates.
     pub(crate) fn reachable(&self, root: u32) -> Vec<NodeRef> {
         let mut refs = Vec::new();
         let mut walk = Walk::from(root);
@@ -192,7 +193,7 @@ impl Graph {
         refs
     }
 
-    /// The nodes that have all set fields of a template, by number, at most `most`.
+    /// At most `most` nodes with all fields of a template, by number.
     pub(crate) fn find(&self, template: &VaultNode<'_>, most: usize) -> Vec<u32> {
         let keys = self.keys.of(template);
         let fits = |id: &u32| {
@@ -221,7 +222,7 @@ impl Graph {
         self.found.range((key, 0)..=(key, u32::MAX)).map(|&(_, id)| id)
     }
 
-    /// The key that the fewest nodes have. Counts no further than a few times that.
+    /// A key that few nodes have. Counting stops early, so the result is approximate.
     fn rarest(&self, keys: &[u64]) -> Option<u64> {
         let first = *keys.first()?;
         if keys.len() == 1 {
@@ -239,7 +240,7 @@ impl Graph {
     }
 }
 
-/// Nodes that are visited once each, in the order they are met.
+/// A breadth-first walk that visits each node once.
 struct Walk {
     met: HashSet<u32>,
     waiting: VecDeque<u32>,

@@ -1,4 +1,4 @@
-//! What services hold of the vault.
+//! The handles of the vault that services use.
 
 use std::fmt;
 use std::future::Future;
@@ -30,52 +30,51 @@ use super::trees::AgeNodes;
 use crate::store::seal::{KEY_FILE, ServerKey};
 use crate::store::{Store, StoreError};
 
-/// What tells connections apart.
+/// The number of a session, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 
-/// What a connection is told without having asked.
+/// A message to a session about a change that it watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// `VaultNodeChanged`: a node was saved, by whomever.
+    /// `VaultNodeChanged`: a node was saved.
     NodeChanged {
         /// The node.
         node_id: u32,
-        /// The revision of the request, or a random one if the server did it.
+        /// The revision of the request, or a random one for changes by the server.
         revision_id: Uuid,
     },
-    /// `VaultNodeAdded`: a node was put below another one.
+    /// `VaultNodeAdded`: a reference was added.
     NodeAdded {
-        /// The node above.
+        /// The upper node.
         parent_id: u32,
-        /// The node below.
+        /// The lower node.
         child_id: u32,
-        /// Whose reference it is.
+        /// The owner of the reference.
         owner_id: u32,
     },
-    /// `VaultNodeRemoved`: a node was taken away from below another one.
+    /// `VaultNodeRemoved`: a reference was removed.
     NodeRemoved {
-        /// The node above.
+        /// The upper node.
         parent_id: u32,
-        /// The node below.
+        /// The lower node.
         child_id: u32,
     },
-    /// `KickedOff`: the connection is thrown out. Nothing but a login is allowed on it any more;
-    /// close it when this was sent.
+    /// `KickedOff`: the session was ended. Close the connection after sending this.
     KickedOff {
-        /// Why.
+        /// The reason.
         reason: NetError,
     },
 }
 
-/// Makes random bytes.
+/// Fills a buffer with random bytes.
 pub type Randomness = Box<dyn FnMut(&mut [u8]) + Send>;
 
-/// Where the vault has the time and random numbers from.
+/// The clock and the source of randomness of a vault.
 pub struct Environment {
-    /// The time, Unix seconds.
+    /// The time, in Unix seconds.
     pub clock: Box<dyn Fn() -> u32 + Send>,
-    /// Random bytes that nobody can guess.
+    /// Cryptographically secure random bytes.
     pub random: Randomness,
 }
 
@@ -86,13 +85,13 @@ impl fmt::Debug for Environment {
 }
 
 impl Default for Environment {
-    /// The operating system's.
+    /// The operating system's clock and random numbers.
     fn default() -> Self {
         let clock = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
         };
-        // Without random numbers there are no secrets; going on would be worse than stopping.
+        // Secrets would be predictable without random numbers, so panic.
         let random = |bytes: &mut [u8]| {
             if let Err(error) = getrandom::fill(bytes) {
                 panic!("the operating system has no random numbers: {error}");
@@ -102,7 +101,7 @@ impl Default for Environment {
     }
 }
 
-/// Why there is no vault.
+/// Why a vault cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The database.
@@ -111,18 +110,18 @@ pub enum VaultError {
     /// The database has rows that this server would not have written.
     #[error("the vault is damaged: {0}")]
     Damaged(#[from] Damage),
-    /// The passwords in the database were sealed under another key.
+    /// The passwords in the database are sealed with another key.
     #[error(
-        "{KEY_FILE} is not the key that the passwords in this database were sealed under; \
-        restore the one that belongs to the database, or the database that belongs to it"
+        "{KEY_FILE} is not the key that the passwords in this database are sealed with; \
+        restore the key or the database that belong together"
     )]
     OtherKey,
-    /// A configured age or neighbourhood cannot be made.
-    #[error("cannot make what a shard needs: {0:?}")]
+    /// A configured age or neighbourhood cannot be created.
+    #[error("cannot create the shard's own ages: {0:?}")]
     Founding(NetError),
 }
 
-/// The vault of a shard. Cheap to clone; see the [module](super).
+/// A shard's vault. Cheap to clone; see the [module](super).
 #[derive(Clone)]
 pub struct Vault {
     messages: mpsc::Sender<Message>,
@@ -139,15 +138,15 @@ impl fmt::Debug for Vault {
     }
 }
 
-/// Requests that may wait for the vault; whoever makes more waits.
+/// The maximum number of queued requests. Beyond that, callers wait.
 const MAX_WAITING: usize = 1_024;
 
 impl Vault {
-    /// Opens the vault of a database: reads it, makes what every shard has if that is missing, and
-    /// shows all players offline. Its task runs on the present tokio runtime.
+    /// Opens the vault in a database: reads everything, creates the shard's own ages if they are
+    /// missing, and marks all players as offline. Its task runs on the current tokio runtime.
     ///
     /// # Errors
-    /// As [`VaultError`] says.
+    /// [`VaultError`]: the database or its data cannot be used.
     pub async fn open(
         store: Arc<dyn Store>,
         key: ServerKey,
@@ -156,10 +155,10 @@ impl Vault {
         Self::open_within(store, key, config, Environment::default()).await
     }
 
-    /// Opens the vault of a database with a clock and random numbers of the caller's.
+    /// Opens the vault in a database with the caller's clock and random numbers.
     ///
     /// # Errors
-    /// As [`VaultError`] says.
+    /// [`VaultError`]: the database or its data cannot be used.
     pub async fn open_within(
         store: Arc<dyn Store>,
         key: ServerKey,
@@ -178,7 +177,7 @@ impl Vault {
         Ok(Self { messages, ends, next: Arc::default(), max_notices, failing, overtaken })
     }
 
-    /// Whether the database did not take the last batch of changes.
+    /// Whether the last batch of changes could not be committed.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.failing.load(Ordering::Relaxed)
@@ -196,7 +195,7 @@ impl Vault {
         crate::ending::until_overtaken(self.overtaken.clone())
     }
 
-    /// Registers a connection of a client, whether the database is there or not.
+    /// Registers a client connection, even while the database is not available.
     ///
     /// # Errors
     /// [`NetError::RemoteShutdown`].
@@ -205,7 +204,7 @@ impl Vault {
         let (queue, notices) = mpsc::channel(self.max_notices);
         let (reply, replied) = oneshot::channel();
         let mark = Arc::<AtomicU64>::default();
-        // Made first: whatever happens from here on, its end is reported.
+        // Created first, so that its end is reported even if this future is dropped.
         let connection = Connection { id, vault: self.clone(), mark: Arc::clone(&mark) };
         let message = Message::Connect { arrival: Arrival { id, queue }, reply };
         self.messages.send(message).await.map_err(|_| NetError::RemoteShutdown)?;
@@ -213,12 +212,12 @@ impl Vault {
         Ok((connection, Notices { notices, taken: 0, mark }))
     }
 
-    /// Ends the vault: everybody goes offline, everything is written, and whoever asks for more is
-    /// answered [`NetError::RemoteShutdown`]. Returns when the database is closed.
+    /// Ends the vault: takes all players offline and writes all changes. Further requests fail with
+    /// [`NetError::RemoteShutdown`]. Returns when the database is closed.
     pub async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.messages.send(Message::Close(reply)).await.is_ok() {
-            // An error means that it has ended already.
+            // This fails if the vault has ended already.
             let _ = closed.await;
         }
     }
@@ -231,11 +230,11 @@ impl Vault {
         Ok(self.call(None, None, |state| Ok(state.list_accounts())).await?.0)
     }
 
-    /// Makes an account.
+    /// Creates an account.
     ///
     /// # Errors
     /// [`NetError::AccountAlreadyExists`]; [`NetError::InvalidParameter`] for a name that is
-    /// empty, has spaces around it or control characters in it.
+    /// empty, has surrounding spaces, or contains control characters.
     pub async fn add_account(
         &self,
         name: &str,
@@ -247,7 +246,7 @@ impl Vault {
         Ok(self.call(None, None, add).await?.0)
     }
 
-    /// Changes the password of an account.
+    /// Changes an account's password.
     ///
     /// # Errors
     /// [`NetError::AccountNotFound`].
@@ -257,7 +256,7 @@ impl Vault {
         Ok(self.call(None, None, set).await?.0)
     }
 
-    /// Bans an account, or lets it in again. Whoever is logged in is thrown out.
+    /// Bans an account and ends its sessions, or lifts its ban.
     ///
     /// # Errors
     /// [`NetError::AccountNotFound`].
@@ -266,7 +265,7 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.ban_account(&name, banned)).await?.0)
     }
 
-    /// Removes an account with its players. Whoever is logged in is thrown out.
+    /// Ends the sessions of an account, and deletes it and its players.
     ///
     /// # Errors
     /// [`NetError::AccountNotFound`].
@@ -275,19 +274,19 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.delete_account(&name)).await?.0)
     }
 
-    /// Throws out a player, by number or name, or all who are logged in to an account. They may come
-    /// back at once.
+    /// Ends the session of a player, given by number or name, or all sessions of an account. Clients
+    /// can log in again.
     ///
     /// # Errors
-    /// [`NetError::AccountNotFound`] for a name that nobody has;
-    /// [`NetError::InvalidParameter`] for one that an account and the player of another have;
-    /// [`NetError::PlayerNotFound`] when nobody of that name is there.
+    /// [`NetError::AccountNotFound`] for an unknown name;
+    /// [`NetError::InvalidParameter`] for the name of an account and of another account's player;
+    /// [`NetError::PlayerNotFound`] if there is no such session.
     pub async fn kick(&self, who: &str) -> Result<Vec<Kicked>, NetError> {
         let who = who.to_owned();
         Ok(self.call(None, None, move |state| state.kick_by_name(&who)).await?.0)
     }
 
-    /// The tree below a node (the System node by default), to a depth.
+    /// The tree below a node (by default the System node), down to a depth.
     ///
     /// # Errors
     /// [`NetError::VaultNodeNotFound`].
@@ -295,8 +294,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.tree(root, depth)).await?.0)
     }
 
-    /// The nodes that are meant by a number, the instance of an age, or the name of a player or an
-    /// age, without regard to case. Only a name can mean several; none is an empty list.
+    /// The nodes with a number, an age's instance, or the name of a player or age, ignoring case. Only
+    /// a name can match several nodes.
     ///
     /// # Errors
     /// Those of the database.
@@ -305,8 +304,8 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.nodes_called(&word)).await?.0)
     }
 
-    /// The Age nodes that are meant by a number, an instance, or a name: that in files, that of the
-    /// instance, or the one that players see.
+    /// The Age nodes with a number, an instance, or a name: the filename, the instance's name, or the
+    /// name that players see.
     ///
     /// # Errors
     /// Those of the database.
@@ -323,7 +322,7 @@ impl Vault {
         Ok(self.call(None, Some(node), move |state| state.show(node)).await?.0)
     }
 
-    /// The nodes that have all set fields of a template.
+    /// The nodes with all fields of a template.
     ///
     /// # Errors
     /// [`NetError::InvalidParameter`] for a template without fields.
@@ -331,19 +330,19 @@ impl Vault {
         Ok(self.call(None, None, move |state| state.search(&template)).await?.0)
     }
 
-    /// Changes fields of a node, and tells everyone interested.
+    /// Changes fields of a node, and notifies all sessions that watch it.
     ///
     /// # Errors
     /// [`NetError::VaultNodeNotFound`]; [`NetError::InvalidParameter`] for a text that is too long;
-    /// [`NetError::VaultNodeAccessViolation`] for what the server gives a node when it is made, the
-    /// names of players, and what ages are found by.
+    /// [`NetError::VaultNodeAccessViolation`] for fields that the server sets when it creates a node,
+    /// the names of players, and the fields by which ages are found.
     pub async fn set(&self, node: u32, fields: VaultNode<'static>) -> Result<(), NetError> {
         let set = move |state: &mut VaultState| state.set_fields(node, &fields);
         self.call(None, Some(node), set).await.map(|((), _)| ())
     }
 
-    /// Looks for what cannot be: damaged nodes, cycles, references to nowhere, players without
-    /// nodes, or of one name. Everybody waits meanwhile.
+    /// Checks the vault for damaged nodes, cycles, dangling references, players without nodes, and
+    /// players with the same name. All other requests wait.
     ///
     /// # Errors
     /// Those of the database.
@@ -351,7 +350,7 @@ impl Vault {
         Ok(self.call(None, None, VaultState::check).await?.0)
     }
 
-    /// The whole vault at one moment. Everybody waits meanwhile.
+    /// A consistent copy of the whole vault. All other requests wait.
     ///
     /// # Errors
     /// Those of the database.
@@ -359,7 +358,7 @@ impl Vault {
         Ok(self.call(None, None, |state| state.dump(false)).await?.0)
     }
 
-    /// The same with the digests of passwords, for another server. They are as good as passwords.
+    /// The whole vault with password digests, for another server. They can be used like passwords.
     ///
     /// # Errors
     /// Those of the database.
@@ -367,19 +366,19 @@ impl Vault {
         Ok(self.call(None, None, |state| state.dump(true)).await?.0)
     }
 
-    /// Replaces the whole vault, in one transaction. Accounts that are there stay as they are.
+    /// Replaces the whole vault, except existing accounts, in one transaction.
     ///
     /// # Errors
-    /// [`NetError::LoggedInElsewhere`] while somebody is logged in or an age runs, or if there are
-    /// players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an account has the name of
-    /// another one.
+    /// [`NetError::LoggedInElsewhere`] while anybody is logged in or an age is running, or if there are
+    /// players and `replace` is not set; [`NetError::AccountAlreadyExists`] if an imported account has
+    /// the name of an existing one.
     pub async fn import(&self, dump: Dump, replace: bool) -> Result<(), NetError> {
         let restore = move |state: &mut VaultState| state.restore(&dump, replace);
         self.call(None, None, restore).await.map(|((), _)| ())
     }
 
-    /// Runs a request and returns its result when it is committed, with the number of notices that
-    /// the connection was sent before.
+    /// Runs a request, and returns its result after the commit, with the number of notices that were
+    /// sent to the session before it.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         connection: Option<ConnectionId>,
@@ -394,7 +393,7 @@ impl Vault {
     }
 }
 
-/// A client's connection, as the vault knows it.
+/// A client's session in the vault.
 pub struct Connection {
     id: ConnectionId,
     vault: Vault,
@@ -409,12 +408,12 @@ impl fmt::Debug for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // An error means that the vault has ended: nobody is online there.
+        // This fails if the vault has ended, with all its sessions.
         let _ = self.vault.ends.send(self.id);
     }
 }
 
-/// One method for each request; its future borrows nothing.
+/// A method for each request. Its future borrows nothing.
 macro_rules! requests {
     ($(
         $(#[doc = $doc:expr])*
@@ -424,7 +423,7 @@ macro_rules! requests {
         $(#[doc = $doc])*
         ///
         /// # Errors
-        /// The result that the reply carries.
+        /// The reply's result.
         pub fn $name(
             &self,
             $($argument: $type),*
@@ -445,15 +444,15 @@ impl Connection {
         log_in(login: Login) -> LoggedIn;
             |state, id| state.log_in(id, &login)
 
-        /// `AcctChangePasswordRequest`: the name of the account, and P0 of the new password.
+        /// `AcctChangePasswordRequest`, with the name of the account and P0 of the new password.
         change_password(name: String, sha0: [u8; 20]) -> ();
             |state, id| state.change_password(id, &name, sha0)
 
-        /// `AcctSetPlayerRequest`; 0 is no player.
+        /// `AcctSetPlayerRequest`. 0 means no player.
         set_player(player: u32) -> ();
             |state, id| state.set_player(id, player)
 
-        /// `PlayerCreateRequest`: name and shape.
+        /// `PlayerCreateRequest`, with name and shape.
         create_player(name: String, shape: String) -> PlayerSummary;
             |state, id| state.create_player(id, &name, &shape)
 
@@ -465,15 +464,15 @@ impl Connection {
         kick_player(player: u32) -> ();
             |state, id| state.kick_player(id, player)
 
-        /// `VaultNodeCreate`: the node as it stands on the wire. Its number.
+        /// `VaultNodeCreate`, with the encoded node. Returns its number.
         create(node: Vec<u8>) -> u32;
             |state, id| state.create(id, &node)
 
-        /// `VaultNodeFetch`: the node as it stands on the wire.
+        /// `VaultNodeFetch`. Returns the encoded node.
         fetch(node_id: u32) -> Arc<[u8]>, needs node_id;
             |state, id| state.fetch(id, node_id)
 
-        /// `VaultNodeSave`: the fields as they stand on the wire.
+        /// `VaultNodeSave`, with the encoded fields.
         save(node_id: u32, revision_id: Uuid, node: Vec<u8>) -> (), needs node_id;
             |state, id| state.save(id, node_id, revision_id, &node)
 
@@ -489,12 +488,12 @@ impl Connection {
         refs(node_id: u32) -> Vec<NodeRef>;
             |state, id| state.refs(id, node_id)
 
-        /// `VaultNodeFind`: the template as it stands on the wire. At most
+        /// `VaultNodeFind`, with the encoded template. Returns at most
         /// [`MAX_FOUND`](super::MAX_FOUND) nodes.
         find(template: Vec<u8>) -> Vec<u32>;
             |state, id| state.find(id, &template)
 
-        /// `VaultSendNode`: to the inbox of a player.
+        /// `VaultSendNode`, to a player's inbox.
         send(node_id: u32, receiver_id: u32) -> ();
             |state, id| state.send(id, node_id, receiver_id)
 
@@ -502,29 +501,29 @@ impl Connection {
         init_age(new: InitAge) -> AgeNodes;
             |state, id| state.init_age(id, &new)
 
-        /// `AgeRequest`: the age's name in files, and the instance. The connection is on its way
-        /// into that age from here on, and hears of its nodes.
+        /// `AgeRequest`, with filename and instance. From now on the session counts as being in that
+        /// age, and watches its nodes.
         request_age(filename: String, instance: Uuid) -> AgeFound;
             |state, id| state.request_age(id, &filename, instance)
 
-        /// The player has left its age, and is in none: back in the lobby.
+        /// Records that the player has left its age and is back in the lobby.
         leave_age() -> ();
             |state, id| state.leave_age(id)
 
-        /// `GetPublicAgeList`: at most 50, those changed last first.
+        /// `GetPublicAgeList`. Returns at most 50 ages, the latest changes first.
         public_ages(filename: String) -> Vec<PublicAge>;
             |state, id| state.public_ages(id, &filename)
 
-        /// `SetAgePublic`: the AgeInfo node.
+        /// `SetAgePublic`, with the AgeInfo node.
         set_public(age_info: u32, public: bool) -> (), needs age_info;
             |state, id| state.set_public(id, age_info, public)
 
-        /// `ScoreCreate`: owner, name, type, first points. The number of the score and the time
-        /// it was made, Unix seconds.
+        /// `ScoreCreate`, with owner, name, type and points. Returns the number of the score and the
+        /// time of its creation, in Unix seconds.
         create_score(owner: u32, name: String, kind: u32, value: i32) -> (u32, u32);
             |state, id| state.create_score(id, owner, &name, kind, value)
 
-        /// `ScoreGetScores`: one or none.
+        /// `ScoreGetScores`. Returns at most one score.
         get_scores(owner: u32, name: String) -> Vec<ScoreSummary>;
             |state, id| state.get_scores(id, owner, &name)
 
@@ -540,12 +539,12 @@ impl Connection {
         set_points(score: u32, points: i32) -> ();
             |state, id| state.set_points(id, score, points)
 
-        /// `ScoreGetHighScores`: owner (0 is everybody), how many at most, name.
+        /// `ScoreGetHighScores`, with owner (0 for all), maximum number, and name.
         high_scores(owner: u32, most: u32, name: String) -> Vec<ScoreSummary>;
             |state, id| state.high_scores(id, owner, most, &name)
     }
 
-    /// What tells this connection apart in logs.
+    /// The number of this session, for logs.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.id.0
@@ -569,7 +568,7 @@ impl Connection {
     }
 }
 
-/// What a connection is told without having asked, in order.
+/// A session's notices, in order.
 #[derive(Debug)]
 pub struct Notices {
     notices: mpsc::Receiver<Notice>,
@@ -578,16 +577,16 @@ pub struct Notices {
 }
 
 impl Notices {
-    /// Waits for the next notice. None means that the vault has ended the connection: it let too
-    /// many notices pile up, or the shard is shutting down. Cancel safe.
+    /// Waits for the next notice. `None` means that the vault has ended the session because too many
+    /// notices were queued or the shard is shutting down. Cancel safe.
     pub async fn recv(&mut self) -> Option<Notice> {
         let notice = self.notices.recv().await?;
         self.taken += 1;
         Some(notice)
     }
 
-    /// The next notice that has to be sent before the reply of the method that returned last, if
-    /// there is one left.
+    /// The next notice that must be sent before the reply of the method that returned last, if there
+    /// is one.
     pub fn due(&mut self) -> Option<Notice> {
         if self.taken >= self.mark.load(Ordering::Acquire) {
             return None;

@@ -1,4 +1,4 @@
-//! What operators ask of the vault.
+//! Requests of operators: viewing, changing and checking nodes.
 
 use std::collections::hash_map::Entry as Entered;
 use std::collections::{HashMap, HashSet};
@@ -19,32 +19,32 @@ use super::tables::players::folded_player;
 /// A node in a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeLine {
-    /// How far below the root it is.
+    /// The depth below the root.
     pub depth: u32,
     /// The node.
     pub id: u32,
     /// Its type: `AgeInfo`.
     pub kind: String,
-    /// What it is called, as far as it has a name.
+    /// Its name, if it has one.
     pub title: String,
-    /// Whether what is below it was shown before.
+    /// Whether the nodes below it were already listed.
     pub repeated: bool,
 }
 
-/// Something that a check found.
+/// A finding of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether something is wrong; or else it is only worth knowing.
+    /// Whether it is a problem, or only information.
     pub problem: bool,
     /// The node, player or score.
     pub id: u32,
-    /// What there is to say.
+    /// The finding, as the end of a sentence about the node.
     pub text: String,
 }
 
-/// Lines of one tree.
+/// The maximum number of lines of a tree.
 const MAX_LINES: usize = 100_000;
-/// Parts of the vault of which contents are needed at the same time.
+/// The number of contents to load at the same time.
 pub(super) const AT_ONCE: usize = 4_096;
 
 impl VaultState {
@@ -86,7 +86,7 @@ impl VaultState {
         serde_json::from_str(&node_json(&content)).map_err(|_| NetError::InternalError.into())
     }
 
-    /// The nodes that have these fields.
+    /// Finds the nodes with these fields.
     pub(crate) fn search(&self, template: &VaultNode<'_>) -> Outcome<Vec<u32>> {
         if template.mask() == 0 {
             return Err(NetError::InvalidParameter.into());
@@ -94,16 +94,16 @@ impl VaultState {
         Ok(self.graph().find(template, usize::MAX))
     }
 
-    /// Changes fields of a node, but for those that say what it is.
+    /// Changes fields of a node, except those that identify it.
     pub(crate) fn set_fields(&mut self, id: u32, fields: &VaultNode<'static>) -> Outcome<()> {
         self.check_texts(fields)?;
         let kind = self.graph().kind(id).ok_or(NetError::VaultNodeNotFound)?;
         let is_fixed = match kind {
-            // The names of players are in the register, too.
+            // Names of players are also in the table of players.
             NodeType::Player | NodeType::PlayerInfo => {
                 fields.istring64_1.is_some() || fields.uuid_1.is_some() || fields.uint32_1.is_some()
             }
-            // Age and AgeInfo name each other.
+            // Age and AgeInfo refer to each other.
             NodeType::Age | NodeType::AgeInfo => {
                 fields.uuid_1.is_some() || fields.uint32_1.is_some()
             }
@@ -116,7 +116,7 @@ impl VaultState {
         self.change_node(id, None, change)
     }
 
-    /// Looks through the whole vault, and through the part of the database that it stands for.
+    /// Checks the whole vault, and the contents in the database.
     pub(crate) fn check(&mut self) -> Outcome<Vec<Finding>> {
         let ids = self.graph().ids();
         for some in ids.chunks(AT_ONCE) {
@@ -132,10 +132,10 @@ impl VaultState {
             let content = self.content(id)?;
             let Some(entry) = self.graph().get(id) else { continue };
             let problem = match decode(&content) {
-                Err(_) => "is no vault node",
+                Err(_) => "cannot be decoded",
                 Ok(node) if node.node_id != Some(id) => "has another NodeId",
                 Ok(node) if Entry::of(&node, &self.graph().keys) != *entry => {
-                    "is not what the index has of it"
+                    "differs from its index entry"
                 }
                 Ok(_) => "",
             };
@@ -144,8 +144,12 @@ impl VaultState {
             }
             let root = matches!(entry.kind, NodeType::Player | NodeType::Age | NodeType::System);
             if !root && !stands_alone(entry.kind) && self.graph().parents(id).next().is_none() {
-                // A client that makes a node and goes before it has put it anywhere.
-                findings.push(Finding { problem: false, id, text: "is in no tree".to_owned() });
+                // A client created a node and left before placing it.
+                findings.push(Finding {
+                    problem: false,
+                    id,
+                    text: "is not reachable from any root; this is harmless".to_owned(),
+                });
             }
         }
         Ok(findings)
@@ -153,7 +157,7 @@ impl VaultState {
 }
 
 impl VaultState {
-    /// Players that have the name of another one. Clients find one of them at most.
+    /// Players with the name of another one. Clients can find only one of them.
     fn namesakes(&self) -> Vec<Finding> {
         let mut first: HashMap<String, u32> = HashMap::new();
         let mut findings = Vec::new();
@@ -170,7 +174,7 @@ impl VaultState {
     }
 }
 
-/// What an Age and an AgeInfo have below them: the type, and the kind of a list.
+/// The required children of Age and AgeInfo nodes: their type, and the kind of a list.
 const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
     (NodeType::Age, NodeType::AgeInfo, None, "is an Age without an AgeInfo"),
     (NodeType::AgeInfo, NodeType::SDL, None, "is an AgeInfo without an SDL node"),
@@ -194,8 +198,7 @@ const PARTS: [(NodeType, NodeType, Option<i32>, &str); 5] = [
     ),
 ];
 
-/// What cannot be in a vault, by its graph and its players: their numbers, and whether there is an
-/// account.
+/// Finds problems in a graph and its players, who are given by number and whether their account exists.
 pub(crate) fn problems(
     graph: &Graph,
     players: &mut dyn Iterator<Item = (u32, bool)>,
@@ -209,7 +212,7 @@ pub(crate) fn problems(
     for (parent, child, _) in graph.refs() {
         for end in [parent, child] {
             if !graph.contains(end) {
-                say(end, "is referred to and missing");
+                say(end, "does not exist, but is referred to");
             }
         }
     }
@@ -222,7 +225,7 @@ pub(crate) fn problems(
             say(id, "is a player without a PlayerInfo");
         }
         if !has_account {
-            say(id, "is a player of no account");
+            say(id, "is a player without an account");
         }
     }
     for id in graph.ids() {

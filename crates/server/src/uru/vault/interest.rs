@@ -1,12 +1,12 @@
-//! Which connections have to hear of which nodes, kept as the graph changes.
+//! The nodes that each session watches, updated as the graph changes.
 //!
-//! A connection is interested in a node that is a root of its own (its player, its age) or below
-//! one. The graph has no cycles, so it is enough to count: a node is of interest once for every
-//! root it is, and once for every parent that is of interest. A change of the graph is followed
-//! only where a count becomes or ceases to be zero; an event looks its receivers up.
+//! A session watches its roots (its player and its age) and all nodes below them. Since the graph has
+//! no cycles, reference counts suffice: a node counts once for each root that it is, and once for each
+//! watched parent. A change of the graph is followed only where a count becomes zero or ceases to be.
+//! The receivers of a notice are then a lookup.
 //!
-//! The System node and what is below it are everybody's. They are counted once, for all, and the
-//! trees of connections stop there.
+//! All players watch the System node and the nodes below it. They are counted once for all sessions,
+//! whose own trees end there.
 
 use std::collections::HashMap;
 
@@ -23,24 +23,24 @@ pub(crate) struct Interests {
 }
 
 impl Interests {
-    /// Sets the System node, once there is one.
+    /// Sets the System node.
     pub(crate) fn set_system(&mut self, node: u32, graph: &Graph) {
         self.system = node;
         self.common.clear();
         enter(&mut self.common, node, graph, 0, |_| {});
     }
 
-    /// Whether a node is in the trees of a connection's own.
+    /// Whether a node is in a session's own trees.
     pub(crate) fn has(&self, connection: ConnectionId, node: u32) -> bool {
         self.counts.get(&connection).is_some_and(|counts| counts.contains_key(&node))
     }
 
-    /// Whether a node is everybody's.
+    /// Whether all players watch a node.
     pub(crate) fn is_common(&self, node: u32) -> bool {
         self.common.contains_key(&node)
     }
 
-    /// The connections in whose own trees a node is.
+    /// The sessions that have a node in their own trees.
     pub(crate) fn watchers(&self, node: u32) -> &[ConnectionId] {
         self.watchers.get(&node).map(Vec::as_slice).unwrap_or_default()
     }
@@ -60,7 +60,7 @@ impl Interests {
         }
     }
 
-    /// A reference was made.
+    /// Follows a new reference.
     pub(crate) fn linked(&mut self, parent: u32, child: u32, graph: &Graph) {
         if self.is_common(parent) {
             enter(&mut self.common, child, graph, 0, |_| {});
@@ -70,7 +70,7 @@ impl Interests {
         }
     }
 
-    /// A reference was removed.
+    /// Follows the removal of a reference.
     pub(crate) fn unlinked(&mut self, parent: u32, child: u32, graph: &Graph) {
         if self.is_common(parent) {
             leave(&mut self.common, child, graph, 0, |_| {});
@@ -80,20 +80,20 @@ impl Interests {
         }
     }
 
-    /// The nodes in a connection's own trees.
+    /// The nodes in a session's own trees.
     #[cfg(test)]
     pub(crate) fn of(&self, connection: ConnectionId) -> std::collections::BTreeSet<u32> {
         self.counts.get(&connection).into_iter().flat_map(HashMap::keys).copied().collect()
     }
 
-    /// The nodes that are everybody's.
+    /// The nodes that all players watch.
     #[cfg(test)]
     pub(crate) fn common(&self) -> std::collections::BTreeSet<u32> {
         self.common.keys().copied().collect()
     }
 }
 
-/// Counts a node once more; what becomes of interest by that is counted, too.
+/// Adds one to the count of a node, and of the nodes below it if they become watched.
 fn enter(
     counts: &mut HashMap<u32, u32>,
     node: u32,
@@ -115,7 +115,7 @@ fn enter(
     }
 }
 
-/// Counts a node once less.
+/// Subtracts one from the count of a node, and of the nodes below it if it is no longer watched.
 fn leave(
     counts: &mut HashMap<u32, u32>,
     node: u32,

@@ -1,4 +1,4 @@
-//! What operators name: players and ages, by number, instance or name.
+//! Finding players and ages for operators, by number, instance or name.
 
 use worldwire_uru::types::TermStr;
 use worldwire_uru::vault::NodeType;
@@ -10,19 +10,19 @@ use super::session::Outcome;
 use super::steps::VaultState;
 use super::tables::players::folded_player;
 
-/// A node that somebody named.
+/// A node that an operator named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// The node: of a player the Player, of an age the Age.
+    /// The Player node of a player, or the Age node of an age.
     pub id: u32,
-    /// What it is: `player Ann`, `age Neighborhood, DRC(1) Hood`. Empty for whom its number was
-    /// enough.
+    /// A description: `player Ann`, `age Neighborhood, DRC(1) Hood`. Empty if the operator gave the
+    /// number.
     pub text: String,
 }
 
 impl VaultState {
-    /// The nodes that are meant by a number, the instance of an age, or the name of a player or an
-    /// age. Only a name can mean several.
+    /// The nodes with a number, an age's instance, or the name of a player or age. Only a name can
+    /// match several.
     pub(crate) fn nodes_called(&mut self, word: &str) -> Outcome<Vec<Named>> {
         if let Some(id) = word.parse().ok().filter(|id| self.graph().contains(*id)) {
             return Ok(vec![Named { id, text: String::new() }]);
@@ -37,8 +37,8 @@ impl VaultState {
         Ok(found)
     }
 
-    /// The ages that are meant by the number of an Age or AgeInfo node, the instance, or a name:
-    /// that in files, that of the instance, or the one that players see.
+    /// The ages with the number of an Age or AgeInfo node, an instance, or a name: the filename, the
+    /// instance's name, or the name that players see.
     pub(crate) fn ages_called(&mut self, word: &str) -> Outcome<Vec<Named>> {
         let number = word.parse().ok().and_then(|id| self.age_at(id));
         if let Some(age) = number.or_else(|| self.age_of_instance(uuid_of(word).ok()?)) {
@@ -66,7 +66,7 @@ impl VaultState {
         Ok(found)
     }
 
-    /// The Age node of an Age or an AgeInfo.
+    /// The Age node, given an Age or AgeInfo.
     fn age_at(&self, id: u32) -> Option<u32> {
         let age = match &self.graph().get(id)?.facts {
             Facts::Age { .. } => id,

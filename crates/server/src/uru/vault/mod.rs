@@ -1,18 +1,18 @@
-//! The vault of a shard, with its accounts, players, ages and scores: everything that lasts.
+//! A shard's vault: all persistent data, with accounts, players, ages and scores.
 //!
-//! [`Vault`] is the handle that services hold, cheap to clone. Behind it one task owns an index of
-//! the whole vault in memory and is the only writer of the database. The requests that wait
-//! together are one *batch* and share one transaction; replies and notices leave when it is
-//! committed. So what a client was told has happened survives whatever happens next.
+//! [`Vault`] is the handle for services, cheap to clone. One task owns an index of the whole vault in
+//! memory and is the only writer of the database. Requests that arrive together form a *batch* and
+//! share one transaction. Replies and notices are sent after the commit, so nothing that a client has
+//! seen can be lost.
 //!
 //! # For services
 //!
-//! Everything public, in the order in which a service needs it:
+//! The public items, in the order in which a service needs them:
 //!
-//! * [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`]: what an operator chooses.
-//! * [`Vault::open`]: the vault of a database ([`store::open`](crate::store::open)), founded if it
-//!   is new. [`Vault::close`]: everybody offline, everything written.
-//! * [`Vault::connect`]: one [`Connection`] and its [`Notices`] for every connection of a client.
+//! * [`VaultConfig`], [`OnDuplicate`], [`AgeNames`], [`StaticAge`]: the rules that an operator chooses.
+//! * [`Vault::open`]: opens or creates the vault in a database ([`store::open`](crate::store::open)).
+//!   [`Vault::close`]: takes all players offline, writes all changes, and ends the vault.
+//! * [`Vault::connect`]: a [`Connection`] and its [`Notices`] for each client connection.
 //! * Accounts: [`Connection::log_in`] ([`Login`], [`LoggedIn`]), [`Connection::change_password`].
 //! * Players: [`Connection::set_player`], [`Connection::create_player`] ([`PlayerSummary`]),
 //!   [`Connection::delete_player`], [`Connection::kick_player`].
@@ -25,23 +25,23 @@
 //! * Scores: [`Connection::create_score`], [`Connection::get_scores`] ([`ScoreSummary`]),
 //!   [`Connection::add_points`], [`Connection::transfer_points`], [`Connection::set_points`],
 //!   [`Connection::high_scores`].
-//! * What others did: [`Notices::recv`], [`Notices::due`], [`Notice`].
+//! * Notices about changes: [`Notices::recv`], [`Notices::due`], [`Notice`].
 //! * For operators, through [`admin`](super::admin): [`Vault::accounts`], [`Vault::add_account`],
 //!   [`Vault::set_password`], [`Vault::ban_account`], [`Vault::delete_account`]; [`Vault::tree`],
 //!   [`Vault::show`], [`Vault::find`], [`Vault::set`], [`Vault::check`] ([`Finding`]),
 //!   [`Vault::export`], [`Vault::export_with_passwords`] and [`Vault::import`] ([`Dump`]).
 //!
-//! Every method of a connection is one request. It returns what the reply needs, or the
-//! [`NetError`] that the reply carries (of a request without a reply, it is for the log). It may be
-//! dropped at any time; the request happens or not. Dropping the [`Connection`] takes its player
+//! Every method of a connection is one request. It returns the data for the reply, or the [`NetError`]
+//! that is its result. For a request without a reply, log the error. The future may be dropped at any
+//! time; the request then either happens or does not. Dropping the [`Connection`] takes its player
 //! offline.
 //!
-//! **Order.** Notices come in the order of the changes. When a method has returned, send what
-//! [`Notices::due`] has first and then the reply: this is the order in which things happened.
+//! **Order.** Notices arrive in the order of the changes. After a method returns, first send all notices
+//! from [`Notices::due`], then the reply. That is the order of events.
 //!
-//! **States.** The vault answers [`NetError::AuthenticationFailed`] to whatever is not allowed yet:
-//! before the login only that is; before a player is chosen only accounts, players, fetching and
-//! finding nodes, reading scores, and the age `StartUp` are.
+//! **States.** Requests that are not allowed yet fail with [`NetError::AuthenticationFailed`]. Before the
+//! login, only the login is allowed. Before a player is chosen, only requests about accounts and
+//! players, fetching and finding nodes, reading scores, and requesting the age `StartUp` are.
 //!
 //! [`NetError`]: worldwire_uru::types::NetError
 //! [`NetError::AuthenticationFailed`]: worldwire_uru::types::NetError::AuthenticationFailed

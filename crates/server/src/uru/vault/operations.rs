@@ -1,4 +1,4 @@
-//! What clients ask of the vault.
+//! Requests of clients about nodes.
 
 use worldwire_uru::message::NodeRef;
 use worldwire_uru::types::{NetError, Uuid};
@@ -9,15 +9,15 @@ use super::content::{Content, decode, encode, folder, has_inner_zero};
 use super::session::Outcome;
 use super::steps::VaultState;
 
-/// The most nodes that a search may find.
+/// The maximum number of nodes that a search returns.
 pub const MAX_FOUND: usize = 512;
-/// The most nodes of a search that are looked at, whether or not they may be read.
+/// The maximum number of nodes that a search examines.
 const MAX_LOOKED_AT: usize = 4_096;
-/// The most references that a reply can hold.
+/// The maximum number of references that a reply can hold.
 const MAX_REFS: usize = 1_048_576;
 
 impl VaultState {
-    /// `VaultNodeCreate`: makes a node. Types that only the server makes are refused.
+    /// `VaultNodeCreate`: creates a node. Types that only the server creates are refused.
     pub(crate) fn create(&mut self, connection: ConnectionId, node: &[u8]) -> Outcome<u32> {
         let session = self.playing(connection)?.clone();
         let mut node = decode(node)?;
@@ -45,8 +45,8 @@ impl VaultState {
         self.make_node(node)
     }
 
-    /// `VaultNodeFetch`: a whole node, encoded. Accounts of others stay theirs: an account and one of
-    /// its players are all that a join of an age names, so they are shown to administrators only.
+    /// `VaultNodeFetch`: an encoded node. Other players' account IDs are shown only to administrators,
+    /// because an account and a player are all that is needed for joining an age.
     pub(crate) fn fetch(&mut self, connection: ConnectionId, id: u32) -> Outcome<Content> {
         let session = self.logged_in(connection)?;
         if !self.may_read(connection, session, id) {
@@ -71,7 +71,7 @@ impl VaultState {
         Ok(encode(&node)?)
     }
 
-    /// `VaultNodeSave`: replaces the fields that are sent.
+    /// `VaultNodeSave`: replaces the given fields.
     pub(crate) fn save(
         &mut self,
         connection: ConnectionId,
@@ -85,7 +85,7 @@ impl VaultState {
         self.change_node(id, Some(revision), without_fixed(change))
     }
 
-    /// `VaultNodeAdd`: puts a node below another one, once.
+    /// `VaultNodeAdd`: adds a reference.
     pub(crate) fn add(
         &mut self,
         connection: ConnectionId,
@@ -95,7 +95,7 @@ impl VaultState {
     ) -> Outcome<()> {
         self.check_ref(connection, parent, child, true)?;
         let session = self.playing(connection)?;
-        // A reference of somebody else would be a lie, and so would be that of a player to come.
+        // Players cannot add references in the name of others, including future players.
         let own = owner == 0 || owner == session.player;
         let another = self.graph().kind(owner).is_none_or(|kind| kind == NodeType::Player);
         if !own && another && !session.is_admin() {
@@ -104,7 +104,7 @@ impl VaultState {
         self.link_below(parent, child, owner)
     }
 
-    /// `VaultNodeRemove`: takes a node away from below another one.
+    /// `VaultNodeRemove`: removes a reference.
     pub(crate) fn remove(
         &mut self,
         connection: ConnectionId,
@@ -116,7 +116,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// `VaultFetchNodeRefs`: every reference that can be reached from a node.
+    /// `VaultFetchNodeRefs`: all references that can be reached from a node.
     pub(crate) fn refs(&self, connection: ConnectionId, id: u32) -> Outcome<Vec<NodeRef>> {
         let session = self.playing(connection)?;
         if !self.graph().contains(id) {
@@ -129,7 +129,7 @@ impl VaultState {
         if refs.len() > MAX_REFS { Err(NetError::InternalError.into()) } else { Ok(refs) }
     }
 
-    /// `VaultNodeFind`: the nodes that have all fields of a template, and may be read.
+    /// `VaultNodeFind`: the readable nodes with all fields of a template.
     pub(crate) fn find(&self, connection: ConnectionId, template: &[u8]) -> Outcome<Vec<u32>> {
         let session = self.logged_in(connection)?;
         let template = decode(template)?;
@@ -140,8 +140,8 @@ impl VaultState {
         Ok(found.filter(|id| self.may_read(connection, session, *id)).take(MAX_FOUND).collect())
     }
 
-    /// `VaultSendNode`: puts a node into the inbox of another player, unless that is full. With an
-    /// invitation, the receiver may come.
+    /// `VaultSendNode`: puts a node into another player's inbox, unless it is full. An invitation also
+    /// lets the receiver into the age.
     pub(crate) fn send(
         &mut self,
         connection: ConnectionId,
@@ -174,7 +174,7 @@ impl VaultState {
         self.invite(&session, node, receiver)
     }
 
-    /// Puts a node below another one, unless that would close a cycle.
+    /// Adds a reference, unless that would close a cycle.
     pub(crate) fn link_below(&mut self, parent: u32, child: u32, owner: u32) -> Outcome<()> {
         if self.graph().owner(parent, child).is_none() && self.graph().closes_cycle(parent, child) {
             return Err(NetError::CircularReference.into());
@@ -183,9 +183,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// Whether a player may make so many more nodes.
-    ///
-    /// # Errors
+    /// Checks that a player may create this many more nodes. Fails with
     /// [`NetError::VaultNodeAccessViolation`].
     pub(crate) fn check_room(&self, player: u32, more: usize) -> Result<(), NetError> {
         let most = self.config().max_nodes;
@@ -197,15 +195,15 @@ impl VaultState {
         }
     }
 
-    /// Texts that are too long are refused, and so are those with a zero inside, of which each
-    /// client would show another part.
+    /// Refuses texts that are too long, and those with inner zeros, which clients display in different
+    /// ways.
     pub(crate) fn check_texts(&self, node: &VaultNode<'_>) -> Result<(), NetError> {
         let short = node.check_lengths(self.config().max_text).is_ok();
         if short && !has_inner_zero(node) { Ok(()) } else { Err(NetError::InvalidParameter) }
     }
 }
 
-/// A change without the fields that stay as they were made.
+/// A change without the fields that are fixed at creation.
 pub(crate) fn without_fixed(change: VaultNode<'_>) -> VaultNode<'_> {
     VaultNode {
         node_id: None,

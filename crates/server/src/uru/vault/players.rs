@@ -12,26 +12,26 @@ use super::tables::players::{Player, PlayerSummary};
 use super::trees::text;
 use crate::unseen::is_unseen;
 
-/// Somebody whom an operator threw out.
+/// A session that an operator ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kicked {
     /// The name of the account.
     pub account: String,
-    /// The player's number; 0 if none was chosen yet.
+    /// The player's number; 0 if none was chosen.
     pub player: u32,
     /// Its name.
     pub player_name: Option<String>,
 }
 
-/// UTF-16 units that a player's name stays below.
+/// The length that a player's name must stay below, in UTF-16 units.
 const NAME_UNITS: usize = 40;
-/// Characters other than spaces that a player's name has at least.
+/// The minimum number of characters in a player's name, not counting spaces.
 const NAME_CHARACTERS: usize = 3;
-/// Where a player is that has chosen no age yet, as others see it.
+/// The place shown for a player who is in no age.
 const LOBBY: &str = "Lobby";
 
 impl VaultState {
-    /// `AcctSetPlayerRequest`: 0 is no player, and always succeeds.
+    /// `AcctSetPlayerRequest`. 0 means no player, which always succeeds.
     pub(crate) fn set_player(&mut self, connection: ConnectionId, player: u32) -> Outcome<()> {
         let session = self.logged_in(connection)?.clone();
         if player == 0 {
@@ -53,7 +53,7 @@ impl VaultState {
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
-    /// Takes the player of a connection offline, if it has one.
+    /// Takes a session's player offline, if it has one.
     pub(crate) fn leave_player(&mut self, connection: ConnectionId) -> Outcome<()> {
         let session = self.session(connection)?.clone();
         if session.player == 0 {
@@ -65,7 +65,7 @@ impl VaultState {
         self.show_player(player, false, "", Uuid::ZERO)
     }
 
-    /// The player of a connection has left its age.
+    /// Records that a session's player has left its age.
     pub(crate) fn leave_age(&mut self, connection: ConnectionId) -> Outcome<()> {
         let session = self.playing(connection)?.clone();
         let player = session.player;
@@ -73,8 +73,7 @@ impl VaultState {
         self.show_player(player, true, LOBBY, Uuid::ZERO)
     }
 
-    /// A connection has come.
-    /// A connection has gone: so has its player.
+    /// Ends a session, and takes its player offline.
     pub(crate) fn disconnect(&mut self, connection: ConnectionId) -> Outcome<()> {
         if self.sessions().contains_key(&connection) {
             self.leave_player(connection)?;
@@ -83,7 +82,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// `KickPlayer`: throws a player out, if an administrator wants it.
+    /// `KickPlayer`: ends a player's session, on behalf of an administrator.
     pub(crate) fn kick_player(&mut self, connection: ConnectionId, player: u32) -> Outcome<()> {
         if !self.playing(connection)?.is_admin() {
             return Err(NetError::ServiceForbidden.into());
@@ -92,8 +91,8 @@ impl VaultState {
         self.kick(other, NetError::KickedByCCR)
     }
 
-    /// Throws a player out, or all connections of an account, since an operator wants it: by the
-    /// number or the name of a player, or the name of an account. Returns who was there.
+    /// Ends sessions on behalf of an operator: that of a player, given by number or name, or all of an
+    /// account, given by name. Returns these sessions.
     pub(crate) fn kick_by_name(&mut self, who: &str) -> Outcome<Vec<Kicked>> {
         let account = self.accounts().named(who).map(|(id, _)| id);
         let number = who.parse().ok().filter(|id| self.players().contains(*id));
@@ -105,7 +104,7 @@ impl VaultState {
         };
         match (account, player) {
             (None, None) => return Err(NetError::AccountNotFound.into()),
-            // The account of one has the name of another's player.
+            // An account has the name of another account's player.
             (Some(account), Some(player)) if self.players().account(player) != Some(account) => {
                 return Err(NetError::InvalidParameter.into());
             }
@@ -129,7 +128,7 @@ impl VaultState {
         Ok(kicked)
     }
 
-    /// Shows all players offline: when the shard starts, nobody is there.
+    /// Marks all players as offline when the shard starts.
     pub(crate) fn clear_online(&mut self) -> Outcome<()> {
         let online = |id: &u32| {
             let entry = self.graph().get(*id);
@@ -143,7 +142,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// Shows others where a player is.
+    /// Updates the PlayerInfo, which shows others where a player is.
     pub(crate) fn show_player(
         &mut self,
         player: u32,
@@ -202,7 +201,7 @@ impl VaultState {
     }
 }
 
-/// The fields of a PlayerInfo that say where its player is.
+/// The fields of a PlayerInfo about the whereabouts of its player.
 fn shown(online: bool, place: &str, instance: Uuid) -> VaultNode<'static> {
     VaultNode {
         int32_1: Some(i32::from(online)),
@@ -212,7 +211,7 @@ fn shown(online: bool, place: &str, instance: Uuid) -> VaultNode<'static> {
     }
 }
 
-/// A player's name as clients tidy it: without spaces around it, and one at a time inside.
+/// Normalizes a player's name as clients do: no surrounding spaces, and single spaces inside.
 fn tidy_name(name: &str) -> Result<String, NetError> {
     if name.contains(|c: char| c.is_control() || c == '\u{fffd}' || is_unseen(c)) {
         return Err(NetError::PlayerNameInvalid);

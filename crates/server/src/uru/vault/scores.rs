@@ -1,7 +1,7 @@
-//! Scores: points under a name, of which each owner has one.
+//! Requests about scores: points under a name. Each owner has at most one score of a name.
 //!
-//! Everybody may read them. A player may make and change those of itself (its Player node or
-//! PlayerInfo) and those of the ages that it owns or is in.
+//! Everybody may read scores. A player may create and change its own (those of its Player node or
+//! PlayerInfo), and those of ages that it owns or is in.
 //!
 //! | type | | `AddPoints` | `SetPoints` | `TransferPoints` |
 //! | --- | --- | --- | --- | --- |
@@ -21,14 +21,14 @@ use super::tables::scores::{Score, ScoreSummary};
 const FIXED: u32 = 0;
 const ACCUMULATIVE: u32 = 1;
 const WITH_NEGATIVES: u32 = 2;
-/// The highest type of scores.
+/// The highest type of score.
 pub(crate) const MAX_KIND: u32 = WITH_NEGATIVES;
 
-/// Scores in one list of the best.
+/// The maximum number of scores in a list of high scores.
 const MAX_HIGH: usize = 100;
 
 impl VaultState {
-    /// `ScoreCreate`: the number of the new score, and when it was made.
+    /// `ScoreCreate`. Returns the number of the new score and the time of its creation.
     pub(crate) fn create_score(
         &mut self,
         connection: ConnectionId,
@@ -53,7 +53,7 @@ impl VaultState {
         Ok((self.make_score(score)?, created))
     }
 
-    /// `ScoreGetScores`: the score of an owner, if there is one.
+    /// `ScoreGetScores`: the score of an owner, if it exists.
     pub(crate) fn get_scores(
         &self,
         connection: ConnectionId,
@@ -64,8 +64,8 @@ impl VaultState {
         Ok(self.scores().of_owner(name, owner).into_iter().collect())
     }
 
-    /// `ScoreAddPoints`: what does not fit is cut off at the limits of 32 bits, and at 0 unless the
-    /// score may be negative.
+    /// `ScoreAddPoints`. The sum is limited to 32 bits, and to at least 0 unless the score may be
+    /// negative.
     pub(crate) fn add_points(
         &mut self,
         connection: ConnectionId,
@@ -84,7 +84,7 @@ impl VaultState {
         Ok(())
     }
 
-    /// `ScoreTransferPoints`. Both scores have to be the player's; what does not fit is refused.
+    /// `ScoreTransferPoints`. Both scores must be the player's. A sum that does not fit is refused.
     pub(crate) fn transfer_points(
         &mut self,
         connection: ConnectionId,
@@ -104,7 +104,7 @@ impl VaultState {
         if source.value < points && !negative {
             return Err(NetError::ScoreNotEnoughPoints.into());
         }
-        // No point is lost or made on the way.
+        // Points are neither lost nor created.
         let left = source.value.checked_sub(points).ok_or(NetError::ScoreNotEnoughPoints)?;
         let sum = target.value.checked_add(points).ok_or(NetError::InvalidParameter)?;
         (source.value, target.value) = (left, sum);
@@ -129,8 +129,8 @@ impl VaultState {
         Ok(())
     }
 
-    /// `ScoreGetHighScores`: of everybody, of the owners of an age (an AgeInfo), or of a player
-    /// (a PlayerInfo); the highest first.
+    /// `ScoreGetHighScores`: the highest scores of all owners, of the owners of an age (an AgeInfo), or
+    /// of a player (a PlayerInfo).
     pub(crate) fn high_scores(
         &self,
         connection: ConnectionId,
@@ -162,18 +162,18 @@ impl VaultState {
         Ok(scores)
     }
 
-    /// A score that a connection may change.
+    /// A score that a session may change.
     fn score(&self, connection: ConnectionId, id: u32) -> Outcome<Score> {
         self.playing(connection)?;
         let score = self.scores().get(id).ok_or(NetError::ScoreNoDataFound)?;
-        // The owner of an old one may be gone.
+        // The owner of an old score may have been deleted.
         if self.graph().contains(score.owner) || !self.playing(connection)?.is_admin() {
             self.check_owner(connection, score.owner)?;
         }
         Ok(score.clone())
     }
 
-    /// Whether a connection may make and change the scores of an owner.
+    /// Checks that a session may create and change the scores of an owner.
     fn check_owner(&self, connection: ConnectionId, owner: u32) -> Result<(), NetError> {
         let session = self.playing(connection)?;
         let entry = self.graph().get(owner).ok_or(NetError::VaultNodeNotFound)?;

@@ -24,34 +24,34 @@ use super::session::{Outcome, Stop};
 use super::steps::VaultState;
 use crate::store::{Changes, Position, Store, StoreError};
 
-/// What the task is sent.
+/// A message to the task.
 pub(crate) enum Message {
     Call(Box<dyn Request>),
     Connect { arrival: Arrival, reply: oneshot::Sender<()> },
     Close(oneshot::Sender<()>),
 }
 
-/// A connection that is new, and where its notices go.
+/// A new session, and the queue for its notices.
 pub(crate) struct Arrival {
     pub(crate) id: ConnectionId,
     pub(crate) queue: mpsc::Sender<Notice>,
 }
 
-/// A request that waits for its result.
+/// A request, without the type of its result.
 pub(crate) trait Request: Send {
     /// The node whose content it needs.
     fn needs(&self) -> Option<u32>;
-    /// The connection that makes it.
+    /// The session that makes it.
     fn connection(&self) -> Option<ConnectionId>;
-    /// Runs it; or else says which contents it needs before it is run again.
+    /// Runs it. Fails with the contents that it needs before it can run.
     fn run(&mut self, state: &mut VaultState) -> Result<(), Vec<u32>>;
-    /// Refuses it, whatever its result was.
+    /// Replaces its result with an error.
     fn refuse(&mut self, error: NetError);
-    /// Returns the result, and how many notices its connection was sent before.
+    /// Returns the result, and the number of notices sent to its session before.
     fn answer(self: Box<Self>, sent: u64);
 }
 
-/// A request with its result.
+/// A request and its result.
 pub(crate) struct Call<F, T> {
     pub(crate) connection: Option<ConnectionId>,
     pub(crate) needs: Option<u32>,
@@ -88,12 +88,12 @@ where
 
     fn answer(self: Box<Self>, sent: u64) {
         let outcome = self.outcome.unwrap_or(Err(NetError::InternalError));
-        // Whoever asked may be gone.
+        // The caller may have stopped waiting.
         let _ = self.reply.send(outcome.map(|result| (result, sent)));
     }
 }
 
-/// Where a connection's notices go, and how many have gone there.
+/// A session's queue of notices, and the number of notices sent.
 struct NoticeQueue {
     sender: mpsc::Sender<Notice>,
     sent: u64,
@@ -106,11 +106,11 @@ pub(crate) struct Task {
     /// The last batch that was committed.
     position: Position,
     queues: HashMap<ConnectionId, NoticeQueue>,
-    /// Connections that are gone, and whose players are not offline yet.
+    /// Sessions that have ended, but whose players are not offline yet.
     gone: Vec<ConnectionId>,
     /// Whether the last batch was not committed.
     failing: Arc<AtomicBool>,
-    /// Learns that another process has taken over the database.
+    /// Set when another process has taken over the database.
     overtaken: watch::Sender<Option<Arc<StoreError>>>,
 }
 
@@ -120,17 +120,17 @@ impl fmt::Debug for Task {
     }
 }
 
-/// Requests of one batch. More would make the first of them wait too long.
+/// The maximum number of requests in a batch. With more, the first ones would wait too long.
 const MAX_AT_ONCE: usize = 512;
-/// How long the database may take over a batch, beside a millisecond for each row.
+/// How long a commit may take, plus a millisecond for each row.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait before the database is asked again: at first, and at most.
+/// The delay before the database is asked again: the first and the longest.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(5)];
-/// Nodes that are read at once when the vault is opened.
+/// The number of nodes to read at once when the vault is opened.
 const PAGE: u32 = 2_000;
 
 impl Task {
-    /// Reads the database, and makes what is missing.
+    /// Claims and reads the database, and creates the shard's own ages if they are missing.
     pub(crate) async fn open(
         store: Arc<dyn Store>,
         mut state: VaultState,
@@ -166,7 +166,7 @@ impl Task {
         Ok(task)
     }
 
-    /// Answers until the vault is closed, or nobody is left to ask.
+    /// Answers requests until the vault is closed or all handles are dropped.
     pub(crate) async fn run(
         mut self,
         mut inbox: mpsc::Receiver<Message>,
@@ -198,7 +198,7 @@ impl Task {
             for message in messages.drain(..) {
                 match message {
                     Message::Call(request) => requests.push(request),
-                    // Whoever has given up already would never be heard of again.
+                    // The caller is gone; nothing would ever report this session ended.
                     Message::Connect { reply, .. } if reply.is_closed() => {}
                     Message::Connect { arrival, reply } => {
                         self.connect(arrival);
@@ -250,18 +250,18 @@ impl Task {
         if !lacking.is_empty()
             && let Err(error) = self.load(&lacking).await
         {
-            // Those that need it will find it missing and try once more.
+            // The requests that need them will load them again.
             warn!(%error, "cannot read nodes");
         }
         let gone = std::mem::take(&mut self.gone);
         for &connection in &gone {
             self.queues.remove(&connection);
             if self.run_loading(&mut |state| state.run_ending(connection)).await.is_err() {
-                // With the next batch, then.
+                // Try again with the next batch.
                 self.gone.push(connection);
             }
         }
-        // How many notices there are when each request has run.
+        // The number of notices after each request.
         let mut ends = Vec::with_capacity(requests.len());
         for request in &mut requests {
             if let Err(error) = self.run_loading(&mut |state| request.run(state)).await {
@@ -274,7 +274,7 @@ impl Task {
             return Ok(());
         }
         let changes: Arc<Changes> = Arc::new(self.state.staged().clone());
-        // An import is a batch of its own size.
+        // An import can be a very large batch.
         let patience = patience(changes.len());
         let commit = timeout(patience, self.store.commit(self.position, changes)).await;
         let failure = match commit {
@@ -314,7 +314,7 @@ impl Task {
         Ok(())
     }
 
-    /// Runs a request until it needs no more contents.
+    /// Runs a request, loading contents until it needs no more.
     async fn run_loading(
         &mut self,
         run: &mut (dyn FnMut(&mut VaultState) -> Result<(), Vec<u32>> + Send),
@@ -335,7 +335,7 @@ impl Task {
         Ok(())
     }
 
-    /// Loads contents for this batch; returns one that is not there.
+    /// Loads contents for this batch. Returns a node whose content is missing in the database.
     async fn load(&mut self, ids: &[u32]) -> Result<Option<u32>, StoreError> {
         let rows = timeout(patience(ids.len()), self.store.nodes(ids)).await;
         for row in rows.map_err(|_| StoreError::Timeout)?? {
@@ -344,7 +344,7 @@ impl Task {
         Ok(ids.iter().copied().find(|id| self.state.lacks(*id)))
     }
 
-    /// The batch stands: notices and answers leave, in the order in which things happened.
+    /// Completes a batch that took effect: sends notices and answers, in the order of events.
     fn finish(&mut self, requests: Vec<Box<dyn Request>>, ends: &[usize]) {
         let mut notices = self.state.settle().into_iter();
         let mut told = 0;
@@ -366,7 +366,7 @@ impl Task {
         match queue.sender.try_send(notice) {
             Ok(()) => queue.sent += 1,
             Err(mpsc::error::TrySendError::Full(_)) => {
-                warn!(connection = connection.0, "a connection does not take its notices");
+                warn!(connection = connection.0, "session ended: too many queued notices");
                 self.queues.remove(&connection);
             }
             Err(mpsc::error::TrySendError::Closed(_)) => {
@@ -396,20 +396,20 @@ async fn resolve(
             Ok(Ok((found, writer))) => {
                 return Err(StoreError::Overtaken { expected: last, found, writer });
             }
-            Ok(Err(error)) => warn!(%error, "the database is not back yet"),
-            Err(_) => warn!("the database is not back yet"),
+            Ok(Err(error)) => warn!(%error, "the database is not available yet"),
+            Err(_) => warn!("the database is not available yet"),
         }
         refusing(inbox, refused, arrivals, sleep(delay)).await;
         delay = (delay * 2).min(most);
     }
 }
 
-/// How long the database may take over so many rows.
+/// How long the database may take for this many rows.
 fn patience(rows: usize) -> Duration {
     PATIENCE + Duration::from_millis(u64::try_from(rows).unwrap_or(u64::MAX))
 }
 
-/// What clients are told when the database fails.
+/// The result of requests when the database fails.
 fn refusal(error: &StoreError) -> NetError {
     match error {
         StoreError::Timeout => NetError::TimeoutOdbc,
@@ -417,8 +417,8 @@ fn refusal(error: &StoreError) -> NetError {
     }
 }
 
-/// Connections that came while a batch was in doubt. Those that have gone again are forgotten when
-/// there are many, so that there are never more than twice as many as are open.
+/// Sessions that started while a batch was in doubt. Ended ones are removed when the list would grow, so
+/// it has at most twice as many entries as there are open sessions.
 #[derive(Default)]
 struct Arrivals(Vec<Arrival>);
 
@@ -431,7 +431,7 @@ impl Arrivals {
     }
 }
 
-/// Waits for something, and refuses everybody's requests meanwhile.
+/// Waits for a future, and refuses all requests meanwhile.
 async fn refusing<T>(
     inbox: &mut mpsc::Receiver<Message>,
     error: NetError,
@@ -454,7 +454,7 @@ async fn refusing<T>(
                 arrivals.add(arrival);
                 let _ = reply.send(());
             }
-            // Dropped: it ends without the database.
+            // Dropping the reply ends the wait, without the database.
             Message::Close(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The trees that the server itself makes and removes: the System tree, ages, players.
+//! Trees that the server itself creates and deletes: the System tree, ages, players.
 
 use worldwire_uru::types::{TermStr, Uuid};
 use worldwire_uru::vault::{Blob, NodeType, VaultNode};
@@ -8,7 +8,7 @@ use super::content::folder;
 use super::session::Outcome;
 use super::steps::VaultState;
 
-/// An age to be made.
+/// An age to create.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NewAge<'a> {
     pub(crate) instance: Uuid,
@@ -22,7 +22,7 @@ pub(crate) struct NewAge<'a> {
     pub(crate) public: bool,
 }
 
-/// The nodes of an age: the Age and the AgeInfo.
+/// The main nodes of an age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgeNodes {
     /// The Age node.
@@ -31,7 +31,7 @@ pub struct AgeNodes {
     pub info: u32,
 }
 
-/// Who made a node.
+/// The creator of a node.
 #[derive(Clone, Copy)]
 struct Maker {
     account: Uuid,
@@ -39,7 +39,8 @@ struct Maker {
 }
 
 impl VaultState {
-    /// Makes what every shard has: the System tree, the city, a neighbourhood, the static ages.
+    /// Creates what every shard has, unless it exists: the System tree, the city, a neighbourhood, and
+    /// the static ages.
     pub(crate) fn found(&mut self) -> Outcome<()> {
         if self.system() == 0 {
             let nobody = Maker { account: Uuid::ZERO, player: 0 };
@@ -60,20 +61,20 @@ impl VaultState {
         Ok(())
     }
 
-    /// Notes that an age is the shard's own, whatever it is called later.
+    /// Marks an age as the shard's own, even if it is renamed later.
     fn owns(&mut self, info: u32) {
         if let Some(facts) = self.graph().age_info(info) {
             self.put_own_age(facts.instance);
         }
     }
 
-    /// The city, which is made if there is none.
+    /// The AgeInfo of the city, which is created if it is missing.
     fn city(&mut self) -> Outcome<u32> {
         let city = self.config().city.clone();
         self.static_age(&city)
     }
 
-    /// The AgeInfo of an age that exists once, which is made if there is none.
+    /// The AgeInfo of an age that exists once, which is created if it is missing.
     fn static_age(&mut self, age: &StaticAge) -> Outcome<u32> {
         let names = &age.names;
         let template = VaultNode { uuid_1: age.instance, ..of_names(names) };
@@ -89,7 +90,8 @@ impl VaultState {
         Ok(info)
     }
 
-    /// The AgeInfo of the first neighbourhood with room, by number; one is made if there is none.
+    /// The AgeInfo of the first neighbourhood with room, by number. If all are full, a new one is
+    /// created.
     pub(crate) fn neighbourhood(&mut self) -> Outcome<u32> {
         let names = self.config().neighbourhood.clone();
         let template = VaultNode { int32_2: Some(1), ..of_names(&names) };
@@ -111,7 +113,7 @@ impl VaultState {
         Ok(info)
     }
 
-    /// The number behind the highest one of the ages of these names, at least 1.
+    /// The next sequence number for ages with these names, at least 1.
     pub(crate) fn next_sequence(&self, filename: &str, user_name: &str) -> i32 {
         let template = VaultNode {
             node_type: Some(NodeType::AgeInfo),
@@ -121,12 +123,12 @@ impl VaultState {
         };
         let found = self.graph().find(&template, usize::MAX).into_iter();
         let infos = found.filter_map(|info| self.graph().age_info(info));
-        // A name that is not set is not the name of another one.
+        // The template cannot require that a name is absent.
         let alike = infos.filter(|info| *info.user_name == *user_name);
         alike.map(|info| info.sequence).max().unwrap_or(0).max(0).saturating_add(1)
     }
 
-    /// Makes an age and all nodes of its tree.
+    /// Creates an age with all nodes of its tree.
     pub(crate) fn make_age(&mut self, new: &NewAge<'_>) -> Outcome<AgeNodes> {
         let optional = |id: Uuid| Some(id).filter(|id| !id.is_zero());
         let age = self.make_node(VaultNode {
@@ -179,8 +181,8 @@ impl VaultState {
         Ok(AgeNodes { age, info })
     }
 
-    /// Makes a player and all nodes of its tree, with a Relto, in a neighbourhood. Returns the
-    /// Player node, whose number is the player's.
+    /// Creates a player with all nodes of its tree, a Relto, and membership in a neighbourhood.
+    /// Returns the Player node, whose number is the player's.
     pub(crate) fn make_player(&mut self, account: Uuid, name: &str, shape: &str) -> Outcome<u32> {
         let player = self.make_node(VaultNode {
             node_type: Some(NodeType::Player),
@@ -271,8 +273,8 @@ impl VaultState {
         Ok(player)
     }
 
-    /// Removes a player's nodes: its Relto, every mention of it in a list, and what is in no other
-    /// tree than its own.
+    /// Deletes a player's nodes: its Relto, its entries in lists, and all nodes that are only in its
+    /// own tree.
     pub(crate) fn remove_player_nodes(&mut self, player: u32) {
         if let Some(info) = self.graph().child(player, NodeType::PlayerInfo, None) {
             self.remove_tree(info);
@@ -294,7 +296,7 @@ impl VaultState {
         self.remove_tree(player);
     }
 
-    /// Removes a node wherever it is, and everything that is left without a parent by that.
+    /// Deletes a node, and all nodes below it that have no other parent.
     fn remove_tree(&mut self, top: u32) {
         let parents: Vec<_> = self.graph().parents(top).collect();
         for parent in parents {
@@ -317,7 +319,7 @@ impl VaultState {
         }
     }
 
-    /// Sends nobody away, but makes sure that nobody is in this age any more as the vault sees it.
+    /// Clears the age of all sessions that are in it. Their players are not disconnected.
     fn leave_age_node(&mut self, age: u32) {
         let inside: Vec<_> = self
             .sessions()
@@ -345,7 +347,7 @@ impl VaultState {
     }
 }
 
-/// The AgeInfo of an age of these names.
+/// A template for the AgeInfo of an age with these names.
 fn of_names(names: &AgeNames) -> VaultNode<'static> {
     VaultNode {
         node_type: Some(NodeType::AgeInfo),
@@ -366,7 +368,7 @@ fn named(names: &AgeNames) -> NewAge<'_> {
     }
 }
 
-/// A text field; an empty one is not set.
+/// A text field; an empty text is an absent field.
 pub(crate) fn text(text: &str) -> Option<TermStr<'static>> {
     if text.is_empty() { None } else { Some(TermStr::from(text)) }
 }
