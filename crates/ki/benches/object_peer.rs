@@ -21,7 +21,7 @@ use worldwire_ki::{property_hash, string_id};
 const OBJECTS: usize = 100_000;
 /// The number of small objects in the large one, which has 33 MB.
 const IN_LARGE: usize = 368_000;
-/// The number of measurements, of which the best is reported.
+/// The number of measurements. The best one is reported.
 const ROUNDS: usize = 5;
 
 /// Ten properties that are typical of many classes.
@@ -162,10 +162,10 @@ fn time(folder: &Path) {
         let file = fs::read(folder.join(format!("{name}.bin"))).unwrap();
         let mut objects = Vec::new();
         let mut rest = &file[..];
-        while let Some((head, behind)) = rest.split_first_chunk() {
-            let (object, behind) = behind.split_at(u32::from_le_bytes(*head) as usize);
+        while let Some((head, tail)) = rest.split_first_chunk() {
+            let (object, tail) = tail.split_at(u32::from_le_bytes(*head) as usize);
             objects.push(object);
-            rest = behind;
+            rest = tail;
         }
         let codec = ObjectCodec::new(&classes, options(deep));
         let mut best = f64::MAX;

@@ -19,7 +19,7 @@ const SERVICE: u8 = 2;
 const TEMPLATE: u8 = 1;
 const RECORD: u8 = 2;
 const TARGET: &[u8] = b"_TargetTable";
-/// The flags of all known columns. Unverified: what they mean.
+/// The flags of all known columns. Unverified: their meaning.
 pub const USUAL_FLAGS: u8 = 0x28;
 
 /// A file of tables.

@@ -128,7 +128,7 @@ impl Message {
         Ok(())
     }
 
-    /// What an [opener](worldwire_core::opener) is told about the message.
+    /// Describes the message to an [opener](worldwire_core::opener).
     fn subject(&self) -> Subject<'_> {
         let number = u32::from(self.service) << 8 | u32::from(self.order);
         Subject { connection: "ki", number, name: &self.tag }

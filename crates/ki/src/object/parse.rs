@@ -1,4 +1,4 @@
-//! Parsing the values of properties: what reading JSON and reading XML share.
+//! Parsing the values of properties, shared by the JSON and XML readers.
 
 use worldwire_core::json::{Json, expected, integer};
 use worldwire_core::{Error, Field, Result};

@@ -22,8 +22,8 @@ impl<'t> Diagnostics<'t> {
     }
 
     fn push(&mut self, is_error: bool, span: &Range<usize>, text: impl Into<String>, help: &str) {
-        // The first error is always kept. What is omitted is never built: a diagnostic scans its
-        // whole line, and a hostile file is one long line.
+        // The first error is always kept. Omitted diagnostics are never built: each scans its whole
+        // line, and a hostile file is one long line.
         if self.has_room() || (is_error && !self.has_errors) {
             let diagnostic = match is_error {
                 true => self.source.error(span.clone(), text),

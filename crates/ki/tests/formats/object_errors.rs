@@ -31,7 +31,7 @@ fn unknown_tags_and_pairs_are_reported_where_they_begin() {
         codec.decode_all(bytes, &mut Object::new()).unwrap_err().to_string()
     };
     let tag = "wanted the tag of a known class, found 99 (0x00000063); is the type list from this revision?";
-    // A number, an empty string, and two elements, of which one is null and the other wrong.
+    // A number, an empty string, and two elements: null and an invalid one.
     let front = [7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0];
     let wrong = [0, 0, 0, 0, 99, 0, 0, 0];
     assert_eq!(error(false, false, &wrong[4..]), format!("object at byte 0: {tag}"));

@@ -1,4 +1,4 @@
-//! BCD: what characters and rays collide with in a zone (`collision.bcd` in its archive).
+//! BCD: the collision shapes of a zone (`collision.bcd` in its archive).
 //!
 //! A file is a `u32` count of collisions, and for each:
 //!

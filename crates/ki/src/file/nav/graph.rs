@@ -68,8 +68,8 @@ impl<'f> NavGraph<'f> {
         Self { nav, by_id, neighbours }
     }
 
-    /// Finds a node by what people write: an ID, or the name of a zone, of which the last part
-    /// suffices if it is unique.
+    /// Finds a node by its ID, or by the name of its zone. The last part of the name suffices if it
+    /// is unique.
     #[must_use]
     pub fn find(&self, what: &str) -> Option<usize> {
         let named = |id: usize| self.by_id.get(&u16::try_from(id).ok()?).copied();

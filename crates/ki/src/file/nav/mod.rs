@@ -52,7 +52,7 @@ pub use graph::{Directions, NavGraph, Route};
 record! {
     /// A location or a zone.
     pub struct NavNode {
-        /// The location in the zone. Unverified: what these bytes mean in `zonemap.nav`.
+        /// The location in the zone. Unverified: the meaning of these bytes in `zonemap.nav`.
         location "location": Vector3,
         /// The ID by which links refer to the node.
         id "id": u16,

@@ -16,7 +16,7 @@ pub enum Change<'t> {
     Changed(&'t Entry<'t>, &'t Entry<'t>),
 }
 
-/// A name, and the entries of two archives with this name, at least one of which exists.
+/// A name, and the entries with this name in two archives. At least one of them exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryPair<'t> {
     /// The entry of the first archive.

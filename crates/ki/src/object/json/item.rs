@@ -23,7 +23,7 @@ pub(in crate::object) enum Item {
     Object(Vec<(String, Self)>),
 }
 
-/// Reads one value and counts its depth.
+/// Reads one value and limits its depth.
 #[derive(Clone, Copy)]
 pub(super) struct Seed {
     left: u32,

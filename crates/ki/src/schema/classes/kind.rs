@@ -286,8 +286,8 @@ impl Choices {
         Self { names, numbers, texts, default: None, base_class: None }
     }
 
-    /// Builds a table of options some of which have a text as their value. If the text is the name
-    /// of another option, they get its number; otherwise it stays a text.
+    /// Builds a table of options, whose values can be text. If the text is the name of another
+    /// option, they get its number; otherwise it stays a text.
     pub fn resolved(options: impl IntoIterator<Item = (Box<str>, Result<u32, Box<str>>)>) -> Self {
         let (mut numbers, mut texts) = (Vec::new(), Vec::new());
         for (name, value) in options {

@@ -200,8 +200,8 @@ impl Classes {
         self.get(*self.by_name.get(name)?)
     }
 
-    /// Finds a class by what people write: its name with or without `class`, or its hash in decimal
-    /// digits or, after `0x`, in hexadecimal ones.
+    /// Finds a class by its name, with or without `class`, or by its hash in decimal digits or,
+    /// after `0x`, in hexadecimal ones.
     #[must_use]
     pub fn find(&self, what: &str) -> Option<&Class> {
         let prefixed = || ["class", "struct", "enum"].map(|kind| format!("{kind} {what}"));
