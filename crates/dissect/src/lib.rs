@@ -86,7 +86,6 @@ pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};
 pub use registry::KeysError;
 pub use render::Format;
-pub use worldwire_core::connection::Decision;
 pub use session::{Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 #[cfg(feature = "tera")]
@@ -94,6 +93,7 @@ pub use tera::TeraDefinitions;
 #[cfg(feature = "uru")]
 pub use uru::UruDefinitions;
 pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
+pub use worldwire_core::connection::Decision;
 
 /// The example in the README compiles.
 #[cfg(doctest)]

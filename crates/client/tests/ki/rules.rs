@@ -253,13 +253,13 @@ async fn a_disconnect_message_frees_what_the_client_had() {
     assert_eq!(stage.realm.census().playing, 1);
     let (mut seated, _) = stage.logged_in("other").await;
     seated.characters().await.unwrap();
-    assert_eq!(stage.realm.census().seated, 1);
+    assert_eq!(stage.realm.census().admitted, 1);
     let mut next = stage.validated("merle").await;
     seated.send(5, "MSG_CLIENT_DISCONNECT", &[]).await.unwrap();
     zone.say(&[&[5, 40, 4, 0]]).await;
     sleep(Duration::from_millis(10)).await;
     let census = stage.realm.census();
-    assert_eq!((census.playing, census.seated, census.waiting), (0, 1, 0));
+    assert_eq!((census.playing, census.admitted, census.waiting), (0, 1, 0));
     next.wait_until_admitted().await.unwrap();
     next.select(character).await.unwrap();
 }

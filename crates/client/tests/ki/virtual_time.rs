@@ -75,10 +75,10 @@ async fn k_16_the_queue_moves_up() {
     assert!(third.characters().await.unwrap().list.is_empty());
     drop(fourth);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!((stage.realm.census().seated, stage.realm.census().waiting), (1, 0));
+    assert_eq!((stage.realm.census().admitted, stage.realm.census().waiting), (1, 0));
     drop(third);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!((stage.realm.census().seated, stage.door.0.sessions()), (0, 0));
+    assert_eq!((stage.realm.census().admitted, stage.door.0.sessions()), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

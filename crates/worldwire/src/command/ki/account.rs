@@ -23,7 +23,7 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
         }
         KiAccount::Add { name, password, paying, slots, server } => {
             check_account_name(name).map_err(|problem| {
-                complain(&server.server.to_string_lossy(), &problem);
+                complain(&server.server.to_string_lossy(), &problem.to_string());
                 Failure::Input
             })?;
             let password = password::fresh(password)?;

@@ -16,7 +16,7 @@ pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> 
     match command {
         UruAccount::Add { name, password, role, shard } => {
             check_account_name(name).map_err(|problem| {
-                complain(&shard.shard.to_string_lossy(), &problem);
+                complain(&shard.shard.to_string_lossy(), &problem.to_string());
                 Failure::Input
             })?;
             let password = password::fresh(password)?;
