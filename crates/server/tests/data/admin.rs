@@ -33,7 +33,7 @@ async fn everything(admin: &Admin) {
     let added = ask(admin, secret.clone(), &[]).await.unwrap();
     assert_eq!(added[0]["allClients"], true);
     let again = ask(admin, secret, &[]).await;
-    assert_eq!(again, Err("account \"ann\": exists already".to_owned()));
+    assert_eq!(again, Err("account \"ann\" already exists".to_owned()));
     let accounts = ask(admin, json!({"request": "accounts"}), &[]).await.unwrap();
     let ann = accounts.iter().find(|account| account["name"] == "ann").unwrap();
     assert_eq!((&ann["banned"], &ann["hasPassword"]), (&json!(false), &json!(true)));

@@ -473,7 +473,7 @@ async fn a_shard_moves_out_and_back() {
 
 /// What another server cannot keep is named, and nobody gets in without a password.
 #[test]
-fn what_does_not_fit_is_listed() {
+fn lost_data_is_listed() {
     let id = "00000000-0000-0000-0000-000000000001";
     let node = |id: u32, more: &str| {
         format!("{{\"node\":{{\"NodeId\":{id},\"CreateTime\":1,\"ModifyTime\":1{more}}}}}")

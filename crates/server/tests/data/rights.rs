@@ -108,7 +108,7 @@ async fn destroy(connection: &Connection, player: u32, age: &Age) {
 }
 
 #[tokio::test]
-async fn the_city_is_everybodys_and_nobodys() {
+async fn players_cannot_change_the_city() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (eve, _notices, e) = play(&vault, "Eve").await;
@@ -307,7 +307,7 @@ async fn a_neighbourhood_is_its_neighbours() {
 }
 
 #[tokio::test]
-async fn the_first_neighbourhood_is_nobodys_under_any_name() {
+async fn the_first_neighbourhood_stays_the_operators() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -371,7 +371,7 @@ async fn the_global_inbox_is_the_administrators() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_may_be_read() {
+async fn searches_find_readable_nodes_only() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -424,7 +424,7 @@ async fn scores_are_their_owners() {
 }
 
 #[tokio::test]
-async fn nobody_fills_the_vault() {
+async fn players_cannot_fill_the_vault() {
     let database = Database::sqlite();
     let config = VaultConfig { max_nodes: 30, max_in_inbox: 3, ..VaultConfig::default() };
     let vault = database.vault_with(config).await;
@@ -457,7 +457,7 @@ async fn nobody_fills_the_vault() {
 }
 
 #[tokio::test]
-async fn whoever_guesses_locks_out_themselves() {
+async fn guessing_does_not_lock_out_the_owner() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     vault.add_account("ann", "right", AccountFlags::User).await.unwrap();

@@ -247,7 +247,7 @@ async fn the_older_connection_goes_if_the_shard_says_so() {
 }
 
 #[tokio::test]
-async fn those_who_are_interested_hear_in_order() {
+async fn notices_arrive_in_order() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, mut to_ann, a) = play(&vault, "Ann").await;
@@ -303,7 +303,7 @@ async fn those_who_are_interested_hear_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_not_ones_own_is_refused() {
+async fn access_to_other_players_nodes_is_refused() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;

@@ -514,7 +514,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_those_are_let_in_whom_auth_announced() {
+async fn only_expected_players_can_join() {
     let shard = Running::start(prepare, |_| ()).await;
     let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let mut visitor = Visitor::connect(&shard, ann.player).await;
@@ -555,7 +555,7 @@ async fn only_those_are_let_in_whom_auth_announced() {
 
 /// Whoever goes back to the choice of players is in no age any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_no_player_is_in_no_age() {
+async fn sessions_without_a_player_are_in_no_age() {
     let shard = Running::start(prepare, |_| ()).await;
     let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;

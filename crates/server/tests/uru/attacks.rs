@@ -130,7 +130,7 @@ async fn broken_messages_are_closed_at_once() {
 
 /// Asks for everything that is wrong about a vault; each has its result, and the connection goes on.
 #[tokio::test]
-async fn what_a_player_may_not_do_has_a_result() {
+async fn forbidden_requests_have_a_result() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
     let secret = ann.below(ann_id, NodeType::Folder, Some(1)).await;
@@ -229,7 +229,7 @@ async fn what_a_player_may_not_do_has_a_result() {
 
 /// With the account of a player, others could join ages as that player.
 #[tokio::test]
-async fn nobody_learns_the_account_of_another() {
+async fn other_accounts_stay_hidden() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
     let node = info(&shard, ann_id).await;
@@ -243,7 +243,7 @@ async fn nobody_learns_the_account_of_another() {
 
 /// What is told to a client that reads nothing waits for it, and at some point its connection ends.
 #[tokio::test]
-async fn who_does_not_read_is_closed_and_nobody_waits() {
+async fn clients_that_do_not_read_are_disconnected() {
     // An honest client takes so many at once.
     const CHANGES: usize = 100;
     let shard = Running::start(|_| (), |_| ()).await;
@@ -285,7 +285,7 @@ async fn who_does_not_read_is_closed_and_nobody_waits() {
 }
 
 #[test]
-fn what_is_wrong_is_logged_once_and_what_is_secret_never() {
+fn problems_are_logged_once_and_secrets_never() {
     log::run_alone("attacks::log_of_wrongs");
 }
 

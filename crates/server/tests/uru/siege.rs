@@ -95,7 +95,7 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
 
 /// D-34: who reads nothing is closed when too much waits, and nobody waits for that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_read_is_sent_away() {
+async fn game_clients_that_do_not_read_are_disconnected() {
     // Otherwise she would have to wait.
     let shard = Running::start(prepare, |config| config.game.bytes_per_second = u32::MAX).await;
     let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
@@ -188,7 +188,7 @@ async fn the_clone_of_a_dead_player_has_a_new_owner() {
 
 /// A lost auth connection keeps its player in the age for as long as its session waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_loses_the_auth_connection_stays_for_a_while() {
+async fn players_stay_for_a_while_after_losing_their_auth_connection() {
     let shard = Running::start(prepare, |config| config.auth.reconnect_seconds = 1).await;
     let [(ann, mut yeesha), (bob, mut atrus)] = two(&shard).await;
     let (token, player) = (bob.token, bob.player);
@@ -213,7 +213,7 @@ async fn who_loses_the_auth_connection_stays_for_a_while() {
 /// A player is who auth says, at the address where auth knows it: elsewhere nobody is that player,
 /// whatever else is known of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_joins_as_a_player_from_another_address() {
+async fn players_join_from_their_own_address_only() {
     let shard = Running::start(prepare, |_| ()).await;
     let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let socket = TcpSocket::new_v4().unwrap();
@@ -264,7 +264,7 @@ async fn attack(eve: &Visitor, ann: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attacks_harm_nobody_else() {
+async fn attacks_do_not_affect_others() {
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, mut eve)] = two(&shard).await;
     let attacks = async {
@@ -309,7 +309,7 @@ async fn attacks_harm_nobody_else() {
 
 /// A thousand times in and out: she who is there hears of each, in order, and is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_and_goes_all_the_time_disturbs_nobody() {
+async fn frequent_reconnects_do_not_disturb_others() {
     const TIMES: usize = 1000;
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, atrus)] = two(&shard).await;
@@ -332,7 +332,7 @@ async fn who_comes_and_goes_all_the_time_disturbs_nobody() {
 }
 
 #[test]
-fn what_is_dropped_and_who_is_thrown_out_is_named_in_the_log_once() {
+fn drops_and_kicks_are_logged_once() {
     log::run_alone("siege::log_of_drops");
 }
 
