@@ -124,7 +124,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
     }
 }
 
-/// A shard has the ages of its configuration, whoever opens its vault.
+/// Opening a vault for administration uses the configured ages, too.
 #[tokio::test]
 async fn ages_are_called_as_the_configuration_says() {
     let database = Database::sqlite();
@@ -180,7 +180,7 @@ async fn a_vault_moves_to_another_shard_exactly() {
     ann.set_player(player).await.unwrap();
 }
 
-/// A name is as good as a number, as long as it has one meaning. Two players of one name can be found.
+/// Unique names work like numbers. Two players with the same name can still be found.
 #[tokio::test]
 async fn nodes_are_called_by_name() {
     let database = Database::sqlite();

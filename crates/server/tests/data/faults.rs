@@ -70,7 +70,7 @@ async fn refused_batches_are_undone_and_committed_ones_stay() {
     };
     assert_eq!(vault.check().await.unwrap().iter().filter(|finding| finding.problem).count(), 0);
 
-    // It counted, though nobody was told: others see it.
+    // The batch took effect, although its requests failed: others see it.
     let page = bob.create(note("page")).await.unwrap();
     all(&mut to_ann).await;
     all(&mut to_bob).await;
@@ -101,7 +101,7 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     // Meanwhile nobody waits.
     let asked = Instant::now();
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
-    // Whoever comes is told so, too, and need not come again.
+    // New connections get errors, too, and stay open.
     let (late, mut to_late) = vault.connect().await.unwrap();
     for _ in 0..100 {
         vault.connect().await.unwrap();

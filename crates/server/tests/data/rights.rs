@@ -1,4 +1,4 @@
-//! Who may change what in the vault: what players do to each other and to everybody's places.
+//! Access rules of the vault, between players and for shared places.
 
 use std::net::IpAddr;
 
@@ -343,7 +343,7 @@ async fn accounts_are_shown_to_their_owners() {
     assert_eq!(read(&root, info).await.creator_acct, Some(own));
     let seen = read(&eve, info).await;
     assert_eq!((seen.creator_acct, seen.creator_id), (Some(Uuid::ZERO), Some(a)));
-    // Nodes of ages name instances, which are no secret.
+    // Nodes of ages name instances, which are not secret.
     let city = Age::named(&eve, "city").await;
     assert_eq!(read(&eve, city.info).await.creator_acct, Some(city.instance));
 }
@@ -485,7 +485,7 @@ async fn guessing_does_not_lock_out_the_owner() {
     from("right", 3).await.unwrap();
 }
 
-/// Stored as it was sent: one's own, nobody's, or that of something that is no player.
+/// Owners that are stored as sent: one's own, nobody, or a node other than a player.
 #[tokio::test]
 async fn the_owner_of_a_reference_is_as_sent_or_refused() {
     let database = Database::sqlite();
@@ -543,7 +543,7 @@ async fn an_operator_may_open_all_ages() {
     let (eve, _to_eve, _) = play(&vault, "Eve").await;
     let relto = Age::relto(&ann, a).await;
     relto.enter(&eve).await.unwrap();
-    // A guest is no owner.
+    // Guests are not owners.
     let renamed = VaultNode { string64_4: Some(TermStr::from("x")), ..VaultNode::default() };
     assert_eq!(eve.save(relto.info, REVISION, encoded(&renamed)).await, REFUSED);
 }

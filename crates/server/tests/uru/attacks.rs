@@ -128,7 +128,7 @@ async fn broken_messages_are_closed_at_once() {
     shard.stop().await;
 }
 
-/// Asks for everything that is wrong about a vault; each has its result, and the connection goes on.
+/// Sends every kind of invalid request; each gets its result, and the connection stays open.
 #[tokio::test]
 async fn forbidden_requests_have_a_result() {
     let shard = Running::start(|_| (), |_| ()).await;
@@ -137,7 +137,7 @@ async fn forbidden_requests_have_a_result() {
     let (mut bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
     let folder = VaultNode { node_type: Some(NodeType::Folder), ..VaultNode::default() };
     let anything = || Nested::encode_from(&VaultNode::default()).unwrap();
-    // A mask of fields that are not there.
+    // A mask of missing fields.
     let malformed = || Nested::new(vec![0xff; 20]);
     let broken_text = || {
         let string64_1 = Some(TermStr::from("left\0right"));
@@ -168,11 +168,11 @@ async fn forbidden_requests_have_a_result() {
         ("a reference", add!(above, below), NetError::Success),
         ("a cycle", add!(below, above), NetError::CircularReference),
         ("a node below itself", add!(above, above), NetError::CircularReference),
-        ("a child that is not there", add!(above, 1), NetError::VaultNodeNotFound),
+        ("a missing child", add!(above, 1), NetError::VaultNodeNotFound),
         ("below another's", add!(secret, above), NetError::VaultNodeAccessViolation),
         ("a root", add!(above, ann_id), NetError::InvalidParameter),
         ("another's node", save!(secret, anything()), NetError::VaultNodeAccessViolation),
-        ("a node that is not there", save!(1, anything()), NetError::VaultNodeNotFound),
+        ("a missing node", save!(1, anything()), NetError::VaultNodeNotFound),
         ("a malformed node", save!(above, malformed()), NetError::BadServerData),
         ("a zero inside a text", save!(above, broken_text()), NetError::InvalidParameter),
         (
@@ -244,7 +244,7 @@ async fn other_accounts_stay_hidden() {
 /// What is told to a client that reads nothing waits for it, and at some point its connection ends.
 #[tokio::test]
 async fn clients_that_do_not_read_are_disconnected() {
-    // An honest client takes so many at once.
+    // Honest clients request this many at once.
     const CHANGES: usize = 100;
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, _) = Player::enter(&shard, ANN, "Ann").await;

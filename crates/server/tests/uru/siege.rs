@@ -1,4 +1,4 @@
-//! Ages under siege, over sockets: what one client does or suffers is harmless to the others.
+//! Ages under attack, over sockets: misbehaving clients do not affect others.
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
     chat.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap().to_vec()
 }
 
-/// D-34: who reads nothing is closed when too much waits, and nobody waits for that.
+/// D-34: a client that reads nothing is disconnected when its queue is full, and delays nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn game_clients_that_do_not_read_are_disconnected() {
     // Otherwise she would have to wait.
@@ -136,7 +136,7 @@ async fn game_clients_that_do_not_read_are_disconnected() {
     shard.stop().await;
 }
 
-/// D-42: what the dead have made goes on under the name of who is there.
+/// D-42: objects created by a player who left continue under the name of a present one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clone_of_a_dead_player_has_a_new_owner() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -196,7 +196,7 @@ async fn players_stay_for_a_while_after_losing_their_auth_connection() {
     let stream = worldwire_net::tcp::dial(shard.address, PATIENCE).await.unwrap();
     let mut back = Player::connect_over(stream, &shard, token).await;
     back.register().await;
-    // The session goes on, and so does the player in the age, beyond the time that it would wait.
+    // The session and the player in the age outlast the time limit for reconnecting.
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert_eq!(atrus.asks_for_members().await, ["Yeesha"]);
     assert_eq!(yeesha.asks_for_members().await, ["Atrus"]);
@@ -230,7 +230,7 @@ async fn players_join_from_their_own_address_only() {
     shard.stop().await;
 }
 
-/// No age has the special pages: what is there goes nowhere.
+/// Special pages belong to no age, so messages to them are dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn states_of_special_pages_go_nowhere() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -248,7 +248,7 @@ async fn states_of_special_pages_go_nowhere() {
 
 /// What Eve does in the age.
 async fn attack(eve: &Visitor, ann: u32) {
-    // In the name of another; what must not go on; what promises more than there is.
+    // In the name of another; unsafe messages; messages that announce more than they contain.
     let mut forged = eve.chat("I am Yeesha");
     forged.header.player_id = Some(ann);
     eve.says(forged).await;
@@ -286,7 +286,7 @@ async fn attacks_do_not_affect_others() {
     let good = blob("lever", "place", Scalar::Int(1));
     for at in 0..200 {
         let mut lie = good.clone();
-        // Behind the header of the blob stand counts.
+        // Counts follow the header of the blob.
         let place = good.len() - 1 - at % 12;
         lie[place] = lie[place].wrapping_add(0x7f);
         eve.says_bytes(bytes(&NetMessage::from(eve.state(object(1, "Lever"), lie)))).await;
