@@ -43,7 +43,7 @@ async fn everything(admin: &Admin) {
     assert_eq!(ask(admin, request, &[]).await.unwrap()[0]["allClients"], false);
     ask(admin, json!({"request": "delete-account", "name": "ann"}), &[]).await.unwrap();
     let gone = ask(admin, json!({"request": "delete-account", "name": "ann"}), &[]).await;
-    assert_eq!(gone, Err("account \"ann\": does not exist".to_owned()));
+    assert_eq!(gone, Err("account \"ann\" does not exist".to_owned()));
 
     let tree = ask(admin, json!({"request": "tree", "node": null, "depth": 9}), &[]).await.unwrap();
     assert_eq!((&tree[0]["type"], &tree[1]["title"]), (&json!("System"), &json!("GlobalInbox")));
