@@ -75,7 +75,7 @@ struct Running {
     _folder: TempDir,
     shard: Shard,
     stop: Stop,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
 }
 
 fn local(config: &mut ShardConfig) {

@@ -23,7 +23,7 @@ pub(crate) struct Running {
     /// As its clients know it.
     pub(crate) shard: Shard,
     stop: Stop,
-    serving: JoinHandle<std::io::Result<()>>,
+    serving: JoinHandle<Result<(), worldwire_server::ServeError>>,
 }
 
 impl Running {

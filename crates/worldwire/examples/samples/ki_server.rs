@@ -214,7 +214,7 @@ impl Stage {
                 found: Some(account()),
                 tickets: self.ck2.iter().cloned().collect(),
             },
-            Query::Enter => Answer::QueuePosition(Place::Waiting(1)),
+            Query::Enter => Answer::QueuePosition(QueuePosition::Waiting(1)),
             Query::Characters(_) => {
                 Answer::Characters { blobs: self.characters.clone(), purchased: 0 }
             }
