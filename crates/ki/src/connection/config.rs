@@ -6,26 +6,11 @@ use std::time::Duration;
 use worldwire_core::connection::Bounds;
 
 use crate::control::SessionTime;
-use crate::crypt::stream::StreamKey;
+use crate::crypt::observer::ObserverKeys;
 use crate::schema::Protocols;
 
 /// The most bytes of a frame that an observer reads.
 pub const MAX_OBSERVED_BYTES: u64 = 64 << 20;
-
-/// The keys that a user has for encrypted connections.
-#[derive(Clone, Debug, Default)]
-pub struct ObserverKeys {
-    /// Keys with the session they belong to, if that is known.
-    pub streams: Vec<(Option<u16>, StreamKey)>,
-}
-
-impl ObserverKeys {
-    /// The keys that may be those of a session.
-    pub(super) fn of(&self, session: Option<u16>) -> impl Iterator<Item = &StreamKey> {
-        let fits = move |id: &Option<u16>| id.is_none() || session.is_none() || *id == session;
-        self.streams.iter().filter_map(move |(id, key)| fits(id).then_some(key))
-    }
-}
 
 /// What shows that the other side lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,5 +136,42 @@ impl ClientConfig {
             keep_alive_trailer: false,
             offer_time: Duration::from_secs(15),
         }
+    }
+}
+
+/// How a relay treats a connection.
+///
+/// A relay passes on whole frames, as soon as all messages of one are decided about, and datagrams
+/// as datagrams. With nothing changed the bytes on both sides are the same, encrypted or not,
+/// though not cut into the same writes. Session offers, accepts and keep-alives cannot be changed.
+/// It has no time-outs. An encrypted stream without its key closes it.
+///
+/// # Encryption
+///
+/// Each direction is decrypted with one state and encrypted with another, which takes over the
+/// sender's nonces: as long as nothing was changed, dropped or injected, the same bytes come out.
+/// From the first change on chunks hold other bytes, and the sender's nonces must not be used again
+/// with the same key. The relay then derives each nonce from the key and the tag of the chunk
+/// before: 16 bytes of SHA-256. A tag depends on everything in its chunk, so two chunks get the
+/// same nonce only if those before them are the same, which makes relays in a row safe too; and
+/// without the key nobody can foresee it. What remains is the chunk in which the first change
+/// falls: its nonce is on its way already. Whoever taps both wires of the relay learns how the
+/// rest of that chunk, at most 64 KiB, differs from the original, and with that can forge.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// What the user has to read encrypted connections with.
+    pub keys: Arc<ObserverKeys>,
+    /// How many bytes a frame's body may have; what is behind a longer one goes on unread.
+    /// Default 4 MiB.
+    pub max_frame_bytes: u32,
+    /// How much may be queued for each side, and kept of what the other side sent.
+    pub bounds: Bounds,
+}
+
+impl RelayConfig {
+    /// The defaults, with these keys.
+    #[must_use]
+    pub fn new(keys: Arc<ObserverKeys>) -> Self {
+        Self { keys, max_frame_bytes: 4 << 20, bounds: Bounds::default() }
     }
 }

@@ -7,7 +7,7 @@ use worldwire_core::{Result, Side};
 
 use crate::control::{Control, Opcode};
 use crate::crypt::login::Salt;
-use crate::frame::control_in_frame;
+use crate::frame::{FrameHead, control_in_frame};
 use crate::message::HEAD_BYTES;
 
 /// What only connections of this family report.
@@ -138,17 +138,46 @@ impl<'c> Piece<'c> for Received<'c> {
     }
 }
 
-/// A piece that is not reported yet.
-#[derive(Debug)]
-pub(super) struct Unreported {
+/// Everything known about a piece except its bytes, which the stream's buffer holds.
+#[derive(Clone, Debug)]
+pub(super) struct PieceInfo {
     pub(super) side: Side,
     pub(super) unit: Unit,
-    /// Where its bytes are in the buffer of its stream.
+    /// The head of the frame that the piece belongs to.
+    pub(super) head: FrameHead,
+    /// The position of the piece in its stream's buffer.
     pub(super) bytes: Range<usize>,
-    /// The bytes, if they were kept for later.
-    pub(super) kept: Option<Vec<u8>>,
+    /// See [`Received::message`].
     pub(super) message: Range<usize>,
+    /// See [`Received::range`].
     pub(super) range: Range<u64>,
     pub(super) encrypted: bool,
     pub(super) salt: Option<Salt>,
+    /// Whether it is the last piece of its frame.
+    pub(super) is_last: bool,
+    pub(super) is_datagram: bool,
+}
+
+impl PieceInfo {
+    /// The part that a relay's decision applies to, counted from the first byte of the piece.
+    pub(super) fn changeable(&self) -> Range<usize> {
+        match self.unit {
+            Unit::Control(_) => 0..self.bytes.len(),
+            Unit::Message { .. } | Unit::Empty => self.message.clone(),
+        }
+    }
+
+    /// The event for this piece.
+    pub(super) fn received(self, bytes: &[u8]) -> Received<'_> {
+        let Self { side, unit, message, range, encrypted, salt, .. } = self;
+        Received { side, unit, bytes, message, range, encrypted, salt }
+    }
+}
+
+/// A piece that has not been reported yet.
+#[derive(Debug)]
+pub(super) struct Unreported {
+    pub(super) info: PieceInfo,
+    /// A copy of its bytes, if the buffer may drop them before the piece is reported.
+    pub(super) copy: Option<Vec<u8>>,
 }

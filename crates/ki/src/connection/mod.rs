@@ -44,6 +44,7 @@ mod config;
 mod early;
 mod event;
 mod relay;
+mod relay_state;
 mod sender;
 mod session;
 mod stream;
@@ -56,19 +57,18 @@ use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, SendE
 use worldwire_core::{Error, Result, Side};
 
 pub use config::{
-    ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ObserverKeys, ServerConfig, UnknownControl,
+    ClientConfig, Common, Life, MAX_OBSERVED_BYTES, RelayConfig, ServerConfig, UnknownControl,
 };
 pub use event::{Ignored, News, Received, Unit};
-pub use relay::RelayConfig;
 pub use sender::Sender;
 pub use session::{MAX_SESSIONS, SessionIds};
 
 use crate::control::Control;
 use crate::crypt::login::Salt;
+pub use crate::crypt::observer::ObserverKeys;
 use crate::crypt::stream::StreamKey;
 use crate::frame::{control_in_frame, is_control, span_at};
-use event::Unreported;
-use relay::Slot;
+use event::{PieceInfo, Unreported};
 use sender::Role;
 use stream::{BreakOff, FrameSpan, Next, Stream};
 
@@ -83,8 +83,8 @@ pub struct Connection {
     reading: Option<Reading>,
     /// Server: messages that came before the accept, and how many bytes they are.
     early: (Vec<Unreported>, usize),
-    /// The bytes of a piece that was kept.
-    kept: Vec<u8>,
+    /// The bytes of the piece reported last, if they were copied out of the buffer.
+    reported_copy: Vec<u8>,
     /// Observer: a message was read, whatever was seen of the session's setup.
     has_read: bool,
     /// Observer: the keys that opened a stream.
@@ -159,7 +159,7 @@ impl Connection {
             events: VecDeque::new(),
             reading: None,
             early: (Vec::new(), 0),
-            kept: Vec::new(),
+            reported_copy: Vec::new(),
             has_read: false,
             opened: Vec::new(),
         }
@@ -250,7 +250,7 @@ impl Connection {
     fn read_up(&mut self, side: Side) {
         loop {
             while let Some(piece) = self.next_piece() {
-                let piece = self.kept(piece);
+                let piece = self.copied(piece);
                 self.events.push_back(Pending::Piece(piece));
             }
             if !self.step(side) {
@@ -349,7 +349,7 @@ impl Connection {
                 self.refuse(side, error);
             }
             Role::Observer(keys) => {
-                if let Some(key) = stream.open(keys.of(session_id)) {
+                if let Some(key) = stream.open(keys.for_session(session_id)) {
                     if !self.opened.contains(key) {
                         self.opened.push(*key);
                     }
@@ -456,44 +456,32 @@ impl Connection {
         let start = if index == 0 { 0 } else { message.start };
         let end = if is_last { frame.len() } else { message.end };
         let (from, to) = (span.range.start + start, span.range.start + end);
-        let piece = Unreported {
+        let info = PieceInfo {
             side,
             unit,
+            head: span.head,
             bytes: from..to,
-            kept: None,
             message: message.start - start..message.end - start,
             range: stream.wire_of(from)..stream.wire_of(to),
             encrypted: stream.is_encrypted(),
             salt: self.sender.salt,
+            is_last,
+            is_datagram: stream.is_datagram(),
         };
         if let Role::Relay(relay) = &mut self.sender.role {
-            let whole = 0..to - from;
-            relay.report(
-                side,
-                Slot {
-                    unit,
-                    head: span.head,
-                    bytes: from..to,
-                    message: match unit {
-                        Unit::Control(_) => whole,
-                        _ => piece.message.clone(),
-                    },
-                    is_last,
-                    is_datagram: stream.is_datagram(),
-                },
-            );
+            relay.report(info.clone());
         }
         if !is_last {
             let (at, index) = (message.end, index + 1);
             self.reading = Some(Reading { side, span, unit: None, at, index });
         }
-        Some(piece)
+        Some(Unreported { info, copy: None })
     }
 
-    /// Gives a piece its bytes, so that the buffer may forget them.
-    fn kept(&self, mut piece: Unreported) -> Unreported {
-        let bytes = || self.streams[piece.side.index()].bytes(piece.bytes.clone()).to_vec();
-        piece.kept = Some(piece.kept.take().unwrap_or_else(bytes));
+    /// Copies the bytes of a piece, so that the buffer may drop them.
+    fn copied(&self, mut piece: Unreported) -> Unreported {
+        let PieceInfo { side, bytes, .. } = &piece.info;
+        piece.copy.get_or_insert_with(|| self.streams[side.index()].bytes(bytes.clone()).to_vec());
         piece
     }
 }
@@ -567,16 +555,15 @@ impl connection::Connection for Connection {
                 break piece;
             }
         };
-        let Unreported { side, unit, bytes, kept, message, range, encrypted, salt } = piece;
-        let bytes = match kept {
-            None => self.streams[side.index()].bytes(bytes),
-            Some(kept) => {
-                self.kept = kept;
-                &self.kept
+        let Unreported { info, copy } = piece;
+        let bytes = match copy {
+            None => self.streams[info.side.index()].bytes(info.bytes.clone()),
+            Some(copy) => {
+                self.reported_copy = copy;
+                &self.reported_copy
             }
         };
-        let received = Received { side, unit, bytes, message, range, encrypted, salt };
-        Some((Event::Received(received), &mut self.sender))
+        Some((Event::Received(info.received(bytes)), &mut self.sender))
     }
 
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {

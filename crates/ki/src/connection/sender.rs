@@ -6,11 +6,12 @@ use std::time::Duration;
 use worldwire_core::connection::{self, CloseReason, Closing, Outgoing, SendError, Timer, Timers};
 use worldwire_core::{Error, Result, Side};
 
-use super::config::{ClientConfig, Common, Life, ObserverKeys, ServerConfig, UnknownControl};
+use super::config::{ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ServerConfig, UnknownControl};
 use super::event::{Ignored, News, Unit};
-use super::relay::Relaying;
+use super::relay_state::RelayState;
 use crate::control::{Control, KeepAlive, SessionAccept, SessionOffer};
 use crate::crypt::login::Salt;
+use crate::crypt::observer::ObserverKeys;
 use crate::crypto_block::CryptoBlock;
 use crate::frame::Frame;
 use crate::message::RawMessage;
@@ -40,7 +41,7 @@ pub(super) enum Role {
     Client(Arc<ClientConfig>),
     Server(Arc<ServerConfig>),
     Observer(Arc<ObserverKeys>),
-    Relay(Box<Relaying>),
+    Relay(Box<RelayState>),
 }
 
 /// Where a session stands.
@@ -158,7 +159,7 @@ impl Sender {
         match &self.role {
             Role::Client(config) => config.common.max_frame_bytes.into(),
             Role::Server(config) => config.common.max_frame_bytes.into(),
-            Role::Observer(_) => super::MAX_OBSERVED_BYTES,
+            Role::Observer(_) => MAX_OBSERVED_BYTES,
             Role::Relay(relay) => relay.config.max_frame_bytes.into(),
         }
     }
@@ -255,6 +256,20 @@ impl Sender {
             }
             (Control::Other { .. }, _) => Ok(None),
         }
+    }
+
+    /// The accept of the session that was offered last passes an observer or a relay.
+    fn on_relayed(&mut self, side: Side, accept: &SessionAccept<'_>) -> Option<News> {
+        let session_id = self.session_id().filter(|id| *id == accept.session_id)?;
+        let previous = match self.session {
+            Session::Established { id } => Some(id),
+            _ => None,
+        };
+        if side != Side::Client || previous == Some(session_id) {
+            return None;
+        }
+        self.session = Session::Established { id: session_id };
+        Some(News::Established { session_id, previous })
     }
 
     /// Time has passed.

@@ -23,8 +23,8 @@ use worldwire_core::Diagnostic;
 use worldwire_core::value::{parse_hex, push_hex};
 
 use super::login::{Rec1, Salt, Secret, apply_rec1, password_hash};
+use super::observer::ObserverKeys;
 use super::stream::StreamKey;
-use crate::connection::ObserverKeys;
 use crate::settings::{Settings, Value};
 
 /// What a user knows of connections and accounts.
