@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use worldwire_core::connection::Bounds;
+use worldwire_core::{Error, Result};
 
 use crate::connect::{BUILD_ID, ConnectPacket};
-use crate::crypt::key::{PublicKey, ServerKind};
+use crate::crypt::exchange::ExchangeError;
+use crate::crypt::key::{PrivateKey, PublicKey, ServerKind};
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
 use crate::types::Uuid;
@@ -119,6 +121,40 @@ impl ClientConfig {
     }
 }
 
+/// How a relay behaves.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// The keys of encrypted connections.
+    pub keys: RelayKeys,
+    /// How much may be queued for each side.
+    pub bounds: Bounds,
+    /// How long connect packet and key exchange may take. Default 20 s: longer than the ends wait.
+    pub setup_time: Duration,
+}
+
+impl RelayConfig {
+    /// The defaults with these keys.
+    #[must_use]
+    pub fn new(keys: RelayKeys) -> Self {
+        Self { keys, bounds: Bounds::default(), setup_time: Duration::from_secs(20) }
+    }
+}
+
+/// Which keys a relay has. An encrypted connection for whose service it lacks one is refused: a
+/// fault names the key, and the connection closes.
+#[derive(Clone, Debug)]
+pub enum RelayKeys {
+    /// The private keys of the server. The exchange passes through.
+    Shared(KeyRing),
+    /// A pair for each hop.
+    Separate {
+        /// The relay's own private keys; clients have the public ones.
+        own: KeyRing,
+        /// The public keys of the server.
+        server: KeyRing,
+    },
+}
+
 /// Which key belongs to a service.
 pub(crate) fn key_kind(service: Service) -> Option<ServerKind> {
     match service {
@@ -127,4 +163,19 @@ pub(crate) fn key_kind(service: Service) -> Option<ServerKind> {
         Service::Game => Some(ServerKind::Game),
         Service::File => None,
     }
+}
+
+/// The private key of a service.
+///
+/// # Errors
+/// Malformed, naming the service, when there is none.
+pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
+    key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
+        let wanted = format!("a key for {}", service.name());
+        Error::malformed(wanted, "none in the configuration")
+    })
+}
+
+pub(super) fn refused(error: ExchangeError) -> Error {
+    Error::malformed("a number y that is safe to use", error.to_string())
 }

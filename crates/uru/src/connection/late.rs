@@ -11,10 +11,9 @@ use worldwire_core::connection::{Bounds, Event};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::Connection;
-use super::config::key_kind;
+use super::config::{key_kind, refused};
 use super::event::News;
 use super::sender::Role;
-use super::setup::refused;
 use super::stream::Phase;
 use crate::connect::{ConnectPacket, SetupType};
 use crate::crypt::exchange::SessionKey;

@@ -41,6 +41,7 @@ mod event;
 mod late;
 mod ping;
 mod relay;
+mod relay_state;
 mod sender;
 mod setup;
 mod stream;
@@ -50,27 +51,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Located, SendError,
-    Sender as _, Timer, Timers,
+    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, SendError, Sender as _,
+    Timer, Timers,
 };
 use worldwire_core::{Error, Result, Side};
 
 pub use captured::CapturedExchange;
 #[cfg(feature = "fuzzing")]
 pub(crate) use config::key_kind;
-pub use config::{BuildPolicy, ClientConfig, Encryption, ServerConfig};
+pub use config::{BuildPolicy, ClientConfig, Encryption, RelayConfig, RelayKeys, ServerConfig};
 pub use event::{Content, News, Received, Unit};
-pub use relay::{RelayConfig, RelayKeys, RelayRandom};
+pub use relay_state::RelayRandom;
 pub use sender::Sender;
 
 use crate::connect::SetupPacket;
 use crate::crypt::exchange::SessionKey;
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
+use config::refused;
+use event::Unread;
 use late::Candidate;
 use ping::answer;
 use sender::Role;
-use setup::refused;
 use stream::{Attempt, Phase, Stream};
 
 /// A connection of any service, in one of four roles.
@@ -85,15 +87,6 @@ pub struct Connection {
     candidates: Vec<Candidate>,
     /// Not reported yet; pieces are still in the buffer of their stream.
     events: VecDeque<Event<Unread, News>>,
-}
-
-/// A piece that is not reported yet.
-#[derive(Clone, Debug)]
-struct Unread {
-    side: Side,
-    unit: Unit,
-    located: Located,
-    encrypted: bool,
 }
 
 /// The most encrypted bytes an observer or relay keeps while it waits for the seed.

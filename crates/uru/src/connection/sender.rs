@@ -10,7 +10,7 @@ use worldwire_core::{Error, Field, Result, Side, Writer};
 use super::captured::CapturedExchange;
 use super::config::{ClientConfig, ServerConfig};
 use super::ping::ping;
-use super::relay::Relaying;
+use super::relay_state::RelayState;
 use crate::crypt::exchange::SharedSecret;
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
@@ -46,7 +46,7 @@ pub(super) enum Role {
         y: Option<Vec<u8>>,
         exchange: Option<Arc<CapturedExchange>>,
     },
-    Relay(Box<Relaying>),
+    Relay(Box<RelayState>),
 }
 
 impl Role {

@@ -7,15 +7,13 @@ use worldwire_core::connection::{Event, Lane, Timer};
 use worldwire_core::{Error, Result, Side};
 
 use super::Connection;
-use super::config::{Encryption, key_kind};
+use super::config::{Encryption, key_kind, private_key, refused};
 use super::event::News;
 use super::sender::Role;
 use super::stream::Phase;
 use crate::connect::{ConnectPacket, SetupPacket};
-use crate::crypt::exchange::{ExchangeError, SessionKey};
-use crate::crypt::key::PrivateKey;
+use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
-use crate::file::keys::KeyRing;
 use crate::frame::Service;
 
 impl Connection {
@@ -185,19 +183,4 @@ impl Connection {
         // There was room for them when they were sent.
         self.sender.lanes.iter_mut().for_each(Lane::release);
     }
-}
-
-/// The private key of a service.
-///
-/// # Errors
-/// Malformed, naming the service, when there is none.
-pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
-    key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
-        let wanted = format!("a key for {}", service.name());
-        Error::malformed(wanted, "none in the configuration")
-    })
-}
-
-pub(super) fn refused(error: ExchangeError) -> Error {
-    Error::malformed("a number y that is safe to use", error.to_string())
 }
