@@ -47,8 +47,8 @@ impl<C: StreamCipher> Lane<C> {
     }
 
     /// Setup is complete: encrypts and queues what waited for that.
-    pub fn release(&mut self) {
-        while let Some(message) = self.out.release() {
+    pub fn release_deferred(&mut self) {
+        while let Some(message) = self.out.release_deferred() {
             self.push(message);
         }
     }
@@ -79,10 +79,10 @@ mod tests {
     fn what_waited_for_setup_is_encrypted_in_order() {
         let mut lane = Lane::new(Bounds::default());
         lane.push(vec![7]);
-        lane.out.hold(vec![0, 0]);
-        lane.out.hold(vec![0]);
+        lane.out.defer(vec![0, 0]);
+        lane.out.defer(vec![0]);
         lane.cipher = Some(Counter(1));
-        lane.release();
+        lane.release_deferred();
         lane.push(vec![0]);
         let sent: Vec<_> = std::iter::from_fn(|| lane.out.pop()).collect();
         assert_eq!(sent, [vec![7], vec![1, 2], vec![3], vec![4]]);

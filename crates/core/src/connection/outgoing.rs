@@ -26,7 +26,7 @@ pub struct Outgoing {
     bounds: Bounds,
     ready: VecDeque<Vec<u8>>,
     /// Sent before setup was complete, not encrypted yet.
-    waiting: VecDeque<Vec<u8>>,
+    deferred: VecDeque<Vec<u8>>,
     /// How many bytes the two queues above hold.
     bytes: usize,
     overflow: VecDeque<Overflow>,
@@ -59,7 +59,7 @@ impl Outgoing {
 
     fn check(&self, length: usize) -> Result<()> {
         let Bounds { queued_messages, .. } = self.bounds;
-        let messages = self.ready.len() + self.waiting.len() + 1;
+        let messages = self.ready.len() + self.deferred.len() + 1;
         if messages > queued_messages {
             return Err(Error::limit("queued messages", queued_messages as u64, messages as u64));
         }
@@ -159,14 +159,14 @@ impl Outgoing {
     }
 
     /// Keeps a message until setup is complete.
-    pub fn hold(&mut self, message: Vec<u8>) {
+    pub fn defer(&mut self, message: Vec<u8>) {
         self.bytes += message.len();
-        self.waiting.push_back(message);
+        self.deferred.push_back(message);
     }
 
     /// The next message that waits for setup; to be [pushed](Self::push) as it goes onto the wire.
-    pub fn release(&mut self) -> Option<Vec<u8>> {
-        let message = self.waiting.pop_front()?;
+    pub fn release_deferred(&mut self) -> Option<Vec<u8>> {
+        let message = self.deferred.pop_front()?;
         self.bytes -= message.len();
         Some(message)
     }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn bounds_count_what_waits_for_setup_too() {
         let mut queue = Outgoing::new(Bounds { queued_bytes: 10, queued_messages: 3 });
-        queue.hold(vec![1; 4]);
+        queue.defer(vec![1; 4]);
         queue.push(vec![2; 4]);
         assert_eq!(queue.bytes(), 8);
         let error = queue.check_room(3).unwrap_err();
@@ -220,8 +220,8 @@ mod tests {
         let error = queue.check_room(0).unwrap_err();
         assert_eq!(error.to_string(), "wanted at most 3 (queued messages), found 4");
         assert_eq!(queue.pop(), Some(vec![2; 4]));
-        assert_eq!(queue.release(), Some(vec![1; 4]));
-        assert_eq!((queue.release(), queue.bytes()), (None, 2));
+        assert_eq!(queue.release_deferred(), Some(vec![1; 4]));
+        assert_eq!((queue.release_deferred(), queue.bytes()), (None, 2));
         assert_eq!((queue.pop(), queue.pop(), queue.bytes()), (Some(vec![3; 2]), None, 0));
     }
 

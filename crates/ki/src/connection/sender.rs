@@ -385,7 +385,7 @@ impl Sender {
         if let Some(every) = self.common().map(|common| common.keep_alive_every) {
             self.timers.start_once(Timer::Beat, every);
         }
-        while let Some(message) = self.out.release() {
+        while let Some(message) = self.out.release_deferred() {
             self.push_message(message);
         }
     }
@@ -420,7 +420,7 @@ impl connection::Sender for Sender {
         self.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established() {
             true => self.push_message(bytes),
-            false => self.out.hold(bytes),
+            false => self.out.defer(bytes),
         }
         Ok(())
     }

@@ -146,7 +146,7 @@ impl Sends for Sender {
         lane.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established {
             true => lane.push(bytes),
-            false => lane.out.hold(bytes),
+            false => lane.out.defer(bytes),
         }
         Ok(())
     }

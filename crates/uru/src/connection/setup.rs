@@ -181,6 +181,6 @@ impl Connection {
             self.sender.timers.start(Timer::Beat, Duration::ZERO);
         }
         // There was room for them when they were sent.
-        self.sender.lanes.iter_mut().for_each(Lane::release);
+        self.sender.lanes.iter_mut().for_each(Lane::release_deferred);
     }
 }
