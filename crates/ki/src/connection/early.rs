@@ -1,4 +1,4 @@
-//! Servers: what comes before the session is accepted, or may not be sent.
+//! Servers: messages that arrive before the session is accepted, or that the client may not send.
 
 use core::ops::Range;
 
@@ -12,12 +12,12 @@ use super::sender::{Role, Verdict};
 use super::{Connection, Pending};
 
 impl Connection {
-    /// Server: keeps or ignores a piece, if it is not to be delivered.
+    /// Server: returns a piece to deliver, and keeps or ignores any other.
     pub(super) fn admit(&mut self, piece: Unreported) -> Option<Unreported> {
         let side = piece.info.side;
-        let why = match self.sender.judge(piece.info.unit) {
+        let reason = match self.sender.judge(piece.info.unit) {
             Ok(Verdict::Deliver) => return Some(piece),
-            Ok(Verdict::Ignore(why)) => why,
+            Ok(Verdict::Ignore(reason)) => reason,
             Ok(Verdict::Keep) => {
                 let piece = self.copied(piece);
                 let kept = self.keep(piece);
@@ -35,12 +35,12 @@ impl Connection {
         let mut bytes = copy.unwrap_or_default();
         bytes.truncate(message.end);
         bytes.drain(..message.start.min(bytes.len()));
-        let news = News::Ignored { unit, why, range, bytes };
+        let news = News::Ignored { unit, why: reason, range, bytes };
         self.events.push_front(Pending::Event(Event::News(news)));
         None
     }
 
-    /// The bytes of the stream whose messages are kept.
+    /// The stream ranges of kept messages.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn early_ranges(&self) -> Vec<(Side, Range<u64>)> {
         self.early.0.iter().map(|piece| (piece.info.side, piece.info.range.clone())).collect()
@@ -53,12 +53,12 @@ impl Connection {
         let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));
         let limit = match (pieces.len() >= config.max_early_frames, config.max_early_bytes) {
             (true, _) => {
-                let most = config.max_early_frames as u64;
-                Error::limit("messages before the session is accepted", most, most + 1)
+                let max = config.max_early_frames as u64;
+                Error::limit("messages before the session is accepted", max, max + 1)
             }
-            (false, most) if bytes > most => {
+            (false, max) if bytes > max => {
                 let name = "bytes of messages before the session is accepted";
-                Error::limit(name, most as u64, bytes as u64)
+                Error::limit(name, max as u64, bytes as u64)
             }
             _ => {
                 pieces.push(piece);

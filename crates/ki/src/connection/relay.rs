@@ -16,7 +16,7 @@ use super::stream::FrameSpan;
 use crate::control::Opcode;
 
 impl Connection {
-    /// Stands between a client and a server; see [`Forward`].
+    /// Relays between a client and a server; see [`Forward`].
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
         let mut connection = Self::new(Role::Relay(Box::new(RelayState::new(config))), now);
@@ -24,7 +24,7 @@ impl Connection {
         connection
     }
 
-    /// Relays: carries out the decision about the last piece, and fills the queues up.
+    /// Relays: carries out the decision about the last piece and fills the queues.
     #[inline]
     pub(super) fn settle(&mut self) {
         if matches!(self.sender.role, Role::Relay(_)) {
@@ -46,7 +46,7 @@ impl Connection {
         }
     }
 
-    /// Queues what a side sent and may leave now.
+    /// Queues everything from a side that may leave now.
     fn fill(&mut self, from: Side) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
         if self.sender.closing.is_closed() {
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// Queues something that nobody decides about.
+    /// Queues an entry that needs no decision.
     fn pass(&mut self, side: Side, passage: Passage, bytes: Vec<u8>) {
         if let Role::Relay(relay) = &mut self.sender.role {
             relay.forwarding.pass(side, Some(passage), bytes);
@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// Checks that not too much of a paused stream has arrived. True when there is.
+    /// Closes the connection and returns true if too much of a paused stream has arrived.
     pub(super) fn is_flooded(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
         let stream = &self.streams[side.index()];
@@ -78,7 +78,7 @@ impl Connection {
         checked.map_err(|error| self.refuse(side, error.at(at))).is_err()
     }
 
-    /// Something came from a side.
+    /// Relays: notes input from a side.
     pub(super) fn on_relayed_input(&mut self, side: Side, is_datagram: bool) {
         if let Role::Relay(relay) = &mut self.sender.role {
             relay.is_datagrams |= is_datagram;
@@ -86,7 +86,8 @@ impl Connection {
         }
     }
 
-    /// A stream turns out to be encrypted: without its key nothing can be passed on.
+    /// Relays: opens a stream that turns out to be encrypted, or closes the connection if no key
+    /// fits.
     pub(super) fn open_relayed(&mut self, side: Side) {
         let session_id = self.sender.session_id();
         let stream = &mut self.streams[side.index()];
@@ -103,7 +104,7 @@ impl Connection {
         relay.on_nonces(side, stream);
     }
 
-    /// A frame that cannot be read goes on as it came.
+    /// Forwards a frame that cannot be read unchanged.
     pub(super) fn pass_frame(&mut self, side: Side, span: &FrameSpan) {
         let stream = &self.streams[side.index()];
         let passage = Passage::Unread { is_datagram: stream.is_datagram() };
@@ -111,7 +112,8 @@ impl Connection {
         self.pass(side, passage, bytes);
     }
 
-    /// What is behind a fault goes on as it comes: the rest of the datagram, or all of the stream.
+    /// Forwards everything after a fault unread: the rest of the datagram, or the rest of the
+    /// stream.
     pub(super) fn pass_unread(&mut self, side: Side, datagram: Option<Range<usize>>) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
         let Some(range) = datagram else {
@@ -122,15 +124,15 @@ impl Connection {
         self.pass(side, Passage::Unread { is_datagram: true }, bytes);
     }
 
-    /// Passes on what is there of a stream that is not read any more.
+    /// Forwards received bytes of a stream that is no longer read.
     pub(super) fn pass_raw(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
         if !relay.ways[side.index()].is_raw {
             return false;
         }
-        let most = relay.forwarding.max_raw_bytes();
+        let max = relay.forwarding.max_raw_bytes();
         let stream = &mut self.streams[side.index()];
-        let range = stream.take(most);
+        let range = stream.take(max);
         let bytes = stream.bytes(range).to_vec();
         let is_empty = bytes.is_empty();
         if !is_empty {
@@ -139,19 +141,19 @@ impl Connection {
         !is_empty
     }
 
-    /// A datagram was read to its end.
+    /// Forwards the end of a datagram.
     pub(super) fn pass_datagram(&mut self, side: Side) {
         self.pass(side, Passage::DatagramEnd, Vec::new());
     }
 
-    /// Bytes that cannot be decrypted, if they are that, go on as they were on the wire. `false`
-    /// when the connection cannot go on, since bytes are missing or what went before was changed.
+    /// Forwards bytes that cannot be decrypted as they were on the wire. `false` if the connection
+    /// cannot continue, because bytes are missing or earlier ones were changed.
     pub(super) fn pass_wire(&mut self, side: Side, wire: Option<Vec<u8>>) -> bool {
         let stream = &mut self.streams[side.index()];
         if !matches!(self.sender.role, Role::Relay(_)) {
             return true;
         }
-        // What is left of the plain bytes goes first.
+        // The remaining decrypted bytes go first.
         let range = stream.take(usize::MAX);
         let rest = stream.bytes(range).to_vec();
         stream.close_cipher();
@@ -161,7 +163,7 @@ impl Connection {
         matches!(&self.sender.role, Role::Relay(relay) if !relay.ways[side.index()].is_broken)
     }
 
-    /// The side sends nothing more.
+    /// Forwards the incomplete tag and nonce at the end of a stream.
     pub(super) fn pass_end(&mut self, side: Side) {
         let rest = self.streams[side.index()].torn_tag().to_vec();
         if !rest.is_empty() {
@@ -171,9 +173,9 @@ impl Connection {
 }
 
 impl Forward for Sender {
-    /// Decides about the piece that was received last. What goes on instead of a message is a
-    /// message as [`RawMessage`] encodes it; instead of an unknown control message, a frame with
-    /// one.
+    /// Decides about the piece received last. The replacement for a message is a message as
+    /// [`RawMessage`](crate::message::RawMessage) encodes it. The replacement for an unknown
+    /// control message is a frame with another unknown control message.
     fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let RelayState { forwarding, ways, .. } = relay_state(&mut self.role)?;
@@ -190,21 +192,21 @@ impl Forward for Sender {
     fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let RelayState { forwarding, ways, .. } = relay_state(&mut self.role)?;
-        // The bounds of both are the same.
+        // Both directions have the same bounds.
         let [way, _] = ways;
         forwarding.release(held, decision, |piece, decision| check_decision(way, piece, decision))
     }
 }
 
 impl Inject for Sender {
-    /// Sends a message, as [`RawMessage`] encodes it, in a frame of its own. A message of the
-    /// relay's that meets a stale session is lost: the server ignores it, and the client sends
-    /// only its own last message again.
+    /// Sends a message, as [`RawMessage`](crate::message::RawMessage) encodes it, in a separate
+    /// frame. A message injected into a stale session is lost: the server ignores it, and the
+    /// client sends only its own last message again.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.closing.check_open()?;
         let is_established = self.is_established();
         let relay = relay_state(&mut self.role)?;
-        // A held offer or accept comes first.
+        // A held offer or accept must leave first.
         let is_control = |passage: &Passage| {
             matches!(passage, Passage::Piece(PieceInfo { unit: Unit::Control(opcode), .. })
                 if matches!(*opcode, Opcode::SessionOffer | Opcode::SessionAccept))

@@ -28,11 +28,11 @@ pub(super) struct RelayState {
     pub(super) forwarding: Forwarding<Passage>,
     /// By the side that sends.
     pub(super) ways: [Way; 2],
-    /// Everything comes and goes in datagrams.
+    /// Whether the connection uses datagrams.
     pub(super) is_datagrams: bool,
 }
 
-/// A part of what a side sends, on its way through a relay.
+/// A part of a side's stream on its way through a relay.
 #[derive(Debug)]
 pub(super) enum Passage {
     Piece(PieceInfo),
@@ -40,46 +40,47 @@ pub(super) enum Passage {
     Unread {
         is_datagram: bool,
     },
-    /// A datagram was read to its end.
+    /// The end of a datagram.
     DatagramEnd,
-    /// Bytes that cannot be decrypted, as they were on the wire.
+    /// Bytes that cannot be decrypted, as on the wire.
     Sealed,
-    /// The part of a tag and nonce with which an encrypted stream ends.
+    /// The incomplete tag and nonce at the end of an encrypted stream.
     Torn,
 }
 
-/// What goes from one side to the other.
+/// One direction of a relay.
 #[derive(Debug)]
 pub(super) struct Way {
     out: Outgoing,
-    /// The frame in progress, as far as it was decided about.
+    /// The decided part of the current frame.
     frame: Assembly,
     /// Frames injected while another frame or datagram is in progress.
-    later: Vec<Vec<u8>>,
-    later_bytes: usize,
-    /// The datagram in progress, as far as it was decided about.
+    injected: Vec<Vec<u8>>,
+    injected_bytes: usize,
+    /// The decided part of the current datagram.
     datagram: Option<Vec<u8>>,
     seal: Option<Seal>,
-    /// Sealed bytes cannot be forwarded, since what went before was changed.
+    /// Whether sealed bytes cannot be forwarded, because earlier bytes were changed.
     pub(super) is_broken: bool,
-    /// The rest goes on as it comes.
+    /// Whether the rest of the stream is forwarded unread.
     pub(super) is_raw: bool,
 }
 
-/// A frame that is put together from pieces.
+/// A frame being assembled from pieces.
 #[derive(Debug, Default)]
 struct Assembly {
     original: Vec<u8>,
-    /// The frame's body so far, once something in it was changed; of a control message all of it.
+    /// The frame's body so far, once something in it was changed; for a control message, the whole
+    /// frame.
     changed: Option<Vec<u8>>,
 }
 
-/// Encryption of what goes on.
+/// Encryption of the forwarded bytes.
 #[derive(Debug)]
 struct Seal {
     sealer: Sealer,
     key: StreamKey,
-    /// Nothing was changed so far: the sender's nonces go on.
+    /// Whether nothing was changed so far, so that the sender's nonces are reused.
     is_in_step: bool,
     nonces: VecDeque<[u8; 16]>,
 }
@@ -89,8 +90,8 @@ impl RelayState {
         let ways = Side::BOTH.map(|_| Way {
             out: Outgoing::new(config.bounds),
             frame: Assembly::default(),
-            later: Vec::new(),
-            later_bytes: 0,
+            injected: Vec::new(),
+            injected_bytes: 0,
             datagram: None,
             seal: None,
             is_broken: false,
@@ -100,14 +101,14 @@ impl RelayState {
         Self { config, forwarding, ways, is_datagrams: false }
     }
 
-    /// A piece is reported, and can be decided about.
+    /// Records that a piece was reported and can be decided about.
     pub(super) fn report(&mut self, piece: PieceInfo) {
         let is_urgent = !piece.is_datagram
             && matches!(piece.unit, Unit::Control(Opcode::KeepAlive | Opcode::KeepAliveRsp));
         self.forwarding.report(piece.side, Passage::Piece(piece), is_urgent);
     }
 
-    /// Queues what a side sent and may leave now.
+    /// Queues everything from a side that may leave now.
     ///
     /// # Errors
     /// The limit that a frame exceeds even in an empty queue.
@@ -116,7 +117,7 @@ impl RelayState {
         forwarding.fill(from, &mut ways[from.index()], Way::forward)
     }
 
-    /// The stream is encrypted from here on.
+    /// Encrypts a side's stream from here on.
     pub(super) fn encrypt(&mut self, side: Side, key: &StreamKey) {
         self.ways[side.index()].seal = Some(Seal {
             sealer: Sealer::new(key, side),
@@ -126,7 +127,7 @@ impl RelayState {
         });
     }
 
-    /// The sender's nonces that have come.
+    /// Takes over the nonces received from the sender.
     pub(super) fn on_nonces(&mut self, side: Side, stream: &mut Stream) {
         let nonces = stream.nonces.as_mut().map(core::mem::take).unwrap_or_default();
         let way = &mut self.ways[side.index()];
@@ -137,7 +138,7 @@ impl RelayState {
         way.out.forward_joined(&sealed);
     }
 
-    /// How many bytes are queued for a side.
+    /// The number of bytes queued for a side.
     pub(super) fn queued_bytes(&self, to: Side) -> usize {
         self.ways[to.other().index()].out.bytes()
     }
@@ -154,8 +155,8 @@ impl RelayState {
         self.forwarding.kept_bytes(from, &self.ways[from.index()].out)
     }
 
-    /// Queues a message of the relay's own. What a side sent counts as forwarded by the frame or
-    /// datagram, so a message that is injected into one is sent after it.
+    /// Queues an injected message. Frames and datagrams are forwarded whole, so a message injected
+    /// in the middle of one is sent after it.
     pub(super) fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         let from = to.other();
         let frame = Frame::message(whole_message(message)?).to_bytes();
@@ -168,19 +169,19 @@ impl RelayState {
         let is_reading = self.forwarding.reported().is_some_and(|(side, _)| side == from);
         let is_holding = self.forwarding.is_holding(from);
         let way = &mut self.ways[from.index()];
-        let length = way.later_bytes.saturating_add(frame.len());
+        let length = way.injected_bytes.saturating_add(frame.len());
         way.out.check_room(length).map_err(SendError::QueueFull)?;
-        way.later_bytes += frame.len();
-        way.later.push(frame);
+        way.injected_bytes += frame.len();
+        way.injected.push(frame);
         if is_holding || !(is_reading || way.is_in_progress()) {
-            way.release(is_datagram);
+            way.send_injected(is_datagram);
         }
         Ok(())
     }
 }
 
 impl Assembly {
-    /// Adds a piece, with what was decided about it.
+    /// Adds a piece with the decision about it.
     fn add(&mut self, piece: &PieceInfo, bytes: Vec<u8>, decision: Decision<'_>) {
         let start = self.original.len();
         match start {
@@ -208,13 +209,13 @@ impl Assembly {
         }
     }
 
-    /// How long the frame is so far.
+    /// The number of bytes in the frame so far.
     fn bytes(&self) -> usize {
         self.changed.as_ref().unwrap_or(&self.original).len()
     }
 
-    /// The frame to forward, which has no bytes when nothing is left of it, and whether it was
-    /// changed. `last` is its last piece.
+    /// The frame to forward, empty if nothing of it is left, and whether it was changed. `last` is
+    /// its last piece.
     fn finish(self, last: &PieceInfo) -> (Vec<u8>, bool) {
         let Some(mut body) = self.changed else { return (self.original, false) };
         if matches!(last.unit, Unit::Control(_)) {
@@ -223,8 +224,8 @@ impl Assembly {
         if body.len() <= BODY_HEAD_BYTES {
             return (Vec::new(), true);
         }
-        let behind = last.bytes.len() - last.changeable().end.min(last.bytes.len());
-        let trailer = self.original.len().saturating_sub(behind);
+        let after = last.bytes.len() - last.changeable().end.min(last.bytes.len());
+        let trailer = self.original.len().saturating_sub(after);
         body.extend_from_slice(self.original.get(trailer..).unwrap_or_default());
         let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
         let mut writer = Writer::new();
@@ -241,12 +242,12 @@ impl AsMut<Outgoing> for Way {
 }
 
 impl Way {
-    /// Forwards what leaves now.
+    /// Forwards an entry that leaves now.
     fn forward(&mut self, leaving: Leaving<Passage>) {
         let Leaving { piece, bytes, decision, overtakes } = leaving;
         match piece {
             Some(Passage::Piece(piece)) => {
-                // What overtakes is a frame of its own.
+                // A piece that overtakes is a separate frame.
                 let mut frame = match overtakes {
                     true => Assembly::default(),
                     false => core::mem::take(&mut self.frame),
@@ -259,7 +260,7 @@ impl Way {
                 let (bytes, is_changed) = frame.finish(&piece);
                 self.put(bytes, is_changed || overtakes, piece.is_datagram);
                 if !overtakes {
-                    self.release(piece.is_datagram);
+                    self.send_injected(piece.is_datagram);
                 }
             }
             Some(Passage::Unread { is_datagram }) => self.put(bytes, false, is_datagram),
@@ -267,7 +268,7 @@ impl Way {
                 if let Some(datagram) = self.datagram.take().filter(|it| !it.is_empty()) {
                     self.out.forward(datagram);
                 }
-                self.release(true);
+                self.send_injected(true);
             }
             Some(Passage::Sealed) => {
                 self.is_broken = self.seal.take().is_some_and(|seal| !seal.is_in_step);
@@ -283,7 +284,7 @@ impl Way {
         }
     }
 
-    /// Forwards plain bytes, as a part of a datagram or encrypted if the stream is.
+    /// Forwards decrypted bytes, either as a part of a datagram or encrypted again.
     fn put(&mut self, plain: Vec<u8>, is_changed: bool, is_datagram: bool) {
         match &mut self.seal {
             _ if is_datagram => self.datagram.get_or_insert_default().extend_from_slice(&plain),
@@ -299,13 +300,13 @@ impl Way {
         !self.frame.original.is_empty() || self.datagram.is_some()
     }
 
-    /// Forwards what was injected while a frame or datagram was in progress.
-    fn release(&mut self, is_datagram: bool) {
+    /// Forwards messages that were injected while a frame or datagram was in progress.
+    fn send_injected(&mut self, is_datagram: bool) {
         if is_datagram && self.datagram.is_some() {
             return;
         }
-        self.later_bytes = 0;
-        for frame in core::mem::take(&mut self.later) {
+        self.injected_bytes = 0;
+        for frame in core::mem::take(&mut self.injected) {
             match is_datagram {
                 true => self.out.forward(frame),
                 false => self.put(frame, true, false),
@@ -323,7 +324,7 @@ impl Seal {
         while !plain.is_empty() {
             self.end_chunk(&mut sealed);
             if self.sealer.is_full() {
-                // Plain bytes behind a chunk come after its nonce, so this does not happen.
+                // Plaintext after a chunk only arrives after its nonce, so this does not happen.
                 self.leave_step();
                 self.end_chunk(&mut sealed);
             }
@@ -338,7 +339,7 @@ impl Seal {
         self.nonces = VecDeque::new();
     }
 
-    /// Ends a chunk that is full, if the next nonce is known.
+    /// Ends a full chunk if the next nonce is known.
     fn end_chunk(&mut self, sealed: &mut Vec<u8>) {
         if !self.sealer.is_full() {
             return;
@@ -359,7 +360,7 @@ fn derived_nonce(key: &StreamKey, tag: [u8; 16]) -> [u8; 16] {
     core::array::from_fn(|at| hash[at])
 }
 
-/// Whether a control message may be changed: nothing is known to hang on those that are unknown.
+/// Whether a control message is unknown and may therefore be changed.
 fn is_unknown(opcode: Opcode) -> bool {
     !matches!(
         opcode,
@@ -367,19 +368,19 @@ fn is_unknown(opcode: Opcode) -> bool {
     )
 }
 
-/// The message, if the bytes are one and nothing else.
+/// The message, if the bytes are exactly one.
 fn whole_message(bytes: &[u8]) -> Result<RawMessage<'_>, SendError> {
     let mut reader = Reader::new(bytes);
     match RawMessage::decode(&mut reader, false) {
         Ok(message) if reader.remaining() == 0 => Ok(message),
         _ => {
-            let found = format!("{} bytes that are something else", bytes.len());
+            let found = format!("{} other bytes", bytes.len());
             Err(SendError::Encode(Error::value("one whole DML message", found)))
         }
     }
 }
 
-/// Checks that the bytes are a frame with a control message that nothing is known about.
+/// Checks that the bytes are exactly one frame with an unknown control message.
 fn check_control(bytes: &[u8]) -> Result<(), SendError> {
     let whole = FrameHead::decode(&mut Reader::new(bytes)).map(FrameHead::frame_bytes);
     let opcode = control_opcode(bytes).filter(|opcode| is_unknown(*opcode));
@@ -390,7 +391,7 @@ fn check_control(bytes: &[u8]) -> Result<(), SendError> {
     Err(SendError::Encode(Error::value(wanted, "other bytes")))
 }
 
-/// Checks that a piece may be dropped or changed into these bytes.
+/// Checks that a piece may be dropped or replaced.
 pub(super) fn check_decision(
     way: &Way,
     piece: &Passage,

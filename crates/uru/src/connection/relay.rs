@@ -19,20 +19,19 @@ use crate::connect::{ConnectPacket, SetupPacket};
 use crate::frame::{Message, Service};
 
 impl Connection {
-    /// Stands between a client and a server. [`Sender`] is its [`Forward`] and
-    /// [`Inject`].
+    /// Relays between a client and a server. [`Sender`] implements [`Forward`] and [`Inject`].
     ///
-    /// There are two ways to encrypted connections, by [`RelayKeys`](super::RelayKeys). Either the keys pass through:
-    /// the relay has the private key of the service and reads the exchange like an observer. What
-    /// nobody changed is then the same bytes on both sides. Or each hop has keys of its own: the
-    /// relay answers the client as a server would, and asks the server as a client would. Plain
-    /// connections and the file service need no keys, and pass as the same bytes.
+    /// [`RelayKeys`](super::RelayKeys) offers two ways to relay encrypted connections. With shared
+    /// keys, the relay has the private key of the service and reads the exchange like an observer,
+    /// so unchanged messages are the same bytes on both sides. With separate keys, the relay
+    /// answers the client as a server would and contacts the server as a client would. Plain
+    /// connections and the file service need no keys and pass as the same bytes.
     ///
     /// Pings and their answers overtake [held](Forward::hold) pieces, so that both ends stay
     /// connected.
     ///
-    /// A stream that is not Uru's passes unread, as does one behind a fault; the relay sets no
-    /// deadlines then, nor after setup.
+    /// A stream of another protocol passes unread, as does a stream after a fault. The relay sets
+    /// no deadlines then, nor after setup.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, random: RelayRandom, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
@@ -42,7 +41,7 @@ impl Connection {
         connection
     }
 
-    /// A setup packet has come.
+    /// Relays: handles a setup packet.
     pub(super) fn relay_set_up(
         &mut self,
         service: Service,
@@ -82,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// A relay reports a piece, which can be decided about.
+    /// Relays: records that a piece was reported and can be decided about.
     #[inline]
     pub(super) fn report(&mut self, piece: &Unread) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
@@ -96,8 +95,8 @@ impl Connection {
         relay.forwarding.report(piece.side, piece.clone(), is_urgent);
     }
 
-    /// Carries out the decision about the last piece, and fills the queues up. Other roles come
-    /// here with every input and event, so that has to cost nothing.
+    /// Carries out the decision about the last piece and fills the queues. Other roles also call
+    /// this for every input and event, so it must cost them nothing.
     #[inline]
     pub(super) fn settle(&mut self) {
         if matches!(self.sender.role, Role::Relay(_)) {
@@ -120,21 +119,21 @@ impl Connection {
         }
     }
 
-    /// Queues what a side sent and may leave now.
+    /// Queues everything from a side that may leave now.
     fn fill(&mut self, from: Side) {
         if let Err(error) = self.sender.fill(from) {
             self.refuse(from, error);
         }
     }
 
-    /// A stream exceeds what the relay is prepared to keep.
+    /// Closes the connection because a stream exceeds the relay's limits.
     fn refuse(&mut self, side: Side, error: Error) {
         let error = error.at(self.streams[side.index()].incoming.offset());
         self.events.push_back(Event::Fault { side, error });
         self.sender.close_for(CloseReason::Fault);
     }
 
-    /// Checks that not too much of a paused stream has arrived. True when there is.
+    /// Closes the connection and returns true if too much of a paused stream has arrived.
     pub(super) fn is_flooded(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
         let unread = self.streams[side.index()].incoming.unread().len();
@@ -142,8 +141,8 @@ impl Connection {
         checked.map_err(|error| self.refuse(side, error)).is_err()
     }
 
-    /// Forwards what cannot be read; false when there is nothing.
-    pub(super) fn pass_on(&mut self, side: Side) -> bool {
+    /// Forwards bytes that cannot be read; false if there are none.
+    pub(super) fn forward_unread(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
         let bytes = self.streams[side.index()].take(relay.forwarding.max_raw_bytes());
         if bytes.is_empty() {
@@ -156,7 +155,7 @@ impl Connection {
 }
 
 impl Sender {
-    /// Queues what a side sent and may leave now.
+    /// Queues everything from a side that may leave now.
     ///
     /// # Errors
     /// The limit that a piece exceeds even in an empty queue.
@@ -173,7 +172,7 @@ impl Sender {
                 Decision::Drop => return,
             };
             match leaving.piece {
-                // The packets of setup are not encrypted.
+                // Setup packets are not encrypted.
                 Some(Unread { encrypted: false, .. }) => lane.out.forward(bytes),
                 _ => lane.forward(bytes),
             }
@@ -200,9 +199,9 @@ impl Sender {
 }
 
 impl Forward for Sender {
-    /// Decides about the last piece. A message may be dropped or changed into another one of its
-    /// service and side, a connect packet changed into another one of its service. Setup packets
-    /// are forwarded unchanged, or as the relay makes them.
+    /// Decides about the piece received last. A message may be dropped or replaced by another one
+    /// of its service and side. A connect packet may be replaced by another one of its service.
+    /// Setup packets are forwarded unchanged, or replaced by the relay's own.
     fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relay_state(&mut self.role)?);
@@ -222,12 +221,12 @@ impl Forward for Sender {
 }
 
 impl Inject for Sender {
-    /// Queues a message for a side. It is also refused while a piece waits for room in the queue
-    /// to that side, and in a stream that is forwarded unread.
+    /// Queues a message for a side. It is also refused while a piece waits for room in the queue to
+    /// that side, and if the stream is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.closing.check_open()?;
         let (service, relay) = (self.service, relay_state(&mut self.role)?);
-        // It must not overtake a packet of setup that is not forwarded yet.
+        // It must not overtake a setup packet that has not been forwarded yet.
         let is_setup = |piece: &Unread| !matches!(piece.unit, Unit::Message(_));
         let forwarding = &relay.forwarding;
         let in_setup = forwarding.reported().is_some_and(|(_, piece)| is_setup(piece))
@@ -252,7 +251,7 @@ fn relay_state(role: &mut Role) -> Result<&mut RelayState, SendError> {
     }
 }
 
-/// Whether a piece may be dropped, or changed into these bytes.
+/// Checks that a piece may be dropped or replaced.
 fn check(
     piece: &Unread,
     service: Option<Service>,
@@ -286,7 +285,7 @@ fn check(
     }
 }
 
-/// Whether bytes are exactly one message.
+/// Checks that the bytes are exactly one message.
 fn check_message(service: Service, side: Side, bytes: &[u8]) -> Result<(), SendError> {
     let mut reader = Reader::new(bytes);
     let outcome = Message::decode(service, side, &mut reader).and_then(|_| reader.end());

@@ -1,4 +1,4 @@
-//! What a relay keeps: its keys, the key exchange and the pieces on their way.
+//! The state of a relay: its keys, the key exchange and the queued pieces.
 
 use core::fmt;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::connect::SetupPacket;
 use crate::crypt::exchange::{SessionKey, SharedSecret};
 use crate::frame::Service;
 
-/// What is fresh for every connection of a relay. Only [`RelayKeys::Separate`] uses it. Cleared on
-/// drop and not shown by `Debug`.
+/// Fresh random bytes for one relayed connection. Only [`RelayKeys::Separate`] uses them. They are
+/// cleared on drop and hidden from `Debug`.
 #[derive(Clone)]
 pub struct RelayRandom {
-    /// What the secret towards the server is made of.
+    /// The random bytes for the secret on the server's hop.
     pub secret: [u8; 64],
-    /// The seed that goes to the client.
+    /// The seed sent to the client.
     pub seed: [u8; 7],
 }
 
@@ -37,16 +37,16 @@ impl fmt::Debug for RelayRandom {
     }
 }
 
-/// What a relay knows beside its streams.
+/// The state of a relay, apart from its streams.
 #[derive(Debug)]
 pub(super) struct RelayState {
     config: Arc<RelayConfig>,
     random: RelayRandom,
-    /// The client's number, where keys pass through.
+    /// The client's number, with shared keys.
     y: Option<Vec<u8>>,
-    /// The key of the client's hop and the secret of the server's, where each has its own.
+    /// The key of the client's hop and the secret of the server's, with separate keys.
     hops: Option<(SessionKey, SharedSecret)>,
-    /// The relay's own setup packet, which goes on instead of the piece.
+    /// The relay's own setup packet, forwarded in place of the piece.
     pub(super) made: Option<Vec<u8>>,
     pub(super) forwarding: Forwarding<Unread>,
 }
@@ -57,18 +57,19 @@ impl RelayState {
         Self { config, random, y: None, hops: None, made: None, forwarding }
     }
 
-    /// A stream goes on as it came.
+    /// Forwards the rest of a stream unread.
     pub(super) fn pass(&mut self, side: Side) -> Phase {
         self.forwarding.set_raw(side);
         Phase::Passing
     }
 
-    /// Whether the client was answered with the relay's own key: nothing can pass unread.
+    /// Whether the relay has answered the client with its own key, so that nothing can pass unread.
     pub(super) fn is_committed(&self) -> bool {
         self.hops.is_some()
     }
 
-    /// The client has sent its number. Where each hop has keys, the relay's own number goes on.
+    /// Handles the client's number. With separate keys, the relay sends its own number to the
+    /// server.
     pub(super) fn begin(&mut self, service: Service, y: Vec<u8>) -> Result<()> {
         match &self.config.keys {
             RelayKeys::Shared(keys) => {
@@ -91,7 +92,8 @@ impl RelayState {
         Ok(())
     }
 
-    /// The server has sent its seed, or none. The keys of both hops, if they are encrypted.
+    /// Handles the server's setup packet, with or without a seed. Returns the keys of both hops if
+    /// they are encrypted.
     pub(super) fn agree(
         &mut self,
         service: Service,
