@@ -342,7 +342,7 @@ impl Connection {
         self.events.push_back(Event::News(News::Established));
         self.sender.heard();
         // There was room for them when they were sent.
-        self.sender.lanes.iter_mut().for_each(Lane::release);
+        self.sender.lanes.iter_mut().for_each(Lane::release_deferred);
         true
     }
 

@@ -162,7 +162,7 @@ impl Sends for Sender {
         }
         match self.is_established {
             true => lane.push(message),
-            false => lane.out.hold(message),
+            false => lane.out.defer(message),
         }
         Ok(())
     }
