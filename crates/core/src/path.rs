@@ -1,7 +1,6 @@
 //! Names from outside as paths below a directory of the user's choice.
 
 use core::fmt;
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A name from an archive, a server or a capture that stays below the directory it is joined to.
@@ -20,8 +19,11 @@ use std::path::{Path, PathBuf};
 /// assert_eq!(error.to_string(), "contains the part `..`");
 /// # Ok::<(), worldwire_core::path::PathError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SafePath<'a>(Cow<'a, str>);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SafePath<'a> {
+    name: &'a str,
+    backslash_separates: bool,
+}
 
 /// What else a [`SafePath`] may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,19 +116,13 @@ impl<'a> SafePath<'a> {
         if name.len() > MAX_BYTES {
             return Err(PathError::Length);
         }
-        let text = match rules.backslash_separates && name.contains('\\') {
-            true => Cow::Owned(name.replace('\\', "/")),
-            false => Cow::Borrowed(name),
-        };
-        let mut parts = 0;
-        for part in text.split('/') {
-            parts += 1;
+        let path = Self { name, backslash_separates: rules.backslash_separates };
+        for part in path.parts() {
             check_part(part, rules)?;
         }
-        if parts > MAX_PARTS {
+        if path.parts().count() > MAX_PARTS {
             return Err(PathError::Length);
         }
-        let path = Self(text);
         match path.windows_error().filter(|_| rules.portable) {
             Some(error) => Err(error),
             None => Ok(path),
@@ -135,24 +131,25 @@ impl<'a> SafePath<'a> {
 
     /// Why Windows cannot have a file of this name, if it cannot.
     #[must_use]
-    pub fn windows_error(&self) -> Option<PathError> {
+    pub fn windows_error(self) -> Option<PathError> {
         self.parts().find_map(windows_error)
     }
 
-    /// The path with `/` between its parts.
+    /// The name as it was given.
     #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn as_str(self) -> &'a str {
+        self.name
     }
 
     /// The parts; there is at least one.
-    pub fn parts(&self) -> impl Iterator<Item = &str> {
-        self.0.split('/')
+    pub fn parts(self) -> impl Iterator<Item = &'a str> {
+        let backslash = self.backslash_separates;
+        self.name.split(move |letter| letter == '/' || letter == '\\' && backslash)
     }
 
     /// The path below a directory.
     #[must_use]
-    pub fn below(&self, directory: &Path) -> PathBuf {
+    pub fn below(self, directory: &Path) -> PathBuf {
         let mut path = directory.to_owned();
         path.extend(self.parts());
         path
@@ -160,14 +157,14 @@ impl<'a> SafePath<'a> {
 
     /// The path as one of the system's own, without a directory before it.
     #[must_use]
-    pub fn to_path_buf(&self) -> PathBuf {
+    pub fn to_path_buf(self) -> PathBuf {
         self.parts().collect()
     }
 }
 
 impl fmt::Display for SafePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.name)
     }
 }
 
@@ -281,7 +278,7 @@ mod tests {
     #[test]
     fn downloads_may_use_backslashes_but_name_no_hidden_files() {
         let path = SafePath::parse(b"dat\\a b.prp", PathRules::DOWNLOAD).unwrap();
-        assert_eq!(path.as_str(), "dat/a b.prp");
+        assert_eq!(path.as_str(), "dat\\a b.prp");
         assert_eq!(path.to_path_buf(), ["dat", "a b.prp"].iter().collect::<PathBuf>());
         for name in [".ssh/authorized_keys", "dat\\.x", ".x"] {
             assert_eq!(error(name, PathRules::DOWNLOAD), Some(PathError::Hidden), "{name:?}");

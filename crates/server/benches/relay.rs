@@ -44,7 +44,7 @@ const POSITION: char = 'P';
 const KEYS: char = 'K';
 const SAID: [char; 2] = [POSITION, KEYS];
 
-/// An age with one who says something, and so many who hear it; the message and its class.
+/// An age with a sender and this many receivers, and a message with its class.
 fn age(said: char, receivers: u32) -> (Instance, ClassIndex, Vec<u8>) {
     let descriptors = Arc::new(Descriptors::load([("bench", SDL)]));
     let file = AgeFile { sequence_prefix: 120, ..AgeFile::default() };
@@ -117,7 +117,7 @@ fn walk(descriptors: &Descriptors) -> SdlStateBCast<'static> {
     SdlStateBCast { state }
 }
 
-/// The age alone: what it does for a message, without anything that waits for a client.
+/// The age alone: the cost of a message without queues.
 #[divan::bench(args = RECEIVERS, consts = SAID)]
 fn instance_alone<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut instance, class, message) = age(SAID, receivers);
@@ -129,7 +129,7 @@ fn instance_alone<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     });
 }
 
-/// With the queue of each receiver, who takes out what there is now and then.
+/// With a queue for each receiver, emptied now and then.
 #[divan::bench(args = RECEIVERS, consts = SAID)]
 fn through_outboxes<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
     let (mut instance, class, message) = age(SAID, receivers);
@@ -179,7 +179,7 @@ fn through_tasks<const SAID: char>(bencher: Bencher<'_, '_>, receivers: u32) {
                 hand_out(&mut instance, |player| outboxes.get(&player).map(|outbox| &**outbox));
             }
             let all = heard.acquire_many(receivers * MESSAGES).await;
-            all.expect("tasks that go on").forget();
+            all.expect("running tasks").forget();
         });
     });
 }

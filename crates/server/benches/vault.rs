@@ -46,7 +46,7 @@ fn main() {
     });
 }
 
-/// A connection and a node of its own.
+/// A connection with its own node.
 async fn play(vault: &Vault, name: &str) -> Result<(Connection, u32), NetError> {
     vault.add_account(name, name, AccountFlags(0)).await?;
     let (connection, mut notices) = vault.connect().await?;

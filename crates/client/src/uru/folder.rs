@@ -9,9 +9,9 @@ use flate2::read::MultiGzDecoder;
 use md5::{Digest as _, Md5};
 use tempfile::NamedTempFile;
 use tokio::task::spawn_blocking;
+use worldwire_core::path::{PathRules, SafePath};
 use worldwire_core::value::push_hex;
 use worldwire_uru::file::manifest::{ManifestEntry, ManifestFlags};
-use worldwire_uru::file::name::relative;
 
 use super::{ClientError, Files, Result};
 
@@ -53,11 +53,7 @@ pub async fn update(
     let mut summary = Summary::default();
     for entry in &manifest {
         let name = entry.client_name.to_text();
-        let path = relative(&name).ok_or_else(|| ClientError::Download {
-            wanted: "a name inside the folder".to_owned(),
-            found: format!("{name:?}"),
-            name: name.clone(),
-        })?;
+        let path = relative(&name)?;
         let downloaded = place(files, entry, &folder, &path).await?;
         match downloaded {
             Some(bytes) => {
@@ -76,17 +72,24 @@ pub async fn update(
 /// # Errors
 /// A name that leads out of the folder, and IO errors.
 pub fn store(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf> {
-    let path = relative(name).ok_or_else(|| ClientError::Download {
-        name: name.to_owned(),
-        wanted: "a name inside the folder".to_owned(),
-        found: format!("{name:?}"),
-    })?;
+    let path = relative(name)?;
     fs::create_dir_all(folder).map_err(at(folder))?;
     let root = fs::canonicalize(folder).map_err(at(folder))?;
     let (target, mut file) = begin(&root, &path)?;
     file.write_all(bytes).map_err(at(&target))?;
     keep(file, &target)?;
     Ok(path)
+}
+
+/// The path of a downloaded file, relative to the folder.
+fn relative(name: &str) -> Result<PathBuf> {
+    let path = SafePath::parse_str(name, PathRules::DOWNLOAD);
+    let path = path.map_err(|error| ClientError::Download {
+        name: name.to_owned(),
+        wanted: "a name inside the folder".to_owned(),
+        found: format!("{name:?}, which {error}"),
+    })?;
+    Ok(path.to_path_buf())
 }
 
 /// Updates one file. Returns the bytes downloaded, or `None` if the file was up to date.
@@ -252,11 +255,12 @@ mod tests {
 
     #[test]
     fn names_outside_the_folder_are_refused() {
-        assert_eq!(relative("dat\\page.prp"), Some(["dat", "page.prp"].iter().collect()));
+        let page: PathBuf = ["dat", "page.prp"].iter().collect();
+        assert_eq!(relative("dat\\page.prp").unwrap(), page);
         let bad =
             ["", "/etc", "..\\x", "a/../b", "C:\\x", "a//b", "\\x", "con.txt", "x.", "a\0", ".x"];
         for name in bad {
-            assert_eq!(relative(name), None, "{name:?}");
+            assert!(relative(name).is_err(), "{name:?}");
             let folder = tempfile::tempdir().unwrap();
             assert!(store(folder.path(), name, b"x").is_err());
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

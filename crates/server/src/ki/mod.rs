@@ -17,7 +17,7 @@
 //!
 //! # Map
 //!
-//! * [`config`]: `ki.toml`;
+//! * [`config`], the settings in `ki.toml`;
 //! * [`login`]: the login of one client, as a state machine without IO; [`wire`]: requests and
 //!   replies; [`Refusal`]: reasons for refusals;
 //! * [`realm`]: the state that all connections share;

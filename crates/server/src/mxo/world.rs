@@ -60,7 +60,7 @@ struct Actor {
 struct Player {
     character: ObjectId,
     uid: u64,
-    /// The packet whose movement was taken last: what comes late is old.
+    /// The packet of the latest movement. Earlier packets are ignored.
     heard: Option<SequenceNumber>,
 }
 

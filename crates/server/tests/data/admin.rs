@@ -33,7 +33,7 @@ async fn everything(admin: &Admin) {
     let added = ask(admin, secret.clone(), &[]).await.unwrap();
     assert_eq!(added[0]["allClients"], true);
     let again = ask(admin, secret, &[]).await;
-    assert_eq!(again, Err("account \"ann\": exists already".to_owned()));
+    assert_eq!(again, Err("account \"ann\" already exists".to_owned()));
     let accounts = ask(admin, json!({"request": "accounts"}), &[]).await.unwrap();
     let ann = accounts.iter().find(|account| account["name"] == "ann").unwrap();
     assert_eq!((&ann["banned"], &ann["hasPassword"]), (&json!(false), &json!(true)));
@@ -43,7 +43,7 @@ async fn everything(admin: &Admin) {
     assert_eq!(ask(admin, request, &[]).await.unwrap()[0]["allClients"], false);
     ask(admin, json!({"request": "delete-account", "name": "ann"}), &[]).await.unwrap();
     let gone = ask(admin, json!({"request": "delete-account", "name": "ann"}), &[]).await;
-    assert_eq!(gone, Err("account \"ann\": does not exist".to_owned()));
+    assert_eq!(gone, Err("account \"ann\" does not exist".to_owned()));
 
     let tree = ask(admin, json!({"request": "tree", "node": null, "depth": 9}), &[]).await.unwrap();
     assert_eq!((&tree[0]["type"], &tree[1]["title"]), (&json!("System"), &json!("GlobalInbox")));
@@ -124,7 +124,7 @@ async fn a_shard_answers_while_it_runs_and_while_it_does_not() {
     }
 }
 
-/// A shard has the ages of its configuration, whoever opens its vault.
+/// Opening a vault for administration uses the configured ages, too.
 #[tokio::test]
 async fn ages_are_called_as_the_configuration_says() {
     let database = Database::sqlite();
@@ -180,7 +180,7 @@ async fn a_vault_moves_to_another_shard_exactly() {
     ann.set_player(player).await.unwrap();
 }
 
-/// A name is as good as a number, as long as it has one meaning. Two players of one name can be found.
+/// Unique names work like numbers. Two players with the same name can still be found.
 #[tokio::test]
 async fn nodes_are_called_by_name() {
     let database = Database::sqlite();

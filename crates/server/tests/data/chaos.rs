@@ -21,7 +21,7 @@ const ROUND: &str = "WORLDWIRE_CHAOS_ROUND";
 const ROUNDS: &str = "WORLDWIRE_CHAOS_ROUNDS";
 const WORKERS: usize = 8;
 
-/// What the child was told has happened.
+/// The acknowledged requests of the child.
 #[derive(Default)]
 struct Acknowledged {
     /// Nodes, and the number that was saved into them last.
@@ -136,7 +136,7 @@ async fn postgres_survives_kills() {
     println!("{number} kills over PostgreSQL: {lines} acknowledged changes, all there");
 }
 
-/// The child: writes until it is killed. As a test of its own it does nothing.
+/// The child: writes until it is killed. Run directly, it does nothing.
 #[test]
 fn writer() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };

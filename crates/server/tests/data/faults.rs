@@ -40,7 +40,7 @@ async fn all(notices: &mut Notices) -> Vec<Notice> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_refused_is_undone_and_what_counts_stands() {
+async fn refused_batches_are_undone_and_committed_ones_stay() {
     let (memory, vault) = vault(VaultConfig::default()).await;
     let (ann, mut to_ann, _) = play(&vault, "Ann").await;
     let node = ann.create(note("old")).await.unwrap();
@@ -70,7 +70,7 @@ async fn what_is_refused_is_undone_and_what_counts_stands() {
     };
     assert_eq!(vault.check().await.unwrap().iter().filter(|finding| finding.problem).count(), 0);
 
-    // It counted, though nobody was told: others see it.
+    // The batch took effect, although its requests failed: others see it.
     let page = bob.create(note("page")).await.unwrap();
     all(&mut to_ann).await;
     all(&mut to_bob).await;
@@ -101,7 +101,7 @@ async fn a_database_that_does_not_answer_is_asked_again() {
     // Meanwhile nobody waits.
     let asked = Instant::now();
     assert_eq!(ann.fetch(node).await, Err(NetError::TimeoutOdbc));
-    // Whoever comes is told so, too, and need not come again.
+    // New connections get errors, too, and stay open.
     let (late, mut to_late) = vault.connect().await.unwrap();
     for _ in 0..100 {
         vault.connect().await.unwrap();
@@ -124,7 +124,7 @@ async fn a_database_that_does_not_answer_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_who_wait_together_share_a_commit() {
+async fn waiting_requests_share_a_commit() {
     let (memory, vault) = vault(VaultConfig::default()).await;
     let (ann, mut notices, _) = play(&vault, "Ann").await;
     let mut nodes = Vec::new();
@@ -146,7 +146,7 @@ async fn those_who_wait_together_share_a_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_goes_while_the_database_is_gone_is_offline_later() {
+async fn players_who_leave_during_an_outage_go_offline_later() {
     let (memory, vault) = vault(VaultConfig::default()).await;
     let (ann, _notices, a) = play(&vault, "Ann").await;
     let info = VaultNode {
@@ -184,7 +184,7 @@ async fn another_writer_ends_this_vault_however_many_batches_it_committed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_listen_is_ended_and_nobody_waits_for_it() {
+async fn sessions_that_ignore_notices_are_ended() {
     let (memory, vault) =
         vault(VaultConfig { max_notices: 4, cache_bytes: 1, ..VaultConfig::default() }).await;
     let (ann, mut to_ann, _) = play(&vault, "Ann").await;

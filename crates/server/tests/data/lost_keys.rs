@@ -1,4 +1,4 @@
-//! A shard whose secrets are gone does not go on as if nothing had happened.
+//! A shard refuses to start without its secrets.
 
 use std::fs;
 use std::path::Path;

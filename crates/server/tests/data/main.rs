@@ -1,6 +1,6 @@
 //! What a shard keeps: accounts and the vault, over both databases.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 
 mod admin;
 mod chaos;

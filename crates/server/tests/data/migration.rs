@@ -137,7 +137,7 @@ async fn a_shard_of_dirtsand_moves_in() {
     // What is made from now on has new numbers.
     let dump: Vec<_> = vault.export().await.unwrap().lines().collect();
     assert!(dump[0].contains("\"next_node\":10005,\"next_score\":4"), "{}", dump[0]);
-    assert!(dump.iter().all(|line| !line.contains("password")), "an export is no secret");
+    assert!(dump.iter().all(|line| !line.contains("password")), "exports are not secret");
     assert!(dump.iter().any(|line| line.contains("\"flags\":4,")));
 
     for (bad, said) in [
@@ -212,7 +212,7 @@ async fn a_shard_of_moulars_moves_in() {
 #[tokio::test]
 async fn real_shards_move_in() {
     let Some(folder) = std::env::var_os("WORLDWIRE_URU_DUMPS").map(PathBuf::from) else {
-        println!("WORLDWIRE_URU_DUMPS names no folder: nobody moves in");
+        println!("skipped: WORLDWIRE_URU_DUMPS is not set to a folder");
         return;
     };
     let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
@@ -473,7 +473,7 @@ async fn a_shard_moves_out_and_back() {
 
 /// What another server cannot keep is named, and nobody gets in without a password.
 #[test]
-fn what_does_not_fit_is_listed() {
+fn lost_data_is_listed() {
     let id = "00000000-0000-0000-0000-000000000001";
     let node = |id: u32, more: &str| {
         format!("{{\"node\":{{\"NodeId\":{id},\"CreateTime\":1,\"ModifyTime\":1{more}}}}}")

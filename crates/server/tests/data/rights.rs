@@ -1,4 +1,4 @@
-//! Who may change what in the vault: what players do to each other and to everybody's places.
+//! Access rules of the vault, between players and for shared places.
 
 use std::net::IpAddr;
 
@@ -108,7 +108,7 @@ async fn destroy(connection: &Connection, player: u32, age: &Age) {
 }
 
 #[tokio::test]
-async fn the_city_is_everybodys_and_nobodys() {
+async fn players_cannot_change_the_city() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (eve, _notices, e) = play(&vault, "Eve").await;
@@ -307,7 +307,7 @@ async fn a_neighbourhood_is_its_neighbours() {
 }
 
 #[tokio::test]
-async fn the_first_neighbourhood_is_nobodys_under_any_name() {
+async fn the_first_neighbourhood_stays_the_operators() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -343,7 +343,7 @@ async fn accounts_are_shown_to_their_owners() {
     assert_eq!(read(&root, info).await.creator_acct, Some(own));
     let seen = read(&eve, info).await;
     assert_eq!((seen.creator_acct, seen.creator_id), (Some(Uuid::ZERO), Some(a)));
-    // Nodes of ages name instances, which are no secret.
+    // Nodes of ages name instances, which are not secret.
     let city = Age::named(&eve, "city").await;
     assert_eq!(read(&eve, city.info).await.creator_acct, Some(city.instance));
 }
@@ -371,7 +371,7 @@ async fn the_global_inbox_is_the_administrators() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_may_be_read() {
+async fn searches_find_readable_nodes_only() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -424,7 +424,7 @@ async fn scores_are_their_owners() {
 }
 
 #[tokio::test]
-async fn nobody_fills_the_vault() {
+async fn players_cannot_fill_the_vault() {
     let database = Database::sqlite();
     let config = VaultConfig { max_nodes: 30, max_in_inbox: 3, ..VaultConfig::default() };
     let vault = database.vault_with(config).await;
@@ -457,7 +457,7 @@ async fn nobody_fills_the_vault() {
 }
 
 #[tokio::test]
-async fn whoever_guesses_locks_out_themselves() {
+async fn guessing_does_not_lock_out_the_owner() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     vault.add_account("ann", "right", AccountFlags::User).await.unwrap();
@@ -485,7 +485,7 @@ async fn whoever_guesses_locks_out_themselves() {
     from("right", 3).await.unwrap();
 }
 
-/// Stored as it was sent: one's own, nobody's, or that of something that is no player.
+/// Owners that are stored as sent: one's own, nobody, or a node other than a player.
 #[tokio::test]
 async fn the_owner_of_a_reference_is_as_sent_or_refused() {
     let database = Database::sqlite();
@@ -543,7 +543,7 @@ async fn an_operator_may_open_all_ages() {
     let (eve, _to_eve, _) = play(&vault, "Eve").await;
     let relto = Age::relto(&ann, a).await;
     relto.enter(&eve).await.unwrap();
-    // A guest is no owner.
+    // Guests are not owners.
     let renamed = VaultNode { string64_4: Some(TermStr::from("x")), ..VaultNode::default() };
     assert_eq!(eve.save(relto.info, REVISION, encoded(&renamed)).await, REFUSED);
 }

@@ -89,7 +89,7 @@ async fn rows_come_back_as_they_went() {
 }
 
 #[tokio::test]
-async fn a_batch_counts_whole_or_not_at_all() {
+async fn batches_are_atomic() {
     for database in Database::all() {
         let store = database.store().await;
         let mut at = store.claim().await.unwrap();

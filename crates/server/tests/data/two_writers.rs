@@ -256,7 +256,7 @@ pub(crate) async fn lose_lock(url: &str) {
 }
 
 #[tokio::test]
-async fn a_second_shard_on_postgres_is_told_who_is_there() {
+async fn a_second_shard_on_postgres_learns_the_holder() {
     let Some(database) = Database::postgres() else { return };
     let url = database.url.as_deref().unwrap();
     let one = database.vault().await;

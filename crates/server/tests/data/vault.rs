@@ -126,7 +126,7 @@ async fn logins_are_checked_and_limited() {
     assert!(connection.log_in(login("bob", "secreté")).await.is_ok());
     connection.log_in(login("ann@example.com", "secret")).await.unwrap();
 
-    // A new password of an e-mail name; the other form is no use.
+    // A new password for an e-mail name; other names cannot use it.
     let sha0 = *PasswordHash::sha0("ann@example.com", "new").as_bytes();
     let change = |name: &str| connection.change_password(name.to_owned(), sha0);
     assert_eq!(change("bob").await, Err(NetError::ServiceForbidden));
@@ -247,7 +247,7 @@ async fn the_older_connection_goes_if_the_shard_says_so() {
 }
 
 #[tokio::test]
-async fn those_who_are_interested_hear_in_order() {
+async fn notices_arrive_in_order() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, mut to_ann, a) = play(&vault, "Ann").await;
@@ -303,7 +303,7 @@ async fn those_who_are_interested_hear_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_not_ones_own_is_refused() {
+async fn access_to_other_players_nodes_is_refused() {
     let database = Database::sqlite();
     let vault = database.vault().await;
     let (ann, _to_ann, a) = play(&vault, "Ann").await;
@@ -459,7 +459,7 @@ async fn ages_are_made_once_and_entered() {
         let other = InitAge { filename: "Desert".to_owned(), parent, ..known.clone() };
         assert_eq!(bob.init_age(other).await, Err(NetError::InvalidParameter));
     }
-    // A parent has one of a kind; numbers go on.
+    // A parent has one child of a kind; sequence numbers continue.
     let inside = InitAge { parent: Uuid([5; 16]), sequence: -1, ..relto.clone() };
     let first = ann.init_age(inside.clone()).await.unwrap();
     assert_eq!(ann.init_age(inside).await, Ok(first));
@@ -634,7 +634,7 @@ async fn a_deleted_player_leaves_no_trace() {
     let owned = child(&ann, a, NodeType::AgeInfoList, Some(23)).await;
     let link = child(&ann, owned, NodeType::AgeLink, None).await;
     let relto = child(&ann, link, NodeType::AgeInfo, None).await;
-    // A visitor of the Relto, who also has a link to it.
+    // A visitor to the Relto with a link to it.
     let links = child(&bob, b, NodeType::AgeInfoList, Some(24)).await;
     let visit = encoded(&VaultNode { node_type: Some(NodeType::AgeLink), ..VaultNode::default() });
     let visit = bob.create(visit).await.unwrap();

@@ -1,5 +1,5 @@
-//! Players in ages, over sockets: they see each other, one wins a lock, what they change is there
-//! after a restart, and nobody comes in who was not announced.
+//! Players in ages, over sockets: they see each other, one wins a lock, their changes survive a
+//! restart, and only expected players can join.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Traveller {
         self.number = number;
     }
 
-    /// Joins on a connection of its own.
+    /// Joins on a new connection.
     pub(crate) async fn join(&self, shard: &Running) -> Visitor {
         let mut visitor = Visitor::connect(shard, self.player).await;
         let result = visitor.ask_in(self.number, self.account, self.player).await;
@@ -267,7 +267,7 @@ impl Visitor {
         }
     }
 
-    /// Asks for the state of the age; the initial messages, of which there are as many as announced.
+    /// Asks for the state of the age, and returns the announced number of initial messages.
     pub(crate) async fn asks_for_state(&mut self) -> Vec<NetMessage<'static>> {
         let flags = NetFlags::IsSystemMessage | NetFlags::InitialAgeStateRequest;
         let rooms = Vec::new().into();
@@ -460,7 +460,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     let (name, open) = told(&atrus.hears().await, "open");
     assert_eq!((&*name, open.is_some()), ("AgeSDLHook", true));
 
-    // Somebody edits the state of the age in the vault: those who are there are told.
+    // A change of the age's state in the vault reaches the players in the age.
     let template = VaultNode {
         node_type: Some(NodeType::SDL),
         string64_1: Some(TermStr::from("Fern")),
@@ -496,7 +496,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
     assert!(now.is_some() && now != open);
     assert_eq!(told(&state[1], "place"), ("Lever".into(), Some("Int(5)".into())));
 
-    // What is set for all instances counts if it was set later, and those who are there are told.
+    // Later settings for all instances apply, and reach the players in the age.
     let earlier = blob("Fern", "open", Scalar::Bool(true));
     shard.vault.set_age_settings("Fern", earlier).await.unwrap();
     let later = blob_at("Fern", "open", Scalar::Bool(true), 4_000_000_000);
@@ -514,7 +514,7 @@ async fn two_players_meet_and_find_the_age_as_they_left_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_those_are_let_in_whom_auth_announced() {
+async fn only_expected_players_can_join() {
     let shard = Running::start(prepare, |_| ()).await;
     let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let mut visitor = Visitor::connect(&shard, ann.player).await;
@@ -535,7 +535,7 @@ async fn only_those_are_let_in_whom_auth_announced() {
     assert_eq!(refused, NetError::LoggedInElsewhere);
     assert_eq!(visitor.asks_for_members().await, [""; 0]);
 
-    // Another connection of the same player, announced anew, takes the place of the first one.
+    // Another connection of the same player, after another request, replaces the first one.
     ann.asks_for_the_age(FERN).await;
     let mut again = ann.join(&shard).await;
     assert!(visitor.game.hear().await.is_none());
@@ -555,7 +555,7 @@ async fn only_those_are_let_in_whom_auth_announced() {
 
 /// Whoever goes back to the choice of players is in no age any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_no_player_is_in_no_age() {
+async fn sessions_without_a_player_are_in_no_age() {
     let shard = Running::start(prepare, |_| ()).await;
     let mut ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let bob = Traveller::to_fern(&shard, ACCOUNTS[1], "Atrus").await;
@@ -613,7 +613,7 @@ async fn rubbish_in_the_vault_does_not_replace_the_state_of_an_age() {
     shard.stop().await;
 }
 
-/// An operator names a player or an account: the client is told, is gone from its age, and may come
+/// An operator kicks a player or an account: the client is notified, leaves its age, and may come
 /// back at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_throws_players_out() {

@@ -128,16 +128,16 @@ async fn broken_messages_are_closed_at_once() {
     shard.stop().await;
 }
 
-/// Asks for everything that is wrong about a vault; each has its result, and the connection goes on.
+/// Sends every kind of invalid request; each gets its result, and the connection stays open.
 #[tokio::test]
-async fn what_a_player_may_not_do_has_a_result() {
+async fn forbidden_requests_have_a_result() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
     let secret = ann.below(ann_id, NodeType::Folder, Some(1)).await;
     let (mut bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
     let folder = VaultNode { node_type: Some(NodeType::Folder), ..VaultNode::default() };
     let anything = || Nested::encode_from(&VaultNode::default()).unwrap();
-    // A mask of fields that are not there.
+    // A mask of missing fields.
     let malformed = || Nested::new(vec![0xff; 20]);
     let broken_text = || {
         let string64_1 = Some(TermStr::from("left\0right"));
@@ -168,11 +168,11 @@ async fn what_a_player_may_not_do_has_a_result() {
         ("a reference", add!(above, below), NetError::Success),
         ("a cycle", add!(below, above), NetError::CircularReference),
         ("a node below itself", add!(above, above), NetError::CircularReference),
-        ("a child that is not there", add!(above, 1), NetError::VaultNodeNotFound),
+        ("a missing child", add!(above, 1), NetError::VaultNodeNotFound),
         ("below another's", add!(secret, above), NetError::VaultNodeAccessViolation),
         ("a root", add!(above, ann_id), NetError::InvalidParameter),
         ("another's node", save!(secret, anything()), NetError::VaultNodeAccessViolation),
-        ("a node that is not there", save!(1, anything()), NetError::VaultNodeNotFound),
+        ("a missing node", save!(1, anything()), NetError::VaultNodeNotFound),
         ("a malformed node", save!(above, malformed()), NetError::BadServerData),
         ("a zero inside a text", save!(above, broken_text()), NetError::InvalidParameter),
         (
@@ -229,7 +229,7 @@ async fn what_a_player_may_not_do_has_a_result() {
 
 /// With the account of a player, others could join ages as that player.
 #[tokio::test]
-async fn nobody_learns_the_account_of_another() {
+async fn other_accounts_stay_hidden() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
     let node = info(&shard, ann_id).await;
@@ -243,8 +243,8 @@ async fn nobody_learns_the_account_of_another() {
 
 /// What is told to a client that reads nothing waits for it, and at some point its connection ends.
 #[tokio::test]
-async fn who_does_not_read_is_closed_and_nobody_waits() {
-    // An honest client takes so many at once.
+async fn clients_that_do_not_read_are_disconnected() {
+    // Honest clients request this many at once.
     const CHANGES: usize = 100;
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, _) = Player::enter(&shard, ANN, "Ann").await;
@@ -285,7 +285,7 @@ async fn who_does_not_read_is_closed_and_nobody_waits() {
 }
 
 #[test]
-fn what_is_wrong_is_logged_once_and_what_is_secret_never() {
+fn problems_are_logged_once_and_secrets_never() {
     log::run_alone("attacks::log_of_wrongs");
 }
 

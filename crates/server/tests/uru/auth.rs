@@ -129,7 +129,7 @@ async fn nothing_is_done_before_its_time() {
 }
 
 #[tokio::test]
-async fn a_client_of_another_build_and_what_nobody_sends_is_turned_away() {
+async fn other_builds_and_unsupported_messages_are_refused() {
     let shard = Running::start(|_| (), |_| ()).await;
     let mut player = Player::connect(&shard).await;
     player.say(ask::ClientRegisterRequest { build_id: 5 }).await;
@@ -158,7 +158,7 @@ async fn passwords_are_guessed_five_times_a_minute() {
 }
 
 #[tokio::test]
-async fn players_hear_what_concerns_them() {
+async fn players_get_notices_about_their_nodes() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, ann_id) = Player::enter(&shard, ANN, "Ann").await;
     let (mut bob, bob_id) = Player::enter(&shard, BOB, "Bob").await;
@@ -215,7 +215,7 @@ async fn players_hear_what_concerns_them() {
 }
 
 #[tokio::test]
-async fn whoever_is_thrown_out_is_told_why() {
+async fn kicked_players_get_a_reason() {
     let shard = Running::start(|_| (), |config| config.auth.kick_on_duplicate = true).await;
     let (mut first, id) = Player::enter(&shard, BOB, "Bob").await;
     let mut second = Player::connect(&shard).await;
@@ -378,7 +378,7 @@ async fn secure_files_are_encrypted_and_wait_for_acknowledgements() {
     let mut chunks = 0;
     while bytes.len() < size as usize {
         if chunks == 4 {
-            // Four are under way; what comes now is the answer to something else.
+            // Four chunks are in transit; the next message answers something else.
             let asked = ann.choose(0).await;
             assert_eq!(asked, NetError::Success);
             ann.say(ask::FileDownloadChunkAck { trans_id }).await;

@@ -1,4 +1,4 @@
-//! A shard in a folder of its own, and a client that asks one thing after another.
+//! A shard in a temporary folder, and a client that sends one request after another.
 
 use std::io;
 use std::net::SocketAddr;
@@ -138,7 +138,7 @@ impl AsyncWrite for Ear {
     }
 }
 
-/// What the client's connection does: it says what it is told, and tells what it hears.
+/// The client's connection: sends the test's messages, and passes received ones to it.
 struct Messenger {
     outgoing: mpsc::Receiver<Message<'static>>,
     incoming: mpsc::Sender<Vec<u8>>,
@@ -212,7 +212,7 @@ impl Client {
         client
     }
 
-    /// The network fails: what is under way is lost, and the server hears of an error.
+    /// Breaks the connection: data in transit is lost, and the server gets an error.
     pub(crate) fn lose(self) {
         self.task.abort();
     }

@@ -21,7 +21,7 @@ async fn rename(shard: &Running, from: &str, to: &str) {
 }
 
 #[tokio::test]
-async fn who_comes_while_the_database_is_away_is_told_so_and_may_stay() {
+async fn connections_during_an_outage_are_kept() {
     let shard = Running::start(|_| (), |_| ()).await;
     let (mut ann, _) = Player::enter(&shard, ANN, "Ann").await;
     let note = VaultNode { node_type: Some(NodeType::TextNote), ..VaultNode::default() };

@@ -21,7 +21,7 @@ use crate::attacks::{connect_packet, is_closed, ping, set_up};
 use crate::client::{PATIENCE, Running};
 use crate::player::{ANN, BOB, Player, result};
 
-/// How often honest clients ask while an attack goes on.
+/// How often honest clients send requests during an attack.
 const SAMPLES: usize = 200;
 /// A measurement may meet something else that happens on the machine.
 const TRIES: usize = 5;
@@ -67,7 +67,7 @@ impl Honest {
     }
 }
 
-/// A thread of its own: what the one shard does costs the other only its share of the processor.
+/// A separate thread, so that the shards compete only for the processor.
 fn thread() -> Runtime {
     Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }

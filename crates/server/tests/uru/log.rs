@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 /// Says that this process is the one of such a test.
 const ALONE: &str = "WORLDWIRE_LOG_TEST";
 
-/// Runs a test of this program, which begins with [`Log::alone`], in a process of its own.
+/// Runs a test that begins with [`Log::alone`] in a separate process.
 pub(crate) fn run_alone(test: &str) {
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", test, "--nocapture"]).env(ALONE, "1");

@@ -1,6 +1,6 @@
-//! A shard over loopback, with clients that are connection machines of ours.
+//! A shard over loopback, with clients built on our connection machines.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "panics are failures of the test")]
 
 mod ages;
 mod attacks;

@@ -1,4 +1,4 @@
-//! Connections that are lost, and go on.
+//! Sessions that resume after a lost connection.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn back(shard: &Running, token: Uuid) -> Player {
     player
 }
 
-/// What a connection without a session is told.
+/// The result of requests without a session.
 async fn knows_nothing(player: &mut Player) {
     let answer = result!(player, VaultNodeFetch { node_id: 1 }, VaultNodeFetched);
     assert_eq!(answer, NetError::AuthenticationFailed);
@@ -100,7 +100,7 @@ async fn a_lost_connection_goes_on_where_it_was() {
     assert_eq!(ann.fetch(note).await.unwrap().text_1.unwrap().to_text(), "kept");
     assert!(!ann.refs(a).await.is_empty());
 
-    // A token is good once, and only its own.
+    // A token is valid once, and only for its own session.
     for worthless in [token, Uuid([1; 16])] {
         knows_nothing(&mut back(&shard, worthless).await).await;
     }

@@ -27,11 +27,11 @@ fn some_files(folder: &Path) {
 }
 
 #[tokio::test]
-async fn the_first_start_makes_what_is_missing_and_the_second_finds_it() {
+async fn the_first_start_creates_missing_files() {
     let shard = Running::start(|_| (), |_| ()).await;
     let keys = fs::read(shard.folder.path().join("keys.toml")).unwrap();
     let config = fs::read_to_string(shard.folder.path().join("shard.toml")).unwrap();
-    assert!(config.contains("# Where clients connect"));
+    assert!(config.contains("# The address for clients"));
     let folder = shard.stop().await;
     let shard = Running::start_in(folder, |_| ()).await;
     assert_eq!(fs::read(shard.folder.path().join("keys.toml")).unwrap(), keys);

@@ -1,4 +1,4 @@
-//! Ages under siege, over sockets: what one client does or suffers is harmless to the others.
+//! Ages under attack, over sockets: misbehaving clients do not affect others.
 
 use std::time::Duration;
 
@@ -93,9 +93,9 @@ fn chat_bytes(chat: &GameMessage<'_>) -> Vec<u8> {
     chat.stream.payload(&mut inflater, &Limits::DEFAULT).unwrap().to_vec()
 }
 
-/// D-34: who reads nothing is closed when too much waits, and nobody waits for that.
+/// D-34: a client that reads nothing is disconnected when its queue is full, and delays nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_read_is_sent_away() {
+async fn game_clients_that_do_not_read_are_disconnected() {
     // Otherwise she would have to wait.
     let shard = Running::start(prepare, |config| config.game.bytes_per_second = u32::MAX).await;
     let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
@@ -136,7 +136,7 @@ async fn who_does_not_read_is_sent_away() {
     shard.stop().await;
 }
 
-/// D-42: what the dead have made goes on under the name of who is there.
+/// D-42: objects created by a player who left continue under the name of a present one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clone_of_a_dead_player_has_a_new_owner() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -188,7 +188,7 @@ async fn the_clone_of_a_dead_player_has_a_new_owner() {
 
 /// A lost auth connection keeps its player in the age for as long as its session waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_loses_the_auth_connection_stays_for_a_while() {
+async fn players_stay_for_a_while_after_losing_their_auth_connection() {
     let shard = Running::start(prepare, |config| config.auth.reconnect_seconds = 1).await;
     let [(ann, mut yeesha), (bob, mut atrus)] = two(&shard).await;
     let (token, player) = (bob.token, bob.player);
@@ -196,7 +196,7 @@ async fn who_loses_the_auth_connection_stays_for_a_while() {
     let stream = worldwire_net::tcp::dial(shard.address, PATIENCE).await.unwrap();
     let mut back = Player::connect_over(stream, &shard, token).await;
     back.register().await;
-    // The session goes on, and so does the player in the age, beyond the time that it would wait.
+    // The session and the player in the age outlast the time limit for reconnecting.
     tokio::time::sleep(Duration::from_millis(1300)).await;
     assert_eq!(atrus.asks_for_members().await, ["Yeesha"]);
     assert_eq!(yeesha.asks_for_members().await, ["Atrus"]);
@@ -213,7 +213,7 @@ async fn who_loses_the_auth_connection_stays_for_a_while() {
 /// A player is who auth says, at the address where auth knows it: elsewhere nobody is that player,
 /// whatever else is known of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_joins_as_a_player_from_another_address() {
+async fn players_join_from_their_own_address_only() {
     let shard = Running::start(prepare, |_| ()).await;
     let ann = Traveller::to_fern(&shard, ACCOUNTS[0], "Yeesha").await;
     let socket = TcpSocket::new_v4().unwrap();
@@ -230,7 +230,7 @@ async fn nobody_joins_as_a_player_from_another_address() {
     shard.stop().await;
 }
 
-/// No age has the special pages: what is there goes nowhere.
+/// Special pages belong to no age, so messages to them are dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn states_of_special_pages_go_nowhere() {
     let shard = Running::start(prepare, |_| ()).await;
@@ -248,7 +248,7 @@ async fn states_of_special_pages_go_nowhere() {
 
 /// What Eve does in the age.
 async fn attack(eve: &Visitor, ann: u32) {
-    // In the name of another; what must not go on; what promises more than there is.
+    // In the name of another; unsafe messages; messages that announce more than they contain.
     let mut forged = eve.chat("I am Yeesha");
     forged.header.player_id = Some(ann);
     eve.says(forged).await;
@@ -264,7 +264,7 @@ async fn attack(eve: &Visitor, ann: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attacks_harm_nobody_else() {
+async fn attacks_do_not_affect_others() {
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, mut eve)] = two(&shard).await;
     let attacks = async {
@@ -286,7 +286,7 @@ async fn attacks_harm_nobody_else() {
     let good = blob("lever", "place", Scalar::Int(1));
     for at in 0..200 {
         let mut lie = good.clone();
-        // Behind the header of the blob stand counts.
+        // Counts follow the header of the blob.
         let place = good.len() - 1 - at % 12;
         lie[place] = lie[place].wrapping_add(0x7f);
         eve.says_bytes(bytes(&NetMessage::from(eve.state(object(1, "Lever"), lie)))).await;
@@ -309,7 +309,7 @@ async fn attacks_harm_nobody_else() {
 
 /// A thousand times in and out: she who is there hears of each, in order, and is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_comes_and_goes_all_the_time_disturbs_nobody() {
+async fn frequent_reconnects_do_not_disturb_others() {
     const TIMES: usize = 1000;
     let shard = Running::start(prepare, |_| ()).await;
     let [(ann, mut yeesha), (bob, atrus)] = two(&shard).await;
@@ -332,7 +332,7 @@ async fn who_comes_and_goes_all_the_time_disturbs_nobody() {
 }
 
 #[test]
-fn what_is_dropped_and_who_is_thrown_out_is_named_in_the_log_once() {
+fn drops_and_kicks_are_logged_once() {
     log::run_alone("siege::log_of_drops");
 }
 

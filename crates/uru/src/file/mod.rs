@@ -3,11 +3,9 @@
 //! * [`age`] reads and writes age files.
 //! * [`keys`] reads and writes the keys of a shard in the formats of every server and client.
 //! * [`manifest`] reads and writes manifests and file lists.
-//! * [`name`] turns names received from a peer into safe relative paths.
 //! * [`secure`] decrypts and encrypts scripts, SDL files and client settings.
 
 pub mod age;
 pub mod keys;
 pub mod manifest;
-pub mod name;
 pub mod secure;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use md5::{Digest as _, Md5};
+use worldwire_core::path::{PathRules, SafePath};
 use worldwire_core::{Limits, Reader};
 use worldwire_dissect::filter::Subject;
 use worldwire_dissect::{Item, Scratch};
-use worldwire_uru::file::name::relative;
 use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{auth, file};
 use worldwire_uru::types::{NetError, TransId};
@@ -219,9 +219,12 @@ impl Downloads {
 
     /// Writes a file that is complete.
     fn store(&mut self, key: (u64, u32), download: &Download) -> Result<(), Failure> {
-        let Some(path) = relative(&download.name) else {
-            self.fault(key, &download.name, "its name leads out of the directory");
-            return Ok(());
+        let path = match SafePath::parse_str(&download.name, PathRules::DOWNLOAD) {
+            Ok(path) => path.to_path_buf(),
+            Err(error) => {
+                self.fault(key, &download.name, &format!("its name {error}"));
+                return Ok(());
+            }
         };
         let sum: [u8; 16] = Md5::digest(&download.bytes).into();
         let spelling = path.to_string_lossy().to_lowercase();

@@ -26,7 +26,6 @@
 mod archive;
 mod build;
 mod diff;
-mod path;
 mod table;
 
 pub use archive::{Archive, Inflater};
@@ -34,7 +33,6 @@ pub use build::{
     BuildOptions, DEFAULT_LEVEL, MAX_COMPRESSED, Packed, Packer, Plan, build, is_stored_kind,
 };
 pub use diff::{Change, EntryPair, diff, pairs};
-pub use path::safe_path;
 pub use table::{ArchiveFile, Entry, FLAGS, STORED_SIZE, Table};
 
 /// The CRC of archives: CRC-32 (reflected, `0xEDB8_8320`), starting at 0, without the final

@@ -299,7 +299,7 @@ fn k_19_a_failed_selection_has_no_key_and_keeps_the_connection() {
     assert!(!desk.is_closed);
     assert_eq!(short(&desk.say(Request::DeleteCharacter(1))), ["deleted: UnknownCharacter"]);
     assert_eq!(short(&desk.say(Request::SelectCharacter(2))), ["selected"]);
-    assert!(desk.is_closed, "K-23: the client goes on to its zone");
+    assert!(desk.is_closed, "K-23: the client connects to its zone");
 }
 
 #[test]

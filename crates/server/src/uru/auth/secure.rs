@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use worldwire_core::path::{PathRules, SafePath};
 use worldwire_uru::file::manifest::{FileList, FileListEntry};
-use worldwire_uru::file::name::relative;
 use worldwire_uru::file::secure::{Magic, SecureFile, SecureKey};
 use worldwire_uru::types::{HiLo, ZStr};
 
@@ -135,7 +135,8 @@ impl SecureFiles {
 fn is_listed(name: &str, extension: &str) -> bool {
     let own = Path::new(name).extension().and_then(|own| own.to_str());
     own.is_some_and(|own| own.eq_ignore_ascii_case(extension))
-        && relative(name).is_some_and(|path| path.iter().count() == 1)
+        && SafePath::parse_str(name, PathRules::DOWNLOAD)
+            .is_ok_and(|path| path.parts().count() == 1)
         && name.encode_utf16().count() < 200
 }
 

@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use worldwire_core::path::{PathRules, SafePath};
 use worldwire_uru::file::manifest::Manifest;
-use worldwire_uru::file::name::relative;
 
 use super::blocking;
 use super::manifest::{self, Group};
@@ -107,7 +107,8 @@ impl Library {
     /// The path of a file that a client requests. Fails with `NotFound` if the name leaves the folder.
     /// Blocks.
     pub(super) fn find(&self, name: &str) -> io::Result<PathBuf> {
-        let relative = relative(name).ok_or(io::ErrorKind::NotFound)?;
+        let path = SafePath::parse_str(name, PathRules::DOWNLOAD);
+        let relative = path.map_err(|_| io::ErrorKind::NotFound)?.to_path_buf();
         match within(&self.root, &relative) {
             Ok(path) => Ok(path),
             Err(_) => within(self.packed.folder(), &relative),

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
+use worldwire_core::path::{PathRules, SafePath};
 use worldwire_uru::file::manifest::{Manifest, ManifestEntry, ManifestFlags};
-use worldwire_uru::file::name::relative;
 use worldwire_uru::types::{HiLo, ZStr};
 
 use super::packed::{Packed, Sum, Summed};
@@ -145,7 +145,9 @@ fn find_files(
         let entry = entry?;
         let path = below.join(entry.file_name());
         let name = entry.file_name();
-        let is_fine = name.to_str().is_some_and(|name| relative(name).is_some());
+        let is_fine = name
+            .to_str()
+            .is_some_and(|name| SafePath::parse_str(name, PathRules::DOWNLOAD).is_ok());
         // Links are left out because they can lead anywhere.
         let kind = entry.file_type()?;
         if !is_fine {

@@ -50,7 +50,7 @@ pub(super) const AT_ONCE: usize = 4_096;
 impl VaultState {
     /// The tree below a node, the System node by default.
     pub(crate) fn tree(&mut self, root: Option<u32>, depth: u32) -> Outcome<Vec<TreeLine>> {
-        let root = root.unwrap_or(self.system());
+        let root = root.unwrap_or_else(|| self.system());
         if !self.graph().contains(root) {
             return Err(NetError::VaultNodeNotFound.into());
         }

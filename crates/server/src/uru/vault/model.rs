@@ -256,7 +256,7 @@ impl Both {
                 }
             }
             Step::Unlink { parent, child } => {
-                // Mostly one that is there.
+                // Usually an existing one.
                 let refs: Vec<_> = self.model.refs.keys().copied().collect();
                 let (parent, child) = match refs.get(parent % (refs.len() + 1)) {
                     Some(reference) => *reference,
@@ -316,7 +316,7 @@ impl Both {
             }
             Step::Refused { steps } => {
                 let (model, told) = (self.model.clone(), self.told.clone());
-                // The steps run inside of one request, which is refused in the end.
+                // The steps run inside a request that is then refused.
                 let mark = self.state.mark();
                 for step in steps {
                     self.simple(step);

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::json;
+use worldwire_core::path::{PathRules, SafePath};
 use worldwire_ki::file::revision::{FileList, ListedFile};
-use worldwire_ki::file::wad::safe_path;
 
 use crate::cli::{Common, KiFiles};
 use crate::input::{self, map, title};
@@ -79,10 +79,10 @@ enum State {
 impl State {
     /// Looks at the file: its size first, its CRC if that is right.
     fn of(file: &ListedFile, folder: &Path) -> Result<Self, Failure> {
-        let path = match safe_path(file.path().as_bytes()) {
-            Ok(path) => folder.join(path),
+        let path = match SafePath::parse_str(file.path(), PathRules::default()) {
+            Ok(path) => path.below(folder),
             Err(error) => {
-                complain(file.path(), &error.to_string());
+                complain(file.path(), &format!("its name {error}"));
                 return Err(Failure::Input);
             }
         };

@@ -136,13 +136,10 @@ impl VaultState {
     /// [`NetError::InternalError`].
     pub(crate) fn run<T>(&mut self, request: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
         let mark = self.mark();
-        let outcome = match catch_unwind(AssertUnwindSafe(|| request(self))) {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                self.roll_back(mark);
-                self.rebuild_indexes();
-                return Err(NetError::InternalError.into());
-            }
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(|| request(self))) else {
+            self.roll_back(mark);
+            self.rebuild_indexes();
+            return Err(NetError::InternalError.into());
         };
         if outcome.is_err() {
             self.roll_back(mark);

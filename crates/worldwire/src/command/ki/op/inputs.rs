@@ -6,7 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::GlobBuilder;
 use worldwire_core::Limits;
-use worldwire_ki::file::wad::{Archive, Entry, safe_path};
+use worldwire_core::path::{PathRules, SafePath};
+use worldwire_ki::file::wad::{Archive, Entry};
 
 use crate::command::ki::inside::{self, is_archive, is_archive_file};
 use crate::command::ki::loader::Loader;
@@ -350,8 +351,8 @@ pub(crate) fn unsafe_name(input: &Input<'_>) -> Option<String> {
     match &input.place {
         Place::File(_) | Place::Held(_) => None,
         Place::Entry { entry, .. } => {
-            let error = safe_path(&entry.name).err()?;
-            Some(format!("refused: wanted {}, found {}", error.wanted(), error.found()))
+            let error = SafePath::parse(&entry.name, PathRules::default()).err()?;
+            Some(format!("refused: its name {error}"))
         }
     }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
-use worldwire_ki::file::wad::{Archive, Entry, Packed, safe_path};
+use worldwire_core::path::{PathError, SafePath};
+use worldwire_ki::file::wad::{Archive, Entry, Packed};
 
-use super::names::check_new;
+use super::names::{PathCheck, check_new};
 use super::patterns::Patterns;
 use crate::cli::Common;
 use crate::input::{self, title};
-use crate::output::{Failure, FilePlace, complain, printable, shown};
+use crate::output::{Failure, FilePlace, complain, counted, shown};
 
 /// Where the content of an entry comes from.
 pub(super) enum Content<'d> {
@@ -72,6 +73,7 @@ pub(super) fn keep<'d>(
 pub(super) fn files(
     folder: &Path,
     target: &FilePlace,
+    portable: bool,
     common: &Common,
 ) -> Result<BTreeMap<String, (PathBuf, u64)>, Failure> {
     if !folder.is_dir() {
@@ -79,6 +81,7 @@ pub(super) fn files(
     }
     let overwritten = target.overwritten();
     let mut found = BTreeMap::new();
+    let (mut check, mut refused) = (PathCheck::new(portable), 0);
     let files = input::all(folder, &|subject, text| common.note(subject, text))?;
     for path in files {
         let about = path.metadata().map_err(|error| Failure::io(&path, &error))?;
@@ -95,7 +98,23 @@ pub(super) fn files(
             common.note(&shown(&path), "is the archive to be overwritten; skipped");
             continue;
         }
-        found.insert(name(folder, &path)?, (path, size));
+        match name(folder, &path, &mut check, common) {
+            Ok(name) => {
+                found.insert(name, (path, size));
+            }
+            Err(problem) => {
+                complain(&shown(&path), &format!("refused: its name {problem}"));
+                refused += 1;
+            }
+        }
+    }
+    check.finish(&shown(folder), common);
+    if refused > 0 {
+        let names = counted(refused, "name");
+        return Err(Failure::Run(format!(
+            "{}: {names} refused; nothing was written",
+            shown(folder)
+        )));
     }
     Ok(found)
 }
@@ -112,16 +131,17 @@ pub(super) fn add<'d>(
 }
 
 /// The name in the archive of a file in a folder.
-fn name(folder: &Path, path: &Path) -> Result<String, Failure> {
+fn name(
+    folder: &Path,
+    path: &Path,
+    check: &mut PathCheck,
+    common: &Common,
+) -> Result<String, PathError> {
     let below = path.strip_prefix(folder).unwrap_or(path);
     let parts: Option<Vec<&str>> =
         below.components().map(|part| part.as_os_str().to_str()).collect();
-    let Some(parts) = parts else {
-        return Err(Failure::Run(format!("{}: its name is not UTF-8", shown(path))));
-    };
-    let name = parts.join("/");
-    safe_path(name.as_bytes())
-        .map_err(|error| Failure::Run(printable(&format!("refused: {error}"))))?;
+    let name = parts.ok_or(PathError::Encoding)?.join("/");
+    check.note_windows_error(SafePath::parse_str(&name, check.rules())?, common);
     Ok(name)
 }
 

@@ -40,7 +40,7 @@ pub(super) fn create(
 ) -> Result<(), Failure> {
     let start = Instant::now();
     let target = place(target)?;
-    let files = contents::files(folder, &target, common)?.into_iter();
+    let files = contents::files(folder, &target, packing.portable, common)?.into_iter();
     let files = files.map(|(name, (path, size))| (name, Content::File(path, size)));
     let mut contents = Contents::new();
     contents::add(files.collect(), &mut contents)?;

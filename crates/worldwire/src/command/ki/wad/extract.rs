@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use worldwire_ki::file::wad::{Archive, Entry, safe_path};
+use worldwire_ki::file::wad::{Archive, Entry};
 use worldwire_ki::object::MAGIC;
 
 use super::Wad;
-use super::names::{self, judge, parents};
+use super::names::{self, PathCheck, judge, parents};
 use crate::cli::{Common, KiWadReading};
 use crate::command::ki::loader::Loader;
 use crate::command::ki::op::show::Show;
@@ -33,6 +33,8 @@ pub(super) struct How<'h> {
     /// Skip files that already exist.
     pub(super) skip_existing: bool,
     pub(super) allow_overlaps: bool,
+    /// Refuse names that only Windows forbids.
+    pub(super) portable: bool,
     /// How game objects are shown, if they are.
     pub(super) show: Option<&'h Show<'h>>,
 }
@@ -153,15 +155,20 @@ fn one(
     }
     let title = title(path);
     let mut wanted = Vec::with_capacity(chosen.len());
-    for (entry, judged) in chosen.iter().zip(judge(chosen)) {
+    let mut check = PathCheck::new(how.portable);
+    for (entry, judged) in chosen.iter().zip(judge(chosen, check.rules())) {
         match judged {
-            Ok(name) => wanted.push((*entry, name)),
+            Ok(path) => {
+                check.note_windows_error(path, common);
+                wanted.push((*entry, path.as_str()));
+            }
             Err(fault) => {
                 counts.problems += 1;
                 complain(&title, &format!("refused: {}: {fault}", entry.name_lossy()));
             }
         }
     }
+    check.finish(&title, common);
     make_home(stages, how.folder)?;
     let refused = make_folders(stages, how.folder, &wanted)?;
     wanted.retain(|(_, name)| {
@@ -175,7 +182,7 @@ fn one(
         stages,
         taken: match how.show {
             None => HashSet::new(),
-            Some(_) => names::taken(archive.entries().iter().flat_map(|e| safe_path(&e.name))),
+            Some(_) => names::taken(archive.entries().iter().filter_map(names::path)),
         },
         is_over: AtomicBool::new(false),
     };

@@ -62,6 +62,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
                     force: arguments.force,
                     skip_existing: arguments.skip_existing,
                     allow_overlaps: arguments.allow_overlaps,
+                    portable: arguments.portable,
                     show,
                 };
                 extract::run(&archives, &chosen, &how, &arguments.reading, common)
@@ -78,7 +79,7 @@ pub(crate) fn run(command: &KiWad, common: &Common) -> Result<(), Failure> {
             create::create(folder, *archive_version, *flags, packing, target, common)
         }
         KiWad::Update { archive, from, types, hints, remove, allow_overlaps, packing, target } => {
-            let from = from.as_deref().map(|folder| update::From { folder, types, hints });
+            let from = from.as_deref().map(|folder| update::ChangedFiles { folder, types, hints });
             let how = update::How { remove, allow_overlaps: *allow_overlaps, packing, target };
             update::run(archive, from.as_ref(), &how, common)
         }

@@ -5,9 +5,10 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use worldwire_core::Error;
-use worldwire_ki::file::wad::{self, safe_path};
+use worldwire_core::path::{PathError, PathRules, SafePath};
+use worldwire_ki::file::wad;
 
+use crate::cli::Common;
 use crate::output::{Failure, printable};
 
 /// No more parents of a name are looked at.
@@ -18,7 +19,7 @@ const MAX_SHOWN: usize = 200;
 /// Why a file is not written under its name.
 pub(super) enum Fault<'a> {
     /// The name could lead elsewhere.
-    Unsafe(Error),
+    Unsafe(PathError),
     /// An earlier file has the name.
     Twice,
     /// An earlier file has the name in another spelling, and some file systems have only one.
@@ -42,7 +43,7 @@ impl Fault<'_> {
 impl fmt::Display for Fault<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsafe(error) => write!(f, "wanted {}, found {}", error.wanted(), error.found()),
+            Self::Unsafe(error) => write!(f, "its name {error}"),
             Self::Twice => f.write_str("an earlier file has the same name"),
             Self::Case(other) => {
                 write!(f, "differs only in case from {}, which comes first", brief(other))
@@ -56,29 +57,81 @@ impl fmt::Display for Fault<'_> {
 
 /// The name under which each entry is written, or the reason why it is refused. If several entries
 /// would get the same path, the first one is written.
-pub(super) fn judge<'a>(chosen: &[&'a wad::Entry<'_>]) -> Vec<Result<&'a str, Fault<'a>>> {
-    let names: Vec<_> =
-        chosen.iter().map(|entry| safe_path(&entry.name).map_err(Fault::Unsafe)).collect();
+pub(super) fn judge<'a>(
+    chosen: &[&'a wad::Entry<'_>],
+    rules: PathRules,
+) -> Vec<Result<SafePath<'a>, Fault<'a>>> {
+    let path = |entry: &&'a wad::Entry<'_>| SafePath::parse(&entry.name, rules);
+    let paths: Vec<_> = chosen.iter().map(|entry| path(entry).map_err(Fault::Unsafe)).collect();
     let mut folders = HashMap::new();
-    for name in names.iter().flatten() {
-        for parent in parents(name) {
-            folders.entry(parent.to_lowercase()).or_insert(*name);
+    for path in paths.iter().flatten() {
+        for parent in parents(path.as_str()) {
+            folders.entry(parent.to_lowercase()).or_insert(path.as_str());
         }
     }
-    let mut seen = HashMap::with_capacity(names.len());
-    let judged = names.into_iter().map(|name| {
-        let name = name?;
+    let mut seen = HashMap::with_capacity(paths.len());
+    let judged = paths.into_iter().map(|path| {
+        let path = path?;
+        let name = path.as_str();
         let spelling = name.to_lowercase();
         if let Some(inside) = folders.get(&spelling) {
             return Err(Fault::Folder(inside));
         }
         match seen.entry(spelling) {
-            Entry::Vacant(free) => Ok(*free.insert(name)),
+            Entry::Vacant(free) => {
+                free.insert(name);
+                Ok(path)
+            }
             Entry::Occupied(other) if *other.get() == name => Err(Fault::Twice),
             Entry::Occupied(other) => Err(Fault::Case(other.get())),
         }
     });
     judged.collect()
+}
+
+/// The name of an entry as a path, if it is one on the present system.
+pub(super) fn path<'a>(entry: &'a wad::Entry<'_>) -> Option<&'a str> {
+    SafePath::parse(&entry.name, PathRules::default()).map(SafePath::as_str).ok()
+}
+
+/// The rules for names in a run, and reports of names that only Windows forbids.
+pub(super) struct PathCheck {
+    rules: PathRules,
+    windows_errors: usize,
+}
+
+/// The most names that are reported one by one because Windows forbids them.
+const MAX_WINDOWS_ERRORS: usize = 10;
+
+impl PathCheck {
+    /// `portable` refuses names that only Windows forbids.
+    pub(super) fn new(portable: bool) -> Self {
+        let rules = PathRules { portable: portable || cfg!(windows), ..PathRules::default() };
+        Self { rules, windows_errors: 0 }
+    }
+
+    pub(super) fn rules(&self) -> PathRules {
+        self.rules
+    }
+
+    /// Warns of a name that only Windows forbids.
+    pub(super) fn note_windows_error(&mut self, path: SafePath<'_>, common: &Common) {
+        let Some(error) = path.windows_error() else { return };
+        self.windows_errors += 1;
+        if self.windows_errors <= MAX_WINDOWS_ERRORS {
+            common
+                .note(path.as_str(), &format!("warning: cannot be extracted on Windows: {error}"));
+        }
+    }
+
+    /// Says how many more such names there were.
+    pub(super) fn finish(&self, title: &str, common: &Common) {
+        if let Some(more) =
+            self.windows_errors.checked_sub(MAX_WINDOWS_ERRORS).filter(|more| *more > 0)
+        {
+            common.note(title, &format!("warning: {more} more names that Windows does not allow"));
+        }
+    }
 }
 
 /// Refuses new names that could not be extracted again, on some systems or on all, because of
@@ -129,7 +182,7 @@ pub(in crate::command::ki) fn taken<'a>(names: impl Iterator<Item = &'a str>) ->
 }
 
 /// `a`, `a/b` for `a/b/c`. Names with more parents than this gives cannot be extracted; see
-/// [`safe_path`].
+/// [`SafePath`].
 pub(super) fn parents(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices('/').take(MAX_PARENTS).filter_map(|(at, _)| name.get(..at))
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use worldwire_ki::file::wad::{Entry, FLAGS, Table};
 
 use super::Wad;
-use super::names::judge;
+use super::names::{PathCheck, judge};
 use crate::cli::{Common, KiWadReading};
 use crate::command::ki::loader::Loader;
 use crate::command::memory::Memory;
@@ -151,7 +151,7 @@ fn test_one(
         };
     };
     found.iter().for_each(|(name, kind, text)| tell(name, kind, text));
-    for (entry, judged) in chosen.iter().zip(judge(chosen)) {
+    for (entry, judged) in chosen.iter().zip(judge(chosen, PathCheck::new(true).rules())) {
         if let Err(fault) = judged {
             tell(&entry.name_lossy(), fault.kind(), &fault.to_string());
         }

@@ -17,7 +17,7 @@ use crate::input::{map, title};
 use crate::output::{Failure, counted, print, printable, say, spent};
 
 /// Where changed files come from, and what it takes to encode objects.
-pub(super) struct From<'f> {
+pub(super) struct ChangedFiles<'f> {
     pub(super) folder: &'f Path,
     pub(super) types: &'f [PathBuf],
     pub(super) hints: &'f [PathBuf],
@@ -34,7 +34,7 @@ pub(super) struct How<'h> {
 
 pub(super) fn run(
     path: &Path,
-    from: Option<&From<'_>>,
+    from: Option<&ChangedFiles<'_>>,
     &How { remove, allow_overlaps, packing, target }: &How<'_>,
     common: &Common,
 ) -> Result<(), Failure> {
@@ -57,7 +57,7 @@ pub(super) fn run(
         removed.into_iter().map(|name| (name, Change::Removed)).collect();
     let kept = contents.len();
     if let Some(from) = from {
-        let files = contents::files(from.folder, &target, common)?;
+        let files = contents::files(from.folder, &target, packing.portable, common)?;
         let stream = KiStream { hints: from.hints.to_vec(), ..KiStream::default() };
         let choices = Choices::new(&stream)?;
         let classes = super::classes(from.types, common)?;
