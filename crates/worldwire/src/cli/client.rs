@@ -147,10 +147,10 @@ pub(crate) struct ClientUru {
     /// Connect to this address instead of the configured one
     #[arg(long, value_name = "HOST[:PORT]")]
     pub(crate) at: Option<String>,
-    /// Client build
+    /// Build number that the client reports
     #[arg(long, value_name = "NUMBER", default_value_t = BUILD_ID)]
     pub(crate) build: u32,
-    /// Client branch
+    /// Branch number that the client reports
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) branch: u32,
     /// Product, for shards other than Myst Online: Uru Live
@@ -159,7 +159,7 @@ pub(crate) struct ClientUru {
     /// Time limit for each answer from the server
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) patience: u64,
-    /// Without keys, log in unencrypted even to another machine
+    /// If the shard's keys are unknown, log in unencrypted, even to another machine
     #[arg(long)]
     pub(crate) plain: bool,
 }

@@ -186,7 +186,7 @@ pub(crate) enum KiDml {
     Fit {
         /// SERVICE.MESSAGE, by names or numbers
         message: String,
-        /// File with the payload, without the header; - or none is standard input
+        /// File with the payload, without the header; - is standard input [default: -]
         #[arg(conflicts_with = "hex")]
         file: Option<PathBuf>,
         /// Payload as hexadecimal digits
@@ -303,7 +303,7 @@ are skipped. Extracted objects that have not been changed are skipped, too, unle
 #[derive(Debug, Args)]
 pub(crate) struct KiOpGuess {
     /// Objects: files, directories, archives, patterns with * and **; ARCHIVE/NAME is one file in an
-    /// archive, - or none is standard input
+    /// archive; - is standard input [default: -]
     #[arg(conflicts_with = "hex")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Object as hexadecimal digits

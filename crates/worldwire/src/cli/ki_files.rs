@@ -98,7 +98,7 @@ pub(crate) enum KiBcd {
   worldwire ki bcd export WizardCity-WC_Hub.wad -o hub.gltf
   worldwire ki bcd export samples/ki-zone.wad -o zone.obj
 
-y is up. Rays and planes are left out.")]
+In the output, y is up. Rays and planes are left out.")]
     Export {
         /// BCD file, possibly as ARCHIVE/NAME, or an archive or directory that contains one
         path: PathBuf,
@@ -179,7 +179,7 @@ pub(crate) enum KiLang {
     #[command(after_help = "Example:
   worldwire ki op decode Root.wad --types types.json | worldwire ki lang explain --lang Root.wad")]
     Explain {
-        /// File with any text, such as JSON; - or none is standard input
+        /// File with any text, such as JSON; - is standard input [default: -]
         file: Option<PathBuf>,
         #[command(flatten)]
         lang: KiLangSource,

@@ -96,7 +96,7 @@ pub(crate) enum Command {
 
 This command runs tcpdump, so you need the privileges that tcpdump needs. PACKETS is a tcpdump filter.")]
     Capture(LiveCapture),
-    /// Extract the files that conversations carried
+    /// Extract downloaded files from a capture
     #[command(subcommand, arg_required_else_help = true)]
     Export(Export),
     /// Explain the filter language of `dissect`
@@ -448,7 +448,7 @@ pub(crate) enum SideArg {
 pub(crate) struct Decode {
     /// Codec; `worldwire codecs` lists them
     pub(crate) codec: String,
-    /// File with the blob; - or none is standard input
+    /// File with the blob; - is standard input [default: -]
     #[arg(conflicts_with = "hex")]
     pub(crate) file: Option<PathBuf>,
     /// Blob as hexadecimal digits
@@ -478,7 +478,7 @@ pub(crate) struct Encode {
     /// Codec; `worldwire codecs` lists them
     #[arg(required_unless_present = "lines")]
     pub(crate) codec: Option<String>,
-    /// File with the JSON; - or none is standard input
+    /// File with the JSON; - is standard input [default: -]
     #[arg(conflicts_with = "lines")]
     pub(crate) file: Option<PathBuf>,
     /// Encode the lines of `dissect --json` from this file or standard input: messages back to back,
@@ -488,7 +488,7 @@ pub(crate) struct Encode {
     /// Write hexadecimal digits instead of bytes
     #[arg(long)]
     pub(crate) hex: bool,
-    /// Side that sends it, for codecs whose messages differ by side, unless the JSON says so
+    /// Sender, for codecs whose messages differ by side, if the JSON does not name it
     #[arg(long, value_name = "SIDE", default_value = "client")]
     pub(crate) from: SideArg,
     /// Key file, for codecs that encrypt; can be repeated

@@ -42,8 +42,8 @@ Examples:
     #[command(after_help = "\
 The world contains the objects of a scene: doors that open and close, people who walk. Clients walk and
 see what is near them. docs/mxo-world.md describes scenes. There is no login: anyone with the session's
-ID and key is admitted. On this machine the key is well known; for other machines, pass a key, or
---key random to generate one. Ctrl-C or SIGTERM stops the world.
+ID and key is admitted. On loopback, the default key is well known. To serve other machines, set
+--key; `random` generates one. Ctrl-C or SIGTERM stops the world.
 
 Examples:
   worldwire serve mxo
@@ -113,7 +113,7 @@ pub(crate) struct ServeMxo {
     #[arg(long, value_name = "BYTES", default_value_t = 2_590,
         value_parser = clap::value_parser!(u32).range(1_295..=1_000_000))]
     pub(crate) budget: u32,
-    /// Distance within which clients see objects; 100 units are a metre
+    /// Distance within which clients see objects, in units of 1 cm
     #[arg(long, value_name = "UNITS", default_value_t = 10_000.0)]
     pub(crate) reach: f64,
     /// Maximum number of clients

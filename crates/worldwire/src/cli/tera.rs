@@ -322,7 +322,7 @@ map.")]
         /// Definitions: files or directories
         #[arg(short, long, value_name = "PATH", required = true)]
         data: Vec<PathBuf>,
-        /// Game version, such as 92.04, where definitions depend on it
+        /// Game version, such as 92.04, for definitions that depend on it
         #[arg(long, value_name = "VERSION")]
         patch: Option<Patch>,
         #[command(flatten)]

@@ -415,7 +415,7 @@ pub(crate) enum UruSdl {
   worldwire uru sdl decode samples/uru-state.bin --sdl samples/sdl
   worldwire uru sdl decode --hex 008005f0... --sdl samples/sdl --json")]
     Decode {
-        /// File with the blob; - or none is standard input
+        /// File with the blob; - is standard input [default: -]
         #[arg(conflicts_with = "hex")]
         file: Option<PathBuf>,
         /// Blob as hexadecimal digits

@@ -29,7 +29,7 @@ pub(crate) fn run(command: &KiAccount, common: &Common) -> Result<(), Failure> {
             let password = password::fresh(password)?;
             let (paying, slots) = (*paying, *slots);
             let request = Request::AddAccount { name: name.clone(), password, paying, slots };
-            (name, request, server, "made")
+            (name, request, server, "account created")
         }
         KiAccount::Passwd { name, password, server } => {
             let password = password::fresh(password)?;
