@@ -293,7 +293,11 @@ async fn a_client_that_resets_its_sequence_gets_its_views_again() {
         () = resetting => {}
     }
     assert_eq!(resets.load(Ordering::Relaxed), 1);
-    assert_eq!(log.with("client is resetting its sequence").len(), 1, "the log line is rate limited");
+    assert_eq!(
+        log.with("client is resetting its sequence").len(),
+        1,
+        "the log line is rate limited"
+    );
     assert_eq!(world.figures.broken_rules(), 0);
     world.stop().await;
 }

@@ -89,7 +89,9 @@ fn from_nothing_to_a_player_in_a_zone() {
     // The command line is one that the program itself understands.
     let explain = ["ki", "client-args", "--explain", "--"];
     let given: Vec<&str> = explain.into_iter().chain(lines[4].split(' ')).collect();
-    assert!(printed(&worldwire(&given)).contains("a logged-in user: ID, login secret, account name"));
+    assert!(
+        printed(&worldwire(&given)).contains("a logged-in user: ID, login secret, account name")
+    );
     let keys = std::fs::read_to_string(&secrets).unwrap();
     assert!(keys.contains("[[ki.login]]\nuser = \"merle\"\nck2 = \""), "{keys}");
 
