@@ -537,7 +537,7 @@ impl Sender {
     /// Queues messages that were sent before the hello.
     fn release(&mut self) {
         for way in &mut self.ways {
-            while let Some(message) = way.out.release() {
+            while let Some(message) = way.out.release_deferred() {
                 way.out.push(message);
             }
         }
@@ -551,7 +551,7 @@ impl Sender {
         let wire = wire.map_err(SendError::Encode)?;
         way.out.check_room(wire.len()).map_err(SendError::QueueFull)?;
         match self.channel {
-            Channel::Stream if self.session.is_none() => way.out.hold(wire),
+            Channel::Stream if self.session.is_none() => way.out.defer(wire),
             _ => way.out.push(wire),
         }
         Ok(())
