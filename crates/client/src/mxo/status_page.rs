@@ -32,6 +32,14 @@ pub enum StatusPageError {
     /// The server did not answer in time.
     #[error("the status page at {0} does not answer")]
     Silent(SocketAddr),
+    /// The server replied with an error: the beginning of its text.
+    #[error("the status page at {address} replied: {text}")]
+    Refused {
+        /// The page's address.
+        address: SocketAddr,
+        /// The beginning of the reply.
+        text: String,
+    },
     /// The server sent another answer.
     #[error("the status page at {address}: wanted {wanted}, found {found}")]
     Answer {
@@ -95,8 +103,8 @@ pub async fn query(
     if head.starts_with("HTTP/1.1 2") {
         return Ok(body.to_owned());
     }
-    let found = if body.is_empty() { start_of(head) } else { start_of(body) };
-    Err(StatusPageError::Answer { address, wanted: "an answer", found })
+    let text = if body.is_empty() { start_of(head) } else { start_of(body) };
+    Err(StatusPageError::Refused { address, text })
 }
 
 fn start_of(text: &str) -> String {

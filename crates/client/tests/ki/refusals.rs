@@ -215,13 +215,13 @@ async fn refusals_are_logged_once_a_minute_without_secrets() {
     flood().await;
     // The later logins were delayed.
     let minutes = usize::try_from(began.elapsed().as_secs() / 60).unwrap();
-    let lines = log.with("logins refused");
+    let lines = log.with("refused logins");
     assert!((1..=minutes + 1).contains(&lines.len()), "{minutes} minutes: {lines:?}");
     assert!(lines[0].contains("why=AuthenFailed count=1"), "{lines:?}");
     // A later line states how many there were.
     sleep(Duration::from_secs(120)).await;
     flood().await;
-    let counts = log.with("logins refused").into_iter().map(|line| {
+    let counts = log.with("refused logins").into_iter().map(|line| {
         line.split(" count=").nth(1).unwrap().split(' ').next().unwrap().parse::<u32>().unwrap()
     });
     let counted: u32 = counts.sum();

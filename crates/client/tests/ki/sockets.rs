@@ -153,7 +153,7 @@ async fn operate(database: &Database) {
     let again = admin.ask(add("Merle")).await.unwrap_err().to_string();
     assert_eq!(again, "account \"Merle\" already exists");
     let blank = admin.ask(add("a b")).await.unwrap_err().to_string();
-    assert!(blank.contains("without blanks"), "K-20: {blank}");
+    assert!(blank.contains("no spaces"), "K-20: {blank}");
     let mut client = Client::connect(&server.address, &Settings::default()).await.unwrap();
     let before = client.session_id();
     let refreshed = admin.ask(Request::Refresh { name: None }).await.unwrap();

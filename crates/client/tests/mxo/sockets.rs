@@ -126,7 +126,7 @@ async fn another_key_or_session_is_not_answered() {
     let visit = Client::connect(world.address, Settings { session: 9, ..Settings::new(1) });
     visit.await.unwrap().leave().await;
     let unknown = ExpectedViews::fetch(world.status, 77).await.unwrap_err().to_string();
-    assert!(unknown.ends_with("there is no client with the character 77"), "{unknown}");
+    assert!(unknown.ends_with("no client plays character 77"), "{unknown}");
     world.stop().await;
 }
 

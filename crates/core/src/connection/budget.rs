@@ -1,39 +1,39 @@
-//! How much keystream may be made for bytes that never came.
+//! A budget for skipping keystream over missing bytes.
 
 use crate::{Error, Result};
 
-/// How much keystream may be passed over for missing bytes, so that forged sequence numbers cannot
-/// cost seconds of work each.
+/// Limits how much keystream a connection generates for missing bytes, so that forged sequence
+/// numbers cannot cost seconds of work each.
 ///
-/// A stream cipher without random access has to make every byte of keystream that a gap covers. The
-/// budget grows with the bytes that really came: 1 MiB at first, a whole TCP window of which the
-/// capture saw nothing, and 16 bytes for every byte received, so a capture that lost fifteen bytes
-/// of sixteen can still be read.
+/// A stream cipher without random access must generate every byte of keystream that a gap covers.
+/// The budget starts at 1 MiB, enough for an entire TCP window that the capture missed, and grows
+/// by 16 bytes for every byte received. A capture that lost fifteen of every sixteen bytes is
+/// therefore still readable.
 #[derive(Clone, Copy, Debug)]
 pub struct SkipBudget(u64);
 
-/// A whole TCP window.
-const AT_FIRST: u64 = 1 << 20;
-/// For every byte that came.
-const A_BYTE: u64 = 16;
+/// An entire TCP window.
+const INITIAL_BYTES: u64 = 1 << 20;
+/// Added for every byte received.
+const PER_RECEIVED_BYTE: u64 = 16;
 
 impl Default for SkipBudget {
     fn default() -> Self {
-        Self(AT_FIRST)
+        Self(INITIAL_BYTES)
     }
 }
 
 impl SkipBudget {
-    /// Bytes came.
+    /// Adds to the budget for received bytes.
     #[inline]
     pub fn earn(&mut self, bytes: usize) {
-        self.0 = self.0.saturating_add(A_BYTE.saturating_mul(bytes as u64));
+        self.0 = self.0.saturating_add(PER_RECEIVED_BYTE.saturating_mul(bytes as u64));
     }
 
-    /// Bytes are missing, and their keystream is to be passed over.
+    /// Pays for skipping the keystream of this many missing bytes.
     ///
     /// # Errors
-    /// The limit on keystream for missing bytes; nothing is spent then.
+    /// The limit on keystream for missing bytes. The budget then stays as it was.
     pub fn spend(&mut self, length: u64) -> Result<()> {
         let left = self.0.checked_sub(length);
         self.0 = left.ok_or_else(|| Error::limit("keystream for missing bytes", self.0, length))?;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_pays_for_what_is_missing() {
+    fn received_bytes_pay_for_missing_ones() {
         let mut budget = SkipBudget::default();
         budget.spend(1 << 20).unwrap();
         assert!(budget.spend(1).is_err());

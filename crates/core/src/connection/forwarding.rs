@@ -1,22 +1,22 @@
-//! What a relay keeps between reading and sending.
+//! The queues of a relay, between reading a piece and sending it.
 
 use std::collections::VecDeque;
 
 use super::{Bounds, Decision, HoldId, Outgoing, SendError};
 use crate::{Error, Result, Side};
 
-/// Pieces on their way through a relay, for the machines of all families.
+/// The pieces that a relay has read and not sent yet, for the machines of all families.
 ///
-/// A piece is reported, decided about until the next call, and leaves as soon as everything before
-/// it has left and the queue to the other side has room. Pieces that are [held](Self::hold) stay
-/// until they are released. `P` is what the family has to know of a piece to forward it.
+/// A piece is reported, can be decided about until the next call, and leaves as soon as everything
+/// before it has left and the queue to the other side has room. [Held](Self::hold) pieces stay
+/// until they are released. `P` is what the family needs to know about a piece to forward it.
 #[derive(Debug)]
 pub struct Forwarding<P> {
     bounds: Bounds,
     reported: Option<Reported<P>>,
     /// By the side that sends.
     directions: [Direction<P>; 2],
-    /// How many pieces were held so far.
+    /// The number of pieces held so far.
     holds: u64,
 }
 
@@ -26,11 +26,11 @@ struct Reported<P> {
     side: Side,
     piece: P,
     is_urgent: bool,
-    state: State,
+    state: PieceState,
 }
 
 #[derive(Debug)]
-enum State {
+enum PieceState {
     Decided(Decision<'static>),
     Held(HoldId),
 }
@@ -38,9 +38,9 @@ enum State {
 #[derive(Debug)]
 struct Direction<P> {
     queue: VecDeque<Queued<P>>,
-    /// What overtakes held pieces.
+    /// Pieces that overtake held ones.
     urgent: VecDeque<Queued<P>>,
-    /// How many bytes both queues hold.
+    /// The number of bytes in both queues.
     bytes: usize,
     /// The rest of the stream is forwarded unread.
     is_raw: bool,
@@ -51,27 +51,27 @@ struct Queued<P> {
     /// `None` for a part of a stream that is forwarded unread.
     piece: Option<P>,
     bytes: Vec<u8>,
-    state: State,
+    state: PieceState,
 }
 
-/// Something that leaves a relay now.
+/// An entry that leaves the relay now.
 #[derive(Debug)]
 pub struct Leaving<P> {
     /// The piece; `None` for a part of a stream that is forwarded unread.
     pub piece: Option<P>,
-    /// Its own bytes.
+    /// Its original bytes.
     pub bytes: Vec<u8>,
-    /// What was decided about it.
+    /// The decision about it.
     pub decision: Decision<'static>,
-    /// Whether it overtakes pieces that are held.
+    /// Whether it overtakes held pieces.
     pub overtakes: bool,
 }
 
-/// The most bytes of an unreadable stream that are forwarded at a time.
+/// The most bytes of an unreadable stream that are forwarded at once.
 const MAX_RAW_BYTES: usize = 16 << 10;
 
 impl<P> Forwarding<P> {
-    /// Nothing is on its way. The bounds limit what a direction keeps as well as what it queues.
+    /// Creates empty queues. The bounds limit what each direction keeps as well as what it queues.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         let directions = Side::BOTH.map(|_| Direction {
@@ -83,25 +83,24 @@ impl<P> Forwarding<P> {
         Self { bounds, reported: None, directions, holds: 0 }
     }
 
-    /// A piece of a side is reported. `is_urgent` lets it overtake held pieces, which suits
-    /// keep-alives.
+    /// Records that a piece was reported. `is_urgent` lets it overtake held pieces, as keep-alives
+    /// should.
     pub fn report(&mut self, side: Side, piece: P, is_urgent: bool) {
-        let state = State::Decided(Decision::AsIs);
+        let state = PieceState::Decided(Decision::AsIs);
         self.reported = Some(Reported { side, piece, is_urgent, state });
     }
 
-    /// The piece that was reported last and the side that sent it, until its decision is carried
-    /// out.
+    /// The piece reported last and the side that sent it, until [`settle`](Self::settle) queues it.
     #[must_use]
     pub fn reported(&self) -> Option<(Side, &P)> {
         self.reported.as_ref().map(|reported| (reported.side, &reported.piece))
     }
 
-    /// Records a decision about the last piece, if `check` allows it; otherwise the piece is
+    /// Records a decision about the piece reported last. If `check` refuses it, the piece is
     /// forwarded unchanged.
     ///
     /// # Errors
-    /// [`SendError::NoPiece`], and those of `check`, which sees every decision except
+    /// [`SendError::NoPiece`], and the errors of `check`, which is called for every decision except
     /// [`Decision::AsIs`].
     pub fn decide(
         &mut self,
@@ -110,39 +109,39 @@ impl<P> Forwarding<P> {
     ) -> Result<(), SendError> {
         let reported = self.reported.as_mut().ok_or(SendError::NoPiece)?;
         let checked = check_decision(&reported.piece, &decision, check);
-        reported.state = State::Decided(match checked {
+        reported.state = PieceState::Decided(match checked {
             Ok(()) => decision.into_owned(),
             Err(_) => Decision::AsIs,
         });
         checked
     }
 
-    /// Keeps the last piece until it is [released](Self::release).
+    /// Holds the piece reported last until it is [released](Self::release).
     ///
     /// # Errors
     /// [`SendError::NoPiece`].
     pub fn hold(&mut self) -> Result<HoldId, SendError> {
         let reported = self.reported.as_mut().ok_or(SendError::NoPiece)?;
-        if let State::Held(id) = reported.state {
+        if let PieceState::Held(id) = reported.state {
             return Ok(id);
         }
         self.holds += 1;
         let id = HoldId(self.holds);
-        reported.state = State::Held(id);
+        reported.state = PieceState::Held(id);
         Ok(id)
     }
 
-    /// Decides about a piece that is held, if `check` allows it; otherwise it stays.
+    /// Decides about a held piece. If `check` refuses the decision, the piece stays held.
     ///
     /// # Errors
-    /// [`SendError::NotHeld`], and those of `check`, as for [`decide`](Self::decide).
+    /// [`SendError::NotHeld`], and the errors of `check`, as for [`decide`](Self::decide).
     pub fn release(
         &mut self,
         id: HoldId,
         decision: Decision<'_>,
         check: impl FnOnce(&P, &Decision<'_>) -> Result<(), SendError>,
     ) -> Result<(), SendError> {
-        let is_it = |state: &State| matches!(state, State::Held(held) if *held == id);
+        let is_it = |state: &PieceState| matches!(state, PieceState::Held(held) if *held == id);
         let reported = self.reported.iter_mut().map(|it| (Some(&it.piece), &mut it.state));
         let queued = self.directions.iter_mut().flat_map(|direction| &mut direction.queue);
         let queued = queued.map(|it| (it.piece.as_ref(), &mut it.state));
@@ -151,30 +150,31 @@ impl<P> Forwarding<P> {
             return Err(SendError::NotHeld);
         };
         check_decision(piece, &decision, check)?;
-        *state = State::Decided(decision.into_owned());
+        *state = PieceState::Decided(decision.into_owned());
         Ok(())
     }
 
-    /// Queues the piece that was reported last, now that nobody can decide about it as the last
-    /// piece any more. Returns the side that sent it.
+    /// Queues the piece reported last, which ends the time to decide about it. Returns the side
+    /// that sent it.
     pub fn settle(&mut self, bytes: impl FnOnce(Side, &mut P) -> Vec<u8>) -> Option<Side> {
         let Reported { side, mut piece, is_urgent, state } = self.reported.take()?;
         let bytes = bytes(side, &mut piece);
         let direction = &mut self.directions[side.index()];
-        let overtakes = is_urgent && direction.is_holding() && matches!(state, State::Decided(_));
+        let overtakes =
+            is_urgent && direction.is_holding() && matches!(state, PieceState::Decided(_));
         direction.push(Queued { piece: Some(piece), bytes, state }, overtakes);
         Some(side)
     }
 
-    /// Queues something that nobody decides about; `piece` is `None` for a part of a stream that
-    /// is forwarded unread.
+    /// Queues an entry that needs no decision; `piece` is `None` for a part of a stream that is
+    /// forwarded unread.
     pub fn pass(&mut self, side: Side, piece: Option<P>, bytes: Vec<u8>) {
-        let state = State::Decided(Decision::AsIs);
+        let state = PieceState::Decided(Decision::AsIs);
         self.directions[side.index()].push(Queued { piece, bytes, state }, false);
     }
 
-    /// Hands out what a side sent and may leave now, as long as the queue to the other side has
-    /// room.
+    /// Passes everything from a side that may leave now to `send`, as long as the queue to the
+    /// other side has room.
     ///
     /// # Errors
     /// The limit that a piece exceeds even in an empty queue.
@@ -197,8 +197,8 @@ impl<P> Forwarding<P> {
         }
     }
 
-    /// Whether a side's pieces wait for room or behind a held one up to the bounds, so that no more
-    /// of its stream is read. `out` is the queue to the other side.
+    /// Whether the pieces of a side that wait for room or for a held piece have reached the bounds,
+    /// so that no more of its stream is read. `out` is the queue to the other side.
     #[must_use]
     pub fn is_paused(&self, side: Side, out: &Outgoing) -> bool {
         let direction = &self.directions[side.index()];
@@ -208,48 +208,49 @@ impl<P> Forwarding<P> {
             || direction.queue.len() + direction.urgent.len() >= queued_messages
     }
 
-    /// Whether a piece of a side is held.
+    /// Whether any piece of a side is held.
     #[must_use]
     pub fn is_holding(&self, side: Side) -> bool {
         let is_held =
-            |last: &Reported<P>| last.side == side && matches!(last.state, State::Held(_));
+            |last: &Reported<P>| last.side == side && matches!(last.state, PieceState::Held(_));
         self.directions[side.index()].is_holding() || self.reported.as_ref().is_some_and(is_held)
     }
 
-    /// Whether any piece that has not left yet, of either side, is one of those that `is` names. The
-    /// one that was [reported](Self::reported) last does not count.
+    /// Whether `is` returns true for any queued piece of either side. The piece
+    /// [reported](Self::reported) last is not queued yet and is not checked.
     pub fn keeps(&self, is: impl Fn(&P) -> bool) -> bool {
         let queued = self.directions.iter().flat_map(|direction| &direction.queue);
         queued.filter_map(|queued| queued.piece.as_ref()).any(is)
     }
 
-    /// How many bytes of a side have not left yet. `out` is the queue to the other side.
+    /// The number of bytes from a side that have not left yet. `out` is the queue to the other
+    /// side.
     #[must_use]
     pub fn kept_bytes(&self, side: Side, out: &Outgoing) -> usize {
         self.directions[side.index()].bytes.saturating_add(out.overflow_bytes())
     }
 
-    /// Checks that not too much of a stream has arrived while no more of it is read.
+    /// Checks how much of a stream has arrived while the relay does not read it.
     ///
     /// # Errors
-    /// The limit "bytes behind a full queue".
+    /// The limit on bytes behind a full queue.
     pub fn check_unread(&self, unread: usize) -> Result<()> {
-        let most = self.bounds.queued_bytes;
-        if unread <= most {
+        let max = self.bounds.queued_bytes;
+        if unread <= max {
             return Ok(());
         }
-        Err(Error::limit("bytes behind a full queue", most as u64, unread as u64))
+        Err(Error::limit("bytes behind a full queue", max as u64, unread as u64))
     }
 
-    /// From now on a side's stream is forwarded unread.
+    /// Forwards the rest of a side's stream unread.
     pub fn set_raw(&mut self, side: Side) {
         self.directions[side.index()].is_raw = true;
     }
 
-    /// Checks that a message may be injected into what a side sends.
+    /// Checks that a message may be injected into a side's stream.
     ///
     /// # Errors
-    /// [`SendError::Unread`], when the stream that it would join is forwarded unread.
+    /// [`SendError::Unread`], if that stream is forwarded unread.
     pub fn check_readable(&self, side: Side) -> Result<(), SendError> {
         match self.directions[side.index()].is_raw {
             true => Err(SendError::Unread),
@@ -257,7 +258,7 @@ impl<P> Forwarding<P> {
         }
     }
 
-    /// How much of a stream that is forwarded unread is taken at a time.
+    /// The most bytes of an unread stream to forward at once.
     #[must_use]
     pub fn max_raw_bytes(&self) -> usize {
         self.bounds.queued_bytes.clamp(1, MAX_RAW_BYTES)
@@ -278,11 +279,11 @@ impl<P> Direction<P> {
         let queue = if overtakes { &mut self.urgent } else { &mut self.queue };
         let Queued { piece, bytes, state } = queue.pop_front()?;
         match state {
-            State::Decided(decision) => {
+            PieceState::Decided(decision) => {
                 self.bytes -= bytes.len();
                 Some(Leaving { piece, bytes, decision, overtakes })
             }
-            State::Held(_) => {
+            PieceState::Held(_) => {
                 queue.push_front(Queued { piece, bytes, state });
                 None
             }
@@ -290,7 +291,7 @@ impl<P> Direction<P> {
     }
 
     fn is_holding(&self) -> bool {
-        self.queue.iter().any(|queued| matches!(queued.state, State::Held(_)))
+        self.queue.iter().any(|queued| matches!(queued.state, PieceState::Held(_)))
     }
 }
 

@@ -1,25 +1,25 @@
-//! What one side sent and nobody has read yet.
+//! The received bytes of one side.
 
 use core::ops::Range;
 
 use crate::{Error, Result};
 
-/// The bytes of one direction, from the wire until they are read.
+/// Buffers the bytes of one direction until the machine has read and reported them.
 ///
-/// Complete units stay where they are until [`forget`](Self::forget): events borrow them. A machine
-/// forgets when no event is pending.
+/// Units that were read stay in the buffer until [`forget`](Self::forget), because events borrow
+/// them. A machine calls it when no event is pending.
 #[derive(Clone, Debug)]
 pub struct Incoming {
     buffer: Vec<u8>,
-    /// What stands before is read.
+    /// Bytes before this index have been read.
     read: usize,
-    /// How many bytes of the stream stood before the buffer, missing ones included.
+    /// The stream offset of the buffer's first byte; missing bytes count.
     base: u64,
-    /// How many unread bytes make another attempt worth the work.
+    /// The number of unread bytes that the next attempt needs.
     needed: usize,
 }
 
-/// Where a unit stands: in the buffer, and in its stream.
+/// The position of a unit in the buffer and in its stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located {
     /// Its bytes in the buffer.
@@ -35,25 +35,25 @@ impl Default for Incoming {
 }
 
 impl Incoming {
-    /// Takes in bytes and returns them in their place, for a cipher to work on.
+    /// Appends bytes and returns them in the buffer, so that a cipher can decrypt them in place.
     pub fn push(&mut self, bytes: &[u8]) -> &mut [u8] {
         let from = self.buffer.len();
         self.buffer.extend_from_slice(bytes);
         self.buffer.get_mut(from..).unwrap_or_default()
     }
 
-    /// The buffer, for ciphers whose plain text is shorter than what is on the wire. Only to be
-    /// appended to.
+    /// The buffer, for ciphers whose plaintext is shorter than the bytes on the wire. Callers may
+    /// only append to it.
     pub fn buffer_mut(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Reads one unit with `read`, which returns a value and how many bytes it took. `None` while
-    /// the unit is incomplete; nothing is tried again before as many bytes are there as the last
-    /// attempt asked for.
+    /// Reads one unit with `read`, which returns a value and the number of bytes it took. Returns
+    /// `None` while the unit is incomplete, without another attempt until the number of bytes that
+    /// the last attempt asked for has arrived.
     ///
     /// # Errors
-    /// Those of `read` that are not Incomplete, placed in the stream.
+    /// The errors of `read` other than Incomplete, with their offset in the stream.
     #[inline]
     pub fn attempt<R>(
         &mut self,
@@ -79,7 +79,7 @@ impl Incoming {
         }
     }
 
-    /// Counts the next `length` bytes as read: a unit.
+    /// Marks the next `length` bytes as read and returns them as a unit.
     #[inline]
     pub fn advance(&mut self, length: usize) -> Located {
         let end = self.read.saturating_add(length).min(self.buffer.len());
@@ -89,23 +89,24 @@ impl Incoming {
         unit
     }
 
-    /// Tries again with what is there: what comes next is read another way.
+    /// Allows another attempt with the bytes already received, for a caller that now reads them
+    /// differently.
     pub fn retry(&mut self) {
         self.needed = 1;
     }
 
-    /// Asks for no attempt before this many bytes are unread.
+    /// Prevents attempts until this many bytes are unread.
     pub fn need(&mut self, unread: usize) {
         self.needed = unread;
     }
 
-    /// How many unread bytes the next attempt needs.
+    /// The number of unread bytes that the next attempt needs.
     #[must_use]
     pub fn needed(&self) -> usize {
         self.needed
     }
 
-    /// Makes room: what was read is gone.
+    /// Drops bytes that were read, to make room.
     #[inline]
     pub fn forget(&mut self) {
         if self.read == self.buffer.len() {
@@ -119,41 +120,41 @@ impl Incoming {
         self.read = 0;
     }
 
-    /// Puts plain bytes in the place of the unread ones, which turn out to be encrypted.
+    /// Replaces the unread bytes, which turned out to be encrypted, with their plaintext.
     pub fn replace_unread(&mut self, plain: &[u8]) {
         self.buffer.truncate(self.read);
         self.buffer.extend_from_slice(plain);
         self.needed = 1;
     }
 
-    /// Drops what is unread.
+    /// Drops all unread bytes.
     pub fn drop_unread(&mut self) {
         self.base = self.base.saturating_add(self.unread().len() as u64);
         self.buffer.truncate(self.read);
         self.needed = 1;
     }
 
-    /// Counts bytes that never came.
+    /// Drops all unread bytes and skips this many missing ones.
     pub fn skip(&mut self, length: u64) {
         self.drop_unread();
         self.base = self.base.saturating_add(length);
     }
 
-    /// Bytes of the buffer: what a [`Located`] unit holds.
+    /// The bytes at a buffer position, such as [`Located::range`].
     #[inline]
     #[must_use]
     pub fn bytes(&self, range: Range<usize>) -> &[u8] {
         self.buffer.get(range).unwrap_or_default()
     }
 
-    /// What is not read yet.
+    /// The unread bytes.
     #[inline]
     #[must_use]
     pub fn unread(&self) -> &[u8] {
         self.buffer.get(self.read..).unwrap_or_default()
     }
 
-    /// What is not read yet, for a cipher that begins here.
+    /// The unread bytes, for a cipher that starts here.
     pub fn unread_mut(&mut self) -> &mut [u8] {
         self.buffer.get_mut(self.read..).unwrap_or_default()
     }
@@ -165,19 +166,19 @@ impl Incoming {
         self.base.saturating_add(self.read as u64)
     }
 
-    /// The offset of a place in the buffer.
+    /// The stream offset of an index in the buffer.
     #[must_use]
     pub fn offset_of(&self, at: usize) -> u64 {
         self.base.saturating_add(at as u64)
     }
 
-    /// The offset of the next byte to come in.
+    /// The offset of the next byte to arrive.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.offset_of(self.buffer.len())
     }
 
-    /// The error for a stream that ends within a unit; `None` when it ends between two.
+    /// The error for a stream that ends within a unit; `None` if it ends between two.
     #[must_use]
     pub fn torn(&self, wanted: &'static str) -> Option<Error> {
         let left = self.unread().len();
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn units_stay_until_they_are_forgotten() {
+    fn units_stay_until_forgotten() {
         let mut stream = Incoming::default();
         assert_eq!(stream.push(&[1, 0, 0, 0, 2, 0]), [1, 0, 0, 0, 2, 0]);
         let (value, unit) = stream.attempt(number).unwrap().unwrap();
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_counts() {
+    fn missing_bytes_count_in_offsets() {
         let mut stream = Incoming::default();
         stream.push(&[1, 0, 0, 0, 2]);
         stream.attempt(number).unwrap().unwrap();

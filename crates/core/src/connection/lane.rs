@@ -1,8 +1,8 @@
-//! The way to one side of a connection.
+//! The sending direction to one side of a connection.
 
 use super::{Bounds, Outgoing};
 
-/// A cipher that encrypts, or decrypts, a stream in place, piece by piece.
+/// A cipher that encrypts or decrypts a stream in place, incrementally.
 pub trait StreamCipher {
     /// Encrypts the next bytes of the stream.
     fn apply(&mut self, bytes: &mut [u8]);
@@ -14,17 +14,17 @@ impl<C: StreamCipher + ?Sized> StreamCipher for Box<C> {
     }
 }
 
-/// The way to one side: the queue, and the cipher in front of it once setup is complete.
+/// The queue to one side and, once setup is complete, its cipher.
 #[derive(Clone, Debug)]
 pub struct Lane<C> {
-    /// What encrypts; nothing on a plain connection and before setup is complete.
+    /// The cipher; `None` on a plain connection and before setup is complete.
     pub cipher: Option<C>,
-    /// What waits to be sent.
+    /// The queue of bytes to send.
     pub out: Outgoing,
 }
 
 impl<C: StreamCipher> Lane<C> {
-    /// Empty and without a cipher.
+    /// Creates an empty lane without a cipher.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         Self { cipher: None, out: Outgoing::new(bounds) }
@@ -38,7 +38,7 @@ impl<C: StreamCipher> Lane<C> {
         self.out.push(message);
     }
 
-    /// Encrypts what a relay forwards and queues it, or keeps it until there is room.
+    /// Encrypts bytes that a relay forwards and queues them, or keeps them until there is room.
     pub fn forward(&mut self, mut bytes: Vec<u8>) {
         if let Some(cipher) = &mut self.cipher {
             cipher.apply(&mut bytes);
@@ -46,9 +46,9 @@ impl<C: StreamCipher> Lane<C> {
         self.out.forward(bytes);
     }
 
-    /// Setup is complete: encrypts and queues what waited for that.
-    pub fn release(&mut self) {
-        while let Some(message) = self.out.release() {
+    /// Encrypts and queues the deferred messages, once setup is complete.
+    pub fn release_deferred(&mut self) {
+        while let Some(message) = self.out.release_deferred() {
             self.push(message);
         }
     }
@@ -76,13 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_for_setup_is_encrypted_in_order() {
+    fn deferred_messages_are_encrypted_in_order() {
         let mut lane = Lane::new(Bounds::default());
         lane.push(vec![7]);
-        lane.out.hold(vec![0, 0]);
-        lane.out.hold(vec![0]);
+        lane.out.defer(vec![0, 0]);
+        lane.out.defer(vec![0]);
         lane.cipher = Some(Counter(1));
-        lane.release();
+        lane.release_deferred();
         lane.push(vec![0]);
         let sent: Vec<_> = std::iter::from_fn(|| lane.out.pop()).collect();
         assert_eq!(sent, [vec![7], vec![1, 2], vec![3], vec![4]]);

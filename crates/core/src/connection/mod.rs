@@ -1,8 +1,8 @@
-//! The contract that every connection machine fulfils, and the parts the machines share.
+//! The contract of all connection machines, and the parts they share.
 //!
 //! A connection is a state machine without IO. Bytes, time and random numbers come in as arguments;
-//! events, bytes to send and deadlines come out. The same machine plays a client or a server, reads
-//! a capture, stands between two peers, and runs in tests in virtual time.
+//! events, bytes to send and deadlines come out. The same machine acts as a client or a server,
+//! reads a capture, relays between two peers, and runs in tests in virtual time.
 //!
 //! # The four roles
 //!
@@ -16,14 +16,13 @@
 //! # The four kinds of methods
 //!
 //! * **inputs**: [`input`](Connection::input), [`timeout`](Connection::timeout);
-//! * **commands**: [`send`](Connection::send), [`close`](Connection::close), and what a family
-//!   adds;
+//! * **commands**: [`send`](Connection::send), [`close`](Connection::close), and the family's own;
 //! * **outputs**: [`poll`](Connection::poll) and [`poll_transmit`](Connection::poll_transmit) until
 //!   both return `None`, then [`poll_timeout`](Connection::poll_timeout), after every input and
 //!   command;
 //! * **getters**: the rest.
 //!
-//! Time is a [`Duration`] since a moment of the driver's choice. It must not run backwards.
+//! Time is a [`Duration`] since an origin that the driver chooses. It must not run backwards.
 //!
 //! # Answering while reading
 //!
@@ -48,30 +47,30 @@
 //!
 //! # Relays
 //!
-//! Every [`Event::Received`] of a relay asks for a decision: [`Forward::forward`] takes it at once,
-//! [`Forward::hold`] puts it off for as long as a user looks at the piece or a program works on it.
+//! A relay can decide about every [`Event::Received`]: [`Forward::forward`] decides at once,
+//! [`Forward::hold`] defers the decision for as long as a user or a program needs.
 //!
-//! * A held piece keeps back everything that its side sent later. Those pieces are still reported,
-//!   and can be decided about and held in turn; they leave in their order when the pieces before
-//!   them are [released](Forward::release). Pieces may be released in any order.
-//! * The other direction and all timers continue. Where a family has keep-alives that a relay can
-//!   recognise, they overtake held pieces; each machine's documentation says which. Peers without
-//!   such keep-alives may give up while a piece is held for long.
+//! * A held piece delays everything that its side sent later. Later pieces are still reported and
+//!   can be decided about or held too. They leave in order when the pieces before them are
+//!   [released](Forward::release). Pieces may be released in any order.
+//! * The other direction and all timers continue. Where a relay can recognise the family's
+//!   keep-alives, they overtake held pieces; each machine documents which. Peers without such
+//!   keep-alives may give up while a piece is held for long.
 //! * [`Inject`]ed messages are sent before held pieces.
-//! * Each direction keeps up to the relay's [`Bounds`], and one piece or frame more. It then
+//! * Each direction keeps up to the relay's [`Bounds`] plus one piece or frame. It then
 //!   [pauses](Connection::is_paused): the relay reads no more of that stream, so `poll` reports no
-//!   more of its pieces. The same happens when the queue to the other side has no room. A driver
-//!   stops reading from that socket; one that reads on meets the limit "bytes behind a full
-//!   queue", which closes the connection. A piece that has no room even in an empty queue closes
-//!   the connection too, with the limit that it exceeds.
-//! * [`Input::End`] leaves held pieces alone: they can still be released, and the relay closes
-//!   once both streams have ended and nothing is [kept](Connection::kept_bytes). A driver passes
-//!   the end of a stream on when nothing of that side is kept or queued.
+//!   more of its pieces. The same happens when the queue to the other side has no room. The driver
+//!   should then stop reading from that socket; otherwise the limit on bytes behind a full queue
+//!   closes the connection. A piece that does not fit into an empty queue also closes the
+//!   connection, with the limit that it exceeds.
+//! * After [`Input::End`], held pieces can still be released. The relay closes once both streams
+//!   have ended and nothing is [kept](Connection::kept_bytes). A driver forwards the end of a
+//!   stream when nothing from that side is kept or queued.
 //! * After a fault in a stream, the rest of it is forwarded unread, after the held pieces.
-//! * Closing drops what is kept, and so do a fault that closes and a time-out. A driver whose peer
-//!   is gone (a reset) closes. Releasing a piece then fails.
+//! * Closing, a closing fault and a time-out drop everything that is kept. Releasing a piece then
+//!   fails. When a peer resets its connection, the driver closes.
 //!
-//! Each side ends on its own: an [`Input::End`] leaves the other direction open.
+//! Each side ends separately: an [`Input::End`] leaves the other direction open.
 
 mod budget;
 mod forwarding;
@@ -99,28 +98,29 @@ pub use search::{Probe, Search, evidence};
 pub use send_error::SendError;
 pub use timers::{Timer, Timers};
 
-/// What reaches a connection from one side.
+/// An input to a connection from one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'b> {
-    /// The next bytes of a stream. Clients and servers accept any cut; an observer expects one
-    /// segment a call, since messages tend to begin with one.
+    /// The next bytes of a stream. Clients and servers accept chunks of any size. An observer
+    /// expects one segment per call, since messages usually begin with one.
     Bytes(&'b [u8]),
-    /// A datagram, for families that speak UDP.
+    /// A datagram, for families that use UDP.
     Datagram(&'b [u8]),
-    /// This many bytes of the stream are missing. Only an observer survives that.
+    /// This many bytes of the stream are missing. Only an observer can continue.
     Gap(u64),
-    /// The side sends nothing more: its stream has ended, or the network is gone.
+    /// The side will send nothing more: its stream has ended, or the network is gone.
     End,
 }
 
-/// What happened on a connection, in the order in which it happened.
+/// An event on a connection. Events are reported in the order in which they happen.
 ///
-/// `R` is the family's [`Piece`], `N` what only this family reports.
+/// `R` is the family's [`Piece`], `N` its own kind of event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event<R, N> {
     /// A piece is complete: a message, or a part of connection setup.
     Received(R),
-    /// Something that only this family knows: a session was established, a key is missing.
+    /// An event that only this family has: for example a session was established, or a key is
+    /// missing.
     News(N),
     /// Bytes of a stream are missing (observers).
     Gap {
@@ -129,15 +129,15 @@ pub enum Event<R, N> {
         /// Which bytes, counted from the start of the stream.
         range: Range<u64>,
     },
-    /// Reading goes on behind bytes that could not be read (observers).
+    /// Reading resumes after bytes that could not be read (observers).
     Resync {
         /// Whose stream.
         side: Side,
-        /// The bytes passed over: the gap, and torn messages around it.
+        /// The bytes skipped: the gap, and torn messages around it.
         skipped: Range<u64>,
     },
-    /// Something cannot be read. A client or server closes the connection. An observer passes over
-    /// it or gives the stream up. A relay forwards the rest of the stream as it is.
+    /// Something cannot be read. A client or server closes the connection. An observer skips it or
+    /// gives the stream up. A relay forwards the rest of the stream unchanged.
     Fault {
         /// Whose stream.
         side: Side,
@@ -149,8 +149,8 @@ pub enum Event<R, N> {
 }
 
 impl<R, N> Event<R, N> {
-    /// The same event with another form of its piece: a queue keeps where a piece stands, and the
-    /// event that is reported borrows it.
+    /// Converts the piece: a queue keeps a piece's position, while the reported event borrows its
+    /// bytes.
     #[inline]
     pub fn map<S>(self, piece: impl FnOnce(R) -> S) -> Event<S, N> {
         match self {
@@ -175,7 +175,7 @@ pub enum CloseReason {
     Local,
     /// The other side, or the network, ended it.
     Remote,
-    /// The other side broke the rules; an [`Event::Fault`] came before.
+    /// The other side violated the protocol; an [`Event::Fault`] preceded it.
     Fault,
     /// Something did not happen in time.
     Timeout(Timer),
@@ -194,25 +194,25 @@ impl fmt::Display for CloseReason {
 
 /// A complete part of one side's stream: a message, or a step of connection setup.
 ///
-/// The pieces of a stream tile it: none overlaps another, and nothing lies between two of them but
-/// what [`Event::Gap`], [`Event::Resync`] and [`Event::Fault`] report.
+/// The pieces of a stream tile it: they do not overlap, and everything between them is reported by
+/// [`Event::Gap`], [`Event::Resync`] or [`Event::Fault`].
 pub trait Piece<'c> {
-    /// Who sent it.
+    /// The side that sent it.
     fn side(&self) -> Side;
 
     /// Its bytes, decrypted.
     fn bytes(&self) -> &'c [u8];
 
-    /// The bytes of its side's stream that it takes up.
+    /// Its byte range in its side's stream.
     fn range(&self) -> Range<u64>;
 
-    /// Whether it is a message. What is not belongs to connection setup or upkeep.
+    /// Whether it is a message, as opposed to a part of connection setup or upkeep.
     fn is_message(&self) -> bool;
 }
 
-/// A connection as a state machine; the [module](self) says how to drive it.
+/// A connection as a state machine. The [module](self) describes how to drive it.
 pub trait Connection {
-    /// What only this family reports.
+    /// Events that only this family has.
     type News: fmt::Debug;
 
     /// A piece of a stream.
@@ -220,20 +220,21 @@ pub trait Connection {
     where
         Self: 'c;
 
-    /// The half that sends.
+    /// The half of the connection that sends.
     type Sender: Sender;
 
-    /// Input: something came from a side. Inputs to a closed connection are ignored.
+    /// Input from a side. A closed connection ignores inputs.
     fn input(&mut self, now: Duration, from: Side, input: Input<'_>);
 
-    /// Input: time has passed; see [`poll_timeout`](Self::poll_timeout). Too early does no harm.
+    /// Input: time has passed; see [`poll_timeout`](Self::poll_timeout). An early call does no
+    /// harm.
     fn timeout(&mut self, now: Duration);
 
-    /// Output: what happened next, and the half of the connection that can answer it. The event
-    /// borrows the connection's buffers until the next call.
+    /// Output: the next event, and the half of the connection that can answer it. The event borrows
+    /// the connection's buffers until the next call.
     fn poll(&mut self) -> Option<(EventOf<'_, Self>, &mut Self::Sender)>;
 
-    /// Output: what happened next, for callers that do not answer.
+    /// Output: the next event, for callers that do not answer.
     fn poll_event(&mut self) -> Option<EventOf<'_, Self>> {
         self.poll().map(|(event, _)| event)
     }
@@ -257,24 +258,24 @@ pub trait Connection {
         self.sender().close();
     }
 
-    /// Whether setup is complete: messages may be sent, or, in an observer or relay, can be read.
+    /// Whether setup is complete, so that messages can be sent or, by an observer or relay, read.
     fn is_established(&self) -> bool;
 
     /// Whether the connection is over.
     fn is_closed(&self) -> bool;
 
-    /// How many bytes are queued for a side: what backpressure goes by.
+    /// The number of bytes queued for a side, for backpressure.
     fn queued_bytes(&self, to: Side) -> usize;
 
-    /// Whether a relay reads no more of a side's stream for now, because pieces are held or the
+    /// Whether a relay has stopped reading a side's stream for now, because pieces are held or the
     /// other side does not read. False in other roles.
     fn is_paused(&self, from: Side) -> bool {
         let _ = from;
         false
     }
 
-    /// How many bytes of a side's pieces a relay keeps: held, behind held ones, or without room in
-    /// the queue to the other side. 0 in other roles.
+    /// The number of bytes of a side's pieces that a relay keeps: held, waiting for held pieces, or
+    /// waiting for room in the queue to the other side. 0 in other roles.
     fn kept_bytes(&self, from: Side) -> usize {
         let _ = from;
         0
@@ -283,23 +284,23 @@ pub trait Connection {
 
 /// The half of a connection that sends.
 pub trait Sender {
-    /// What it sends.
+    /// The messages it sends.
     type Message<'m>: ?Sized;
 
-    /// Queues a message. Before setup is complete it waits.
+    /// Queues a message. Messages queued before setup is complete are sent afterwards.
     ///
     /// # Errors
     /// [`Encode`](SendError::Encode), for a message that cannot be encoded or that this side does
     /// not send; [`Role`](SendError::Role), for a role that sends no messages of its own;
-    /// [`Closed`](SendError::Closed); [`QueueFull`](SendError::QueueFull): close the connection
-    /// then, since its peer does not read.
+    /// [`Closed`](SendError::Closed); [`QueueFull`](SendError::QueueFull), because the peer does
+    /// not read; close the connection then.
     fn send(&mut self, message: &Self::Message<'_>) -> Result<(), SendError>;
 
-    /// Ends the connection. What is queued can still be transmitted.
+    /// Ends the connection. Queued bytes can still be transmitted.
     fn close(&mut self);
 }
 
-/// How and when a connection ended, and whether that was reported.
+/// Why a connection ended, and whether that was reported.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Closing {
     reason: Option<CloseReason>,
@@ -307,7 +308,7 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Ends the connection. The first reason counts.
+    /// Ends the connection. Only the first reason is kept.
     pub fn close(&mut self, reason: CloseReason) {
         self.reason.get_or_insert(reason);
     }
@@ -318,7 +319,7 @@ impl Closing {
         self.reason.is_some()
     }
 
-    /// The reason, once: what [`Event::Closed`] says when no other event is left.
+    /// Returns the reason once, for [`Event::Closed`] when no other event is left.
     pub fn report(&mut self) -> Option<CloseReason> {
         let reason = self.reason?;
         (!core::mem::replace(&mut self.is_reported, true)).then_some(reason)
@@ -341,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_piece_changes_its_form() {
+    fn map_converts_only_pieces() {
         let received: Event<u8, ()> = Event::Received(7);
         assert_eq!(received.map(|piece| piece + 1), Event::Received(8));
         let gap: Event<u8, ()> = Event::Gap { side: Side::Client, range: 1..2 };
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_to_close_counts_and_is_reported_once() {
+    fn the_first_close_reason_is_reported_once() {
         let mut closing = Closing::default();
         assert!(closing.check_open().is_ok() && closing.report().is_none());
         closing.close(CloseReason::Timeout(Timer::Idle));

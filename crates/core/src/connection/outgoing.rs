@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::{Error, Result};
 
-/// How much may be queued for a peer. One that does not read must not fill the memory.
+/// Limits on what is queued for a peer, so that one that does not read cannot fill memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Bytes. Default 8 MiB.
@@ -19,37 +19,37 @@ impl Default for Bounds {
     }
 }
 
-/// The bytes queued for one side, a buffer for every write; messages that wait until setup is
-/// complete; and what a relay forwards and the bounds have no room for yet.
+/// The bytes queued for one side, one buffer per write. Also keeps messages deferred until setup is
+/// complete, and forwarded bytes that exceed the bounds for now.
 #[derive(Clone, Debug, Default)]
 pub struct Outgoing {
     bounds: Bounds,
     ready: VecDeque<Vec<u8>>,
-    /// Sent before setup was complete, not encrypted yet.
-    waiting: VecDeque<Vec<u8>>,
-    /// How many bytes the two queues above hold.
+    /// Messages sent before setup was complete, still unencrypted.
+    deferred: VecDeque<Vec<u8>>,
+    /// The number of bytes in the two queues above.
     bytes: usize,
     overflow: VecDeque<Overflow>,
     overflow_bytes: usize,
 }
 
-/// Forwarded bytes without room, as they go onto the wire.
+/// Forwarded bytes that found no room, in wire form.
 #[derive(Clone, Debug)]
 struct Overflow {
     bytes: Vec<u8>,
-    /// Whether they may join the write before them.
+    /// Whether they may join the preceding write.
     joins: bool,
 }
 
 impl Outgoing {
-    /// Empty, with these bounds.
+    /// Creates an empty queue with these bounds.
     #[must_use]
     pub fn new(bounds: Bounds) -> Self {
         Self { bounds, ..Self::default() }
     }
 
-    /// Checks that a message of this length has room. Every message goes through here before it is
-    /// queued, including the answers that a machine gives by itself.
+    /// Checks that there is room for a message of this length. Machines call this before they queue
+    /// any message, including their own replies.
     ///
     /// # Errors
     /// The limits on queued messages and queued bytes.
@@ -59,14 +59,14 @@ impl Outgoing {
 
     fn check(&self, length: usize) -> Result<()> {
         let Bounds { queued_messages, .. } = self.bounds;
-        let messages = self.ready.len() + self.waiting.len() + 1;
+        let messages = self.ready.len() + self.deferred.len() + 1;
         if messages > queued_messages {
             return Err(Error::limit("queued messages", queued_messages as u64, messages as u64));
         }
         check_bytes(self.bounds, self.bytes, length)
     }
 
-    /// Checks that bytes of this length have room in an empty queue.
+    /// Checks that an empty queue has room for this many bytes.
     ///
     /// # Errors
     /// The limit on queued bytes.
@@ -74,17 +74,18 @@ impl Outgoing {
         check_bytes(self.bounds, 0, length)
     }
 
-    /// Queues bytes as they go onto the wire.
+    /// Queues bytes in wire form as one write.
     pub fn push(&mut self, bytes: Vec<u8>) {
         self.bytes += bytes.len();
         self.ready.push_back(bytes);
     }
 
-    /// Queues bytes of a stream that need no write of their own: they join the one before, up to
-    /// 64 KiB.
+    /// Queues bytes of a stream that need no separate write: they join the previous write, up to 64
+    /// KiB.
     ///
     /// # Errors
-    /// Those of [`check_room`](Self::check_room); bytes that join a write add no message.
+    /// The limits of [`check_room`](Self::check_room). Bytes that join a write do not count as a
+    /// message.
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         match self.ready.back_mut() {
             Some(last) if last.len().saturating_add(bytes.len()) <= JOINED_BYTES => {
@@ -100,7 +101,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Takes in bytes that a relay forwards, as they go onto the wire. Without room they wait for
+    /// Queues bytes that a relay forwards, in wire form. If there is no room, they wait for
     /// [`refill`](Self::refill), and the relay should forward nothing more: see
     /// [`is_full`](Self::is_full).
     pub fn forward(&mut self, bytes: Vec<u8>) {
@@ -110,8 +111,8 @@ impl Outgoing {
         }
     }
 
-    /// The same for bytes of a stream that need no write of their own, so that many small messages
-    /// do not count as many writes; see [`append`](Self::append).
+    /// Like [`forward`](Self::forward), for bytes of a stream that may join the previous write as
+    /// in [`append`](Self::append), so that many small messages do not count as many writes.
     pub fn forward_joined(&mut self, bytes: &[u8]) {
         if bytes.is_empty() || (self.overflow.is_empty() && self.append(bytes).is_ok()) {
             return;
@@ -124,7 +125,7 @@ impl Outgoing {
         self.overflow.push_back(Overflow { bytes, joins });
     }
 
-    /// Queues what waits for room, as far as there is some now.
+    /// Queues forwarded bytes that wait for room, as far as the bounds now allow.
     ///
     /// # Errors
     /// The limit that the next bytes exceed even in an empty queue.
@@ -152,21 +153,21 @@ impl Outgoing {
         !self.overflow.is_empty()
     }
 
-    /// How many forwarded bytes wait for room.
+    /// The number of forwarded bytes that wait for room.
     #[must_use]
     pub fn overflow_bytes(&self) -> usize {
         self.overflow_bytes
     }
 
     /// Keeps a message until setup is complete.
-    pub fn hold(&mut self, message: Vec<u8>) {
+    pub fn defer(&mut self, message: Vec<u8>) {
         self.bytes += message.len();
-        self.waiting.push_back(message);
+        self.deferred.push_back(message);
     }
 
-    /// The next message that waits for setup; to be [pushed](Self::push) as it goes onto the wire.
-    pub fn release(&mut self) -> Option<Vec<u8>> {
-        let message = self.waiting.pop_front()?;
+    /// Removes the next deferred message. The caller encrypts and [pushes](Self::push) it.
+    pub fn release_deferred(&mut self) -> Option<Vec<u8>> {
+        let message = self.deferred.pop_front()?;
         self.bytes -= message.len();
         Some(message)
     }
@@ -178,8 +179,7 @@ impl Outgoing {
         Some(bytes)
     }
 
-    /// How many bytes are queued, including those that wait for setup and without those that wait
-    /// for room.
+    /// The number of queued bytes, including deferred messages but not bytes that wait for room.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -192,13 +192,13 @@ impl AsMut<Self> for Outgoing {
     }
 }
 
-/// The longest write that others [join](Outgoing::append).
+/// The most bytes of a joined write; see [`append`](Outgoing::append).
 const JOINED_BYTES: usize = 64 << 10;
 
 fn check_bytes(bounds: Bounds, queued: usize, more: usize) -> Result<()> {
-    let (most, asked) = (bounds.queued_bytes, queued.saturating_add(more));
-    if asked > most {
-        return Err(Error::limit("queued bytes", most as u64, asked as u64));
+    let (max, total) = (bounds.queued_bytes, queued.saturating_add(more));
+    if total > max {
+        return Err(Error::limit("queued bytes", max as u64, total as u64));
     }
     Ok(())
 }
@@ -208,9 +208,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_count_what_waits_for_setup_too() {
+    fn deferred_messages_count_in_the_bounds() {
         let mut queue = Outgoing::new(Bounds { queued_bytes: 10, queued_messages: 3 });
-        queue.hold(vec![1; 4]);
+        queue.defer(vec![1; 4]);
         queue.push(vec![2; 4]);
         assert_eq!(queue.bytes(), 8);
         let error = queue.check_room(3).unwrap_err();
@@ -220,8 +220,8 @@ mod tests {
         let error = queue.check_room(0).unwrap_err();
         assert_eq!(error.to_string(), "wanted at most 3 (queued messages), found 4");
         assert_eq!(queue.pop(), Some(vec![2; 4]));
-        assert_eq!(queue.release(), Some(vec![1; 4]));
-        assert_eq!((queue.release(), queue.bytes()), (None, 2));
+        assert_eq!(queue.release_deferred(), Some(vec![1; 4]));
+        assert_eq!((queue.release_deferred(), queue.bytes()), (None, 2));
         assert_eq!((queue.pop(), queue.pop(), queue.bytes()), (Some(vec![3; 2]), None, 0));
     }
 

@@ -1,19 +1,19 @@
-//! The role that stands between two peers.
+//! The relay role: decisions about pieces, and messages that the relay adds.
 
 use std::borrow::Cow;
 
 use super::{SendError, Sender};
 use crate::Side;
 
-/// What happens to a piece that a relay received.
+/// What a relay does with a piece that it received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Decision<'b> {
-    /// It is forwarded unchanged.
+    /// Forward it unchanged.
     #[default]
     AsIs,
-    /// These bytes are forwarded in its place: a whole message of the family, plain.
+    /// Forward these bytes in its place: a whole message of the family, unencrypted.
     Instead(Cow<'b, [u8]>),
-    /// Nothing is forwarded.
+    /// Forward nothing.
     Drop,
 }
 
@@ -23,7 +23,7 @@ impl<'b> Decision<'b> {
         Self::Instead(bytes.into())
     }
 
-    /// The same decision with bytes of its own.
+    /// The same decision with owned bytes.
     #[must_use]
     pub fn into_owned(self) -> Decision<'static> {
         match self {
@@ -34,62 +34,62 @@ impl<'b> Decision<'b> {
     }
 }
 
-/// A piece that a relay holds; [`Forward::hold`] returns it. Unique within a connection.
+/// Identifies a held piece within a connection; [`Forward::hold`] returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HoldId(pub(super) u64);
 
-/// The sender of a relay: it decides about the pieces that pass.
+/// A relay's sender, which decides about the pieces that pass.
 ///
-/// A relay reads both streams like an observer and encrypts again with cipher states, counters and
-/// clocks of its own. Every [`Event::Received`](super::Event::Received) asks for a decision. A piece
-/// nobody decided about is forwarded unchanged at the next call to the connection. With nothing
-/// changed the bytes on both sides are the same wherever the family allows that; each machine says
-/// so in its documentation. The [module](super#relays) says how pieces are held.
+/// A relay reads both streams like an observer and encrypts them again with separate cipher states,
+/// counters and clocks. Every [`Event::Received`](super::Event::Received) allows a decision.
+/// Without one, the piece is forwarded unchanged at the next call to the connection. If nothing is
+/// changed, the bytes on both sides are identical wherever the family allows that; each machine
+/// documents it. The [module](super#relays) describes how pieces are held.
 ///
-/// A relay forwards what it cannot read: after an [`Event::Fault`](super::Event::Fault) the rest of
-/// that stream passes as it came. What a family cannot relay at all (an encrypted connection
-/// without its key) is refused with an error that names the reason, and the connection closes.
+/// A relay forwards streams that it cannot read: after an [`Event::Fault`](super::Event::Fault) the
+/// rest of that stream passes unchanged. A connection that the family cannot relay at all, such as
+/// an encrypted one without its key, is closed with a fault that names the reason.
 ///
 /// Other roles refuse all commands.
 pub trait Forward: Sender {
-    /// Decides about the piece that was received last. The last decision wins; one after
+    /// Decides about the piece received last. The last decision wins. A decision after
     /// [`hold`](Self::hold) releases the piece.
     ///
     /// # Errors
-    /// [`Encode`](SendError::Encode), when the bytes are not one whole message;
+    /// [`Encode`](SendError::Encode), if the bytes are not one whole message;
     /// [`Unchangeable`](SendError::Unchangeable), for pieces of setup; also
     /// [`NoPiece`](SendError::NoPiece), [`Role`](SendError::Role) and
     /// [`Closed`](SendError::Closed). The piece is then forwarded unchanged unless another decision
     /// follows.
     fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError>;
 
-    /// Holds the piece that was received last until it is [released](Self::release), and with it
-    /// everything that this side sends later. Holding a piece twice returns the same id.
+    /// Holds the piece received last, and with it everything that its side sends later, until it is
+    /// [released](Self::release). Holding a piece twice returns the same ID.
     ///
     /// # Errors
     /// [`NoPiece`](SendError::NoPiece), [`Role`](SendError::Role), [`Closed`](SendError::Closed).
     fn hold(&mut self) -> Result<HoldId, SendError>;
 
-    /// Decides about a piece that is held. It leaves at the next call to the connection if no
-    /// piece before it is held, or else together with that one.
+    /// Decides about a held piece. It leaves at the next call to the connection, or, while a piece
+    /// before it is held, together with that piece.
     ///
     /// # Errors
-    /// [`NotHeld`](SendError::NotHeld), and those of [`forward`](Self::forward). A piece whose
-    /// release was refused stays held.
+    /// [`NotHeld`](SendError::NotHeld), and the errors of [`forward`](Self::forward). If the
+    /// release is refused, the piece stays held.
     fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError>;
 }
 
-/// The sender of a relay that can add messages of its own.
+/// A relay's sender that can also add messages.
 pub trait Inject: Forward {
-    /// Sends a message of the relay's own to a side, after what was forwarded to it so far and
-    /// before pieces that are held. It is a whole message of the family, plain, as the other side
-    /// would send it.
+    /// Sends an additional message to a side, after everything forwarded to it so far and before
+    /// held pieces. It must be a whole message of the family, unencrypted, as the other side would
+    /// send it.
     ///
-    /// The piece that was received last has not been forwarded yet, decided about or not: the
-    /// message is sent before it. One that is to follow a piece is injected at the next event.
+    /// The piece received last has not been forwarded yet, even if it was decided about, so the
+    /// message is sent before it. To send a message after a piece, inject it at the next event.
     ///
     /// # Errors
-    /// [`NotEstablished`](SendError::NotEstablished), [`Encode`](SendError::Encode) when the bytes
+    /// [`NotEstablished`](SendError::NotEstablished), [`Encode`](SendError::Encode) if the bytes
     /// are not one whole message, [`QueueFull`](SendError::QueueFull),
     /// [`Unread`](SendError::Unread), [`Role`](SendError::Role) and [`Closed`](SendError::Closed).
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError>;

@@ -1,4 +1,4 @@
-//! Where messages begin again behind lost bytes.
+//! Finds the next message after lost bytes.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -6,83 +6,84 @@ use std::collections::VecDeque;
 use super::Incoming;
 use crate::{Form, Tree, Value};
 
-/// What stands at a place, taken for the beginning of a message.
+/// The result of reading a message at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// A message.
     Message {
-        /// How many bytes it has.
+        /// Its length in bytes.
         length: usize,
-        /// What speaks for it, in bits; see [`evidence`]. `None` when it could be one, but no peer
-        /// is known to send such.
+        /// The evidence that it is a message, in bits; see [`evidence`]. `None` if it can be
+        /// decoded but no peer is known to send such a message.
         evidence: Option<u32>,
     },
-    /// Too few bytes to tell: so many more are needed.
+    /// Too few bytes to decide; this many more are needed.
     Incomplete(usize),
-    /// No message.
+    /// Not a message.
     Not,
 }
 
-/// Looks for the next message behind lost bytes, at every place.
+/// Searches every position after lost bytes for the next message.
 ///
-/// Nothing marks where a message begins, and a few bytes of another one often pass for one. Two
-/// things tell a beginning:
+/// Nothing marks the start of a message, and a few bytes inside another message often look like
+/// one. A start is accepted if either holds:
 ///
-/// * A segment begins there, and messages follow each other up to where a segment ends: peers send
-///   messages whole.
-/// * Messages follow each other until enough speaks for them. Since a chain that began in the wrong
-///   place may have come upon the right one, reading goes on behind it, not at its beginning.
+/// * A segment begins there, and messages follow each other up to the end of a segment. Peers send
+///   whole messages.
+/// * Messages follow each other until there is enough evidence for them. A chain that began at a
+///   wrong position may have run into a right one, so reading resumes after the chain, not at its
+///   start.
 #[derive(Debug)]
 pub struct Search {
-    /// Where reading stopped.
+    /// The offset where reading stopped.
     from: u64,
-    /// Where segments begin, in order.
+    /// The offsets where segments begin, in order.
     starts: VecDeque<u64>,
-    /// Places before this one were tried.
+    /// Every offset before this one has been tried.
     next: u64,
-    /// Places where more bytes may show a beginning, in order, with where those bytes end.
+    /// Offsets that need more bytes, in order, each with the offset where those bytes end.
     undecided: VecDeque<(u64, u64)>,
-    /// How many bytes may still be looked at.
+    /// The number of bytes that may still be examined.
     work: u64,
-    /// How many bytes came.
+    /// The number of bytes received.
     seen: u64,
-    /// Whether every message says how long it is.
+    /// Whether every message states its length.
     is_sized: bool,
 }
 
-/// The evidence after which a chain counts, in bits.
+/// The evidence that makes a chain certain, in bits.
 const ENOUGH: u32 = 40;
-/// The evidence after which messages that fill segments count.
+/// The evidence needed from messages that fill segments, in bits.
 const SOME: u32 = 10;
-/// The most messages of a chain: as many different ones count, however little they say.
+/// The most messages in a chain. This many different ones are accepted with any evidence.
 const MAX_LINKS: usize = 64;
-/// The most bytes that wait for a message to become whole.
+/// The most bytes kept for an incomplete message.
 const MAX_KEPT: usize = 64 << 10;
-/// The most segments remembered, and the most places that wait.
-const MAX_PLACES: usize = 1024;
-/// How many bytes may be looked at for each that comes.
-const WORK: u64 = 64;
+/// The most segments remembered, and the most undecided offsets.
+const MAX_OFFSETS: usize = 1024;
+/// The number of bytes that may be examined for each one received.
+const WORK_PER_BYTE: u64 = 64;
 
-/// What a chain of messages says of its beginning.
+/// The result of following a chain of messages.
 enum Chain {
-    /// Messages can be read from here.
+    /// Messages can be read from this offset.
     Begins(u64),
-    /// The bytes up to there may tell.
+    /// The bytes up to this offset are needed to decide.
     Undecided(u64),
-    /// Nothing begins there.
+    /// No message begins there.
     Not,
 }
 
 impl Search {
-    /// Begins to look, in a stream that could be read up to `from` and goes on at `next`.
+    /// Starts a search in a stream that was readable up to `from` and continues at `next`.
     #[must_use]
     pub fn new(from: u64, next: u64) -> Self {
         let (starts, undecided) = (VecDeque::new(), VecDeque::new());
         Self { from, starts, next, undecided, work: 0, seen: 0, is_sized: false }
     }
 
-    /// Every message says how long it is: those that end with a segment did not come upon its end
-    /// by chance.
+    /// For streams in which every message states its length. Messages that end exactly with a
+    /// segment are then accepted without other evidence.
     #[must_use]
     pub fn sized(self) -> Self {
         Self { is_sized: true, ..self }
@@ -94,33 +95,33 @@ impl Search {
         self.from
     }
 
-    /// How many bytes came since, none of which could be read.
+    /// The number of bytes received since, none of them readable.
     #[must_use]
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// A segment of so many bytes begins at this place of the stream.
+    /// Adds a segment of this many bytes at this offset of the stream.
     pub fn segment(&mut self, at: u64, length: usize) {
-        if self.starts.len() == MAX_PLACES {
+        if self.starts.len() == MAX_OFFSETS {
             self.starts.pop_front();
         }
         self.starts.push_back(at);
         self.seen = self.seen.saturating_add(length as u64);
-        self.work = self.work.saturating_add(WORK.saturating_mul(length as u64));
+        self.work = self.work.saturating_add(WORK_PER_BYTE.saturating_mul(length as u64));
     }
 
-    /// Bytes are missing once more, and the stream goes on at `next`: nothing that waited for them
-    /// begins a message.
+    /// More bytes are missing, and the stream continues at `next`. Offsets that waited for those
+    /// bytes are dropped.
     pub fn missing(&mut self, next: u64) {
         self.starts.clear();
         self.undecided.clear();
         self.next = next;
     }
 
-    /// Tries every place that was not tried, and those that more bytes may tell about. `Some` is
-    /// what is passed over, and the next unread byte begins a message; otherwise what cannot begin
-    /// one is passed over.
+    /// Tries every new offset, and those that waited for more bytes. `Some` is the range skipped,
+    /// and the next unread byte begins a message. Otherwise only bytes that cannot begin a message
+    /// are skipped.
     pub fn step(
         &mut self,
         incoming: &mut Incoming,
@@ -148,13 +149,13 @@ impl Search {
             }
         }
         self.next = end;
-        // Those that have waited for longest were most likely none.
-        let excess = self.undecided.len().saturating_sub(MAX_PLACES);
+        // The ones that have waited longest are the least likely to be messages.
+        let excess = self.undecided.len().saturating_sub(MAX_OFFSETS);
         self.undecided.drain(..excess);
         let waiting = self.undecided.front().map(|(at, _)| *at);
         let keep = found.or(waiting).unwrap_or(end);
         incoming.advance(usize::try_from(keep - base).unwrap_or(usize::MAX));
-        // What is left was tried. More bytes are worth another attempt.
+        // The remaining bytes have been tried; wait for more.
         incoming.need(incoming.unread().len() + 1);
         if found.is_some() {
             incoming.retry();
@@ -192,12 +193,12 @@ impl Search {
                 }
                 Probe::Message { length: 0, .. } => return Chain::Not,
                 Probe::Message { length, evidence } => {
-                    // Zeros pass for messages, which nobody sends.
+                    // Zeros can be decoded as messages, but no peer sends those.
                     let sent = rest.get(..length).unwrap_or_default();
                     if place == 0 && sent.iter().all(|byte| *byte == 0) {
                         return Chain::Not;
                     }
-                    // Data that repeats itself looks like messages that do.
+                    // Repetitive data can look like repeated messages.
                     let is_new = !seen.contains(&sent);
                     match evidence {
                         Some(bits) if is_new => sum += bits,
@@ -207,7 +208,7 @@ impl Search {
                     if is_new {
                         seen.push(sent);
                     }
-                    // What repeats itself from the beginning of a segment to its end fills it.
+                    // Messages that repeat from the start of a segment to its end fill it.
                     links += usize::from(is_new || !is_start);
                     place += length;
                     let here = at + place as u64;
@@ -226,7 +227,8 @@ impl Search {
                 }
             }
         }
-        // So many different ones in a row are no chance, however little speaks for each.
+        // This many different messages in a row cannot be a coincidence, however weak the evidence
+        // for each.
         match seen.len() {
             MAX_LINKS.. => Chain::Begins(at + place as u64),
             _ => Chain::Not,
@@ -234,10 +236,10 @@ impl Search {
     }
 }
 
-/// What speaks for a message being one, in bits: numbers that have names, and legible text. Small
-/// numbers and zeros stand everywhere and say little. `None` when a number has no name, or a text
-/// cannot be read. All of a message count 10 at most, since the fields of a true one, with the lengths
-/// in front of them, may stand in the right places of a false one.
+/// The evidence that decoded bytes are really a message, in bits: numbers that have names, and
+/// legible text. Small numbers and zeros are common everywhere and prove little. `None` if a number
+/// has no name or a text is not legible. A message counts for at most 10 bits, since fields of a
+/// real one, with their length prefixes, can happen to fit a false one.
 #[must_use]
 pub fn evidence(tree: &Tree<'_>) -> Option<u32> {
     const NAMED: u32 = 5;

@@ -4,30 +4,30 @@ use core::fmt;
 
 use crate::Error;
 
-/// Why a command to a connection was refused: by [`Sender`](super::Sender),
-/// [`Forward`](super::Forward), [`Inject`](super::Inject) or what a family adds. A refused command
-/// changes nothing.
+/// Why a connection refused a command of [`Sender`](super::Sender), [`Forward`](super::Forward),
+/// [`Inject`](super::Inject) or the family. A refused command changes nothing.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SendError {
     /// The connection is over. Open another one.
     Closed,
-    /// Connections in this role have no such command; these have it.
+    /// This role has no such command; names the roles that have it.
     Role(&'static str),
     /// Setup is not complete. Wait until the connection is established.
     NotEstablished,
-    /// Too much is queued already: the limit. The peer does not read; send less, or close the
+    /// The queue has reached this limit because the peer does not read. Send less, or close the
     /// connection.
     QueueFull(Error),
-    /// The message cannot be encoded, is not one whole message, or is not one that this side sends.
+    /// The message cannot be encoded, is not exactly one message, or is not one that this side
+    /// sends.
     Encode(Error),
     /// Relays: no piece waits for a decision.
     NoPiece,
-    /// Relays: no piece with this id is held. It was released before.
+    /// Relays: no piece with this ID is held; it was already released.
     NotHeld,
-    /// Relays: this piece has to be forwarded unchanged.
+    /// Relays: this piece must be forwarded unchanged.
     Unchangeable(&'static str),
-    /// Relays: after a fault this stream is forwarded unread, and nothing can be added to it.
+    /// Relays: this stream is forwarded unread after a fault, so nothing can be added to it.
     Unread,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for SendError {
 impl core::error::Error for SendError {}
 
 impl SendError {
-    /// The same as an [`Error`], for callers that report all errors alike.
+    /// Converts it to an [`Error`], for callers that report all errors alike.
     #[must_use]
     pub fn into_error(self) -> Error {
         match self {

@@ -10,11 +10,11 @@ pub enum Timer {
     Setup,
     /// The rest of a message that has begun.
     Message,
-    /// Anything at all from the other side.
+    /// Any bytes from the other side.
     Idle,
     /// The answer to a keep-alive.
     KeepAlive,
-    /// This side's own next keep-alive. Its passing closes nothing.
+    /// This side's next keep-alive. Its deadline does not close the connection.
     Beat,
 }
 
@@ -23,7 +23,7 @@ impl Timer {
     pub const ALL: [Self; 5] =
         [Self::Setup, Self::Message, Self::Idle, Self::KeepAlive, Self::Beat];
 
-    /// What to say of a connection that ended because of it.
+    /// The reason to show when this timer closes a connection.
     #[must_use]
     pub const fn expired(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// No deadline yet.
+    /// Creates timers without deadlines.
     #[must_use]
     pub fn new(now: Duration) -> Self {
         Self { now, deadlines: Default::default() }
@@ -81,19 +81,19 @@ impl Timers {
         self.deadlines[timer as usize] = Some(at);
     }
 
-    /// When a timer passes, if it is set.
+    /// The deadline of a timer, if it is set.
     #[must_use]
     pub fn get(&self, timer: Timer) -> Option<Duration> {
         self.deadlines[timer as usize]
     }
 
-    /// Forgets a deadline.
+    /// Clears a deadline.
     #[inline]
     pub fn stop(&mut self, timer: Timer) {
         self.deadlines[timer as usize] = None;
     }
 
-    /// Forgets all deadlines: the connection is over.
+    /// Clears all deadlines, when the connection is over.
     pub fn stop_all(&mut self) {
         self.deadlines = Default::default();
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_timer_has_its_place() {
+    fn timers_index_their_deadlines() {
         for (index, timer) in Timer::ALL.into_iter().enumerate() {
             assert_eq!(timer as usize, index);
         }

@@ -183,7 +183,7 @@ mod tests {
             if is_opened {
                 assert_eq!(remarks, [""; 0]);
             } else {
-                insta::assert_snapshot!(remarks.join("\n"), @"buffer.message.class at byte 0: wanted class 0x7f02ad, as in front of the message, found 0x02ad");
+                insta::assert_snapshot!(remarks.join("\n"), @"buffer.message.class at byte 0: wanted class 0x7f02ad, as announced by the PropagateBuffer, found 0x02ad");
             }
             let mut json = String::new();
             codec.write_json(&tree, from, Default::default(), &mut json);

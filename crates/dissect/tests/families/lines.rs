@@ -192,7 +192,7 @@ fn lines_that_are_not_messages_are_refused() {
     auth.PingRequest: error: wanted a complete message, found one with an error
     vault.Ping: wanted a message that can be encoded, found `vault.Ping`
     ki.dml: order: wanted a message of the loaded definitions, found "LOGIN.MSG_NONE"; give message XML of this revision with --data
-    tera.packet: opcode: wanted a name of the map of opcodes, found "S_NONE"; give definitions (.def) and the opcode map with --data
+    tera.packet: opcode: wanted a name in the opcode map, found "S_NONE"; give definitions (.def) and the opcode map with --data
     mxo.packet: time: wanted a value, found none
     "#
     );

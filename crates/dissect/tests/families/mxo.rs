@@ -240,7 +240,7 @@ fn client_blobs_concern_the_own_view() {
     through("mxo.objects", Side::Client, &moves).unwrap();
     let deletes = [3, 1, 0, 1, 1, 0, 0x69, 0, 0, 0];
     let hint =
-        "wanted a view id that can stand here, found 1 from a client; --from server decodes it";
+        "wanted a view id that is allowed here, found 1 from a client; --from server decodes it";
     let report = |report: (bool, Vec<String>)| report.1.concat();
     let section = report(read("mxo.objects", Side::Client, &deletes));
     assert_eq!(section, format!("mxo.objects: operations[0].view at byte 1: {hint}"));
@@ -387,12 +387,12 @@ fn odd_creates_and_server_only_operations_are_reported() {
     talk.send(Side::Client, &["010003"], None);
     talk.send(Side::Client, &["01000101000300"], None);
     insta::assert_snapshot!(talk.notes.join("\n"), @r"
-    warning: packet 1: a create that ends in 0x77 instead of 0
+    warning: packet 1: a create that ends with 0x77 instead of 0
     warning: packet 5: view 3 is created again, although the client has acknowledged it
     warning: packet 6: view 3 is created for another object without being deleted first
     problem: packet 7: this is a relevance notice, which only servers exchange; the rest of the packet is not decoded
     error: operations[0].flags at byte 0: wanted a command that a server and a client share, found flags 0x03, a relevance notice
-    error: operations[0].view at byte 0: wanted a view id that can stand here, found 1 from a client
+    error: operations[0].view at byte 0: wanted a view id that is allowed here, found 1 from a client
     ");
     // After a deletion, the id means another view.
     let mut talk = Talk::new();
@@ -503,9 +503,9 @@ fn a_class_that_does_not_fit_is_reported_with_its_file() {
     talk.server(&["01000c9f0101cdab010101030000", "0300020000"]);
     talk.server(&[&update("03")]);
     insta::assert_snapshot!(talk.notes.join("\n"), @r"
-    error: operations[0].create.properties at byte 10: wanted presence bits of properties that the class has, found byte 2 of them; goobj 415 is read as class lamp (mine.objects)
+    error: operations[0].create.properties at byte 10: wanted presence bits of the class's properties, found byte 2 of them; goobj 415 is read as class lamp (mine.objects)
     problem: packet 2: an update of view 3, decoded as class lamp (mine.objects), has a block of unknown layout, so the rest of the packet is not decoded
-    error: operations[0].update.properties at byte 4: wanted presence bits of properties that the class has, found byte 2 of them; view 3 is read as class lamp (mine.objects)
+    error: operations[0].update.properties at byte 4: wanted presence bits of the class's properties, found byte 2 of them; view 3 is read as class lamp (mine.objects)
     ");
 }
 

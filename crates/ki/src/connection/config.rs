@@ -1,4 +1,4 @@
-//! How the roles behave.
+//! The configuration of each role.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,59 +6,44 @@ use std::time::Duration;
 use worldwire_core::connection::Bounds;
 
 use crate::control::SessionTime;
-use crate::crypt::stream::StreamKey;
+use crate::crypt::observer::ObserverKeys;
 use crate::schema::Protocols;
 
-/// The most bytes of a frame that an observer reads.
+/// The most bytes of a frame body that an observer reads.
 pub const MAX_OBSERVED_BYTES: u64 = 64 << 20;
 
-/// The keys that a user has for encrypted connections.
-#[derive(Clone, Debug, Default)]
-pub struct ObserverKeys {
-    /// Keys with the session they belong to, if that is known.
-    pub streams: Vec<(Option<u16>, StreamKey)>,
-}
-
-impl ObserverKeys {
-    /// The keys that may be those of a session.
-    pub(super) fn of(&self, session: Option<u16>) -> impl Iterator<Item = &StreamKey> {
-        let fits = move |id: &Option<u16>| id.is_none() || session.is_none() || *id == session;
-        self.streams.iter().filter_map(move |(id, key)| fits(id).then_some(key))
-    }
-}
-
-/// What shows that the other side lives.
+/// The evidence that the other side is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// An answer to the keep-alive, as documented.
+    /// A response to the keep-alive, as documented.
     Answers,
-    /// Anything at all it sends. For servers that face clients whose answers are not proven.
+    /// Any bytes it sends. For servers whose clients may not respond to keep-alives.
     AnyTraffic,
 }
 
 /// What a server does with a control message whose opcode it does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownControl {
-    /// Report it, and go on.
+    /// Report it and continue.
     Ignore,
     /// Close the connection.
     Close,
 }
 
-/// What clients and servers need.
+/// The settings shared by clients and servers.
 #[derive(Clone, Debug)]
 pub struct Common {
-    /// The time since 1970 at the moment that the driver's clock counts from.
+    /// The Unix time at zero of the driver's clock.
     pub epoch: Duration,
-    /// How often to ask whether the other side lives; an answer has to come before the next one
-    /// is due. Default 10 s for clients, 60 s for servers.
+    /// The interval between keep-alives. The response to each must arrive before the next is due.
+    /// Default 10 s for clients, 60 s for servers.
     pub keep_alive_every: Duration,
-    /// What counts as an answer. Default [`Life::Answers`].
+    /// What counts as a response. Default [`Life::Answers`].
     pub life: Life,
-    /// How many bytes a frame's body may have. Default 4 MiB. A server lets clients send less before
-    /// they accept: [`ServerConfig::max_early_frame_bytes`].
+    /// The maximum size of a frame body in bytes. Default 4 MiB. Before the accept, servers allow
+    /// less: [`ServerConfig::max_early_frame_bytes`].
     pub max_frame_bytes: u32,
-    /// How much may be queued for the other side.
+    /// Limits on what is queued for the other side.
     pub bounds: Bounds,
 }
 
@@ -73,44 +58,44 @@ impl Common {
         }
     }
 
-    /// The wall clock at a moment of the driver's.
+    /// The wall-clock time at a time of the driver's clock.
     pub(super) fn clock(&self, now: Duration) -> SessionTime {
         SessionTime::since_1970(self.epoch.saturating_add(now))
     }
 }
 
-/// How a server treats a connection.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Clock, heartbeat, bounds.
     pub common: Common,
-    /// Put "no encryption" into offers, as official servers of today do; else nothing. Default
-    /// true.
+    /// Whether offers contain the crypto block "no encryption", as today's official servers send
+    /// it. Default true.
     pub offer_crypto_block: bool,
-    /// How long a client may take to accept a session (`Timer::Setup`). Default 15 s.
+    /// The time a client may take to accept a session (`Timer::Setup`). Default 15 s.
     pub accept_time: Duration,
-    /// Keep messages that come before the session is accepted, and deliver them then; else they
-    /// are ignored. Default true.
+    /// Whether messages that arrive before the accept are kept and delivered afterwards, rather
+    /// than ignored. Default true.
     pub keep_early: bool,
-    /// How many frames to keep at most; more close the connection. Default 256.
+    /// The most messages to keep; more close the connection. Default 256.
     pub max_early_frames: usize,
-    /// How many bytes of them. Default 1 MiB.
+    /// The most bytes to keep; more close the connection. Default 1 MiB.
     pub max_early_bytes: usize,
-    /// How many bytes the body of a frame may have before the first session is accepted, an accept
-    /// included; a longer one closes the connection as soon as its length is there. Default 4 KiB:
-    /// accepts have at most 300 bytes, logins some hundreds.
+    /// The maximum size in bytes of a frame body before the first session is accepted, including
+    /// the accept. A longer one closes the connection as soon as its length arrives. Default 4 KiB:
+    /// accepts have at most 300 bytes, logins a few hundred.
     pub max_early_frame_bytes: u32,
-    /// What to do with unknown control messages. Default: ignore.
+    /// How to treat unknown control messages. Default: ignore.
     pub unknown_control: UnknownControl,
-    /// Where access levels of messages stand. Without it, and for messages it does not know,
-    /// everything is let through.
+    /// The definitions with the access levels of messages. Without it, all messages are delivered;
+    /// so are messages that it does not define.
     pub protocols: Option<Arc<Protocols>>,
-    /// The server's own start, on the driver's clock: keep-alives say how long ago it was.
+    /// When the server started, on the driver's clock. Keep-alives contain the server's uptime.
     pub started: Duration,
 }
 
 impl ServerConfig {
-    /// The defaults. `epoch` is the time since 1970 at zero of the driver's clock.
+    /// The defaults. `epoch` is the Unix time at zero of the driver's clock.
     #[must_use]
     pub fn new(epoch: Duration) -> Self {
         Self {
@@ -128,16 +113,16 @@ impl ServerConfig {
     }
 }
 
-/// How a client treats a connection.
+/// The configuration of a client.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Clock, heartbeat, bounds.
     pub common: Common,
-    /// Put "no encryption" into accepts of offers that have a crypto block. Default true.
+    /// Whether to answer an offer's crypto block with "no encryption". Default true.
     pub accept_crypto_block: bool,
-    /// Put a trailer behind keep-alives; the retail client does not. Default false.
+    /// Whether keep-alives end with a trailer; those of the retail client do not. Default false.
     pub keep_alive_trailer: bool,
-    /// How long the server may take to offer a session (`Timer::Setup`). Default 15 s.
+    /// The time the server may take to offer a session (`Timer::Setup`). Default 15 s.
     pub offer_time: Duration,
 }
 
@@ -151,5 +136,45 @@ impl ClientConfig {
             keep_alive_trailer: false,
             offer_time: Duration::from_secs(15),
         }
+    }
+}
+
+/// The configuration of a relay.
+///
+/// A relay forwards a frame as soon as all of its messages are decided about, and datagrams as
+/// datagrams. If nothing is changed, the bytes on both sides are identical, encrypted or not,
+/// though they may be split into different writes. Session offers, accepts and keep-alives cannot
+/// be changed, because the login's secrets depend on the offer and each end keeps its own clock.
+/// Keep-alives and their responses overtake held pieces. A relay has no time-outs. An encrypted
+/// stream whose key is missing closes it.
+///
+/// # Encryption
+///
+/// Each direction is decrypted with one cipher state and encrypted with another that reuses the
+/// sender's nonces. The output is therefore identical to the input until something is changed,
+/// dropped or injected. After the first change, chunks hold different bytes, and reusing the
+/// sender's nonces with the same key would be unsafe. From then on the relay derives each nonce
+/// from the key and the tag of the previous chunk: 16 bytes of SHA-256. A tag depends on everything
+/// in its chunk, so two chunks share a nonce only if the chunks before them are identical. Chains
+/// of relays are therefore safe too, and nobody without the key can predict a nonce. One weakness
+/// remains: the nonce of the chunk that contains the first change has already been sent. An
+/// attacker who taps both wires of the relay learns how the rest of that chunk, at most 64 KiB,
+/// differs from the original, and can then forge chunks.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// The user's keys for encrypted connections.
+    pub keys: Arc<ObserverKeys>,
+    /// The maximum size of a frame body in bytes. From a longer one on, the stream is forwarded
+    /// unread. Default 4 MiB.
+    pub max_frame_bytes: u32,
+    /// Limits on what is queued for each side, and on what is kept from the other side.
+    pub bounds: Bounds,
+}
+
+impl RelayConfig {
+    /// The defaults with these keys.
+    #[must_use]
+    pub fn new(keys: Arc<ObserverKeys>) -> Self {
+        Self { keys, max_frame_bytes: 4 << 20, bounds: Bounds::default() }
     }
 }

@@ -1,4 +1,4 @@
-//! Servers: what comes before the session is accepted, or may not be sent.
+//! Servers: messages that arrive before the session is accepted, or that the client may not send.
 
 use core::ops::Range;
 
@@ -7,57 +7,58 @@ use worldwire_core::Side;
 use worldwire_core::connection::Event;
 use worldwire_core::{Error, Result};
 
-use super::event::{News, Unreported};
+use super::event::{News, PieceInfo, Unreported};
 use super::sender::{Role, Verdict};
 use super::{Connection, Pending};
 
 impl Connection {
-    /// Server: keeps or ignores a piece, if it is not to be delivered.
+    /// Server: returns a piece to deliver, and keeps or ignores any other.
     pub(super) fn admit(&mut self, piece: Unreported) -> Option<Unreported> {
-        let side = piece.side;
-        let why = match self.sender.judge(piece.unit) {
+        let side = piece.info.side;
+        let reason = match self.sender.judge(piece.info.unit) {
             Ok(Verdict::Deliver) => return Some(piece),
-            Ok(Verdict::Ignore(why)) => why,
+            Ok(Verdict::Ignore(reason)) => reason,
             Ok(Verdict::Keep) => {
-                let piece = self.kept(piece);
+                let piece = self.copied(piece);
                 let kept = self.keep(piece);
                 self.refuse_if(side, kept);
                 return None;
             }
             Err(error) => {
-                let error = error.at(piece.range.start);
+                let error = error.at(piece.info.range.start);
                 self.refuse(side, error);
                 return None;
             }
         };
-        let piece = self.kept(piece);
-        let mut bytes = piece.kept.unwrap_or_default();
-        bytes.truncate(piece.message.end);
-        bytes.drain(..piece.message.start.min(bytes.len()));
-        let news = News::Ignored { unit: piece.unit, why, range: piece.range, bytes };
+        let Unreported { info, copy } = self.copied(piece);
+        let PieceInfo { unit, message, range, .. } = info;
+        let mut bytes = copy.unwrap_or_default();
+        bytes.truncate(message.end);
+        bytes.drain(..message.start.min(bytes.len()));
+        let news = News::Ignored { unit, why: reason, range, bytes };
         self.events.push_front(Pending::Event(Event::News(news)));
         None
     }
 
-    /// The bytes of the stream whose messages are kept.
+    /// The stream ranges of kept messages.
     #[cfg(feature = "fuzzing")]
     pub(crate) fn early_ranges(&self) -> Vec<(Side, Range<u64>)> {
-        self.early.0.iter().map(|piece| (piece.side, piece.range.clone())).collect()
+        self.early.0.iter().map(|piece| (piece.info.side, piece.info.range.clone())).collect()
     }
 
     fn keep(&mut self, piece: Unreported) -> Result<()> {
         let Role::Server(config) = &self.sender.role else { return Ok(()) };
         let (pieces, total) = &mut self.early;
-        let Range { start, end } = piece.range;
+        let Range { start, end } = piece.info.range;
         let bytes = total.saturating_add(usize::try_from(end - start).unwrap_or(usize::MAX));
         let limit = match (pieces.len() >= config.max_early_frames, config.max_early_bytes) {
             (true, _) => {
-                let most = config.max_early_frames as u64;
-                Error::limit("messages before the session is accepted", most, most + 1)
+                let max = config.max_early_frames as u64;
+                Error::limit("messages before the session is accepted", max, max + 1)
             }
-            (false, most) if bytes > most => {
+            (false, max) if bytes > max => {
                 let name = "bytes of messages before the session is accepted";
-                Error::limit(name, most as u64, bytes as u64)
+                Error::limit(name, max as u64, bytes as u64)
             }
             _ => {
                 pieces.push(piece);

@@ -1,4 +1,4 @@
-//! What a connection reports.
+//! The events of a connection.
 
 use core::ops::Range;
 
@@ -7,93 +7,94 @@ use worldwire_core::{Result, Side};
 
 use crate::control::{Control, Opcode};
 use crate::crypt::login::Salt;
-use crate::frame::control_in_frame;
+use crate::frame::{FrameHead, control_in_frame};
 use crate::message::HEAD_BYTES;
 
-/// What only connections of this family report.
+/// Events that only KI connections have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum News {
-    /// A session is accepted: messages may be sent. Again after a refresh. Observers do not report
-    /// it; a relay does, when the accept passes through.
+    /// A session was accepted, so messages may be sent. Reported again after a refresh. Observers
+    /// do not report it; relays do when the accept passes through.
     Established {
-        /// Its id.
+        /// Its ID.
         session_id: u16,
-        /// The session it takes the place of; a server gives that id back.
+        /// The session that it replaces. A server releases that ID.
         previous: Option<u16>,
     },
-    /// The connection is encrypted and no key fits (observers). The stream is given up.
+    /// The stream is encrypted and no key fits (observers). The rest of it is not read.
     KeysNeeded {
-        /// Whose stream.
+        /// The sender of the stream.
         side: Side,
         /// The session.
         session_id: Option<u16>,
     },
     /// A client's message was not delivered (servers).
     Ignored {
-        /// What it is.
+        /// The kind of piece.
         unit: Unit,
-        /// Why.
+        /// The reason.
         why: Ignored,
-        /// The bytes of the client's stream that it takes up; see [`Received`].
+        /// Its byte range in the client's stream; see [`Received`].
         range: Range<u64>,
         /// The message: header and payload.
         bytes: Vec<u8>,
     },
 }
 
-/// Why a message was not delivered.
+/// Why a server did not deliver a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ignored {
-    /// The session is stale: the client is offered a new one and sends its last message again.
+    /// The session is stale. The server offers a new one, and the client sends its last message
+    /// again.
     Stale,
-    /// The session is not accepted yet, and nothing is kept.
+    /// The session is not accepted yet, and the server does not keep early messages.
     Early,
-    /// The session may not send it.
+    /// The session's access level is too low.
     AccessLevel {
-        /// What the message needs.
+        /// The level that the message needs.
         needed: u8,
-        /// What the session has.
+        /// The level of the session.
         has: u8,
     },
 }
 
-/// What a piece of a stream is.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A control message: a whole frame.
     Control(Opcode),
-    /// A DML message: one of those in a data frame.
+    /// One DML message of a data frame.
     Message {
         /// The protocol.
         service: u8,
-        /// The message in it.
+        /// The message's number in the protocol.
         order: u8,
     },
     /// A data frame without any message.
     Empty,
 }
 
-/// A complete control message or DML message. The head of a frame belongs to its first message,
-/// the trailer to its last.
+/// A complete control message or DML message. A frame's head belongs to its first message, its
+/// trailer to its last.
 #[derive(Clone, Debug)]
 pub struct Received<'c> {
-    /// Who sent it.
+    /// The side that sent it.
     pub side: Side,
     /// What it is.
     pub unit: Unit,
-    /// Its bytes, decrypted, with the frame's head if it is the first of a frame and the trailer
-    /// if it is the last.
+    /// Its decrypted bytes, including the frame's head if it is the frame's first piece, and the
+    /// trailer if it is the last.
     pub bytes: &'c [u8],
-    /// Where in the bytes the message stands: for DML messages their header and payload, for
-    /// control messages the frame's body without its header, with the trailer.
+    /// The position of the message in `bytes`: header and payload of a DML message, or a control
+    /// frame's body with the trailer but without the body's header.
     pub message: Range<usize>,
-    /// Its bytes in its side's stream. On encrypted streams tags and nonces count.
+    /// Its byte range in its side's stream. On encrypted streams, tags and nonces count.
     pub range: Range<u64>,
     /// Whether it was encrypted.
     pub encrypted: bool,
-    /// What the login's secrets hang on, once a session was offered.
+    /// The salt of the login's secrets, once a session was offered.
     pub salt: Option<Salt>,
 }
 
@@ -101,7 +102,7 @@ impl<'c> Received<'c> {
     /// The control message, if it is one.
     ///
     /// # Errors
-    /// Those of the decoder. There are none on pieces that a connection reported.
+    /// Those of the decoder. Pieces that a connection reported never fail.
     pub fn control(&self) -> Result<Option<Control<'c>>> {
         match self.unit {
             Unit::Control(_) => control_in_frame(self.bytes, Some(self.side)).map(Some),
@@ -138,17 +139,46 @@ impl<'c> Piece<'c> for Received<'c> {
     }
 }
 
-/// A piece that is not reported yet.
-#[derive(Debug)]
-pub(super) struct Unreported {
+/// Everything known about a piece except its bytes, which the stream's buffer holds.
+#[derive(Clone, Debug)]
+pub(super) struct PieceInfo {
     pub(super) side: Side,
     pub(super) unit: Unit,
-    /// Where its bytes are in the buffer of its stream.
+    /// The head of the frame that the piece belongs to.
+    pub(super) head: FrameHead,
+    /// The position of the piece in its stream's buffer.
     pub(super) bytes: Range<usize>,
-    /// The bytes, if they were kept for later.
-    pub(super) kept: Option<Vec<u8>>,
+    /// See [`Received::message`].
     pub(super) message: Range<usize>,
+    /// See [`Received::range`].
     pub(super) range: Range<u64>,
     pub(super) encrypted: bool,
     pub(super) salt: Option<Salt>,
+    /// Whether it is the last piece of its frame.
+    pub(super) is_last: bool,
+    pub(super) is_datagram: bool,
+}
+
+impl PieceInfo {
+    /// The part that a relay's decision applies to, counted from the first byte of the piece.
+    pub(super) fn changeable(&self) -> Range<usize> {
+        match self.unit {
+            Unit::Control(_) => 0..self.bytes.len(),
+            Unit::Message { .. } | Unit::Empty => self.message.clone(),
+        }
+    }
+
+    /// The event for this piece.
+    pub(super) fn received(self, bytes: &[u8]) -> Received<'_> {
+        let Self { side, unit, message, range, encrypted, salt, .. } = self;
+        Received { side, unit, bytes, message, range, encrypted, salt }
+    }
+}
+
+/// A piece that has not been reported yet.
+#[derive(Debug)]
+pub(super) struct Unreported {
+    pub(super) info: PieceInfo,
+    /// A copy of its bytes, if the buffer may drop them before the piece is reported.
+    pub(super) copy: Option<Vec<u8>>,
 }

@@ -1,18 +1,18 @@
-//! The connection as a state machine, without any IO: sessions, keep-alives, frames.
+//! The KI connection as a state machine without IO: sessions, keep-alives, frames.
 //!
-//! A [`Connection`] fulfils the contract of [`worldwire_core::connection`], which says how to drive
-//! it, in all four roles. What is particular to KI:
+//! A [`Connection`] follows the contract of [`worldwire_core::connection`], which describes how to
+//! drive it, in all four roles. Particular to KI:
 //!
-//! * The server speaks first: it offers a session. Either side may send once the client has
-//!   accepted; what is sent before waits.
+//! * The server speaks first and offers a session. Either side may send once the client has
+//!   accepted; messages sent earlier wait.
 //! * A server may [`refresh`](Sender::refresh) the session. It may also ignore messages, with
-//!   [`News::Ignored`], and keep those that come before the accept; they are received, out of
-//!   order, behind [`News::Established`].
-//! * Keep-alives and their answers count in the
-//!   [`Bounds`](worldwire_core::connection::Bounds): one that finds no room closes the connection
-//!   with that limit, since the other side asks but does not read.
-//! * A datagram that is not made of whole frames is a fault of its own: it closes nothing.
-//! * What a relay does, [`RelayConfig`] says.
+//!   [`News::Ignored`], and keep those that arrive before the accept. It reports the kept ones out
+//!   of order, after [`News::Established`].
+//! * Keep-alives and their answers count in the [`Bounds`](worldwire_core::connection::Bounds): if
+//!   there is no room for one, that limit closes the connection, since the other side asks but does
+//!   not read.
+//! * A datagram that does not consist of whole frames is a separate fault and closes nothing.
+//! * [`RelayConfig`] describes how relays behave.
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,7 +25,7 @@
 //! let mut server = Connection::server(ServerConfig::new(epoch).into(), id, now);
 //! let mut client = Connection::client(ClientConfig::new(epoch).into(), now);
 //!
-//! // A driver with no network: what one side sends, the other receives.
+//! // A driver without a network: each side receives the other's bytes.
 //! for _ in 0..2 {
 //!     while server.poll_event().is_some() {}
 //!     while let Some(bytes) = server.poll_transmit(Side::Client) {
@@ -44,6 +44,7 @@ mod config;
 mod early;
 mod event;
 mod relay;
+mod relay_state;
 mod sender;
 mod session;
 mod stream;
@@ -56,38 +57,37 @@ use worldwire_core::connection::{self, CloseReason, Event, EventOf, Input, SendE
 use worldwire_core::{Error, Result, Side};
 
 pub use config::{
-    ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ObserverKeys, ServerConfig, UnknownControl,
+    ClientConfig, Common, Life, MAX_OBSERVED_BYTES, RelayConfig, ServerConfig, UnknownControl,
 };
 pub use event::{Ignored, News, Received, Unit};
-pub use relay::RelayConfig;
 pub use sender::Sender;
 pub use session::{MAX_SESSIONS, SessionIds};
 
 use crate::control::Control;
 use crate::crypt::login::Salt;
+pub use crate::crypt::observer::ObserverKeys;
 use crate::crypt::stream::StreamKey;
 use crate::frame::{control_in_frame, is_control, span_at};
-use event::Unreported;
-use relay::Slot;
+use event::{PieceInfo, Unreported};
 use sender::Role;
 use stream::{BreakOff, FrameSpan, Next, Stream};
 
-/// A connection, seen from one of four roles; the [module](self) says what is particular to it.
+/// A connection in one of four roles; see the [module](self).
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
-    /// What each side sends, as far as this role reads it; by [`Side::index`].
+    /// The streams of both sides, as far as this role reads them; by [`Side::index`].
     streams: [Stream; 2],
     events: VecDeque<Pending>,
     /// The frame whose messages are being reported.
     reading: Option<Reading>,
-    /// Server: messages that came before the accept, and how many bytes they are.
+    /// Server: messages that arrived before the accept, and their total size in bytes.
     early: (Vec<Unreported>, usize),
-    /// The bytes of a piece that was kept.
-    kept: Vec<u8>,
-    /// Observer: a message was read, whatever was seen of the session's setup.
+    /// The bytes of the piece reported last, if they were copied out of the buffer.
+    reported_copy: Vec<u8>,
+    /// Observer: whether a message was read, even if session setup was not seen.
     has_read: bool,
-    /// Observer: the keys that opened a stream.
+    /// Observer: the keys that decrypted a stream.
     opened: Vec<StreamKey>,
 }
 
@@ -97,20 +97,20 @@ enum Pending {
     Piece(Unreported),
 }
 
-/// A data frame that holds at least one message, or a piece that is a whole frame.
+/// A frame that is being split into pieces: a data frame with messages, or a single piece.
 #[derive(Debug)]
 struct Reading {
     side: Side,
     span: FrameSpan,
-    /// The piece, if it is all of the frame.
+    /// The piece, if it is the whole frame.
     unit: Option<Unit>,
-    /// Where the next message begins, from the frame's first byte, and how many came before.
+    /// The offset of the next message in the frame, and the number of messages before it.
     at: usize,
     index: usize,
 }
 
 impl Connection {
-    /// Plays a client: waits for the server's offer.
+    /// Acts as a client and waits for the server's offer.
     #[must_use]
     pub fn client(config: Arc<ClientConfig>, now: Duration) -> Self {
         let offer_time = config.offer_time;
@@ -119,8 +119,8 @@ impl Connection {
         connection
     }
 
-    /// Plays a server: the offer of this session is ready to be sent. `session_id` comes from
-    /// [`SessionIds`], and goes back there when the connection is over.
+    /// Acts as a server and offers this session at once. `session_id` comes from [`SessionIds`];
+    /// release it there when the connection is over.
     #[must_use]
     pub fn server(config: Arc<ServerConfig>, session_id: u16, now: Duration) -> Self {
         let mut connection = Self::new(Role::Server(Arc::clone(&config)), now);
@@ -130,14 +130,14 @@ impl Connection {
         connection
     }
 
-    /// Watches both sides.
+    /// Observes both sides.
     #[must_use]
     pub fn observer(keys: Arc<ObserverKeys>) -> Self {
         Self::new(Role::Observer(keys), Duration::ZERO)
     }
 
-    /// Watches both sides of a connection that was there before: each is read from the first frame
-    /// that is found.
+    /// Observes both sides of a connection that is already running. Each side is read from the
+    /// first frame found.
     #[must_use]
     pub fn observer_from_the_middle(keys: Arc<ObserverKeys>) -> Self {
         let mut connection = Self::observer(keys);
@@ -145,7 +145,7 @@ impl Connection {
         connection
     }
 
-    /// The session and the keys that opened its streams, for an observer: one for both sides, or
+    /// For an observer: the session, and the keys that decrypted its streams, one for both sides or
     /// one for each.
     #[must_use]
     pub fn opened_with(&self) -> (Option<u16>, &[StreamKey]) {
@@ -159,7 +159,7 @@ impl Connection {
             events: VecDeque::new(),
             reading: None,
             early: (Vec::new(), 0),
-            kept: Vec::new(),
+            reported_copy: Vec::new(),
             has_read: false,
             opened: Vec::new(),
         }
@@ -193,7 +193,7 @@ impl Connection {
         self.sender.salt()
     }
 
-    /// What is wrong with a side ends the connection.
+    /// Reports a fault of a side and closes the connection.
     fn refuse(&mut self, side: Side, error: Error) {
         self.events.push_back(Pending::Event(Event::Fault { side, error }));
         self.sender.closing.close(CloseReason::Fault);
@@ -207,7 +207,7 @@ impl Connection {
         })
     }
 
-    /// What a side sends cannot be read.
+    /// Handles bytes of a side that cannot be read.
     fn fault(&mut self, side: Side, error: Error) {
         let stream = &mut self.streams[side.index()];
         let datagram = stream.drop_datagram();
@@ -215,7 +215,7 @@ impl Connection {
             Role::Client(_) | Role::Server(_) if datagram.is_none() => {
                 return self.refuse(side, error);
             }
-            Role::Observer(_) if datagram.is_none() => stream.look_on(),
+            Role::Observer(_) if datagram.is_none() => stream.search_on(),
             _ => {}
         }
         self.events.push_back(Pending::Event(Event::Fault { side, error }));
@@ -231,7 +231,7 @@ impl Connection {
             self.streams[index].break_off.get_or_insert(BreakOff { error, wire: None });
             return;
         }
-        // What was complete before the gap is reported before it.
+        // Report everything that was complete before the gap first.
         self.read_up(side);
         let stream = &mut self.streams[index];
         let at = stream.end();
@@ -246,11 +246,11 @@ impl Connection {
         }
     }
 
-    /// Reads all that is complete, before the buffer changes.
+    /// Reads everything complete, before the buffer changes.
     fn read_up(&mut self, side: Side) {
         loop {
             while let Some(piece) = self.next_piece() {
-                let piece = self.kept(piece);
+                let piece = self.copied(piece);
                 self.events.push_back(Pending::Piece(piece));
             }
             if !self.step(side) {
@@ -259,7 +259,8 @@ impl Connection {
         }
     }
 
-    /// Reads on until there is something to report. Nothing is pending: the buffers forget.
+    /// Reads until there is something to report. No event is pending, so the buffers may drop what
+    /// was read.
     fn advance(&mut self) -> bool {
         self.streams.iter_mut().for_each(Stream::forget);
         for side in Side::BOTH {
@@ -272,7 +273,7 @@ impl Connection {
         !self.events.is_empty()
     }
 
-    /// Reads on in a side's stream, unless a relay has to wait until what it read has left.
+    /// Reads a side's stream further, unless a relay must first forward what it has read.
     fn step_unless_paused(&mut self, side: Side) -> bool {
         match connection::Connection::is_paused(self, side) {
             true => self.is_flooded(side),
@@ -280,7 +281,7 @@ impl Connection {
         }
     }
 
-    /// Reads what stands next in a side's stream; `false` when there is nothing.
+    /// Reads the next part of a side's stream; `false` if there is none.
     fn step(&mut self, side: Side) -> bool {
         if self.pass_raw(side) {
             return true;
@@ -303,7 +304,7 @@ impl Connection {
         true
     }
 
-    /// Everything that is there was read; `false` when more may come.
+    /// Handles a stream of which all received bytes were read; `false` if more bytes may arrive.
     fn run_out(&mut self, side: Side) -> bool {
         let stream = &mut self.streams[side.index()];
         if let Some(BreakOff { error, wire }) = stream.break_off.take() {
@@ -318,7 +319,7 @@ impl Connection {
         }
         let is_new = !stream.is_finished;
         if is_new && let Some(error) = stream.torn().filter(|_| self.sender.peer().is_none()) {
-            // What is left goes on, or nowhere.
+            // A relay forwards the rest; the other roles stop here.
             self.fault(side, error);
             if matches!(self.sender.role, Role::Observer(_)) {
                 self.streams[side.index()].give_up();
@@ -338,7 +339,7 @@ impl Connection {
         is_new
     }
 
-    /// A stream turns out to be encrypted.
+    /// Handles a stream that turns out to be encrypted.
     fn encrypted(&mut self, side: Side) {
         let session_id = self.sender.session_id();
         let stream = &mut self.streams[side.index()];
@@ -349,7 +350,7 @@ impl Connection {
                 self.refuse(side, error);
             }
             Role::Observer(keys) => {
-                if let Some(key) = stream.open(keys.of(session_id)) {
+                if let Some(key) = stream.open(keys.for_session(session_id)) {
                     if !self.opened.contains(key) {
                         self.opened.push(*key);
                     }
@@ -363,7 +364,7 @@ impl Connection {
         }
     }
 
-    /// A frame is complete: what a control message says is done, and its pieces are reported.
+    /// Handles a complete frame: acts on control messages and prepares its pieces for reporting.
     fn frame(&mut self, side: Side, span: FrameSpan) {
         let bytes = self.streams[side.index()].bytes(span.range.clone());
         let outcome = match is_control(bytes, span.head) {
@@ -380,11 +381,11 @@ impl Connection {
         self.reading = None;
         self.pass_frame(side, &span);
         if self.sender.peer().is_some() {
-            // It broke the rules, however it came.
+            // The peer violated the protocol, even in a datagram.
             return self.refuse(side, error);
         }
         match &self.sender.role {
-            // Its length was right, so the next one follows.
+            // Its length was valid, so the next frame follows.
             Role::Observer(_) if !self.streams[side.index()].is_datagram() => {
                 self.events.push_back(Pending::Event(Event::Fault { side, error }));
             }
@@ -407,15 +408,15 @@ impl Connection {
         if handshake && self.sender.peer().is_none() {
             self.streams.iter_mut().for_each(Stream::expect_encryption);
         }
-        // The piece is reported before what comes of it.
+        // The piece is reported before its effects.
         if !matches!(established, Ok(None)) {
             let piece = self.next_piece();
             self.events.extend(piece.map(Pending::Piece));
         }
         if let Some(news) = established? {
             self.events.push_back(Pending::Event(Event::News(news)));
-            let (held, _) = core::mem::take(&mut self.early);
-            self.events.extend(held.into_iter().map(Pending::Piece));
+            let (early, _) = core::mem::take(&mut self.early);
+            self.events.extend(early.into_iter().map(Pending::Piece));
         }
         Ok(())
     }
@@ -423,7 +424,7 @@ impl Connection {
     fn data(&mut self, side: Side, span: &FrameSpan) -> Result<()> {
         let bytes = self.streams[side.index()].bytes(span.range.clone());
         let (mut at, mut count) = (span.head.body(), 0);
-        // A message that does not fit condemns the whole frame.
+        // A message that does not fit invalidates the whole frame.
         while let Some(message) = span_at(bytes, span.head, at, count)? {
             (at, count) = (message.range.end, count + 1);
         }
@@ -437,7 +438,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The next piece of the frame that is being read.
+    /// The next piece of the current frame.
     fn next_piece(&mut self) -> Option<Unreported> {
         let Reading { side, span, unit, at, index } = self.reading.take()?;
         let stream = &self.streams[side.index()];
@@ -456,44 +457,32 @@ impl Connection {
         let start = if index == 0 { 0 } else { message.start };
         let end = if is_last { frame.len() } else { message.end };
         let (from, to) = (span.range.start + start, span.range.start + end);
-        let piece = Unreported {
+        let info = PieceInfo {
             side,
             unit,
+            head: span.head,
             bytes: from..to,
-            kept: None,
             message: message.start - start..message.end - start,
             range: stream.wire_of(from)..stream.wire_of(to),
             encrypted: stream.is_encrypted(),
             salt: self.sender.salt,
+            is_last,
+            is_datagram: stream.is_datagram(),
         };
         if let Role::Relay(relay) = &mut self.sender.role {
-            let whole = 0..to - from;
-            relay.report(
-                side,
-                Slot {
-                    unit,
-                    head: span.head,
-                    bytes: from..to,
-                    message: match unit {
-                        Unit::Control(_) => whole,
-                        _ => piece.message.clone(),
-                    },
-                    is_last,
-                    is_datagram: stream.is_datagram(),
-                },
-            );
+            relay.report(info.clone());
         }
         if !is_last {
             let (at, index) = (message.end, index + 1);
             self.reading = Some(Reading { side, span, unit: None, at, index });
         }
-        Some(piece)
+        Some(Unreported { info, copy: None })
     }
 
-    /// Gives a piece its bytes, so that the buffer may forget them.
-    fn kept(&self, mut piece: Unreported) -> Unreported {
-        let bytes = || self.streams[piece.side.index()].bytes(piece.bytes.clone()).to_vec();
-        piece.kept = Some(piece.kept.take().unwrap_or_else(bytes));
+    /// Copies the bytes of a piece, so that the buffer may drop them.
+    fn copied(&self, mut piece: Unreported) -> Unreported {
+        let PieceInfo { side, bytes, .. } = &piece.info;
+        piece.copy.get_or_insert_with(|| self.streams[side.index()].bytes(bytes.clone()).to_vec());
         piece
     }
 }
@@ -567,16 +556,15 @@ impl connection::Connection for Connection {
                 break piece;
             }
         };
-        let Unreported { side, unit, bytes, kept, message, range, encrypted, salt } = piece;
-        let bytes = match kept {
-            None => self.streams[side.index()].bytes(bytes),
-            Some(kept) => {
-                self.kept = kept;
-                &self.kept
+        let Unreported { info, copy } = piece;
+        let bytes = match copy {
+            None => self.streams[info.side.index()].bytes(info.bytes.clone()),
+            Some(copy) => {
+                self.reported_copy = copy;
+                &self.reported_copy
             }
         };
-        let received = Received { side, unit, bytes, message, range, encrypted, salt };
-        Some((Event::Received(received), &mut self.sender))
+        Some((Event::Received(info.received(bytes)), &mut self.sender))
     }
 
     fn poll_transmit(&mut self, to: Side) -> Option<Vec<u8>> {

@@ -1,4 +1,4 @@
-//! The half that sends: sessions, keep-alives, queues.
+//! The half of a connection that sends: sessions, keep-alives, queues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,49 +6,50 @@ use std::time::Duration;
 use worldwire_core::connection::{self, CloseReason, Closing, Outgoing, SendError, Timer, Timers};
 use worldwire_core::{Error, Result, Side};
 
-use super::config::{ClientConfig, Common, Life, ObserverKeys, ServerConfig, UnknownControl};
+use super::config::{ClientConfig, Common, Life, MAX_OBSERVED_BYTES, ServerConfig, UnknownControl};
 use super::event::{Ignored, News, Unit};
-use super::relay::Relaying;
+use super::relay_state::RelayState;
 use crate::control::{Control, KeepAlive, SessionAccept, SessionOffer};
 use crate::crypt::login::Salt;
+use crate::crypt::observer::ObserverKeys;
 use crate::crypto_block::CryptoBlock;
 use crate::frame::Frame;
 use crate::message::RawMessage;
 
-/// The half of a [`Connection`](super::Connection) that sends: it can answer while an event
-/// borrows the other half.
+/// The half of a [`Connection`](super::Connection) that sends. It can answer while an event borrows
+/// the other half.
 #[derive(Debug)]
 pub struct Sender {
     pub(super) role: Role,
     pub(super) session: Session,
-    /// The session that was offered last.
+    /// The salt from the last session offer.
     pub(super) salt: Option<Salt>,
     /// When the first session was established.
     since: Duration,
     level: u8,
-    /// For the other side; a relay has a queue for each.
+    /// The queue to the other side. A relay has one for each side in its own state.
     pub(super) out: Outgoing,
     pub(super) timers: Timers,
     pub(super) closing: Closing,
-    /// Client: the last message that nothing has followed from the server.
+    /// Client: the last message sent, until a message from the server follows it.
     last: Option<Vec<u8>>,
 }
 
-/// Who a connection is.
+/// The role of a connection.
 #[derive(Debug)]
 pub(super) enum Role {
     Client(Arc<ClientConfig>),
     Server(Arc<ServerConfig>),
     Observer(Arc<ObserverKeys>),
-    Relay(Box<Relaying>),
+    Relay(Box<RelayState>),
 }
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Session {
-    /// Nothing offered yet.
+    /// No session has been offered.
     None,
-    /// Server: offered, not accepted. `previous` is the stale one.
+    /// Server: offered, not accepted. `previous` is the stale session.
     Offered { id: u16, previous: Option<u16> },
     /// Accepted.
     Established { id: u16 },
@@ -56,7 +57,7 @@ pub(super) enum Session {
     Stale { id: u16, next: u16 },
 }
 
-/// What a server does with a message.
+/// A server's decision about a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
     Deliver,
@@ -84,12 +85,12 @@ impl Sender {
         sender
     }
 
-    /// Makes the session stale (servers). The next message of the client is ignored, and answered
-    /// with the offer of this session; the client then sends its last message again.
+    /// Makes the session stale (servers). The client's next message is ignored and answered with an
+    /// offer of this new session. The client then sends its last message again.
     ///
     /// # Errors
-    /// [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] when the id is 0
-    /// or that of the session.
+    /// [`SendError::Role`], [`SendError::NotEstablished`], and [`SendError::Encode`] if the ID is 0
+    /// or that of the current session.
     pub fn refresh(&mut self, session_id: u16) -> Result<(), SendError> {
         self.closing.check_open()?;
         if !matches!(self.role, Role::Server(_)) {
@@ -106,37 +107,37 @@ impl Sender {
         Ok(())
     }
 
-    /// What an established session may send from now on (servers): see [`Ignored::AccessLevel`].
+    /// Sets the access level of the established session (servers); see [`Ignored::AccessLevel`].
     pub fn set_access_level(&mut self, level: u8) {
         self.level = level;
     }
 
-    /// The access level of the session: 0 before it is established, then 1 or what
-    /// [`set_access_level`](Self::set_access_level) said.
+    /// The access level of the session: 0 before it is established, then 1 or the level from
+    /// [`set_access_level`](Self::set_access_level).
     #[must_use]
     pub fn access_level(&self) -> u8 {
         if self.is_established() { self.level } else { 0 }
     }
 
-    /// The id of the session that was offered last.
+    /// The ID in the last session offer.
     #[must_use]
     pub fn session_id(&self) -> Option<u16> {
         self.salt.map(|salt| salt.session_id)
     }
 
-    /// What the secrets of the login hang on: the session that was offered last.
+    /// The salt of the login's secrets, from the last session offer.
     #[must_use]
     pub fn salt(&self) -> Option<Salt> {
         self.salt
     }
 
-    /// Whether a session is accepted.
+    /// Whether a session has been accepted.
     #[must_use]
     pub fn is_established(&self) -> bool {
         matches!(self.session, Session::Established { .. } | Session::Stale { .. })
     }
 
-    /// The side whose stream a client or server reads.
+    /// The other side, for a client or server.
     pub(super) fn peer(&self) -> Option<Side> {
         match self.role {
             Role::Client(_) => Some(Side::Server),
@@ -153,17 +154,17 @@ impl Sender {
         }
     }
 
-    /// The most bytes of a frame's body.
+    /// The maximum size of a frame body in bytes.
     pub(super) fn max_frame_bytes(&self) -> u64 {
         match &self.role {
             Role::Client(config) => config.common.max_frame_bytes.into(),
             Role::Server(config) => config.common.max_frame_bytes.into(),
-            Role::Observer(_) => super::MAX_OBSERVED_BYTES,
+            Role::Observer(_) => MAX_OBSERVED_BYTES,
             Role::Relay(relay) => relay.config.max_frame_bytes.into(),
         }
     }
 
-    /// Server: the most bytes of a frame's body, while no session was accepted yet.
+    /// Server: the maximum size of a frame body before any session is accepted.
     pub(super) fn max_early_frame_bytes(&self) -> Option<u32> {
         match (&self.role, self.session) {
             (Role::Server(config), Session::None | Session::Offered { previous: None, .. }) => {
@@ -173,23 +174,23 @@ impl Sender {
         }
     }
 
-    /// Something came from the other side.
+    /// Notes that bytes arrived from the other side.
     pub(super) fn on_traffic(&mut self) {
         if self.common().is_some_and(|common| common.life == Life::AnyTraffic) {
             self.timers.stop(Timer::KeepAlive);
         }
     }
 
-    /// A client received a message, so its own last one need not be sent again. Keep-alives prove
-    /// nothing: they may have crossed it on the way.
+    /// Notes that a client received a message, so its own last one need not be sent again.
+    /// Keep-alives prove nothing, since they may have crossed it on the wire.
     pub(super) fn on_message(&mut self) {
         self.last = None;
     }
 
-    /// What becomes of a piece that a client sent.
+    /// Decides what a server does with a piece from the client.
     ///
     /// # Errors
-    /// The limits on what is queued, when a new session must be offered.
+    /// The limits on the queue, if a new session must be offered.
     pub(super) fn judge(&mut self, unit: Unit) -> Result<Verdict> {
         let (Role::Server(config), Unit::Message { service, order }) = (&self.role, unit) else {
             return Ok(Verdict::Deliver);
@@ -200,8 +201,8 @@ impl Sender {
                 self.offer(&config, next, Some(id))?;
                 Ok(Verdict::Ignore(Ignored::Stale))
             }
-            // The client sends only its last message again; what it sent in between is of the
-            // stale session.
+            // The client sends only its last message again. Everything it sent in between belongs
+            // to the stale session.
             Session::Offered { previous: Some(_), .. } => Ok(Verdict::Ignore(Ignored::Stale)),
             Session::Offered { .. } | Session::None if config.keep_early => Ok(Verdict::Keep),
             Session::Offered { .. } | Session::None => Ok(Verdict::Ignore(Ignored::Early)),
@@ -217,10 +218,10 @@ impl Sender {
         }
     }
 
-    /// A control message came; returns the session that is established by it.
+    /// Handles a control message and returns the session that it establishes.
     ///
     /// # Errors
-    /// Malformed, for what breaks the rules; the limits on what is queued, for an answer.
+    /// Malformed for a protocol violation; the limits on the queue for a reply.
     pub(super) fn on_control(&mut self, side: Side, control: &Control<'_>) -> Result<Option<News>> {
         if let (Control::SessionOffer(offer), Side::Server) = (control, side) {
             self.salt = Some(Salt::from(offer));
@@ -257,10 +258,24 @@ impl Sender {
         }
     }
 
-    /// Time has passed.
+    /// Handles an accept that passes an observer or a relay.
+    fn on_relayed(&mut self, side: Side, accept: &SessionAccept<'_>) -> Option<News> {
+        let session_id = self.session_id().filter(|id| *id == accept.session_id)?;
+        let previous = match self.session {
+            Session::Established { id } => Some(id),
+            _ => None,
+        };
+        if side != Side::Client || previous == Some(session_id) {
+            return None;
+        }
+        self.session = Session::Established { id: session_id };
+        Some(News::Established { session_id, previous })
+    }
+
+    /// Handles deadlines that have passed.
     ///
     /// # Errors
-    /// The limits on what is queued, when a keep-alive is due.
+    /// The limits on the queue, if a keep-alive is due.
     pub(super) fn on_timeout(&mut self) -> Result<()> {
         match self.timers.passed() {
             None => Ok(()),
@@ -272,12 +287,12 @@ impl Sender {
         }
     }
 
-    /// Asks whether the other side lives. The answer must be there when the next question is due.
+    /// Sends a keep-alive. The response must arrive before the next one is due.
     fn beat(&mut self) -> Result<()> {
         let Some(common) = self.common() else { return Ok(()) };
         let (now, every) = (self.timers.now(), common.keep_alive_every);
         let due = self.timers.get(Timer::Beat).unwrap_or(now).saturating_add(every);
-        // A driver that was late does not ask many times at once.
+        // A late driver does not send several keep-alives at once.
         let next = if due > now { due } else { now.saturating_add(every) };
         self.timers.set(Timer::Beat, next);
         self.timers.set(Timer::KeepAlive, next);
@@ -295,7 +310,7 @@ impl Sender {
     /// Server: offers a session.
     ///
     /// # Errors
-    /// The limits on what is queued, for another offer than the first.
+    /// The limits on the queue, for offers after the first.
     pub(super) fn offer(
         &mut self,
         config: &ServerConfig,
@@ -330,7 +345,7 @@ impl Sender {
             crypto: crypto.then_some(CryptoBlock::NONE),
         }));
         let accept = accept.to_bytes()?;
-        // What waits for the first accept may fill the queue.
+        // Messages deferred until the first accept may fill the queue.
         if previous.is_some() {
             let last = self.last.as_ref().map_or(0, Vec::len);
             self.out.check_room(accept.len().saturating_add(last))?;
@@ -348,7 +363,7 @@ impl Sender {
     fn on_accept(&mut self, accept: &SessionAccept<'_>) -> Result<Option<News>> {
         let (session_id, previous) = match self.session {
             Session::Offered { id, previous } => (id, previous),
-            // Accepted twice.
+            // The client accepted twice.
             Session::Established { id } if id == accept.session_id => return Ok(None),
             _ => return Err(Error::malformed("no accept without an offer", "SessionAccept")),
         };
@@ -360,7 +375,7 @@ impl Sender {
         Ok(Some(News::Established { session_id, previous }))
     }
 
-    /// A session begins, and what waited for it is sent.
+    /// Establishes a session and sends the deferred messages.
     fn establish(&mut self, id: u16) {
         if self.timers.get(Timer::Beat).is_none() {
             self.since = self.timers.now();
@@ -370,7 +385,7 @@ impl Sender {
         if let Some(every) = self.common().map(|common| common.keep_alive_every) {
             self.timers.start_once(Timer::Beat, every);
         }
-        while let Some(message) = self.out.release() {
+        while let Some(message) = self.out.release_deferred() {
             self.push_message(message);
         }
     }
@@ -395,7 +410,7 @@ impl Sender {
 impl connection::Sender for Sender {
     type Message<'m> = RawMessage<'m>;
 
-    /// Queues a DML message, in a frame of its own.
+    /// Queues a DML message in a separate frame.
     fn send(&mut self, message: &RawMessage<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
         if self.common().is_none() {
@@ -405,7 +420,7 @@ impl connection::Sender for Sender {
         self.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established() {
             true => self.push_message(bytes),
-            false => self.out.hold(bytes),
+            false => self.out.defer(bytes),
         }
         Ok(())
     }
@@ -415,8 +430,8 @@ impl connection::Sender for Sender {
     }
 }
 
-/// Milliseconds within the minute, and minutes; the minutes wrap after 45 days.
-/// Unverified: what the retail client's milliseconds count; they go beyond 999.
+/// A client's keep-alive: milliseconds within the minute, and minutes, which wrap after 45 days.
+/// Unverified: what the retail client's milliseconds count; they exceed 999.
 #[expect(clippy::cast_possible_truncation, reason = "the wire has 16 bits for either")]
 fn client_alive(salt: Option<Salt>, since: Duration) -> KeepAlive {
     KeepAlive::Client {
@@ -426,7 +441,7 @@ fn client_alive(salt: Option<Salt>, since: Duration) -> KeepAlive {
     }
 }
 
-/// Milliseconds since the server was started; they wrap after 49 days.
+/// A server's keep-alive: milliseconds since the server started, which wrap after 49 days.
 #[expect(clippy::cast_possible_truncation, reason = "the wire has 32 bits for it")]
 fn server_alive(uptime: Duration) -> KeepAlive {
     KeepAlive::Server { session_id: 0, uptime_millis: uptime.as_millis() as u32 }

@@ -1,10 +1,11 @@
-//! The ids of the sessions that live on a server.
+//! The IDs of a server's live sessions.
 
 use worldwire_core::{Error, Result};
 
-/// Gives out session ids: 1 to 65535, each to one live session, and none again at once.
+/// Allocates session IDs from 1 to 65535, each for one live session, and never reuses one
+/// immediately.
 ///
-/// Ids rotate: the next one is the one after the last that was given, as far as it is free.
+/// IDs rotate: each allocation takes the first free ID after the previous one.
 ///
 /// ```
 /// use worldwire_ki::connection::SessionIds;
@@ -16,7 +17,7 @@ use worldwire_core::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct SessionIds {
-    /// A bit for every id that is taken.
+    /// A bit for every ID, set while it is taken.
     taken: Box<[u64; WORDS]>,
     live: u32,
     next: u16,
@@ -24,7 +25,7 @@ pub struct SessionIds {
 
 const WORDS: usize = 1 << 10;
 
-/// How many sessions can live on one server.
+/// The most live sessions of one server.
 pub const MAX_SESSIONS: u32 = 65_535;
 
 impl Default for SessionIds {
@@ -34,19 +35,19 @@ impl Default for SessionIds {
 }
 
 impl SessionIds {
-    /// No session lives yet.
+    /// Creates an allocator without live sessions.
     #[must_use]
     pub fn new() -> Self {
         let mut taken = Box::new([0; WORDS]);
-        // 0 is nobody's.
+        // 0 is not a session ID.
         taken[0] = 1;
         Self { taken, live: 0, next: 1 }
     }
 
-    /// An id for a new session.
+    /// Allocates an ID for a new session.
     ///
     /// # Errors
-    /// The limit on live sessions, when [`MAX_SESSIONS`] live.
+    /// The limit on live sessions, if there are [`MAX_SESSIONS`].
     pub fn allocate(&mut self) -> Result<u16> {
         self.find().ok_or_else(|| {
             Error::limit("live sessions", MAX_SESSIONS.into(), u64::from(MAX_SESSIONS) + 1)
@@ -54,7 +55,7 @@ impl SessionIds {
     }
 
     fn find(&mut self) -> Option<u16> {
-        // From `next` on, around, and up to `next` again: the first word is looked at twice.
+        // Search from `next` and wrap around to it, so the first word is examined twice.
         let (word, bit) = place(self.next);
         let found = (0..=WORDS).find_map(|step| {
             let at = (word + step) % WORDS;
@@ -72,7 +73,7 @@ impl SessionIds {
         Some(found)
     }
 
-    /// A session is over. Ids that nobody has are let be.
+    /// Frees the ID of a session that is over. Free IDs are ignored.
     pub fn release(&mut self, id: u16) {
         if id != 0 && self.is_live(id) {
             let (word, bit) = place(id);
@@ -83,14 +84,14 @@ impl SessionIds {
         }
     }
 
-    /// Whether a session has this id.
+    /// Whether a live session has this ID.
     #[must_use]
     pub fn is_live(&self, id: u16) -> bool {
         let (word, bit) = place(id);
         id != 0 && self.taken.get(word).is_some_and(|word| word >> bit & 1 == 1)
     }
 
-    /// How many sessions live.
+    /// The number of live sessions.
     #[must_use]
     pub fn live(&self) -> u32 {
         self.live
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_ids_but_zero_are_given_once() {
+    fn every_id_except_zero_is_allocated_once() {
         let mut ids = SessionIds::new();
         let mut seen = vec![false; 65_536];
         for _ in 0..MAX_SESSIONS {
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_comes_back_only_when_all_others_had_their_turn() {
+    fn an_id_is_reused_only_after_all_others() {
         let mut ids = SessionIds::new();
         for round in 0..3u32 {
             for wanted in 1..=u16::MAX {

@@ -1,4 +1,4 @@
-//! What one side sends: decrypted, and cut into frames.
+//! The stream of one side, decrypted and split into frames.
 
 use core::ops::Range;
 use std::collections::VecDeque;
@@ -9,57 +9,57 @@ use worldwire_core::{Error, Limits, Reader, Result, Side};
 use crate::crypt::stream::{Opener, StreamKey, chunk_bytes};
 use crate::frame::{FrameHead, MAGIC, control_in_frame, is_control, recognize, spans};
 
-/// The bytes of one side that are not reported yet.
+/// The received bytes of one side.
 #[derive(Debug)]
 pub(super) struct Stream {
     side: Side,
-    /// Plain bytes.
+    /// The decrypted bytes.
     incoming: Incoming,
     encryption: Encryption,
-    place: Place,
-    /// Where datagrams end, in plain bytes from the start of the stream.
+    state: ReadState,
+    /// The offsets where datagrams end, in decrypted bytes from the start of the stream.
     datagrams: VecDeque<u64>,
-    /// What comes once all that is there was read.
+    /// The fault to report once everything received was read.
     pub(super) break_off: Option<BreakOff>,
-    /// The side sends nothing more.
+    /// Whether the side has ended its stream.
     pub(super) ended: bool,
-    /// And all of it was read.
+    /// Whether the end of the stream was handled.
     pub(super) is_finished: bool,
-    /// For a relay: the nonces that came and were not taken yet.
+    /// For a relay: the received nonces that it has not taken yet.
     pub(super) nonces: Option<Vec<[u8; 16]>>,
-    /// What is wrong with what an observer reads all the same.
+    /// Errors in bytes that an observer could still read.
     oddities: VecDeque<Error>,
 }
 
-/// What is known of the place where reading stands.
+/// How the next bytes are read.
 #[derive(Debug)]
-enum Place {
+enum ReadState {
     /// A frame begins here.
     Frame,
-    /// The next frame has to be found first; counted in plain bytes.
+    /// The next frame must be found first. Offsets count decrypted bytes.
     Searching(Search),
-    /// Nothing of this stream is read any more.
+    /// The rest of the stream is not read.
     Over,
 }
 
-/// The furthest offset behind a gap from which reading goes on.
+/// The highest offset after a gap at which reading resumes.
 const MAX_OFFSET: u64 = 1 << 62;
 
-/// Why nothing can be read behind what is there.
+/// Why nothing after the received bytes can be read.
 #[derive(Debug)]
 pub(super) struct BreakOff {
     pub(super) error: Error,
-    /// What came from there on, as it was on the wire; `None` when bytes are missing.
+    /// The bytes from there on, as on the wire; `None` if bytes are missing.
     pub(super) wire: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
 enum Encryption {
-    /// No handshake so far.
+    /// No handshake was seen.
     Plain,
     /// A handshake was seen: the next frame may be encrypted.
     Possible,
-    /// Encrypted from a plain position on, which is the wire's too.
+    /// Encrypted from this offset on, which is the same on the wire and decrypted.
     On { opener: Box<Opener>, from: u64 },
 }
 
@@ -70,7 +70,7 @@ pub(super) struct FrameSpan {
     pub(super) range: Range<usize>,
 }
 
-/// What stands next in a stream.
+/// The next part of a stream.
 #[derive(Debug)]
 pub(super) enum Next {
     /// A whole frame.
@@ -79,11 +79,11 @@ pub(super) enum Next {
     Datagram,
     /// More bytes are needed.
     Wait,
-    /// A frame was found behind these bytes, which are passed over.
+    /// A frame was found after these bytes, which are skipped.
     Resumed(Range<u64>),
-    /// Something is wrong, and can be read all the same.
+    /// An error in bytes that can still be read.
     Odd(Error),
-    /// The stream turns out to be encrypted; see [`Stream::open`].
+    /// The stream turned out to be encrypted; see [`Stream::open`].
     Encrypted,
     /// This cannot be read; see [`Stream::give_up`] and [`Stream::drop_datagram`].
     Fault(Error),
@@ -95,7 +95,7 @@ impl Stream {
             side,
             incoming: Incoming::default(),
             encryption: Encryption::Plain,
-            place: Place::Frame,
+            state: ReadState::Frame,
             datagrams: VecDeque::new(),
             break_off: None,
             ended: false,
@@ -105,14 +105,14 @@ impl Stream {
         }
     }
 
-    /// The stream was running already: it is read from the first frame that is found.
+    /// For a stream that is already running: reads it from the first frame found.
     pub(super) fn join(&mut self) {
-        self.place = Place::Searching(Search::new(0, 0));
+        self.state = ReadState::Searching(Search::new(0, 0));
     }
 
-    /// Bytes that come next. For an observer a call is a segment, since frames tend to begin with
-    /// one. Stops in front of bytes that cannot be decrypted and returns the rest, which comes again
-    /// once what is in front was read.
+    /// Adds the next bytes. An observer passes one segment per call, since frames usually begin
+    /// with one. Stops before bytes that cannot be decrypted and returns the rest, which the caller
+    /// passes again after reading everything before it.
     pub(super) fn push<'b>(&mut self, mut bytes: &'b [u8]) -> &'b [u8] {
         let whole = bytes.len();
         if let Some(BreakOff { wire, .. }) = &mut self.break_off {
@@ -159,13 +159,13 @@ impl Stream {
             self.incoming.push(core::mem::take(&mut bytes));
         }
         let length = self.incoming.end().saturating_sub(from);
-        if let Place::Searching(search) = &mut self.place {
+        if let ReadState::Searching(search) = &mut self.state {
             search.segment(from, usize::try_from(length).unwrap_or(usize::MAX));
         }
         bytes
     }
 
-    /// Bytes came that cannot be decrypted: nothing of them is known.
+    /// Skips received bytes that cannot be decrypted.
     fn pass_sealed(&mut self, length: usize) {
         let from = self.incoming.offset();
         let at = self.incoming.end();
@@ -177,41 +177,41 @@ impl Stream {
         });
     }
 
-    /// A datagram: frames that end with it. `Some` is what was passed over before.
+    /// Adds a datagram, which ends its last frame. `Some` is the range skipped before it.
     pub(super) fn push_datagram(&mut self, bytes: &[u8]) -> Option<Range<u64>> {
         if self.is_over() || self.break_off.is_some() {
             return None;
         }
-        let passed = match &self.place {
-            Place::Searching(search) => {
+        let passed = match &self.state {
+            ReadState::Searching(search) => {
                 self.incoming.drop_unread();
                 Some(self.wire(search.from())..self.position())
             }
             _ => None,
         };
-        self.place = Place::Frame;
+        self.state = ReadState::Frame;
         self.incoming.push(bytes);
         self.datagrams.push_back(self.incoming.end());
         passed.filter(|passed| !passed.is_empty())
     }
 
-    /// What stands next; a frame counts as read. Its body has at most `most` bytes, and at most
-    /// `max_early` before a session is accepted.
-    pub(super) fn next(&mut self, most: u64, max_early: Option<u32>) -> Next {
+    /// Returns the next part; a frame then counts as read. Its body may have at most `max` bytes,
+    /// and at most `max_early` before a session is accepted.
+    pub(super) fn next(&mut self, max: u64, max_early: Option<u32>) -> Next {
         if let Some(error) = self.oddities.pop_front() {
             return Next::Odd(error);
         }
-        match &mut self.place {
-            Place::Frame => {}
-            Place::Over => return Next::Wait,
-            Place::Searching(_) if self.incoming.unread().len() < self.incoming.needed() => {
+        match &mut self.state {
+            ReadState::Frame => {}
+            ReadState::Over => return Next::Wait,
+            ReadState::Searching(_) if self.incoming.unread().len() < self.incoming.needed() => {
                 return Next::Wait;
             }
-            Place::Searching(search) => {
+            ReadState::Searching(search) => {
                 let side = self.side;
-                let found = search.step(&mut self.incoming, |bytes| probe(bytes, side, most));
+                let found = search.step(&mut self.incoming, |bytes| probe(bytes, side, max));
                 let Some(passed) = found else { return Next::Wait };
-                self.place = Place::Frame;
+                self.state = ReadState::Frame;
                 return Next::Resumed(self.wire(passed.start)..self.wire(passed.end));
             }
         }
@@ -232,12 +232,12 @@ impl Stream {
                 _ => {}
             }
         }
-        let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
+        let limits = Limits { message_bytes: max, ..Limits::DEFAULT };
         let mut reader = Reader::within(bytes, &limits);
         match FrameHead::decode(&mut reader) {
-            Ok(head) if let Some(most) = max_early.filter(|most| head.length > *most) => {
+            Ok(head) if let Some(max) = max_early.filter(|max| head.length > *max) => {
                 let name = "frame bytes before the session is accepted";
-                let error = Error::limit(name, most.into(), head.length.into()).inside("length");
+                let error = Error::limit(name, max.into(), head.length.into()).inside("length");
                 Next::Fault(error.at(reader.position() as u64).based(self.position()))
             }
             Ok(head) if reader.remaining() >= head.length as usize => {
@@ -254,36 +254,36 @@ impl Stream {
         }
     }
 
-    /// How many bytes of the datagram that is being read are left.
+    /// The number of unread bytes of the current datagram.
     fn datagram(&self) -> Option<usize> {
         let left = self.datagrams.front()?.saturating_sub(self.incoming.offset());
         usize::try_from(left).ok()
     }
 
-    /// Whether what is being read came in a datagram.
+    /// Whether the bytes being read arrived in a datagram.
     pub(super) fn is_datagram(&self) -> bool {
         !self.datagrams.is_empty()
     }
 
-    /// Passes over the rest of a datagram, and returns where it is in the buffer; `None` when what
-    /// is being read did not come in one.
+    /// Skips the rest of a datagram and returns its position in the buffer; `None` outside
+    /// datagrams.
     pub(super) fn drop_datagram(&mut self) -> Option<Range<usize>> {
         let length = self.datagram()?;
         Some(self.incoming.advance(length).range)
     }
 
-    /// Counts the next unread bytes as read, at most so many, and returns where they are.
-    pub(super) fn take(&mut self, most: usize) -> Range<usize> {
-        self.incoming.advance(self.incoming.unread().len().min(most)).range
+    /// Marks up to this many bytes as read and returns their position in the buffer.
+    pub(super) fn take(&mut self, max: usize) -> Range<usize> {
+        self.incoming.advance(self.incoming.unread().len().min(max)).range
     }
 
-    /// How many bytes have come that were not read.
+    /// The number of received bytes that were not read.
     pub(super) fn waiting_bytes(&self) -> usize {
         let sealed = self.break_off.as_ref().and_then(|it| it.wire.as_ref()).map_or(0, Vec::len);
         self.incoming.unread().len().saturating_add(sealed)
     }
 
-    /// Forgets what was read.
+    /// Drops bytes that were read.
     pub(super) fn forget(&mut self) {
         self.incoming.forget();
     }
@@ -292,14 +292,14 @@ impl Stream {
         self.incoming.bytes(range)
     }
 
-    /// A handshake was seen.
+    /// Notes a handshake, after which frames may be encrypted.
     pub(super) fn expect_encryption(&mut self) {
         if matches!(self.encryption, Encryption::Plain) {
             self.encryption = Encryption::Possible;
         }
     }
 
-    /// Tries keys on a stream that turned out to be encrypted; the right one yields a frame.
+    /// Tries keys on a stream that turned out to be encrypted. The right one yields a frame.
     pub(super) fn open<'k>(
         &mut self,
         keys: impl IntoIterator<Item = &'k StreamKey>,
@@ -320,12 +320,12 @@ impl Stream {
         None
     }
 
-    /// The rest is not decrypted any more.
+    /// Stops decrypting.
     pub(super) fn close_cipher(&mut self) {
         self.encryption = Encryption::Plain;
     }
 
-    /// The part of a tag and nonce that has come.
+    /// The received part of an incomplete tag and nonce.
     pub(super) fn torn_tag(&self) -> &[u8] {
         match &self.encryption {
             Encryption::On { opener, .. } => opener.rest(),
@@ -338,15 +338,15 @@ impl Stream {
     }
 
     pub(super) fn is_searching(&self) -> bool {
-        matches!(self.place, Place::Searching(_))
+        matches!(self.state, ReadState::Searching(_))
     }
 
-    /// Where what was not cut into frames yet begins on the wire.
+    /// The wire offset of the first unread byte.
     pub(super) fn position(&self) -> u64 {
         self.wire(self.incoming.offset())
     }
 
-    /// Where the bytes that come next begin on the wire.
+    /// The wire offset of the next byte to arrive.
     pub(super) fn end(&self) -> u64 {
         let owed = match &self.encryption {
             Encryption::On { opener, .. } => opener.owed() as u64,
@@ -355,7 +355,7 @@ impl Stream {
         self.wire(self.incoming.end()).saturating_sub(owed)
     }
 
-    /// Where a byte of the buffer stands on the wire.
+    /// The wire offset of a byte in the buffer.
     pub(super) fn wire_of(&self, at: usize) -> u64 {
         self.wire(self.incoming.offset_of(at))
     }
@@ -370,26 +370,26 @@ impl Stream {
         }
     }
 
-    /// The error for a stream that ended within a frame, or without one that could be found.
+    /// The error for a stream that ended within a frame, or in which no frame could be found.
     pub(super) fn torn(&self) -> Option<Error> {
-        let error = match &self.place {
-            Place::Over => return None,
-            Place::Searching(search) if search.seen() == 0 => return None,
-            Place::Searching(search) => {
+        let error = match &self.state {
+            ReadState::Over => return None,
+            ReadState::Searching(search) if search.seen() == 0 => return None,
+            ReadState::Searching(search) => {
                 let found = format!("none in the {} bytes that follow", search.seen());
-                let error = Error::malformed("a frame behind what could not be read", found);
+                let error = Error::malformed("a frame after the unreadable bytes", found);
                 return Some(error.at(self.wire(search.from())));
             }
-            Place::Frame => self.incoming.torn("a whole frame")?,
+            ReadState::Frame => self.incoming.torn("a whole frame")?,
         };
-        // Tags and nonces count.
+        // Tags and nonces count in offsets.
         Some(error.based(self.position().saturating_sub(self.incoming.offset())))
     }
 
-    /// Bytes are missing: what is torn by that is dropped, and the next frame is looked for.
+    /// Skips missing bytes: drops the torn frame and searches for the next one.
     ///
     /// # Errors
-    /// The limit on the bytes of a stream; nothing behind can be read.
+    /// The limit on the bytes of a stream. Nothing after the gap can be read then.
     pub(super) fn skip(&mut self, length: u64) -> Result<()> {
         self.datagrams.clear();
         if self.is_over() {
@@ -410,48 +410,49 @@ impl Stream {
         Ok(())
     }
 
-    /// What stands next is no frame: the next one is looked for behind it.
-    pub(super) fn look_on(&mut self) {
+    /// Searches for the next frame, because the next bytes are not one.
+    pub(super) fn search_on(&mut self) {
         let from = self.incoming.offset();
         let length = self.incoming.unread().len();
         self.search(from, from.saturating_add(1), |search| search.segment(from, length));
         self.incoming.retry();
     }
 
-    /// Tells the search for the next frame, which goes on or begins.
-    fn search(&mut self, from: u64, next: u64, tell: impl FnOnce(&mut Search)) {
-        let mut search = match core::mem::replace(&mut self.place, Place::Frame) {
-            Place::Searching(search) => search,
-            Place::Frame | Place::Over => Search::new(from, next),
+    /// Continues or starts the search for the next frame.
+    fn search(&mut self, from: u64, next: u64, update: impl FnOnce(&mut Search)) {
+        let mut search = match core::mem::replace(&mut self.state, ReadState::Frame) {
+            ReadState::Searching(search) => search,
+            ReadState::Frame | ReadState::Over => Search::new(from, next),
         };
-        tell(&mut search);
-        self.place = Place::Searching(search);
+        update(&mut search);
+        self.state = ReadState::Searching(search);
     }
 
     /// Nothing of this stream is read any more.
     pub(super) fn give_up(&mut self) {
         self.datagrams.clear();
         self.incoming.drop_unread();
-        self.place = Place::Over;
+        self.state = ReadState::Over;
     }
 
-    /// Whether it was given up.
+    /// Whether the rest of the stream is not read.
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.place, Place::Over)
+        matches!(self.state, ReadState::Over)
     }
 }
 
-/// Whether a frame begins these bytes. Its magic, lengths that agree with each other and what is
-/// always 0 speak for it. One alone may stand in the payload of another, even at its end.
-fn probe(bytes: &[u8], side: Side, most: u64) -> Probe {
+/// Whether these bytes begin with a frame: its magic, consistent lengths and fields that are always
+/// 0 are evidence. A single frame is not enough, since it may be embedded in the payload of
+/// another, even at its end.
+fn probe(bytes: &[u8], side: Side, max: u64) -> Probe {
     const FRAME: u32 = 24;
-    // Most places are none, which must not cost an error with its text.
+    // Most positions do not match, and must not cost an error with its text.
     if bytes.iter().zip(MAGIC.to_le_bytes()).any(|(byte, magic)| *byte != magic) {
         return Probe::Not;
     }
-    let limits = Limits { message_bytes: most, ..Limits::DEFAULT };
+    let limits = Limits { message_bytes: max, ..Limits::DEFAULT };
     let head = match FrameHead::decode(&mut Reader::within(bytes, &limits)) {
-        Ok(head) if recognize(bytes, most) != Some(false) => head,
+        Ok(head) if recognize(bytes, max) != Some(false) => head,
         Err(error) if let Some(needed) = error.needed() => return Probe::Incomplete(needed),
         _ => return Probe::Not,
     };

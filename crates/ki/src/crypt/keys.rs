@@ -1,4 +1,4 @@
-//! The key file: what a user knows of connections and accounts.
+//! The key file with the user's keys and account secrets.
 //!
 //! ```toml
 //! # Key and first nonce of an encrypted connection.
@@ -13,7 +13,7 @@
 //! password = "hunter2"
 //! ```
 //!
-//! Other tables are left to other families.
+//! Other tables belong to other families.
 
 use std::sync::Arc;
 
@@ -23,23 +23,23 @@ use worldwire_core::Diagnostic;
 use worldwire_core::value::{parse_hex, push_hex};
 
 use super::login::{Rec1, Salt, Secret, apply_rec1, password_hash};
+use super::observer::ObserverKeys;
 use super::stream::StreamKey;
-use crate::connection::ObserverKeys;
 use crate::settings::{Settings, Value};
 
-/// What a user knows of connections and accounts.
+/// The user's keys for connections and secrets of accounts.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFile {
     streams: Arc<ObserverKeys>,
     logins: Vec<Login>,
 }
 
-/// What a user knows of an account.
+/// What the user knows about an account.
 #[derive(Clone, Debug)]
 pub struct Login {
-    /// The account's name, if it matters.
+    /// The account's name; `None` fits every account.
     pub user: Option<String>,
-    /// What is known.
+    /// The known secret.
     pub secret: LoginSecret,
 }
 
@@ -48,22 +48,22 @@ pub struct Login {
 pub enum LoginSecret {
     /// The password, hashed.
     PasswordHash(Secret),
-    /// What the server answered to a login.
+    /// The CK2 that the server answered to a login.
     Ck2(Secret),
 }
 
-/// The text in a `Rec1` field, decrypted, if it is a secret of the user's.
+/// The decrypted text of a `Rec1` field that belongs to one of the user's accounts.
 ///
-/// Anybody who sees the session offer could decrypt it; it is handed out only to those who know
-/// the password or the CK2 that it holds.
+/// Anyone who sees the session offer could decrypt it. It is returned only to users who supply the
+/// password or the CK2 that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedRec1(pub String);
 
 impl KeyFile {
-    /// Reads the part of a TOML file that is about KI; a text without one makes an empty file.
+    /// Reads KI's tables from a TOML file. A text without any makes an empty key file.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Every error in the file.
     pub fn parse(name: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         if !is_ours(text) {
             return Ok(Self::default());
@@ -80,7 +80,7 @@ impl KeyFile {
                     "login" => file.each("ki.login", value, |file, table| {
                         logins.extend(login(file, table));
                     }),
-                    // What fields hold may stand in the same file.
+                    // Settings for field contents may be in the same file.
                     "object" | "core" => {}
                     _ => file.unknown(key, &["stream", "login"]),
                 }
@@ -89,14 +89,14 @@ impl KeyFile {
         file.close(Self { streams: Arc::new(ObserverKeys { streams }), logins })
     }
 
-    /// Adds what another file knows, behind what is here, as if it were one file.
+    /// Appends the entries of another file, as if both were one file.
     pub fn merge(&mut self, other: Self) {
         let streams = &mut Arc::make_mut(&mut self.streams).streams;
         streams.extend(other.streams.streams.iter().cloned());
         self.logins.extend(other.logins);
     }
 
-    /// The table of a stream's key, as [`parse`](Self::parse) reads it.
+    /// Formats a stream's key as a table that [`parse`](Self::parse) reads.
     #[must_use]
     pub fn format_stream(session: Option<u16>, key: &StreamKey) -> String {
         let mut text = String::from("[[ki.stream]]\n");
@@ -112,13 +112,13 @@ impl KeyFile {
         text
     }
 
-    /// Whether nothing is known.
+    /// Whether the file has no keys and no accounts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.streams.streams.is_empty() && self.logins.is_empty()
     }
 
-    /// What an observer needs.
+    /// The keys for observers and relays.
     #[must_use]
     pub fn observer(&self) -> Arc<ObserverKeys> {
         Arc::clone(&self.streams)
@@ -130,8 +130,8 @@ impl KeyFile {
         &self.logins
     }
 
-    /// Opens a `Rec1` field of this session, if it is one of the user's accounts: the client's
-    /// when a password proves it, the server's when it is a known CK2.
+    /// Opens a `Rec1` field of this session if it belongs to one of the user's accounts: a client's
+    /// field if a password proves it, a server's if it is a known CK2.
     #[must_use]
     pub fn open_rec1(&self, sealed: &[u8], salt: Salt) -> Option<OpenedRec1> {
         if self.logins.is_empty() {
@@ -147,7 +147,7 @@ impl KeyFile {
                 let named = login.user.as_ref().is_none_or(|user| *user == rec1.username);
                 named && rec1.proves(hash, salt)
             }
-            // A client that knows CK2 has logged in already: its Rec1 is its own.
+            // The user has a CK2 only after logging in, so this Rec1 is theirs.
             (LoginSecret::Ck2(_), Some(rec1)) => {
                 login.user.as_ref().is_some_and(|user| *user == rec1.username)
             }
@@ -161,7 +161,7 @@ impl KeyFile {
 const TABLE: &str = "ki";
 const SESSION: &str = "wanted a session id from 1 to 65535";
 
-/// Whether the text has our table, so that it must be TOML.
+/// Whether the text has a KI table, so that it must be TOML.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| {
         let name = line.trim_start().trim_start_matches('[').trim_start();
@@ -215,7 +215,7 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
             "user" => user = Some(text),
             "password" => secrets.push(LoginSecret::PasswordHash(password_hash(&text))),
             "password-hash" => {
-                if let Some(found) = is_no_hash(&text) {
+                if let Some(found) = describe_non_hash(&text) {
                     let wanted = "wanted the base64 of a SHA-512, 88 characters, found";
                     settings.error(value.span(), format!("{wanted} {found}"));
                 }
@@ -232,8 +232,8 @@ fn login(settings: &mut Settings<'_>, value: &Value<'_>) -> Option<Login> {
     Some(Login { user, secret })
 }
 
-/// What a text is instead of a [`password_hash`]: without a word of it, as it may be a secret.
-fn is_no_hash(text: &str) -> Option<String> {
+/// Describes a text that is not a [`password_hash`], without quoting it, as it may be a secret.
+fn describe_non_hash(text: &str) -> Option<String> {
     /// The bytes of a SHA-512.
     const SIZE: usize = 64;
     match BASE64.decode(text) {

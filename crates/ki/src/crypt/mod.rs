@@ -9,4 +9,5 @@
 
 pub mod keys;
 pub mod login;
+pub(crate) mod observer;
 pub mod stream;

@@ -288,7 +288,7 @@ fn what_was_passed_over_is_told_at_the_end() {
     insta::assert_snapshot!(lines(&mut observer).join("\n"), @r"
     client 1/1 [67, 6f, 6f, 64]
     Gap { side: Client, range: 17..117 }
-    fault of the client: at byte 17: wanted a frame behind what could not be read, found none in the 55 bytes that follow
+    fault of the client: at byte 17: wanted a frame after the unreadable bytes, found none in the 55 bytes that follow
     ");
     // However far ahead a gap reaches.
     observer.input(Duration::ZERO, Side::Server, Input::Bytes(&good));

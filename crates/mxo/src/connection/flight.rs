@@ -218,8 +218,8 @@ impl RoundTrips {
 
 #[cfg(test)]
 mod tests {
+    use super::super::config::ServerConfig;
     use super::*;
-    use crate::connection::ServerConfig;
     use crate::frame::AckBits;
 
     fn word(remote: u64, acks: u8) -> SequenceWord {

@@ -2,17 +2,14 @@
 
 use std::collections::VecDeque;
 
-use worldwire_core::connection::{
-    Decision, Forward, Forwarding, HoldId, Leaving, Outgoing, SendError,
-};
+use worldwire_core::connection::{Decision, Forwarding, HoldId, Leaving, Outgoing, SendError};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::config::RelayConfig;
 use super::event::{Unit, Unreported};
 use super::keyring::Keyring;
-use super::sender::{Role, Sender};
-use crate::crypt::SessionKey;
-use crate::frame::{HEAD_BYTES, PacketHead, RccFlags, SequenceNumber, SequenceWord, is_whole};
+use crate::crypt::{SessionKey, is_intact};
+use crate::frame::{HEAD_BYTES, PacketHead, RccFlags, SequenceNumber, SequenceWord};
 
 /// The state of a relay.
 #[derive(Debug)]
@@ -53,7 +50,7 @@ impl Relaying {
         Self { forwarding, ways: [way(), way()] }
     }
 
-    /// A piece is reported, and can be decided about.
+    /// Registers a piece that is about to be reported, so that it can be decided about.
     pub(super) fn report(&mut self, piece: &mut Unreported) {
         let (word, is_urgent) = match piece.unit {
             Unit::Packet { flags, .. } => {
@@ -67,7 +64,28 @@ impl Relaying {
         self.forwarding.report(piece.side, Passage::Piece { word, wire }, is_urgent);
     }
 
-    /// Queues the piece that was reported last; returns who sent it.
+    /// Records a decision about the last piece.
+    pub(super) fn decide(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
+        let Self { forwarding, ways } = self;
+        forwarding.decide(decision, |passage, decision| Self::check(ways, passage, decision))
+    }
+
+    /// Holds the last piece.
+    pub(super) fn hold(&mut self) -> Result<HoldId, SendError> {
+        self.forwarding.hold()
+    }
+
+    /// Records a decision about a held piece.
+    pub(super) fn release(
+        &mut self,
+        held: HoldId,
+        decision: Decision<'_>,
+    ) -> Result<(), SendError> {
+        let Self { forwarding, ways } = self;
+        forwarding.release(held, decision, |passage, decision| Self::check(ways, passage, decision))
+    }
+
+    /// Queues the last piece. Returns the side that sent it.
     pub(super) fn settle(&mut self) -> Option<Side> {
         self.forwarding.settle(|_, passage| match passage {
             Passage::Piece { wire, .. } => core::mem::take(wire),
@@ -128,7 +146,7 @@ impl Relaying {
                 Err(SendError::Unchangeable("a plain packet"))
             }
             (Passage::Piece { word: Some(word), .. }, Decision::Instead(packet)) => {
-                if !is_whole(packet) || word_of(packet) != Some(*word) {
+                if !is_intact(packet) || word_of(packet) != Some(*word) {
                     let found = format!("{} bytes that are something else", packet.len());
                     let wanted = "a whole packet with the sequence word of the one it replaces";
                     return Err(SendError::Encode(Error::value(wanted, found)));
@@ -194,34 +212,4 @@ fn seal_instead(key: &SessionKey, wire: &[u8], packet: &[u8]) -> Vec<u8> {
 /// The sequence word of a packet, if it is one.
 fn word_of(packet: &[u8]) -> Option<SequenceWord> {
     PacketHead::decode(&mut Reader::new(packet)).ok().map(|head| head.sequence)
-}
-
-impl Forward for Sender {
-    /// Decides about the datagram that was received last. What goes on instead is a packet with
-    /// the sequence word of the original: [`Packet::encode`](crate::frame::Packet::encode) makes
-    /// its length and CRC. Plain packets go on unchanged.
-    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
-        forwarding.decide(decision, |passage, decision| Relaying::check(ways, passage, decision))
-    }
-
-    fn hold(&mut self) -> Result<HoldId, SendError> {
-        self.closing.check_open()?;
-        relaying(&mut self.role)?.forwarding.hold()
-    }
-
-    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
-        self.closing.check_open()?;
-        let Relaying { forwarding, ways, .. } = relaying(&mut self.role)?;
-        forwarding
-            .release(held, decision, |passage, decision| Relaying::check(ways, passage, decision))
-    }
-}
-
-fn relaying(role: &mut Role) -> Result<&mut Relaying, SendError> {
-    match role {
-        Role::Relay(relay) => Ok(relay),
-        _ => Err(SendError::Role("a relay")),
-    }
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use worldwire_core::Side;
-use worldwire_core::connection::{self, CloseReason, Closing, SendError, Timers};
+use worldwire_core::connection::{
+    self, CloseReason, Closing, Decision, Forward, HoldId, SendError, Timers,
+};
 
 use super::endpoint::Endpoint;
 use super::event::PacketNumber;
@@ -88,6 +90,13 @@ impl Sender {
             Role::Observer | Role::Relay(_) => Err(NO_ENDPOINT),
         }
     }
+
+    fn relay(&mut self) -> Result<&mut Relaying, SendError> {
+        match &mut self.role {
+            Role::Relay(relay) => Ok(relay),
+            Role::Endpoint(_) | Role::Observer => Err(SendError::Role("a relay")),
+        }
+    }
 }
 
 const NO_ENDPOINT: SendError = SendError::Role("a client or a server");
@@ -104,5 +113,25 @@ impl connection::Sender for Sender {
 
     fn close(&mut self) {
         self.closing.close(CloseReason::Local);
+    }
+}
+
+impl Forward for Sender {
+    /// Decides about the last datagram. A replacement is a packet with the sequence word of the
+    /// original; [`Packet::encode`](crate::frame::Packet::encode) computes its length and CRC.
+    /// Plain packets are always forwarded unchanged.
+    fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
+        self.closing.check_open()?;
+        self.relay()?.decide(decision)
+    }
+
+    fn hold(&mut self) -> Result<HoldId, SendError> {
+        self.closing.check_open()?;
+        self.relay()?.hold()
+    }
+
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
+        self.closing.check_open()?;
+        self.relay()?.release(held, decision)
     }
 }

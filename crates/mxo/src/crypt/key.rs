@@ -1,4 +1,4 @@
-//! The key of a session, and what is encrypted with it.
+//! Session keys, and encryption with them.
 
 use core::fmt;
 
@@ -6,11 +6,13 @@ use worldwire_core::Error;
 use worldwire_core::value::parse_hex;
 use zeroize::Zeroizing;
 
+use super::envelope::{has_right_length, is_intact};
 use super::twofish::{BLOCK_BYTES, Twofish};
-use crate::frame::{SEALED, fits, is_whole};
 
-/// The key of a session, made ready for work once. What it holds is wiped when it is dropped, and
-/// never shown.
+/// The first byte of an encrypted datagram.
+pub(crate) const SEALED: u8 = 1;
+
+/// A session key with its key schedule. Both are wiped on drop, and `Debug` never shows them.
 #[derive(Clone)]
 pub struct SessionKey {
     cipher: Twofish,
@@ -24,13 +26,13 @@ impl fmt::Debug for SessionKey {
 }
 
 impl SessionKey {
-    /// Takes the key. The caller wipes its own copy.
+    /// Copies the key; the caller must wipe the original.
     #[must_use]
     pub fn new(key: &[u8; BLOCK_BYTES]) -> Self {
         Self { cipher: Twofish::new(key), bytes: Zeroizing::new(*key) }
     }
 
-    /// Reads the 32 hexadecimal digits of a key.
+    /// Parses a key of 32 hexadecimal digits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = Zeroizing::new(parse_hex(text)?);
@@ -44,9 +46,8 @@ impl SessionKey {
         &self.bytes
     }
 
-    /// Encrypts a packet to a datagram: 01, the initial vector, the packet with PKCS#7 padding.
-    /// The vector must be random, and another one for each datagram: see
-    /// [`IvSource`](super::IvSource).
+    /// Encrypts a packet as a datagram: 01, the initial vector, the packet with PKCS#7 padding.
+    /// Each datagram needs its own random vector; see [`IvSource`](super::IvSource).
     #[must_use]
     pub fn seal_datagram(&self, iv: &[u8; BLOCK_BYTES], packet: &[u8]) -> Vec<u8> {
         let mut datagram = Vec::with_capacity(sealed_bytes(packet.len()));
@@ -72,11 +73,11 @@ impl SessionKey {
         }
     }
 
-    /// Decrypts a packet, or a message of the margin channel: takes the padding off, and checks
-    /// the length and the CRC at its beginning.
+    /// Decrypts a packet or a margin message: removes the padding, and checks the length and the
+    /// CRC at the start.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// The reason why it cannot be read.
     pub fn open(&self, iv: &[u8; BLOCK_BYTES], sealed: &[u8]) -> Result<Vec<u8>, Unopened> {
         if sealed.is_empty() || !sealed.len().is_multiple_of(BLOCK_BYTES) {
             return Err(Unopened::NoBlocks { bytes: sealed.len() });
@@ -88,19 +89,19 @@ impl SessionKey {
             xor(block, last);
             last = sealed;
         }
-        let fits = fits(&plain);
+        let is_right_key = has_right_length(&plain);
         let Some(length) = unpadded_bytes(&plain) else {
-            return Err(if fits { Unopened::Damaged } else { Unopened::OtherKey });
+            return Err(if is_right_key { Unopened::Damaged } else { Unopened::OtherKey });
         };
         plain.truncate(length);
-        match (fits, is_whole(&plain)) {
+        match (is_right_key, is_intact(&plain)) {
             (_, true) => Ok(plain),
             (true, false) => Err(Unopened::Damaged),
             (false, false) => Err(Unopened::OtherKey),
         }
     }
 
-    /// Encrypts a block: CBC with an initial vector of zeros and no padding.
+    /// Encrypts a single block: CBC with a zero initial vector and no padding.
     #[must_use]
     pub fn seal_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         let mut block = *block;
@@ -108,7 +109,7 @@ impl SessionKey {
         block
     }
 
-    /// Decrypts a block, as [`seal_block`](Self::seal_block) encrypts it.
+    /// Decrypts a block that [`seal_block`](Self::seal_block) encrypted.
     #[must_use]
     pub fn open_block(&self, block: &[u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
         let mut block = *block;
@@ -128,15 +129,15 @@ impl SessionKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unopened {
-    /// They are no whole blocks of 16 bytes, or none at all.
+    /// The length is zero or not a multiple of 16 bytes.
     NoBlocks {
-        /// How many bytes there are.
+        /// The length.
         bytes: usize,
     },
-    /// Neither the padding nor the length fit: the key is another one. Damage to the first block
-    /// or the initial vector can look like that, since that is where the length is.
+    /// Neither the padding nor the length field is valid: the key is a different one. Damage to the
+    /// first block or to the initial vector can look the same, because it hits the length field.
     OtherKey,
-    /// The key is the right one, but the padding or the CRC does not fit.
+    /// The key is right, but the padding or the CRC is not.
     Damaged,
 }
 
@@ -154,7 +155,7 @@ impl From<Unopened> for Error {
     }
 }
 
-/// Bytes of a datagram with a packet of so many.
+/// The size of the datagram that carries a packet of this size.
 pub(crate) fn sealed_bytes(packet: usize) -> usize {
     1 + BLOCK_BYTES + padded_bytes(packet)
 }
@@ -164,7 +165,7 @@ fn padded_bytes(plain: usize) -> usize {
     (plain / BLOCK_BYTES + 1) * BLOCK_BYTES
 }
 
-/// How many bytes stand in front of the padding, if it is one: as many bytes as each of them says.
+/// The length without PKCS#7 padding; `None` if the padding is invalid.
 fn unpadded_bytes(plain: &[u8]) -> Option<usize> {
     let last = *plain.last()?;
     let count = usize::from(last);
@@ -180,15 +181,22 @@ fn xor(block: &mut [u8; BLOCK_BYTES], other: &[u8; BLOCK_BYTES]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::envelope::UNCOUNTED_BYTES;
     use super::*;
-    use crate::frame::{Packet, SequenceWord};
+
+    /// A packet with this many bytes after its time.
+    fn packet(bytes: u8) -> Vec<u8> {
+        let mut counted = vec![bytes, 0];
+        counted.resize(UNCOUNTED_BYTES - 4 + usize::from(bytes), 5);
+        [&crc32fast::hash(&counted).to_le_bytes()[..], &counted].concat()
+    }
 
     #[test]
-    fn another_key_is_told_from_damage() {
-        let packet = Packet::new(1, SequenceWord::default()).to_bytes().unwrap();
+    fn a_wrong_key_and_damage_are_different_errors() {
+        let (packet, long) = (packet(5), packet(106));
         let (key, other) = (SessionKey::new(&[1; 16]), SessionKey::new(&[2; 16]));
         let datagram = key.seal_datagram(&[3; 16], &[&packet[..], &[0; 40]].concat());
-        // Its length is wrong now; nothing but the key is right.
+        // The key is right, but the length field is not.
         assert!(key.open(&[3; 16], &datagram[17..]).is_err());
         let datagram = key.seal_datagram(&[3; 16], &packet);
         assert_eq!(datagram.len(), sealed_bytes(packet.len()));
@@ -196,11 +204,7 @@ mod tests {
         assert_eq!(open(&key, &datagram), Ok(packet));
         assert_eq!(open(&other, &datagram), Err(Unopened::OtherKey));
         assert_eq!(open(&key, &datagram[..20]), Err(Unopened::NoBlocks { bytes: 3 }));
-        let long = Packet {
-            sections: vec![crate::frame::Section::Objects(vec![5; 100].into())],
-            ..Packet::new(1, SequenceWord::default())
-        };
-        let datagram = key.seal_datagram(&[3; 16], &long.to_bytes().unwrap());
+        let datagram = key.seal_datagram(&[3; 16], &long);
         for at in 17 + 16..datagram.len() {
             let mut damaged = datagram.clone();
             damaged[at] ^= 4;

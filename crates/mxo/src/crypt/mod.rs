@@ -4,6 +4,7 @@
 //! The margin server assigns each session its key, which encrypts the margin channel's messages and
 //! the game channel's datagrams.
 
+mod envelope;
 mod iv;
 mod key;
 mod keys;
@@ -14,4 +15,5 @@ pub use key::{SessionKey, Unopened};
 pub use keys::{KeyFile, KnownSession};
 pub use twofish::BLOCK_BYTES;
 
-pub(crate) use key::sealed_bytes;
+pub(crate) use envelope::{UNCOUNTED_BYTES, is_intact};
+pub(crate) use key::{SEALED, sealed_bytes};

@@ -7,7 +7,7 @@ use worldwire_core::{Error, Field, Form, Reader, Result, Sampler, Side, Trace, V
 
 use super::packet::Packet;
 use super::plain::Plain;
-use crate::crypt::{BLOCK_BYTES, SessionKey};
+use crate::crypt::{BLOCK_BYTES, SEALED, SessionKey};
 
 /// A datagram, as it is on the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +32,6 @@ pub struct Sealed<'d> {
     /// What is encrypted: at least one block.
     pub cipher: Cow<'d, [u8]>,
 }
-
-/// The first byte of an encrypted datagram.
-pub(crate) const SEALED: u8 = 1;
 
 impl<'d> Datagram<'d> {
     /// Reads a datagram to the end of the part. What is encrypted stays so.

@@ -30,6 +30,5 @@ pub use tcp::{Channel, MarginFrame, MarginText, TcpFrame};
 pub use window::ReceiveWindow;
 
 pub(crate) use count::PacketCount;
-pub(crate) use datagram::SEALED;
-pub(crate) use packet::{HEAD_BYTES, encode_head, fits, is_whole};
+pub(crate) use packet::{HEAD_BYTES, encode_head};
 pub(crate) use window::MAX_ACK_AGE;

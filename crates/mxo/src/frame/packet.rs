@@ -9,6 +9,7 @@ use super::rpc::list;
 use super::section::{Measuring, Section};
 use super::sequence::SequenceWord;
 use super::sim_time::SimTime;
+use crate::crypt::UNCOUNTED_BYTES;
 
 wire_flags! {
     /// What stands in front of the sections of a packet.
@@ -54,9 +55,6 @@ pub struct Packet<'d> {
 
 /// Bytes in front of the RCC flags.
 pub(crate) const HEAD_BYTES: usize = 14;
-/// Bytes in front of what `length` counts.
-const UNCOUNTED_BYTES: usize = 10;
-
 /// What stands in front of the sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHead {
@@ -268,22 +266,4 @@ pub(crate) fn encode_head(time: u32, body: &[u8], writer: &mut Writer) -> Result
     writer.u32(crc32fast::hash(counted.as_bytes()));
     writer.bytes(counted.as_bytes());
     Ok(())
-}
-
-/// Whether the length in these decrypted bytes fits their number before the padding is taken
-/// off: then they were decrypted with the right key, even if they are damaged.
-pub(crate) fn fits(plain: &[u8]) -> bool {
-    let Some([low, high]) = plain.get(4..6).and_then(|length| length.first_chunk()) else {
-        return false;
-    };
-    let wanted = UNCOUNTED_BYTES + usize::from(u16::from_le_bytes([*low, *high]));
-    (1..=16).contains(&plain.len().saturating_sub(wanted)) && wanted < plain.len()
-}
-
-/// Whether length and CRC fit these bytes.
-pub(crate) fn is_whole(plain: &[u8]) -> bool {
-    let Some((crc, counted)) = plain.split_first_chunk() else { return false };
-    let Some((length, _)) = counted.split_first_chunk() else { return false };
-    let wanted = UNCOUNTED_BYTES + usize::from(u16::from_le_bytes(*length));
-    wanted == plain.len() && u32::from_le_bytes(*crc) == crc32fast::hash(counted)
 }

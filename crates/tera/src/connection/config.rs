@@ -1,4 +1,4 @@
-//! How the two active roles behave.
+//! The settings of clients, servers and relays.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,23 +10,39 @@ use crate::crypt::exchange::Variant;
 use crate::frame::Header;
 use crate::integrity;
 
-/// How a client or a server behaves.
+/// Settings of a client or a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// By how much keys are turned. Default: patch 45 and later.
+    /// How the session derives its ciphers from the keys. Default: patch 45 and later.
     pub variant: Variant,
-    /// How long each step of the key exchange may take. Default 5 s.
+    /// The time limit for each step of the key exchange. Default 5 s.
     pub step_time: Duration,
-    /// How long a message may take from its first to its last byte. Default 30 s.
+    /// The time limit for a message, from its first byte to its last. Default 30 s.
     pub message_time: Duration,
-    /// How long a client may be silent after the key exchange; `None` for ever. Only a server
-    /// minds. Default 120 s.
+    /// How long a client may be silent after the key exchange; `None` for no limit. Servers only.
+    /// Default 120 s.
     pub idle_time: Option<Duration>,
-    /// The opcodes of the messages in which a client counts and signs what it sends, whatever
-    /// stands there; see [`integrity`]. A server does not mind. Default: none.
+    /// The opcodes of the messages that carry counter and checksum. A client overwrites both
+    /// fields; see [`integrity`]. A server ignores this setting. Default: none.
     pub integrity: HashSet<u16>,
-    /// How much may be queued for the other side.
+    /// Limits on what is queued for the other side.
     pub bounds: Bounds,
+}
+
+/// Settings of a relay.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// How the session derives its ciphers from the keys. If `None`, the relay detects it from the
+    /// client's first message, as an observer does. Default: none.
+    pub variant: Option<Variant>,
+    /// The opcodes of the client messages that carry counter and checksum; see
+    /// [`integrity`](crate::integrity). They can be set later with
+    /// [`set_integrity`](super::Sender::set_integrity). Default: none.
+    pub integrity: HashSet<u16>,
+    /// Limits on what is queued for each side.
+    pub bounds: Bounds,
+    /// The time limit for the whole key exchange. Default 20 s, longer than the peers wait.
+    pub setup_time: Duration,
 }
 
 impl Default for Config {
@@ -42,7 +58,18 @@ impl Default for Config {
     }
 }
 
-/// Whether a message of the client carries counter and checksum.
+impl Default for RelayConfig {
+    fn default() -> Self {
+        Self {
+            variant: None,
+            integrity: HashSet::new(),
+            bounds: Bounds::default(),
+            setup_time: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Whether a client message carries counter and checksum.
 pub(super) fn signs(listed: &HashSet<u16>, message: &[u8]) -> bool {
     matches!(Header::peek(message), Ok(Some(Header { opcode, .. })) if listed.contains(&opcode))
 }

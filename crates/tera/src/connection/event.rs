@@ -3,17 +3,17 @@
 use core::ops::Range;
 
 use worldwire_core::Side;
-use worldwire_core::connection::Piece;
+use worldwire_core::connection::{Located, Piece};
 
-/// What only connections of TERA report.
+/// Events specific to TERA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum News {
-    /// The keys are exchanged; messages may be sent.
+    /// The key exchange is complete; messages may be sent.
     Established,
 }
 
-/// What a piece of a stream is.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// The server's first four bytes: 01 00 00 00.
@@ -25,21 +25,29 @@ pub enum Unit {
     },
     /// A message.
     Message {
-        /// What it is, as this build numbers it.
+        /// Its opcode in this build's numbering.
         opcode: u16,
     },
+}
+
+/// A piece that is not reported yet. Its bytes are still in the buffer of its stream.
+#[derive(Clone, Debug)]
+pub(super) struct Unread {
+    pub(super) side: Side,
+    pub(super) unit: Unit,
+    pub(super) located: Located,
 }
 
 /// A complete piece of a stream. The pieces tile it.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'c> {
-    /// Who sent it.
+    /// The side that sent it.
     pub side: Side,
-    /// What it is.
+    /// Its kind.
     pub unit: Unit,
     /// Its bytes, decrypted.
     pub bytes: &'c [u8],
-    /// Where its first byte stands in its side's stream.
+    /// The offset of its first byte in its side's stream.
     pub offset: u64,
 }
 

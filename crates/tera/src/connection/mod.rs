@@ -49,12 +49,13 @@ use worldwire_core::connection::{
 };
 use worldwire_core::{Error, Side};
 
-pub use config::Config;
+pub use config::{Config, RelayConfig};
 pub use event::{News, Received, Unit};
-pub use relay::RelayConfig;
 pub use sender::Sender;
 
 use crate::crypt::exchange::{Exchange, Key, Keys, Session, Variant};
+use event::Unread;
+use relay::Relaying;
 use sender::{Role, Signing};
 use stream::{HELLO, Phase, Stream};
 
@@ -67,16 +68,8 @@ pub struct Connection {
     keys: Exchange,
     /// Keys of connections whose exchange may be missing (observers).
     known: Arc<[Keys]>,
-    /// Not reported yet; pieces are still in the buffer of their stream.
+    /// Not reported yet.
     events: VecDeque<Event<Unread, News>>,
-}
-
-/// A piece that is not reported yet.
-#[derive(Clone, Debug)]
-struct Unread {
-    side: Side,
-    unit: Unit,
-    located: Located,
 }
 
 impl Connection {
@@ -116,6 +109,35 @@ impl Connection {
     #[must_use]
     pub fn knowing(self, sessions: Arc<[Keys]>) -> Self {
         Self { known: sessions, ..self }
+    }
+
+    /// Stands between a client and a server. Its [`Sender`] implements
+    /// [`Forward`](worldwire_core::connection::Forward) and
+    /// [`Inject`](worldwire_core::connection::Inject).
+    ///
+    /// The keys pass through: the relay reads the exchange like an observer, decrypts each stream
+    /// with one cipher state and encrypts it with another. Unchanged messages are the same bytes on
+    /// both sides.
+    ///
+    /// Some client messages carry a [counter and a checksum](crate::integrity). Once a message has
+    /// been dropped, added or changed, the relay rewrites both fields in later messages with the
+    /// same opcode where they differ; all others pass untouched. For this it needs the opcodes
+    /// ([`RelayConfig::integrity`], [`set_integrity`](Sender::set_integrity)) and the seed
+    /// ([`set_integrity_seed`](Sender::set_integrity_seed)).
+    ///
+    /// TERA has no keep-alives that could overtake a
+    /// [held](worldwire_core::connection::Forward::hold) piece, so every later piece waits for it.
+    /// Counters and checksums follow the order in which messages leave.
+    ///
+    /// A stream that is not TERA's is forwarded unread, and so is the rest of a stream after a
+    /// fault. The relay then has no deadlines, as it has none after the key exchange.
+    #[must_use]
+    pub fn relay(config: Arc<RelayConfig>, now: Duration) -> Self {
+        let (bounds, setup_time) = (config.bounds, config.setup_time);
+        let relaying = Relaying::new(config);
+        let mut connection = Self::new(Role::Relay(Box::new(relaying)), bounds, now);
+        connection.sender.timers.start(Timer::Setup, setup_time);
+        connection
     }
 
     /// The four keys of the connection, once they are known.
@@ -270,7 +292,7 @@ impl Connection {
             Ok(None) => return false,
             Ok(Some((unit, located))) => {
                 match unit {
-                    Unit::Message { .. } => self.sender.heard(),
+                    Unit::Message { .. } => self.sender.note_activity(),
                     Unit::Hello | Unit::Key { .. } => self.exchange(side, unit, &located),
                 }
                 self.events.push_back(Event::Received(Unread { side, unit, located }));
@@ -340,9 +362,9 @@ impl Connection {
         self.sender.is_established = true;
         self.sender.timers.stop(Timer::Setup);
         self.events.push_back(Event::News(News::Established));
-        self.sender.heard();
+        self.sender.note_activity();
         // There was room for them when they were sent.
-        self.sender.lanes.iter_mut().for_each(Lane::release);
+        self.sender.lanes.iter_mut().for_each(Lane::release_deferred);
         true
     }
 
@@ -463,5 +485,65 @@ impl Connection {
                 self.sender.timers.stop(Timer::Setup);
             }
         }
+    }
+}
+
+/// Relaying.
+impl Connection {
+    /// Carries out the decision about the last piece, and fills both queues.
+    #[inline]
+    fn settle(&mut self) {
+        // The other roles get here with every input and event, where it must cost nothing.
+        if matches!(self.sender.role, Role::Relay(_)) {
+            self.settle_piece();
+            Side::BOTH.into_iter().for_each(|from| self.fill(from));
+        }
+    }
+
+    /// Carries out the decision about the last piece.
+    fn settle_piece(&mut self) {
+        let Role::Relay(relay) = &mut self.sender.role else { return };
+        let streams = &self.streams;
+        let settled = relay.forwarding.settle(|side, Unread { located, .. }| {
+            streams[side.index()].incoming.bytes(located.range.clone()).to_vec()
+        });
+        if let Some(from) = settled {
+            self.fill(from);
+        }
+    }
+
+    /// Queues the pieces of a side that can leave now.
+    fn fill(&mut self, from: Side) {
+        if let Err(error) = self.sender.fill(from) {
+            self.refuse(from, error);
+        }
+    }
+
+    /// Closes a relay whose stream exceeds a limit.
+    fn refuse(&mut self, side: Side, error: Error) {
+        let error = error.at(self.streams[side.index()].incoming.offset());
+        self.events.push_back(Event::Fault { side, error });
+        self.sender.close_for(CloseReason::Fault);
+    }
+
+    /// Checks how much of a paused stream has arrived. Returns true, and closes the connection, if
+    /// it is too much.
+    fn is_flooded(&mut self, side: Side) -> bool {
+        let Role::Relay(relay) = &self.sender.role else { return false };
+        let unread = self.streams[side.index()].incoming.unread().len();
+        let checked = relay.forwarding.check_unread(unread);
+        checked.map_err(|error| self.refuse(side, error)).is_err()
+    }
+
+    /// Forwards bytes of a stream that cannot be read. Returns false if there are none.
+    fn pass_on(&mut self, side: Side) -> bool {
+        let Role::Relay(relay) = &mut self.sender.role else { return false };
+        let bytes = self.streams[side.index()].take(relay.forwarding.max_raw_bytes());
+        if bytes.is_empty() {
+            return false;
+        }
+        relay.forwarding.pass(side, None, bytes);
+        self.fill(side);
+        true
     }
 }

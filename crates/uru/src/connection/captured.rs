@@ -1,8 +1,8 @@
 //! Key exchanges of captured connections, computed for many connections at once.
 //!
-//! What an observer needs of the exchange is known from the client's first bytes on, and takes far
-//! longer than everything else that it does there. Who has many connections to read at a time
-//! therefore computes their exchanges together, and hands each its own.
+//! The client's first bytes determine an observer's share of the exchange, and computing it takes
+//! far longer than the rest of its work. A caller with many connections to read therefore computes
+//! all exchanges together and passes one to each observer.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ use crate::crypt::exchange::{SessionKey, SharedSecret};
 use crate::crypt::key::{PrivateKey, ServerKind};
 use crate::file::keys::KeyRing;
 
-/// What comes of the key exchange of a captured connection, but for the server's seed.
+/// The result of a captured key exchange, except for the server's seed.
 ///
 /// ```
 /// use worldwire_uru::connection::CapturedExchange;
 /// use worldwire_uru::file::keys::KeyRing;
 ///
-/// // What the clients of three connections sent first: these want no keys.
+/// // The first bytes of three clients, none of which needs a key.
 /// let computed = CapturedExchange::compute(&KeyRing::new(), &[b"", b"\x10", b"\x00\x42"]);
 /// assert!(computed.iter().all(Option::is_none));
 /// ```
@@ -31,14 +31,15 @@ pub struct CapturedExchange {
 }
 
 impl CapturedExchange {
-    /// How many of a client's first bytes are looked at: the longest connect packet, a setup packet.
+    /// How many of a client's first bytes are needed: the longest connect packet and a setup
+    /// packet.
     pub const BEGINNING: usize = 67 + 66;
 
-    /// The exchanges of connections, by the first bytes of their clients: several times as fast as
-    /// one after the other, where the processor works on eight numbers at a time.
+    /// Computes the exchanges of connections from the first bytes of their clients. On processors
+    /// that handle eight numbers at a time, this is several times as fast as one by one.
     ///
-    /// `None` where these are not a connect packet and the setup packet behind it, and where the
-    /// service has no private key. The time it takes depends on the secrets: it is not for servers.
+    /// `None` if the bytes are not a connect packet followed by a setup packet, or the service has
+    /// no private key. The time it takes depends on the secrets, so servers must not use it.
     #[must_use]
     pub fn compute(keys: &KeyRing, beginnings: &[&[u8]]) -> Vec<Option<Self>> {
         let numbers: Vec<_> = beginnings.iter().map(|bytes| number(bytes)).collect();
@@ -59,7 +60,7 @@ impl CapturedExchange {
         all
     }
 
-    /// The session key, if this is the exchange with that number for that server.
+    /// The session key, if this exchange has that number and that server.
     pub(super) fn session_key(
         &self,
         server: &PrivateKey,
@@ -77,7 +78,7 @@ impl fmt::Debug for CapturedExchange {
     }
 }
 
-/// Whose key a client wants, and its number, by the first bytes that it sent.
+/// The kind of key that a client needs, and its number, from its first bytes.
 fn number(beginning: &[u8]) -> Option<(ServerKind, Vec<u8>)> {
     let mut reader = Reader::new(beginning);
     let kind = key_kind(ConnectPacket::decode_fields(&mut reader).ok()?.service()?)?;
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn exchanges_of_all_services_come_to_what_one_at_a_time_does() {
+    fn exchanges_match_those_computed_one_at_a_time() {
         let keys = keys();
         let services = [Service::Auth, Service::Game, Service::Gatekeeper, Service::Auth];
         let numbers: Vec<[u8; 64]> = (2..24).map(|byte| [byte; 64]).collect();
@@ -133,7 +134,7 @@ mod tests {
             let seed = [1, 2, 3, 4, 5, 6, 7];
             let wanted = private.captured_key(y, seed).unwrap();
             assert_eq!(computed.session_key(private, y, seed), Some(wanted));
-            // Of another number, or for another server, it says nothing.
+            // It has no key for another number or another server.
             assert_eq!(computed.session_key(private, &[1; 64], seed), None);
             let other =
                 if of(place) == Service::Auth { ServerKind::Game } else { ServerKind::Auth };
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_exchange_has_none() {
+    fn bytes_that_are_not_an_exchange_yield_none() {
         let whole = beginning(Service::Auth, &[9; 64]);
         assert_eq!(
             whole.len(),

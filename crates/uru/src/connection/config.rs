@@ -1,39 +1,41 @@
-//! How the two active roles behave.
+//! The configuration of each role.
 
 use std::time::Duration;
 
 use worldwire_core::connection::Bounds;
+use worldwire_core::{Error, Result};
 
 use crate::connect::{BUILD_ID, ConnectPacket};
-use crate::crypt::key::{PublicKey, ServerKind};
+use crate::crypt::exchange::ExchangeError;
+use crate::crypt::key::{PrivateKey, PublicKey, ServerKind};
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
 use crate::types::Uuid;
 
-/// What a server lets in, and how patient it is.
+/// The configuration of a server: which clients it admits, and its time-outs.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
-    /// The private keys. A service without one can only be served in plain.
+    /// The private keys. A service without one can only be served unencrypted.
     pub keys: KeyRing,
     /// The services to serve.
     pub services: Vec<Service>,
-    /// Encrypted or plain.
+    /// Whether connections are encrypted.
     pub encryption: Encryption,
-    /// Which builds to let in. File connections are never checked here.
+    /// The builds to admit. File connections are never checked.
     pub builds: BuildPolicy,
-    /// The product id to insist on, if any.
+    /// The required product ID, if any.
     pub product: Option<Uuid>,
-    /// Answer pings without asking the driver. Default true.
+    /// Whether to answer pings without the driver. Default true.
     pub answer_pings: bool,
-    /// How long connect packet and key exchange may take. Default 10 s.
+    /// The time that connect packet and key exchange may take. Default 10 s.
     pub setup_time: Duration,
-    /// How long a message may take from its first to its last byte. Default 30 s.
+    /// The time that a message may take from its first to its last byte. Default 30 s.
     pub message_time: Duration,
-    /// How long a client may be silent on auth, gatekeeper and file connections. Default 45 s.
+    /// The time that a client may be silent on auth, gatekeeper and file connections. Default 45 s.
     pub idle_time: Duration,
-    /// How long a client may be silent on game connections. Default 120 s.
+    /// The time that a client may be silent on game connections. Default 120 s.
     pub game_idle_time: Duration,
-    /// How much may be queued for the client.
+    /// Limits on what is queued for the client.
     pub bounds: Bounds,
 }
 
@@ -60,26 +62,26 @@ impl ServerConfig {
 /// Whether connections (other than file connections, which are always plain) are encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encryption {
-    /// Encrypted if the client wants it; good for loopback.
+    /// Encrypted if the client asks for it; suitable for loopback connections.
     AllowPlain,
-    /// A client that wants a plain connection is turned away.
+    /// A client that asks for a plain connection is refused.
     Require,
-    /// For clients compiled without encryption, which go through the exchange all the same and
-    /// then speak plain. On the wire they look like others.
+    /// For clients compiled without encryption. They complete the key exchange and then send
+    /// unencrypted messages, so their setup cannot be distinguished from that of other clients.
     OpenUruPlain,
 }
 
-/// Which builds a server lets in.
+/// The client builds that a server admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuildPolicy {
-    /// This one, and 0.
+    /// This build, and 0.
     Exact(u32),
-    /// All.
+    /// All builds.
     Any,
 }
 
 impl BuildPolicy {
-    /// Whether a build is let in.
+    /// Whether a build is admitted.
     #[must_use]
     pub fn admits(self, build: u32) -> bool {
         match self {
@@ -89,24 +91,24 @@ impl BuildPolicy {
     }
 }
 
-/// What a client says first, and how it keeps the connection alive.
+/// The configuration of a client: its connect packet, keys and pings.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The connect packet; it names the service.
+    /// The connect packet, which names the service.
     pub connect: ConnectPacket,
-    /// The key of the server. Without one the client asks for a plain connection.
+    /// The server's key. Without one, the client asks for a plain connection.
     pub key: Option<PublicKey>,
-    /// How often to ping; `None` leaves it to the driver. Default 30 s, the first one right after
-    /// setup.
+    /// The interval between pings; `None` leaves pings to the driver. Default 30 s, the first one
+    /// right after setup.
     pub ping_every: Option<Duration>,
-    /// How long the server may take to answer setup. Default 10 s.
+    /// The time that the server may take to complete setup. Default 10 s.
     pub setup_time: Duration,
-    /// How much may be queued for the server.
+    /// Limits on what is queued for the server.
     pub bounds: Bounds,
 }
 
 impl ClientConfig {
-    /// The defaults: what the H'uru client of today does.
+    /// The defaults, which match today's H'uru client.
     #[must_use]
     pub fn new(service: Service, key: Option<PublicKey>) -> Self {
         Self {
@@ -119,7 +121,42 @@ impl ClientConfig {
     }
 }
 
-/// Which key belongs to a service.
+/// The configuration of a relay.
+#[derive(Clone, Debug)]
+pub struct RelayConfig {
+    /// The keys of encrypted connections.
+    pub keys: RelayKeys,
+    /// Limits on what is queued for each side.
+    pub bounds: Bounds,
+    /// The time that connect packet and key exchange may take. Default 20 s, longer than the ends
+    /// wait.
+    pub setup_time: Duration,
+}
+
+impl RelayConfig {
+    /// The defaults with these keys.
+    #[must_use]
+    pub fn new(keys: RelayKeys) -> Self {
+        Self { keys, bounds: Bounds::default(), setup_time: Duration::from_secs(20) }
+    }
+}
+
+/// A relay's keys. If the key for the service of an encrypted connection is missing, the connection
+/// closes with a fault that names it.
+#[derive(Clone, Debug)]
+pub enum RelayKeys {
+    /// The server's private keys. The key exchange passes through unchanged.
+    Shared(KeyRing),
+    /// A key pair for each hop.
+    Separate {
+        /// The relay's own private keys; clients have the public ones.
+        own: KeyRing,
+        /// The server's public keys.
+        server: KeyRing,
+    },
+}
+
+/// The kind of key that a service uses.
 pub(crate) fn key_kind(service: Service) -> Option<ServerKind> {
     match service {
         Service::Gatekeeper => Some(ServerKind::Gatekeeper),
@@ -127,4 +164,19 @@ pub(crate) fn key_kind(service: Service) -> Option<ServerKind> {
         Service::Game => Some(ServerKind::Game),
         Service::File => None,
     }
+}
+
+/// The private key of a service.
+///
+/// # Errors
+/// Malformed, naming the service, if there is none.
+pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
+    key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
+        let wanted = format!("a key for {}", service.name());
+        Error::malformed(wanted, "none in the configuration")
+    })
+}
+
+pub(super) fn refused(error: ExchangeError) -> Error {
+    Error::malformed("a number y that is safe to use", error.to_string())
 }

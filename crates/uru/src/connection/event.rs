@@ -1,34 +1,33 @@
-//! What a connection reports to its driver.
+//! The events of a connection.
 
 use core::ops::Range;
 
-use worldwire_core::connection::Piece;
+use worldwire_core::connection::{Located, Piece};
 use worldwire_core::opener::Opener;
 use worldwire_core::{Limits, Reader, Result, Side, Tree, TreeBuilder};
 
 use crate::connect::{ConnectPacket, ConnectionType, SetupPacket, SetupType};
 use crate::frame::{Message, Service, number, table};
 
-/// What only connections of Uru report.
+/// Events that only Uru connections have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum News {
-    /// Setup is complete; messages may be sent.
+    /// Setup is complete, so messages may be sent.
     Established {
-        /// What the connection is for.
+        /// The connection's service.
         service: Service,
-        /// Whether what follows is encrypted.
+        /// Whether the messages are encrypted.
         encrypted: bool,
     },
-    /// The connection is encrypted and there is no key for it (observers). Both streams are given
-    /// up.
+    /// The connection is encrypted and no key fits (observers). Neither stream is read further.
     KeysNeeded {
-        /// Whose key is missing; `None` when the connect packet is missing too.
+        /// The service whose key is missing; `None` if the connect packet is missing too.
         service: Option<Service>,
     },
 }
 
-/// What a piece of a stream is.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// The connect packet.
@@ -41,22 +40,22 @@ pub enum Unit {
 
 /// A complete connect packet, setup packet or message.
 ///
-/// The bytes are plain; they are decoded again on demand.
+/// The bytes are decrypted, and decoded again on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<'c> {
-    /// Who sent it.
+    /// The side that sent it.
     pub side: Side,
-    /// What it is.
+    /// The kind of piece.
     pub unit: Unit,
     /// Its bytes, decrypted.
     pub bytes: &'c [u8],
-    /// Where its first byte stands in its side's stream.
+    /// The offset of its first byte in its side's stream.
     pub offset: u64,
     /// Whether it was encrypted.
     pub encrypted: bool,
 }
 
-/// What a [`Received`] says.
+/// The decoded content of a [`Received`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content<'c> {
     /// A connect packet.
@@ -68,10 +67,10 @@ pub enum Content<'c> {
 }
 
 impl<'c> Received<'c> {
-    /// Reads it.
+    /// Decodes it.
     ///
     /// # Errors
-    /// None for what came out of a connection; those of the decoders otherwise.
+    /// Those of the decoders. Pieces that a connection reported never fail.
     pub fn content(&self) -> Result<Content<'c>> {
         self.read(&mut Reader::new(self.bytes))
     }
@@ -85,8 +84,8 @@ impl<'c> Received<'c> {
         }
     }
 
-    /// The kind of connection in front of the dot and the name behind it: `auth` and
-    /// `AcctLoginRequest`, `connect` and `CliToAuth`, `setup` and `Encrypt`.
+    /// The two parts of its full name, before and after the dot: `auth` and `AcctLoginRequest`,
+    /// `connect` and `CliToAuth`, `setup` and `Encrypt`.
     #[must_use]
     pub fn name(&self) -> (&'static str, &'static str) {
         let first = i64::from(self.bytes.first().copied().unwrap_or(0));
@@ -102,13 +101,14 @@ impl<'c> Received<'c> {
         (kind, name.unwrap_or("unknown"))
     }
 
-    /// The tree of it, in the memory of an old tree. Places count from the start of the stream.
+    /// Its tree, built in the memory of an old tree. Offsets count from the start of the stream.
     #[must_use]
     pub fn tree(&self, tree: Tree<'c>, limits: &'c Limits) -> Tree<'c> {
         self.concluded(Reader::traced_within(self.layer(), self.bytes, tree, limits))
     }
 
-    /// The same, with an [opener](worldwire_core::opener) for the formats inside fields.
+    /// Like [`tree`](Self::tree), with an [opener](worldwire_core::opener) for the formats inside
+    /// fields.
     #[must_use]
     pub fn tree_opening(
         &self,
@@ -166,4 +166,13 @@ impl<'c> Piece<'c> for Received<'c> {
     fn is_message(&self) -> bool {
         matches!(self.unit, Unit::Message(_))
     }
+}
+
+/// A piece that is still in its stream's buffer and has not been reported yet.
+#[derive(Clone, Debug)]
+pub(super) struct Unread {
+    pub(super) side: Side,
+    pub(super) unit: Unit,
+    pub(super) located: Located,
+    pub(super) encrypted: bool,
 }

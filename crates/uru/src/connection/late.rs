@@ -1,8 +1,8 @@
-//! Connections whose connect packet was not captured: what follows it tells what they are.
+//! Connections whose connect packet was not captured. Later bytes identify their service.
 //!
-//! Behind the connect packet of an encrypted connection comes the client's setup packet; which
-//! service it is shows in what the keys make of the first messages. File connections have no setup
-//! packet. Their messages say how long they are, and are looked for at every place.
+//! On an encrypted connection, the client's setup packet follows the connect packet. The service is
+//! the one whose key decrypts the first messages. File connections have no setup packet. Their
+//! messages state their length and are searched for at every offset.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,10 +11,9 @@ use worldwire_core::connection::{Bounds, Event};
 use worldwire_core::{Error, Reader, Result, Side};
 
 use super::Connection;
-use super::config::key_kind;
+use super::config::{key_kind, refused};
 use super::event::News;
 use super::sender::Role;
-use super::setup::refused;
 use super::stream::Phase;
 use crate::connect::{ConnectPacket, SetupType};
 use crate::crypt::exchange::SessionKey;
@@ -22,31 +21,31 @@ use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service};
 
-/// What a connection may be.
+/// A service that a connection may belong to.
 #[derive(Debug)]
 pub(super) struct Candidate {
     service: Service,
-    /// The seed and the key; nothing on a plain connection.
+    /// The seed and the key; `None` on a plain connection.
     session: Option<([u8; 7], SessionKey)>,
 }
 
-/// The services with a setup packet, and how long their connect packets are.
+/// The services with a setup packet, and the size of their connect packets in bytes.
 const SET_UP: [(Service, u64); 3] =
     [(Service::Gatekeeper, 51), (Service::Auth, 51), (Service::Game, 67)];
-/// How long the connect packet of a file connection is.
+/// The size of a file connection's connect packet.
 const FILE_CONNECT: u64 = 43;
-/// How long a client's setup packet may be behind a gap. Shorter ones are possible, but come up once
-/// in 2^32 connections.
-const LEAST_SETUP: u8 = MAX_SETUP - 4;
+/// The smallest client setup packet expected after a gap. Smaller ones occur once in 2^32
+/// connections.
+const MIN_SETUP: u8 = MAX_SETUP - 4;
 const MAX_SETUP: u8 = 66;
-/// How long both setup packets of a plain connection are.
+/// The size of both setup packets on a plain connection.
 const PLAIN_SETUP: u8 = 2;
-/// So many bytes of each side tell which key is the right one.
-const MAX_TRIED_BYTES: usize = 4096;
+/// This many bytes of each side decide which key is right.
+const MAX_TRIAL_BYTES: usize = 4096;
 
 impl Connection {
-    /// Watches a connection that may have begun before the capture. Its service is told by what
-    /// there is: by setup packets and the keys that fit, or by messages of a file connection.
+    /// Observes a connection that may have begun before the capture. Its service is identified by
+    /// setup packets and the keys that fit, or by messages of a file connection.
     #[must_use]
     pub fn observer_from_the_middle(keys: Arc<KeyRing>) -> Self {
         let role = Role::Observer { keys, y: None, exchange: None };
@@ -54,8 +53,8 @@ impl Connection {
         Self::new(role, Bounds::default(), phases, Duration::ZERO)
     }
 
-    /// A gap in or before the connect packet, or one of the server's behind such a gap: reading can
-    /// go on.
+    /// Handles a gap in or before the connect packet, or one in the server's stream after such a
+    /// gap. Returns whether it was one.
     pub(super) fn is_late_gap(&mut self, side: Side, length: u64) -> bool {
         let [client, server] = &mut self.streams;
         match (side, client.phase(), server.phase()) {
@@ -70,8 +69,8 @@ impl Connection {
         true
     }
 
-    /// Goes on where something of a connection whose connect packet is missing can be told; false
-    /// where that takes more bytes.
+    /// Determines how to read a connection whose connect packet is missing; false if that takes
+    /// more bytes.
     pub(super) fn begin_late(&mut self, side: Side) -> bool {
         let [client, server] = &self.streams;
         if !matches!(client.phase(), Phase::Late) {
@@ -115,8 +114,8 @@ impl Connection {
         true
     }
 
-    /// A message was found behind lost bytes: the connection is of its service.
-    pub(super) fn found(&mut self, service: Service) {
+    /// Notes that a message was found after lost bytes, which identifies the service.
+    pub(super) fn resumed_at(&mut self, service: Service) {
         if self.service().is_none() {
             self.sender.service = Some(service);
             self.sender.is_established = true;
@@ -124,8 +123,8 @@ impl Connection {
         }
     }
 
-    /// Both setup packets were seen, but no connect packet.
-    pub(super) fn overhear_late(
+    /// Handles a connection with both setup packets but no connect packet.
+    pub(super) fn observe_late_setup(
         &mut self,
         keys: &KeyRing,
         y: Option<Vec<u8>>,
@@ -147,31 +146,31 @@ impl Connection {
             }
         }
         if self.candidates.is_empty() {
-            self.lack_key(None);
+            self.give_up_without_key(None);
         }
         Ok(())
     }
 
     /// Tells the service by the messages that its key makes of what there is. `is_last` when nothing
     /// more comes that would tell. True when something is known.
-    pub(super) fn tell_service(&mut self, is_last: bool) -> bool {
+    pub(super) fn identify_service(&mut self, is_last: bool) -> bool {
         if self.candidates.is_empty() {
             return false;
         }
         let unread = self.streams.each_ref().map(|stream| stream.incoming.unread());
-        let is_enough = is_last || unread.iter().any(|bytes| bytes.len() >= MAX_TRIED_BYTES);
+        let is_enough = is_last || unread.iter().any(|bytes| bytes.len() >= MAX_TRIAL_BYTES);
         if unread.iter().all(|bytes| bytes.is_empty()) {
             return false;
         }
         let fits: Vec<Option<usize>> =
             self.candidates.iter().map(|candidate| candidate.messages(unread)).collect();
         let mut possible = fits.iter().flatten();
-        let is_told = matches!((possible.next(), possible.next()), (Some(1..), None));
+        let is_decided = matches!((possible.next(), possible.next()), (Some(1..), None));
         let best = (0..fits.len()).filter(|place| fits[*place].is_some());
-        // Of equal ones the first.
+        // Of equal candidates, take the first.
         let best = best.rev().max_by_key(|place| fits[*place]);
         match best {
-            Some(best) if is_told || is_enough => {
+            Some(best) if is_decided || is_enough => {
                 let Candidate { service, session } = self.candidates.swap_remove(best);
                 self.candidates.clear();
                 match session {
@@ -182,7 +181,7 @@ impl Connection {
             Some(_) => return false,
             None => {
                 self.candidates.clear();
-                let found = "others: what they decrypt is no message";
+                let found = "others: the decrypted bytes are not a message";
                 let error = Error::malformed("the key of this connection", found);
                 self.fault(Side::Client, error.at(self.streams[0].incoming.offset()));
             }
@@ -192,12 +191,12 @@ impl Connection {
 }
 
 impl Candidate {
-    /// How many messages there are if this is what the connection is, an incomplete one included;
-    /// `None` when it cannot be.
+    /// The number of messages if the connection belongs to this service, including an incomplete
+    /// one; `None` if it cannot.
     fn messages(&self, unread: [&[u8]; 2]) -> Option<usize> {
         let mut count = 0;
         for (side, bytes) in Side::BOTH.into_iter().zip(unread) {
-            let mut bytes = bytes.get(..MAX_TRIED_BYTES).unwrap_or(bytes).to_vec();
+            let mut bytes = bytes.get(..MAX_TRIAL_BYTES).unwrap_or(bytes).to_vec();
             if let Some((_, key)) = &self.session {
                 Rc4::new(key).apply(&mut bytes);
             }
@@ -222,23 +221,23 @@ impl Candidate {
 /// The first bytes of the server's setup packets.
 const SETUP_ENCRYPT: u8 = SetupType::Encrypt.0;
 const SETUP_ERROR: u8 = SetupType::Error.0;
-/// Bytes of a message's number.
+/// The size of a message number.
 const NUMBER_BYTES: usize = 2;
 
-/// What stands at the beginning of what there is of a client's stream.
+/// The first part of a client's captured stream.
 enum Beginning {
-    /// More bytes are needed to tell.
+    /// More bytes are needed to decide.
     Unknown,
     /// The connect packet after all.
     Connect,
-    /// A setup packet, behind so many bytes of the connect packet.
+    /// A setup packet, after this many bytes of the connect packet.
     Setup(usize),
-    /// Messages of a file connection, or nothing that can be read.
+    /// Messages of a file connection, or unreadable bytes.
     Messages,
 }
 
-/// What the bytes of a client are that begin at this offset of its stream; 0 also where that is not
-/// known. What the server has said tells whether a client wants a plain connection, or a file.
+/// Identifies the client bytes at this offset of its stream; 0 if the offset is unknown. The
+/// server's bytes, `answer`, tell a plain connection from a file connection.
 fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
     if unread.is_empty() {
         return Beginning::Unknown;
@@ -258,10 +257,10 @@ fn beginning(unread: &[u8], offset: u64, answer: &[u8]) -> Beginning {
         let Ok(at) = usize::try_from(at) else { continue };
         match unread.get(at..).unwrap_or_default() {
             [] | [0] => is_unknown = true,
-            [0, LEAST_SETUP..=MAX_SETUP, ..] => return Beginning::Setup(at),
+            [0, MIN_SETUP..=MAX_SETUP, ..] => return Beginning::Setup(at),
             [0, PLAIN_SETUP, ..] => match answer {
-                // A client waits for it, and says no more.
-                [] | [SETUP_ENCRYPT] if unread.len() < MAX_TRIED_BYTES => {
+                // A client waits for the answer before it sends more.
+                [] | [SETUP_ENCRYPT] if unread.len() < MAX_TRIAL_BYTES => {
                     return Beginning::Unknown;
                 }
                 [SETUP_ENCRYPT, PLAIN_SETUP, ..] => return Beginning::Setup(at),

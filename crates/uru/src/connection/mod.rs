@@ -1,8 +1,8 @@
-//! The connection as a state machine, without any IO: Uru's fulfilment of the contract in
+//! The Uru connection as a state machine without IO. It follows the contract of
 //! [`worldwire_core::connection`].
 //!
-//! A [`Connection`] plays the client, plays the server, watches both, or stands between them. It
-//! runs over TCP, one machine for each connection; the connect packet says for which service.
+//! A [`Connection`] acts as the client or the server, observes both, or relays between them. Each
+//! TCP connection has its own machine. The connect packet names the service.
 //!
 //! ```
 //! use std::time::Duration;
@@ -19,7 +19,7 @@
 //! let config = ClientConfig::new(Service::Auth, None);
 //! let mut client = Connection::client(config.into(), [1; 64], now)?;
 //!
-//! // A driver with no network: what one side sends, the other receives.
+//! // A driver without a network: each side receives the other's bytes.
 //! for _ in 0..2 {
 //!     while let Some(bytes) = client.poll_transmit(Side::Server) {
 //!         server.input(now, Side::Client, Input::Bytes(&bytes));
@@ -41,6 +41,7 @@ mod event;
 mod late;
 mod ping;
 mod relay;
+mod relay_state;
 mod sender;
 mod setup;
 mod stream;
@@ -50,66 +51,59 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, Located, SendError,
-    Sender as _, Timer, Timers,
+    Bounds, CloseReason, Connection as Machine, Event, EventOf, Input, SendError, Sender as _,
+    Timer, Timers,
 };
 use worldwire_core::{Error, Result, Side};
 
 pub use captured::CapturedExchange;
 #[cfg(feature = "fuzzing")]
 pub(crate) use config::key_kind;
-pub use config::{BuildPolicy, ClientConfig, Encryption, ServerConfig};
+pub use config::{BuildPolicy, ClientConfig, Encryption, RelayConfig, RelayKeys, ServerConfig};
 pub use event::{Content, News, Received, Unit};
-pub use relay::{RelayConfig, RelayKeys, RelayRandom};
+pub use relay_state::RelayRandom;
 pub use sender::Sender;
 
 use crate::connect::SetupPacket;
 use crate::crypt::exchange::SessionKey;
 use crate::file::keys::KeyRing;
 use crate::frame::Service;
+use config::refused;
+use event::Unread;
 use late::Candidate;
 use ping::answer;
 use sender::Role;
-use setup::refused;
 use stream::{Attempt, Phase, Stream};
 
-/// A connection of any service, in one of four roles.
+/// A connection to any service, in one of four roles.
 #[derive(Debug)]
 pub struct Connection {
     sender: Sender,
-    /// What each side sends, as far as this role reads it; by [`Side::index`].
+    /// The streams of both sides, as far as this role reads them; by [`Side::index`].
     streams: [Stream; 2],
-    /// The seed and the key of an encrypted connection that is observed.
+    /// Observer: the seed and the key of an encrypted connection.
     session: Option<([u8; 7], SessionKey)>,
-    /// What it may be, while its connect packet is missing and messages have to tell.
+    /// The services it may belong to, while the connect packet is missing and only messages can
+    /// decide.
     candidates: Vec<Candidate>,
-    /// Not reported yet; pieces are still in the buffer of their stream.
+    /// Events not reported yet. Pieces are still in the buffer of their stream.
     events: VecDeque<Event<Unread, News>>,
 }
 
-/// A piece that is not reported yet.
-#[derive(Clone, Debug)]
-struct Unread {
-    side: Side,
-    unit: Unit,
-    located: Located,
-    encrypted: bool,
-}
-
-/// The most encrypted bytes an observer or relay keeps while it waits for the seed.
+/// The most encrypted bytes that an observer or relay keeps while it waits for the seed.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
 impl Connection {
-    /// Plays a client: the connect packet and the setup packet are ready to be sent. `random` is
-    /// fresh random bytes, which the client's secret is made of.
+    /// Acts as a client and queues the connect packet and setup packet at once. `random` holds
+    /// fresh random bytes for the client's secret.
     ///
     /// # Errors
-    /// Value, when the connect packet names a dead service. Malformed, when the random bytes make
-    /// a number that servers refuse (zeros do); draw again.
+    /// Value, if the connect packet names a discontinued service. Malformed, if the random bytes
+    /// yield a number that servers refuse, as zeros do; draw new ones then.
     pub fn client(config: Arc<ClientConfig>, random: [u8; 64], now: Duration) -> Result<Self> {
         let Some(service) = config.connect.service() else {
             let found = config.connect.connection_type().to_string();
-            return Err(Error::value("a service that is alive", found).inside("connType"));
+            return Err(Error::value("a service that is still in use", found).inside("connType"));
         };
         let mut shared = None;
         let y = match config.key.as_ref().filter(|_| service.is_encrypted()) {
@@ -135,7 +129,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Plays a server. `random` is fresh random bytes: the seed that goes to the client.
+    /// Acts as a server. `random` holds fresh random bytes: the seed sent to the client.
     #[must_use]
     pub fn server(config: Arc<ServerConfig>, random: [u8; 7], now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
@@ -145,15 +139,15 @@ impl Connection {
         connection
     }
 
-    /// Watches both sides. With the private keys of the shard, encrypted connections can be read.
+    /// Observes both sides. Reading encrypted connections takes the shard's private keys.
     #[must_use]
     pub fn observer(keys: Arc<KeyRing>) -> Self {
         let role = Role::Observer { keys, y: None, exchange: None };
         Self::new(role, Bounds::default(), [Phase::Connect, Phase::Setup], Duration::ZERO)
     }
 
-    /// Gives an observer the key exchange that was computed for it in advance, with the same keys.
-    /// It is used if it is that of the packets that come; else the observer computes its own.
+    /// Gives an observer a key exchange computed in advance with the same keys. If it does not
+    /// match the packets that arrive, the observer computes its own.
     pub fn expect(&mut self, computed: Arc<CapturedExchange>) {
         if let Role::Observer { exchange, .. } = &mut self.sender.role {
             *exchange = Some(computed);
@@ -171,15 +165,15 @@ impl Connection {
         }
     }
 
-    /// What the connection is for, once that is known.
+    /// The connection's service, once known.
     #[must_use]
     pub fn service(&self) -> Option<Service> {
         self.sender.service
     }
 
-    /// The server's seed and the key that came of it, for an observer of an encrypted connection
-    /// once it is known: with them [`KeyRing::insert_session`] makes the connection readable to
-    /// those who lack the server's key.
+    /// For an observer of an encrypted connection: the server's seed and the session key, once
+    /// known. [`KeyRing::insert_session`] uses them to make the connection readable without the
+    /// server's key.
     #[must_use]
     pub fn session(&self) -> Option<(&[u8; 7], &SessionKey)> {
         self.session.as_ref().map(|(seed, key)| (seed, key))
@@ -289,7 +283,7 @@ impl Machine for Connection {
 
 /// Reading.
 impl Connection {
-    /// Reads until something happens or nothing more can be read.
+    /// Reads until there is an event or nothing more can be read.
     fn advance(&mut self) {
         while self.events.is_empty() && (self.advance_either() || self.finish()) {}
         if !self.is_closed() {
@@ -298,18 +292,18 @@ impl Connection {
         }
     }
 
-    /// Reads one unit of either side; false when there is none.
+    /// Reads one unit of either side; false if there is none.
     fn advance_either(&mut self) -> bool {
         !self.is_closed() && Side::BOTH.into_iter().any(|side| self.advance_side(side))
     }
 
-    /// Reads one unit of one side; false when there is none.
+    /// Reads one unit of one side; false if there is none.
     fn advance_side(&mut self, side: Side) -> bool {
         if self.is_paused(side) {
             return self.is_flooded(side);
         }
         if self.is_waiting(side) {
-            return self.tell_service(false) || self.begin_late(side) || self.wait(side);
+            return self.identify_service(false) || self.begin_late(side) || self.wait(side);
         }
         let stream = &mut self.streams[side.index()];
         match *stream.phase() {
@@ -329,14 +323,14 @@ impl Connection {
                 let attempt = stream
                     .message(service, |message| answer_pings.then(|| answer(message)).flatten());
                 self.conclude(side, Unit::Message(service), attempt, |connection, _, pong| {
-                    connection.sender.heard(service);
+                    connection.sender.note_message(service);
                     let sent = pong.map_or(Ok(()), |pong| connection.sender.send(&pong));
                     sent.map_err(SendError::into_error)
                 })
             }
             Phase::Searching(service, _) => match stream.search() {
                 Some(skipped) => {
-                    self.found(service);
+                    self.resumed_at(service);
                     if !skipped.is_empty() {
                         self.events.push_back(Event::Resync { side, skipped });
                     }
@@ -345,13 +339,14 @@ impl Connection {
                 None => false,
             },
             Phase::Late => self.begin_late(side),
-            Phase::Passing => self.pass_on(side),
+            Phase::Passing => self.forward_unread(side),
             Phase::Waiting | Phase::Lost => false,
         }
     }
 
-    /// Whether the bytes of a side mean nothing before the other side has said more. The server's
-    /// packet comes behind those of the client, which a capture may have in another order.
+    /// Whether the bytes of a side cannot be read until more arrives from the other side. The
+    /// server's setup packet follows the client's packets, but a capture may list them in another
+    /// order.
     fn is_waiting(&self, side: Side) -> bool {
         let [client, server] = self.streams.each_ref().map(Stream::phase);
         match side {
@@ -364,7 +359,7 @@ impl Connection {
         }
     }
 
-    /// Bytes pile up until the other side says something; only so many.
+    /// Limits the bytes that accumulate until more arrives from the other side.
     fn wait(&mut self, side: Side) -> bool {
         let incoming = &self.streams[side.index()].incoming;
         let (unread, offset) = (incoming.unread().len(), incoming.offset());
@@ -377,7 +372,7 @@ impl Connection {
         false
     }
 
-    /// Reports what was read, then lets `then` act on it.
+    /// Reports the unit that was read, then lets `then` act on it.
     fn conclude<R>(
         &mut self,
         side: Side,
@@ -405,28 +400,28 @@ impl Connection {
         }
     }
 
-    /// A first message that makes no sense means that the key is not the right one.
+    /// Turns the error of an unreadable first message into one about a wrong key.
     fn suspect_key(&self, side: Side, error: Error) -> Error {
         let stream = &self.streams[side.index()];
         let nothing_read = self.streams.iter().all(|stream| stream.messages == 0);
         if stream.is_encrypted() && nothing_read {
             let service = self.service().map_or("", Service::name);
             let at = error.offset().unwrap_or(0);
-            let found = format!("another one: what it decrypts is no message ({error})");
+            let found = format!("another one: the decrypted bytes are not a message ({error})");
             return Error::malformed(format!("the {service} key of this connection"), found).at(at);
         }
         error
     }
 
-    /// Bytes are missing, which only an observer survives.
+    /// Handles missing bytes, after which only an observer can continue.
     fn gap(&mut self, side: Side, length: u64) {
         let watches = matches!(self.sender.role, Role::Observer { .. });
         if self.streams[side.index()].is_lost() {
             self.streams[side.index()].incoming.skip(length);
             return;
         }
-        // What was complete before the gap is reported before it.
-        while self.advance_either() || self.tell_service(true) {}
+        // Report everything that was complete before the gap first.
+        while self.advance_either() || self.identify_service(true) {}
         if self.is_closed() {
             return;
         }
@@ -456,7 +451,7 @@ impl Connection {
         }
     }
 
-    /// Nothing more can be read: streams that have ended are over. False when none is.
+    /// Handles streams that have ended, once nothing more can be read. False if nothing changed.
     fn finish(&mut self) -> bool {
         if self.is_closed() {
             return false;
@@ -468,14 +463,14 @@ impl Connection {
             return false;
         }
         let all_ended = self.streams.iter().all(|stream| stream.is_ended);
-        if all_ended && self.tell_service(true) {
+        if all_ended && self.identify_service(true) {
             return true;
         }
         let mut is_torn = false;
         for side in Side::BOTH {
             let stream = &self.streams[side.index()];
-            let may_go_on = !stream.is_ended || (self.is_waiting(side) && !all_ended);
-            if !may_go_on
+            let may_continue = !stream.is_ended || (self.is_waiting(side) && !all_ended);
+            if !may_continue
                 && !self.is_paused(side)
                 && let Some(error) = stream.torn()
             {
@@ -497,7 +492,7 @@ impl Connection {
         is_torn
     }
 
-    /// The rules were broken: an observer or relay gives the stream up, an active role the
+    /// Handles a fault: an observer or relay gives up the stream, a client or server the
     /// connection.
     fn fault(&mut self, side: Side, error: Error) {
         self.events.push_back(Event::Fault { side, error });
@@ -509,14 +504,14 @@ impl Connection {
             Role::Relay(ref relay) if relay.is_committed() => {
                 self.sender.close_for(CloseReason::Fault);
             }
-            // A wrong key, or a setup that cannot be read, spoils both directions.
+            // A wrong key or an unreadable setup affects both directions.
             Role::Observer { .. } | Role::Relay(_) => {
                 Side::BOTH.into_iter().for_each(|side| self.give_up(side));
             }
         }
     }
 
-    /// Reads no more of a stream.
+    /// Stops reading a stream.
     fn give_up(&mut self, side: Side) {
         let phase = match &mut self.sender.role {
             Role::Relay(relay) => {

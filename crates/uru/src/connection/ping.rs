@@ -1,4 +1,4 @@
-//! Pings and their answers, which the machine can see to by itself.
+//! Pings and their replies, which the machine can send by itself.
 
 use worldwire_core::Field;
 
@@ -6,7 +6,7 @@ use crate::frame::{Message, Service, number};
 use crate::message::{auth, file, game, gatekeeper};
 use crate::types::TransId;
 
-/// The answer to a ping: all fields unchanged, whatever order the client wrote them in.
+/// The reply to a ping: all fields unchanged, in whichever order the client wrote them.
 pub(super) fn answer(message: &Message<'_>) -> Option<Message<'static>> {
     Some(match message {
         Message::GatekeeperClient(gatekeeper::client::ClientMessage::PingRequest(ping)) => {
@@ -37,17 +37,17 @@ pub(super) fn answer(message: &Message<'_>) -> Option<Message<'static>> {
     })
 }
 
-/// Whether a message is a ping or the answer to one.
+/// Whether a message is a ping or a reply to one.
 pub(super) fn is_ping(service: Service, bytes: &[u8]) -> bool {
     /// In all services, on both sides.
     const NUMBER: u32 = 0;
     number(service, bytes) == Some(NUMBER)
 }
 
-/// What a client says to stay connected, with its clock in milliseconds.
+/// The ping with which a client stays connected, with its clock in milliseconds.
 pub(super) fn ping(service: Service, ping_time_ms: u32) -> Message<'static> {
     match service {
-        // The H'uru client writes its clock where the transaction is declared.
+        // The H'uru client writes its clock into the field declared as the transaction ID.
         Service::Gatekeeper => {
             gatekeeper::client::ClientMessage::PingRequest(gatekeeper::client::PingRequest {
                 trans_id: TransId(ping_time_ms),

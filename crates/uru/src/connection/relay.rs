@@ -1,199 +1,47 @@
-//! The role that stands between a client and a server.
+//! The relay role: reads both sides and forwards what each sends to the other.
 
-use core::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use worldwire_core::connection::{
-    Bounds, CloseReason, Decision, Event, Forward, Forwarding, HoldId, Inject, SendError, Timer,
+    CloseReason, Decision, Event, Forward, HoldId, Inject, SendError, Timer,
 };
-use worldwire_core::{Error, Field, Reader, Result, Side, Writer};
-use zeroize::Zeroize;
+use worldwire_core::{Error, Reader, Result, Side};
 
-use super::config::key_kind;
+use super::Connection;
+use super::config::RelayConfig;
+use super::event::{Unit, Unread};
 use super::ping::is_ping;
-use super::sender::Role;
-use super::setup::{private_key, refused};
+use super::relay_state::{RelayRandom, RelayState};
+use super::sender::{Role, Sender};
 use super::stream::Phase;
-use super::{Connection, Sender, Unit, Unread};
 use crate::connect::{ConnectPacket, SetupPacket};
-use crate::crypt::exchange::{SessionKey, SharedSecret};
-use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service};
 
-/// How a relay behaves.
-#[derive(Clone, Debug)]
-pub struct RelayConfig {
-    /// The keys of encrypted connections.
-    pub keys: RelayKeys,
-    /// How much may be queued for each side.
-    pub bounds: Bounds,
-    /// How long connect packet and key exchange may take. Default 20 s: longer than the ends wait.
-    pub setup_time: Duration,
-}
-
-impl RelayConfig {
-    /// The defaults with these keys.
-    #[must_use]
-    pub fn new(keys: RelayKeys) -> Self {
-        Self { keys, bounds: Bounds::default(), setup_time: Duration::from_secs(20) }
-    }
-}
-
-/// Which keys a relay has. An encrypted connection for whose service it lacks one is refused: a
-/// fault names the key, and the connection closes.
-#[derive(Clone, Debug)]
-pub enum RelayKeys {
-    /// The private keys of the server. The exchange passes through.
-    Shared(KeyRing),
-    /// A pair for each hop.
-    Separate {
-        /// The relay's own private keys; clients have the public ones.
-        own: KeyRing,
-        /// The public keys of the server.
-        server: KeyRing,
-    },
-}
-
-/// What is fresh for every connection of a relay. Only [`RelayKeys::Separate`] uses it. Cleared on
-/// drop and not shown by `Debug`.
-#[derive(Clone)]
-pub struct RelayRandom {
-    /// What the secret towards the server is made of.
-    pub secret: [u8; 64],
-    /// The seed that goes to the client.
-    pub seed: [u8; 7],
-}
-
-impl Drop for RelayRandom {
-    fn drop(&mut self) {
-        self.secret.zeroize();
-        self.seed.zeroize();
-    }
-}
-
-impl fmt::Debug for RelayRandom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RelayRandom(..)")
-    }
-}
-
-/// What a relay knows beside its streams.
-#[derive(Debug)]
-pub(super) struct Relaying {
-    config: Arc<RelayConfig>,
-    random: RelayRandom,
-    /// The client's number, where keys pass through.
-    y: Option<Vec<u8>>,
-    /// The key of the client's hop and the secret of the server's, where each has its own.
-    hops: Option<(SessionKey, SharedSecret)>,
-    /// The relay's own setup packet, which goes on instead of the piece.
-    made: Option<Vec<u8>>,
-    pub(super) forwarding: Forwarding<Unread>,
-}
-
-impl Relaying {
-    /// A stream goes on as it came.
-    pub(super) fn pass(&mut self, side: Side) -> Phase {
-        self.forwarding.set_raw(side);
-        Phase::Passing
-    }
-
-    /// Whether the client was answered with the relay's own key: nothing can pass unread.
-    pub(super) fn is_committed(&self) -> bool {
-        self.hops.is_some()
-    }
-
-    /// The client has sent its number. Where each hop has keys, the relay's own number goes on.
-    fn begin(&mut self, service: Service, y: Vec<u8>) -> Result<()> {
-        match &self.config.keys {
-            RelayKeys::Shared(keys) => {
-                private_key(keys, service)?;
-                self.y = Some(y);
-            }
-            RelayKeys::Separate { own, server } => {
-                let key = private_key(own, service)?;
-                let public = key_kind(service).and_then(|kind| server.public(kind));
-                let public = public.ok_or_else(|| {
-                    let wanted = format!("the server's public key for {}", service.name());
-                    Error::malformed(wanted, "none in the configuration")
-                })?;
-                let key = key.server_answer(&y, self.random.seed).map_err(refused)?;
-                let (y, secret) = public.client_begin(&self.random.secret).map_err(refused)?;
-                self.make(&SetupPacket::Connect(y.as_bytes().to_vec().into()))?;
-                self.hops = Some((key, secret));
-            }
-        }
-        Ok(())
-    }
-
-    /// The server has sent its seed, or none. The keys of both hops, if they are encrypted.
-    fn agree(
-        &mut self,
-        service: Service,
-        seed: Option<[u8; 7]>,
-    ) -> Result<Option<[SessionKey; 2]>> {
-        let keys = match (self.y.take(), self.hops.take(), seed) {
-            (Some(y), _, Some(seed)) => {
-                let RelayKeys::Shared(keys) = &self.config.keys else { return Ok(None) };
-                let key = private_key(keys, service)?.captured_key(&y, seed).map_err(refused)?;
-                Some([key.clone(), key])
-            }
-            (_, Some((client, secret)), Some(seed)) => {
-                self.make(&SetupPacket::Encrypt(Some(self.random.seed)))?;
-                Some([client, secret.session_key(seed)])
-            }
-            (_, Some(hops), None) => {
-                self.hops = Some(hops);
-                return Err(Error::malformed("a seed of 7 bytes", "none"));
-            }
-            (None, None, Some(_)) => return Err(Error::malformed("no seed", "a seed of 7 bytes")),
-            (_, None, None) => None,
-        };
-        Ok(keys)
-    }
-
-    fn make(&mut self, packet: &SetupPacket<'_>) -> Result<()> {
-        let mut writer = Writer::new();
-        packet.encode(&mut writer)?;
-        self.made = Some(writer.into_bytes());
-        Ok(())
-    }
-}
-
 impl Connection {
-    /// Stands between a client and a server. [`Sender`] is its [`Forward`] and
-    /// [`Inject`].
+    /// Relays between a client and a server. [`Sender`] implements [`Forward`] and [`Inject`].
     ///
-    /// There are two ways to encrypted connections, by [`RelayKeys`]. Either the keys pass through:
-    /// the relay has the private key of the service and reads the exchange like an observer. What
-    /// nobody changed is then the same bytes on both sides. Or each hop has keys of its own: the
-    /// relay answers the client as a server would, and asks the server as a client would. Plain
-    /// connections and the file service need no keys, and pass as the same bytes.
+    /// [`RelayKeys`](super::RelayKeys) offers two ways to relay encrypted connections. With shared
+    /// keys, the relay has the private key of the service and reads the exchange like an observer,
+    /// so unchanged messages are the same bytes on both sides. With separate keys, the relay
+    /// answers the client as a server would and contacts the server as a client would. Plain
+    /// connections and the file service need no keys and pass as the same bytes.
     ///
     /// Pings and their answers overtake [held](Forward::hold) pieces, so that both ends stay
     /// connected.
     ///
-    /// A stream that is not Uru's passes unread, as does one behind a fault; the relay sets no
-    /// deadlines then, nor after setup.
+    /// A stream of another protocol passes unread, as does a stream after a fault. The relay sets
+    /// no deadlines then, nor after setup.
     #[must_use]
     pub fn relay(config: Arc<RelayConfig>, random: RelayRandom, now: Duration) -> Self {
         let (bounds, setup_time) = (config.bounds, config.setup_time);
-        let relaying = Relaying {
-            config,
-            random,
-            y: None,
-            hops: None,
-            made: None,
-            forwarding: Forwarding::new(bounds),
-        };
-        let role = Role::Relay(Box::new(relaying));
+        let role = Role::Relay(Box::new(RelayState::new(config, random)));
         let mut connection = Self::new(role, bounds, [Phase::Connect, Phase::Setup], now);
         connection.sender.timers.start(Timer::Setup, setup_time);
         connection
     }
 
-    /// A setup packet has come.
+    /// Relays: handles a setup packet.
     pub(super) fn relay_set_up(
         &mut self,
         service: Service,
@@ -233,7 +81,7 @@ impl Connection {
         }
     }
 
-    /// A relay reports a piece, which can be decided about.
+    /// Relays: records that a piece was reported and can be decided about.
     #[inline]
     pub(super) fn report(&mut self, piece: &Unread) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
@@ -247,8 +95,8 @@ impl Connection {
         relay.forwarding.report(piece.side, piece.clone(), is_urgent);
     }
 
-    /// Carries out the decision about the last piece, and fills the queues up. Other roles come
-    /// here with every input and event, so that has to cost nothing.
+    /// Carries out the decision about the last piece and fills the queues. Other roles also call
+    /// this for every input and event, so it must cost them nothing.
     #[inline]
     pub(super) fn settle(&mut self) {
         if matches!(self.sender.role, Role::Relay(_)) {
@@ -260,7 +108,7 @@ impl Connection {
     /// Carries out the decision about the last piece.
     pub(super) fn settle_piece(&mut self) {
         let Role::Relay(relay) = &mut self.sender.role else { return };
-        let Relaying { made, forwarding, .. } = &mut **relay;
+        let RelayState { made, forwarding, .. } = &mut **relay;
         let streams = &self.streams;
         let settled = forwarding.settle(|side, Unread { located, .. }| {
             let original = || streams[side.index()].incoming.bytes(located.range.clone()).to_vec();
@@ -271,21 +119,21 @@ impl Connection {
         }
     }
 
-    /// Queues what a side sent and may leave now.
+    /// Queues everything from a side that may leave now.
     fn fill(&mut self, from: Side) {
         if let Err(error) = self.sender.fill(from) {
             self.refuse(from, error);
         }
     }
 
-    /// A stream exceeds what the relay is prepared to keep.
+    /// Closes the connection because a stream exceeds the relay's limits.
     fn refuse(&mut self, side: Side, error: Error) {
         let error = error.at(self.streams[side.index()].incoming.offset());
         self.events.push_back(Event::Fault { side, error });
         self.sender.close_for(CloseReason::Fault);
     }
 
-    /// Checks that not too much of a paused stream has arrived. True when there is.
+    /// Closes the connection and returns true if too much of a paused stream has arrived.
     pub(super) fn is_flooded(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &self.sender.role else { return false };
         let unread = self.streams[side.index()].incoming.unread().len();
@@ -293,8 +141,8 @@ impl Connection {
         checked.map_err(|error| self.refuse(side, error)).is_err()
     }
 
-    /// Forwards what cannot be read; false when there is nothing.
-    pub(super) fn pass_on(&mut self, side: Side) -> bool {
+    /// Forwards bytes that cannot be read; false if there are none.
+    pub(super) fn forward_unread(&mut self, side: Side) -> bool {
         let Role::Relay(relay) = &mut self.sender.role else { return false };
         let bytes = self.streams[side.index()].take(relay.forwarding.max_raw_bytes());
         if bytes.is_empty() {
@@ -307,7 +155,7 @@ impl Connection {
 }
 
 impl Sender {
-    /// Queues what a side sent and may leave now.
+    /// Queues everything from a side that may leave now.
     ///
     /// # Errors
     /// The limit that a piece exceeds even in an empty queue.
@@ -324,7 +172,7 @@ impl Sender {
                 Decision::Drop => return,
             };
             match leaving.piece {
-                // The packets of setup are not encrypted.
+                // Setup packets are not encrypted.
                 Some(Unread { encrypted: false, .. }) => lane.out.forward(bytes),
                 _ => lane.forward(bytes),
             }
@@ -351,34 +199,34 @@ impl Sender {
 }
 
 impl Forward for Sender {
-    /// Decides about the last piece. A message may be dropped or changed into another one of its
-    /// service and side, a connect packet changed into another one of its service. Setup packets
-    /// are forwarded unchanged, or as the relay makes them.
+    /// Decides about the piece received last. A message may be dropped or replaced by another one
+    /// of its service and side. A connect packet may be replaced by another one of its service.
+    /// Setup packets are forwarded unchanged, or replaced by the relay's own.
     fn forward(&mut self, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
-        let (service, relay) = (self.service, relaying(&mut self.role)?);
+        let (service, relay) = (self.service, relay_state(&mut self.role)?);
         relay.forwarding.decide(decision, |piece, decision| check(piece, service, decision))
     }
 
     fn hold(&mut self) -> Result<HoldId, SendError> {
         self.closing.check_open()?;
-        relaying(&mut self.role)?.forwarding.hold()
+        relay_state(&mut self.role)?.forwarding.hold()
     }
 
     fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
         self.closing.check_open()?;
-        let (service, relay) = (self.service, relaying(&mut self.role)?);
+        let (service, relay) = (self.service, relay_state(&mut self.role)?);
         relay.forwarding.release(held, decision, |piece, decision| check(piece, service, decision))
     }
 }
 
 impl Inject for Sender {
-    /// Queues a message for a side. It is also refused while a piece waits for room in the queue
-    /// to that side, and in a stream that is forwarded unread.
+    /// Queues a message for a side. It is also refused while a piece waits for room in the queue to
+    /// that side, and if the stream is forwarded unread.
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {
         self.closing.check_open()?;
-        let (service, relay) = (self.service, relaying(&mut self.role)?);
-        // It must not overtake a packet of setup that is not forwarded yet.
+        let (service, relay) = (self.service, relay_state(&mut self.role)?);
+        // It must not overtake a setup packet that has not been forwarded yet.
         let is_setup = |piece: &Unread| !matches!(piece.unit, Unit::Message(_));
         let forwarding = &relay.forwarding;
         let in_setup = forwarding.reported().is_some_and(|(_, piece)| is_setup(piece))
@@ -396,14 +244,14 @@ impl Inject for Sender {
     }
 }
 
-fn relaying(role: &mut Role) -> Result<&mut Relaying, SendError> {
+fn relay_state(role: &mut Role) -> Result<&mut RelayState, SendError> {
     match role {
         Role::Relay(relay) => Ok(relay),
         _ => Err(SendError::Role("a relay")),
     }
 }
 
-/// Whether a piece may be dropped, or changed into these bytes.
+/// Checks that a piece may be dropped or replaced.
 fn check(
     piece: &Unread,
     service: Option<Service>,
@@ -437,7 +285,7 @@ fn check(
     }
 }
 
-/// Whether bytes are exactly one message.
+/// Checks that the bytes are exactly one message.
 fn check_message(service: Service, side: Side, bytes: &[u8]) -> Result<(), SendError> {
     let mut reader = Reader::new(bytes);
     let outcome = Message::decode(service, side, &mut reader).and_then(|_| reader.end());

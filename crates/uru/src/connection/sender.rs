@@ -10,26 +10,26 @@ use worldwire_core::{Error, Field, Result, Side, Writer};
 use super::captured::CapturedExchange;
 use super::config::{ClientConfig, ServerConfig};
 use super::ping::ping;
-use super::relay::Relaying;
+use super::relay_state::RelayState;
 use crate::crypt::exchange::SharedSecret;
 use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service};
 
-/// The half of a [`Connection`](super::Connection) that sends, with all that the other half need
-/// not be borrowed for: the role, the ciphers, the queues, the clock.
+/// The half of a [`Connection`](super::Connection) that sends. It owns everything that works
+/// without the other half: the role, the ciphers, the queues, the clock.
 #[derive(Debug)]
 pub struct Sender {
     pub(super) role: Role,
     pub(super) service: Option<Service>,
     pub(super) is_established: bool,
-    /// By the side that they lead to.
+    /// The lanes to both sides; by [`Side::index`].
     pub(super) lanes: [Lane<Rc4>; 2],
     pub(super) timers: Timers,
     pub(super) closing: Closing,
 }
 
-/// Who a connection is.
+/// The role of a connection.
 #[derive(Debug)]
 pub(super) enum Role {
     Client {
@@ -42,15 +42,15 @@ pub(super) enum Role {
     },
     Observer {
         keys: Arc<KeyRing>,
-        /// The client's number, once it is known.
+        /// The client's number, once known.
         y: Option<Vec<u8>>,
         exchange: Option<Arc<CapturedExchange>>,
     },
-    Relay(Box<Relaying>),
+    Relay(Box<RelayState>),
 }
 
 impl Role {
-    /// The side that is played, by a client or a server.
+    /// The side that a client or server represents.
     pub(super) fn side(&self) -> Option<Side> {
         match self {
             Self::Client { .. } => Some(Side::Client),
@@ -67,8 +67,8 @@ impl Sender {
         Self { role, service: None, is_established: false, lanes, timers, closing }
     }
 
-    /// Queues a packet of setup. Each connection has two at most, so what was sent early must not
-    /// keep them back.
+    /// Queues a setup packet. A connection has at most two, so messages sent early must not delay
+    /// them.
     pub(super) fn transmit<'d>(&mut self, to: Side, packet: &impl Field<'d>) -> Result<()> {
         let mut writer = Writer::new();
         packet.encode(&mut writer)?;
@@ -81,19 +81,19 @@ impl Sender {
         self.timers.stop_all();
     }
 
-    /// A whole message came: the other side is alive.
-    pub(super) fn heard(&mut self, service: Service) {
+    /// Notes that a whole message arrived, so the other side is alive.
+    pub(super) fn note_message(&mut self, service: Service) {
         if let Role::Server { config, .. } = &self.role {
-            let patience = match service {
+            let idle_time = match service {
                 Service::Game => config.game_idle_time,
                 _ => config.idle_time,
             };
-            self.timers.start(Timer::Idle, patience);
+            self.timers.start(Timer::Idle, idle_time);
             self.timers.stop(Timer::Message);
         }
     }
 
-    /// A message has begun, or not, and must end in time.
+    /// Starts the deadline of a message that has begun; clears it otherwise.
     pub(super) fn watch_message(&mut self, has_begun: bool) {
         if let Role::Server { config, .. } = &self.role {
             match has_begun && self.is_established {
@@ -146,7 +146,7 @@ impl Sends for Sender {
         lane.out.check_room(bytes.len()).map_err(SendError::QueueFull)?;
         match self.is_established {
             true => lane.push(bytes),
-            false => lane.out.hold(bytes),
+            false => lane.out.defer(bytes),
         }
         Ok(())
     }

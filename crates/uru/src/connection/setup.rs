@@ -1,4 +1,4 @@
-//! Setup: the connect packet and the key exchange, as each role takes part in them.
+//! Setup: the connect packet and the key exchange, in each role.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,17 @@ use worldwire_core::connection::{Event, Lane, Timer};
 use worldwire_core::{Error, Result, Side};
 
 use super::Connection;
-use super::config::{Encryption, key_kind};
+use super::config::{Encryption, key_kind, private_key, refused};
 use super::event::News;
 use super::sender::Role;
 use super::stream::Phase;
 use crate::connect::{ConnectPacket, SetupPacket};
-use crate::crypt::exchange::{ExchangeError, SessionKey};
-use crate::crypt::key::PrivateKey;
+use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
-use crate::file::keys::KeyRing;
 use crate::frame::Service;
 
 impl Connection {
-    /// The client's connect packet says what it wants.
+    /// Handles the client's connect packet.
     pub(super) fn connected(&mut self, side: Side, packet: ConnectPacket) -> Result<()> {
         let refuse = |wanted: &'static str, found: String| Err(Error::malformed(wanted, found));
         let Some(service) = packet.service() else {
@@ -48,7 +46,7 @@ impl Connection {
 
     pub(super) fn set_up(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
         if matches!(self.sender.role, Role::Observer { .. }) {
-            return self.overhear(side, packet);
+            return self.observe_setup(side, packet);
         }
         let Some(service) = self.service() else {
             return Ok(());
@@ -60,7 +58,7 @@ impl Connection {
                 let (config, seed) = (Arc::clone(config), *seed);
                 if y.is_empty() {
                     if config.encryption != Encryption::AllowPlain {
-                        return wrong("a client that encrypts", "a wish for a plain connection");
+                        return wrong("an encrypted connection", "a request for a plain one");
                     }
                     self.sender.transmit(side, &SetupPacket::Encrypt(None))?;
                     self.establish(service, None);
@@ -93,8 +91,8 @@ impl Connection {
         Ok(())
     }
 
-    /// An observer sees a setup packet; behind the server's it knows as much as there is to know.
-    fn overhear(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
+    /// Handles a setup packet as an observer. After the server's, nothing more can be learned.
+    fn observe_setup(&mut self, side: Side, packet: SetupPacket<'static>) -> Result<()> {
         let service = self.service();
         let Role::Observer { keys, y, exchange } = &mut self.sender.role else { return Ok(()) };
         let seed = match (side, packet) {
@@ -118,7 +116,7 @@ impl Connection {
             self.establish_known(service.unwrap_or(known), seed, key);
             return Ok(());
         }
-        let Some(service) = service else { return self.overhear_late(&keys, y, seed) };
+        let Some(service) = service else { return self.observe_late_setup(&keys, y, seed) };
         let Some(seed) = seed else {
             self.establish(service, None);
             return Ok(());
@@ -127,7 +125,7 @@ impl Connection {
             return Err(Error::malformed("the client's number before the seed", "none"));
         };
         let Some(private) = key_kind(service).and_then(|kind| keys.private(kind)) else {
-            self.lack_key(Some(service));
+            self.give_up_without_key(Some(service));
             return Ok(());
         };
         let computed = exchange.and_then(|exchange| exchange.session_key(private, &y, seed));
@@ -139,7 +137,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The key of an observed connection is known.
+    /// Establishes an observed connection whose key is known.
     pub(super) fn establish_known(
         &mut self,
         service: Service,
@@ -150,14 +148,14 @@ impl Connection {
         self.establish(service, Some([key, key]));
     }
 
-    /// The connection is encrypted, and nobody has the key.
-    pub(super) fn lack_key(&mut self, service: Option<Service>) {
+    /// Gives up an encrypted connection whose key is missing.
+    pub(super) fn give_up_without_key(&mut self, service: Option<Service>) {
         self.events.push_back(Event::News(News::KeysNeeded { service }));
         self.streams.iter_mut().for_each(|stream| stream.set_phase(Phase::Lost));
     }
 
-    /// Setup is complete: messages follow, encrypted if there are keys. Each is that of the hop
-    /// to a side; without a relay that reads one key and writes another, both are the same.
+    /// Completes setup. Messages follow, encrypted if there are keys: one per side, for the hop to
+    /// that side. They differ only in a relay with separate keys.
     pub(super) fn establish(&mut self, service: Service, keys: Option<[&SessionKey; 2]>) {
         let own = self.sender.role.side();
         self.sender.service = Some(service);
@@ -176,28 +174,13 @@ impl Connection {
         self.sender.timers.stop(Timer::Setup);
         let encrypted = keys.is_some();
         self.events.push_back(Event::News(News::Established { service, encrypted }));
-        self.sender.heard(service);
+        self.sender.note_message(service);
         if let Role::Client { config, .. } = &self.sender.role
             && config.ping_every.is_some()
         {
             self.sender.timers.start(Timer::Beat, Duration::ZERO);
         }
-        // There was room for them when they were sent.
-        self.sender.lanes.iter_mut().for_each(Lane::release);
+        // There was room for these messages when they were deferred.
+        self.sender.lanes.iter_mut().for_each(Lane::release_deferred);
     }
-}
-
-/// The private key of a service.
-///
-/// # Errors
-/// Malformed, naming the service, when there is none.
-pub(super) fn private_key(keys: &KeyRing, service: Service) -> Result<&PrivateKey> {
-    key_kind(service).and_then(|kind| keys.private(kind)).ok_or_else(|| {
-        let wanted = format!("a key for {}", service.name());
-        Error::malformed(wanted, "none in the configuration")
-    })
-}
-
-pub(super) fn refused(error: ExchangeError) -> Error {
-    Error::malformed("a number y that is safe to use", error.to_string())
 }

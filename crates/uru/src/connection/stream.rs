@@ -10,48 +10,48 @@ use crate::crypt::exchange::SessionKey;
 use crate::crypt::rc4::Rc4;
 use crate::frame::{Message, Service};
 
-/// One direction: its bytes, its cipher and what is to come next.
+/// One direction: its bytes, its cipher and its phase.
 #[derive(Debug)]
 pub(super) struct Stream {
     side: Side,
     pub(super) incoming: Incoming,
     cipher: Option<Rc4>,
-    /// How much keystream may still be passed over for missing bytes.
+    /// Limits the keystream that is skipped for missing bytes.
     budget: SkipBudget,
     phase: Phase,
-    /// How many bytes of a message that nobody knows are still to come.
+    /// The number of bytes of an unknown message still to arrive.
     discard: usize,
-    /// How many messages were read so far.
+    /// The number of messages read so far.
     pub(super) messages: u64,
-    /// Nothing more comes.
+    /// Whether the side has ended its stream.
     pub(super) is_ended: bool,
 }
 
-/// What is to come next in a direction.
+/// What a direction expects next.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// The connect packet.
     Connect,
-    /// What follows a connect packet that is missing, or whose end may be there (observers).
+    /// The bytes after a missing or incomplete connect packet (observers).
     Late,
     /// A setup packet.
     Setup,
-    /// Messages that cannot be read before the key is known: encrypted bytes pile up.
+    /// Messages that cannot be read until the key is known. Encrypted bytes accumulate.
     Waiting,
     /// Messages.
     Messages(Service),
-    /// Messages, but the next border between two has to be found first.
+    /// Messages, but the start of the next one must be found first.
     Searching(Service, Search),
-    /// Nothing that could be read.
+    /// Nothing: the rest cannot be read.
     Lost,
-    /// Nothing that a relay could read: it goes on as it came.
+    /// Bytes that a relay cannot read and forwards unchanged.
     Passing,
 }
 
-/// The most bytes an unknown message of a file connection is believed to have.
+/// The most bytes that an unknown message of a file connection may have.
 const MAX_PASSED_OVER: usize = 4 << 20;
 
-/// The furthest offset behind a gap from which reading goes on.
+/// The highest offset after a gap at which reading resumes.
 const MAX_OFFSET: u64 = 1 << 62;
 
 impl Stream {
@@ -85,7 +85,7 @@ impl Stream {
         matches!(self.phase, Phase::Lost)
     }
 
-    /// Takes in what came off the wire.
+    /// Adds bytes from the wire.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         if self.is_lost() {
             return self.incoming.skip(bytes.len() as u64);
@@ -106,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// From here on everything is encrypted with this key, also what came in already.
+    /// Decrypts everything from here on with this key, including unread bytes already received.
     pub(super) fn decrypt_with(&mut self, key: &SessionKey) {
         let mut cipher = Rc4::new(key);
         cipher.apply(self.incoming.unread_mut());
@@ -117,10 +117,10 @@ impl Stream {
         self.cipher.is_some()
     }
 
-    /// Bytes are missing. False when nothing behind them can be read.
+    /// Skips missing bytes. False if nothing after them can be read.
     ///
     /// # Errors
-    /// The limit on keystream that is passed over; the stream is lost then.
+    /// The limit on skipped keystream. The stream is lost then.
     pub(super) fn skip(&mut self, length: u64) -> Result<bool> {
         let is_far = self.incoming.end().saturating_add(length) > MAX_OFFSET;
         let from = self.incoming.offset();
@@ -153,14 +153,14 @@ impl Stream {
         Ok(true)
     }
 
-    /// The connect packet, or a part of it, is missing.
+    /// Notes that the connect packet, or a part of it, is missing.
     pub(super) fn begin_late(&mut self, length: u64) {
         self.incoming.skip(length);
         self.set_phase(Phase::Late);
     }
 
-    /// Looks for a message of a service from the next unread byte on; the first one begins at
-    /// `begin`, if that is known.
+    /// Searches for a message of a service from the next unread byte on. The first one begins at
+    /// `begin`, if known.
     pub(super) fn search_for(&mut self, service: Service, begin: Option<u64>) {
         let at = self.incoming.offset();
         let mut search = Search::new(0, at);
@@ -168,27 +168,27 @@ impl Stream {
             search = search.sized();
         }
         search.segment(at, self.incoming.unread().len());
-        // Peers send messages whole, also the first ones.
+        // Peers send whole messages, including the first.
         if let Some(begin) = begin.filter(|begin| (at + 1..self.incoming.end()).contains(begin)) {
             search.segment(begin, 0);
         }
         self.set_phase(Phase::Searching(service, search));
     }
 
-    /// Passes over the next unread bytes and returns them, at most so many.
-    pub(super) fn take(&mut self, most: usize) -> Vec<u8> {
-        let length = self.incoming.unread().len().min(most);
+    /// Removes up to this many unread bytes and returns them.
+    pub(super) fn take(&mut self, max: usize) -> Vec<u8> {
+        let length = self.incoming.unread().len().min(max);
         let located = self.incoming.advance(length);
         self.incoming.bytes(located.range).to_vec()
     }
 
-    /// The error for a stream that ends within what it says.
+    /// The error for a stream that ends within a packet or message.
     pub(super) fn torn(&self) -> Option<Error> {
         if let Phase::Searching(_, search) = &self.phase
             && search.seen() > 0
         {
             let found = format!("none in the {} bytes that follow", search.seen());
-            let error = Error::malformed("a message behind the missing bytes", found);
+            let error = Error::malformed("a message after the missing bytes", found);
             return Some(error.at(search.from()));
         }
         self.incoming.torn(match self.phase {
@@ -218,7 +218,7 @@ impl Stream {
         })
     }
 
-    /// Reads a message and shows it to `look` while it is at hand.
+    /// Reads a message and passes it to `look` while it is borrowed.
     pub(super) fn message<R>(
         &mut self,
         service: Service,
@@ -236,8 +236,8 @@ impl Stream {
         outcome
     }
 
-    /// Passes over a message that cannot be read. Those of file connections say how long they are;
-    /// otherwise the next segment may begin with one that can.
+    /// Skips a message that cannot be read. On file connections its length is known. On others, the
+    /// next segment may begin with a readable message.
     pub(super) fn pass_over(&mut self) {
         let Phase::Messages(service) = self.phase else {
             return;
@@ -259,7 +259,7 @@ impl Stream {
         }
     }
 
-    /// Tries to find the next message behind a gap. `Some` is what had to be passed over.
+    /// Tries to find the next message after a gap. `Some` is the range skipped.
     pub(super) fn search(&mut self) -> Option<Range<u64>> {
         let Phase::Searching(service, search) = &mut self.phase else {
             return None;
@@ -274,12 +274,12 @@ impl Stream {
     }
 }
 
-/// Whether a message begins these bytes, and what speaks for it.
+/// Whether these bytes begin with a message, and the evidence for it.
 fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
-    /// For the class of a net message, which stands twice.
+    /// For the class of a net message, which is stated twice.
     const CLASS: u32 = 20;
-    /// For the length of a message on a file connection, which holds to the byte. A small one may
-    /// be any number.
+    /// For the length of a message on a file connection, which is exact. A small one may be any
+    /// number.
     const LENGTH: u32 = 40;
     const SMALL: usize = 64;
     let limits = Limits::DEFAULT;
@@ -307,5 +307,5 @@ fn probe(service: Service, side: Side, bytes: &[u8]) -> Probe {
     Probe::Message { length, evidence }
 }
 
-/// The outcome of trying to read: nothing yet, a value and its place, or a fault.
+/// The result of trying to read: nothing yet, a value and its position, or a fault.
 pub(super) type Attempt<R> = Result<Option<(R, Located)>>;

@@ -143,7 +143,7 @@ pub(crate) fn start(service: Service, setup: &SetupPacket<'_>) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Connect packet and the wish for a plain connection.
+/// Connect packet and the request for a plain connection.
 pub(crate) fn plain_start(service: Service) -> Vec<u8> {
     start(service, &SetupPacket::Connect(Vec::new().into()))
 }

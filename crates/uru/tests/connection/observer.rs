@@ -101,7 +101,7 @@ fn an_observer_says_what_it_lacks() {
     assert!(told[0].contains("wanted the auth key of this connection"), "{told:?}");
 
     let told = faults(&watch(&KEYS, Some(3), usize::MAX));
-    assert!(told[0].contains("wanted a message behind the missing bytes"), "{told:?}");
+    assert!(told[0].contains("wanted a message after the missing bytes"), "{told:?}");
 
     let told = faults(&watch(&KEYS, None, segments[1].len() - 1));
     assert_eq!(told.len(), 1, "{told:?}");

@@ -95,7 +95,7 @@ fn what_breaks_the_rules_is_named() {
         (
             ServerConfig::new(KEYS.clone()),
             plain_start(Service::Auth),
-            "wanted a client that encrypts, found a wish for a plain connection",
+            "wanted an encrypted connection, found a request for a plain one",
         ),
         (open_config(), auth(&[0xff, 0xff]), "wanted the number of a client message"),
         (open_config(), auth(&[4, 0]), "auth.AcctSetEulaVersion"),

@@ -314,7 +314,10 @@ fn a_client_cannot_begin_with_what_nobody_serves() {
     let mut config = ClientConfig::new(Service::Auth, None);
     config.connect.data = ConnectData::Csr;
     let error = Connection::client(config.into(), [1; 64], Duration::ZERO).unwrap_err();
-    assert_eq!(error.to_string(), "connType: wanted a service that is alive, found CliToCsr (20)");
+    assert_eq!(
+        error.to_string(),
+        "connType: wanted a service that is still in use, found CliToCsr (20)"
+    );
     let key = KEYS.public(ServerKind::Auth).cloned();
     let config = ClientConfig::new(Service::Auth, key);
     let error = Connection::client(config.into(), [0; 64], Duration::ZERO).unwrap_err().to_string();

@@ -187,7 +187,7 @@ fn a_broken_packet_block_is_counted_and_costs_nothing_else() {
     for verb in ["dissect", "stats", "doctor"] {
         let (whole, ..) = worldwire(&[&[verb, SAMPLE][..], &KEYS].concat());
         let (out, err, code) = worldwire(&[&[verb, broken][..], &KEYS].concat());
-        let wanted = "1 packet could not be used: of an interface that the capture does not";
+        let wanted = "1 packet could not be used: on an interface that the capture does not";
         assert!(err.contains(wanted) && code == 1, "{verb}: {code} {err}");
         assert_eq!(out, whole.replace(SAMPLE, broken), "{verb}");
     }
@@ -370,6 +370,6 @@ fn several_key_files_are_merged() {
     }
     let two = ["dissect", SAMPLE, "--keys", "uru-wrong-keys.toml", "--keys", "uru-keys.toml"];
     let (_, said, code) = worldwire(&two);
-    let wanted = "uru-keys.toml: the gatekeeper key differs from that in an earlier key file\n";
+    let wanted = "uru-keys.toml: the gatekeeper key differs from the one in an earlier key file\n";
     assert!(code == 2 && said.ends_with(wanted), "{said}");
 }

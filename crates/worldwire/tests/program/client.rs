@@ -183,7 +183,7 @@ fn the_guide_recipe_works() {
     while !command(folder, &kick).output().unwrap().status.success() {}
     let output = ann.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("kicked off with KickedByCCR (39)"), "{said}");
+    assert!(said.contains("kicked off: KickedByCCR (39)"), "{said}");
     assert_eq!(output.status.code(), Some(1), "{said}");
     good(client(folder, "login + set-player Ann"));
 

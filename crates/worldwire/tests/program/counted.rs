@@ -33,8 +33,8 @@ fn a_capture_without_conversations_says_why() {
     );
     assert_eq!(
         said,
-        "worldwire: capture: 4 packets not used: 2 not IP but ARP, 1 cut by the capture within a \
-         header, 1 neither TCP nor UDP but ICMP\n\
+        "worldwire: capture: 4 packets not used: 2 not IP but ARP, 1 neither TCP nor UDP but \
+         ICMP, 1 truncated inside a header by the capture\n\
          worldwire: capture: 1 packet cut short by the capture; capture with a snap length \
          of 0\n0 conversations, 0 messages\n"
     );

@@ -93,7 +93,7 @@ fn ambiguous_folders_are_named() {
         fs::write(home.path().join(folder).join(format!("S_{folder}.1.def")), text).unwrap();
     }
     let data = ["--data", "a", "--data", "b"];
-    let begin = Path::new("a").join("S_a.1.def:1:1: error: there is no type");
+    let begin = Path::new("a").join("S_a.1.def:1:1: error: unknown type");
     for command in [&["check", "a", "b"][..], &[&["list"], &data[..]].concat()] {
         let outcome = run(home.path(), &[&["tera", "def"], command].concat());
         let said = String::from_utf8(outcome.stderr).unwrap();

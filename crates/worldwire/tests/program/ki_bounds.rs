@@ -255,8 +255,8 @@ fn texts_skipped_for_translators_are_reported() {
     fs::write(home.at("Zone.lang"), [0xff, 0xfe].into_iter().chain(bytes).collect::<Vec<u8>>())
         .unwrap();
     let repeated =
-        "worldwire: Zone.lang: warning: the key \"7\" is repeated; the last one counts\n";
-    let lacks = "worldwire: Zone.lang: warning: entry 3 lacks lines; it is left out\n";
+        "worldwire: Zone.lang: warning: the key \"7\" is repeated; the last one is used\n";
+    let lacks = "worldwire: Zone.lang: warning: entry 3 lacks lines; it is skipped\n";
     let (out, err) = ends(&home.run(&["lang", "csv", "Zone.lang"]), 0);
     assert_eq!(err, format!("{lacks}{repeated}"));
     assert!(out.contains("Zone_7,,first") && out.contains("Zone_7,,second"), "{out}");

@@ -89,7 +89,9 @@ fn from_nothing_to_a_player_in_a_zone() {
     // The command line is one that the program itself understands.
     let explain = ["ki", "client-args", "--explain", "--"];
     let given: Vec<&str> = explain.into_iter().chain(lines[4].split(' ')).collect();
-    assert!(printed(&worldwire(&given)).contains("a user who has logged in"));
+    assert!(
+        printed(&worldwire(&given)).contains("a logged-in user: ID, login secret, account name")
+    );
     let keys = std::fs::read_to_string(&secrets).unwrap();
     assert!(keys.contains("[[ki.login]]\nuser = \"merle\"\nck2 = \""), "{keys}");
 
@@ -190,8 +192,8 @@ fn queued_clients_see_their_position() {
     first.wait().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert_eq!(second.status.code(), Some(1), "{said}");
-    assert!(said.contains("worldwire: waiting in the queue, at 1"), "{said}");
-    assert!(said.contains("validate: still waiting in the queue, at 1"), "{said}");
+    assert!(said.contains("worldwire: waiting in the queue, at position 1"), "{said}");
+    assert!(said.contains("validate: still waiting in the queue, at position 1"), "{said}");
 }
 
 #[test]
@@ -202,7 +204,7 @@ fn server_errors_name_the_option() {
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = other.local_addr().unwrap().to_string();
     let host =
-        "for '--public-address <HOST>': wanted an IP address, or a name such as ki.example.org";
+        "for '--public-address <HOST>': must be an IP address or a name such as ki.example.org";
     for (option, value, wanted) in [
         ("--public-address", "a b", host),
         ("--public-address", "http://x.example/", host),
@@ -226,7 +228,10 @@ fn server_errors_name_the_option() {
 
 #[test]
 fn names_are_checked_before_the_password_prompt() {
-    for (family, name, option) in [("ki", "a b", "--server"), ("uru", " ann", "--shard")] {
+    for (family, name, option, problem) in [
+        ("ki", "a b", "--server", ": a name must have 1 to 64 ASCII characters and no spaces"),
+        ("uru", " ann", "--shard", " has a value that is empty, too long, or not allowed"),
+    ] {
         let add = |name| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));
             command.args([family, "account", "add", name, option, "there"]).stdin(Stdio::null());
@@ -234,7 +239,7 @@ fn names_are_checked_before_the_password_prompt() {
             (output.status.code(), String::from_utf8(output.stderr).unwrap())
         };
         let (code, said) = add(name);
-        assert!(code == Some(1) && said.contains(&format!("account {name:?}: ")), "{said}");
+        assert!(code == Some(1) && said.contains(&format!("account {name:?}{problem}")), "{said}");
         let (code, said) = add("ann");
         assert_eq!(code, Some(2));
         assert!(said.contains("the password is empty; use --password-file, or "), "{said}");

@@ -149,7 +149,7 @@ fn unusable_options_are_reported() {
     assert!(fails(&[missing.to_str().unwrap()]).contains("none.toml"));
     let nowhere = scene(folder.path(), "start = [nan, 0.0, 0.0]\n");
     let err = fails(&[&nowhere, "--listen", "127.0.0.1:0"]);
-    assert!(err.contains("scene.toml: start: wanted coordinates up to 1000000, found"), "{err}");
+    assert!(err.contains("scene.toml: start: coordinates must be at most 1000000, not"), "{err}");
     let odd = scene(folder.path(), "[[object]]\ngoobj = 9\nat = [0.0, 0.0, 0.0]\n");
     let err = fails(&[&odd]);
     assert!(err.contains("scene.toml: object 1: goobj: wanted one whose class is known"), "{err}");

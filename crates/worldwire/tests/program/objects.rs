@@ -446,7 +446,7 @@ fn hints_without_a_target_are_reported() {
     // Misspelt hints are reported, too.
     fs::write(&hints, "[ki.object]\nmessage = \"LOGIN.MSG_CHARACTERINFO\"\n").unwrap();
     let (code, _, err) = decode(&[]);
-    assert!(code == 1 && err.contains("two brackets"), "{err}");
+    assert!(code == 1 && err.contains("in double brackets, [[ki.object]]"), "{err}");
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
         let mut again = Command::new(env!("CARGO_BIN_EXE_worldwire"));
         let output = again.args(["serve", "uru"]).arg(&shard).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("runs here already"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("is already running here"));
     });
     assert_eq!(account(&shard, &["list"]), "ann@example.org\n");
     assert!(printed.contains("Server.Auth.N \"") && printed.contains("Server.Status \"http://127"));

@@ -186,7 +186,7 @@ fn commands_work_on_a_stopped_and_a_running_shard() {
     let (code, _, err) = worldwire(folder, &["account", "list"], "");
     assert_eq!(code, 2);
     assert!(
-        err.ends_with("is not the folder of a shard; `worldwire serve uru` makes one\n"),
+        err.ends_with(": not the folder of a shard; `worldwire serve uru` creates one\n"),
         "{err}"
     );
 
@@ -218,7 +218,7 @@ fn an_unlockable_folder_is_not_a_running_shard() {
         command.args([family, "account", "list", option]).arg(folder.path());
         let output = command.output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        let names = said.contains("server.lock: ") && !said.contains("runs there");
+        let names = said.contains("server.lock: ") && !said.contains("already running");
         assert!(output.status.code() == Some(2) && names, "{said}");
     }
 }

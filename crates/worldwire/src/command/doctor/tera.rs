@@ -239,8 +239,8 @@ mod tests {
         for (finding, text) in [
             (
                 crossed,
-                "C_A (5): 2 of 3 messages sent by the server, which sends none of that name; \
-                 the map is of another build, or this entry is wrong: ",
+                "C_A (5): 2 of 3 messages sent by the server, which never sends messages of \
+                 that name; the map is of another build, or this entry is wrong: ",
             ),
             (gaps, "C_A.1 leaves gaps in 1 of 3 messages; "),
         ] {

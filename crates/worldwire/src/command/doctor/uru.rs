@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(
             found(other, Side::Client),
             ["game.PropagateBuffer: plNetMsgMembersList: class at byte 0: \
-                 wanted class 0x02ae, as in front of the message, found 0x02ad",]
+                 wanted class 0x02ae, as announced by the PropagateBuffer, found 0x02ad",]
         );
     }
 }

@@ -50,22 +50,80 @@ fn a_create_that_fails_midway_leaves_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn names_that_could_not_be_extracted_are_refused() {
+fn names_that_differ_only_in_case_are_refused() {
     let home = tempdir().unwrap();
-    for (names, said) in [(["a", "NUL.txt"], "NUL.txt"), (["a", "A"], "differ only in case")] {
-        let _ = fs::remove_dir_all(home.path().join("in"));
-        fs::create_dir(home.path().join("in")).unwrap();
-        for name in names {
-            fs::write(home.path().join("in").join(name), name).unwrap();
+    put(&home.path().join("in"), &[("a", "a"), ("A", "A")]);
+    if names(&home.path().join("in")).len() < 2 {
+        // This file system has no two names that differ only in case.
+        return;
+    }
+    let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
+    assert!(said(&outcome, 2).contains("differ only in case"), "{outcome:?}");
+    assert!(!home.path().join("a.wad").exists());
+}
+
+/// The commands that pack a folder `in`, with more arguments.
+#[cfg(unix)]
+const PACKING: [&[&str]; 2] =
+    [&["create", "in", "-o", "new.wad"], &["update", "a.wad", "--from", "in", "-o", "new.wad"]];
+
+#[cfg(unix)]
+#[test]
+fn every_name_that_could_not_be_extracted_is_reported() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("a.wad"), craft(&[("old", b"old")])).unwrap();
+    put(&home.path().join("in"), &[("good", ""), ("..\\x", ""), ("Data/a\u{1}b", "")]);
+    for command in PACKING {
+        let said = said(&wad(home.path(), command), 2);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines.len(), 3, "{said}");
+        for (end, problem) in [("x", "contains a backslash"), ("b", "contains a control character")]
+        {
+            let is_told = |line: &&str| {
+                line.starts_with("worldwire: in/")
+                    && line.ends_with(&format!("{end}: refused: its name {problem}"))
+            };
+            assert_eq!(lines.iter().filter(|line| is_told(line)).count(), 1, "{problem}: {said}");
         }
-        if fs::read_dir(home.path().join("in")).unwrap().count() < names.len() {
-            // This file system has no two names that differ only in case.
-            continue;
+        assert_eq!(lines[2], "worldwire: in: 2 names refused; nothing was written");
+        assert!(!said.contains('\u{1}'), "control characters are escaped");
+        assert!(!home.path().join("new.wad").exists());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_windows_does_not_allow_are_packed_unless_portable() {
+    let home = tempdir().unwrap();
+    fs::write(home.path().join("a.wad"), craft(&[("old", b"old")])).unwrap();
+    let files = ["CON.txt", "Data/NUL .txt", "a:b", "dot.", "good"];
+    let problems = [
+        ("CON.txt", "contains the name of a Windows device"),
+        ("Data/NUL .txt", "contains the name of a Windows device"),
+        ("a:b", "contains `:`, which Windows does not allow"),
+        ("dot.", "has a part that ends with a dot or a space, which Windows removes"),
+    ];
+    put(&home.path().join("in"), &files.map(|name| (name, name)));
+    for command in PACKING {
+        let mut warned: Vec<_> =
+            said(&wad(home.path(), command), 0).lines().map(str::to_owned).collect();
+        warned.sort();
+        let warning = "warning: cannot be extracted on Windows:";
+        let wanted =
+            problems.map(|(name, problem)| format!("worldwire: {name}: {warning} it {problem}"));
+        assert_eq!(warned, wanted);
+        let listed = told(&wad(home.path(), &["list", "new.wad"]), 0);
+        assert!(files.iter().all(|name| listed.contains(name)), "{listed}");
+        fs::remove_file(home.path().join("new.wad")).unwrap();
+
+        let refused = said(&wad(home.path(), &[command, &["--portable"]].concat()), 2);
+        assert_eq!(refused.lines().count(), 5, "{refused}");
+        for (name, problem) in problems {
+            let wanted = format!("worldwire: in/{name}: refused: its name {problem}\n");
+            assert!(refused.contains(&wanted), "{wanted}{refused}");
         }
-        let outcome = wad(home.path(), &["create", "in", "-o", "a.wad"]);
-        assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
-        assert!(String::from_utf8(outcome.stderr).unwrap().contains(said), "{said}");
-        assert!(!home.path().join("a.wad").exists());
+        assert!(refused.ends_with("worldwire: in: 4 names refused; nothing was written\n"));
+        assert!(!home.path().join("new.wad").exists());
     }
 }
 

@@ -101,7 +101,10 @@ fn a_folder_in_the_place_of_a_file_is_not_forced_away() {
     for more in [&[][..], &["--force"]] {
         let outcome = wad(home.path(), &[&["extract", "a.wad", "-C", "out"], more].concat());
         let said = said(&outcome, 1);
-        assert!(said.contains("a: is a directory\n") && !said.contains("a: exists"), "{said}");
+        assert!(
+            said.contains("a: is a directory\n") && !said.contains("a: already exists"),
+            "{said}"
+        );
         assert_eq!(fs::read(home.path().join("out/b")).unwrap(), b"b");
     }
 }
@@ -229,6 +232,50 @@ fn files_that_share_their_data_are_too_much_together() {
     fs::write(home.path().join("huge.wad"), huge).unwrap();
     let outcome = wad(home.path(), &["test", "huge.wad"]);
     assert!(said(&outcome, 1).contains("at most 17179869184 (archive bytes)"));
+}
+
+#[cfg(unix)]
+#[test]
+fn unsafe_names_are_each_reported_and_the_rest_is_extracted() {
+    let home = tempdir().unwrap();
+    let unsafe_names = [
+        ("../x", "contains the part `..`"),
+        ("/abs", "is absolute or has an empty part"),
+        ("a\\b", "contains a backslash"),
+        ("a/\u{1b}b", "contains a control character"),
+    ];
+    let windows_names = ["Data/CONIN$", "NUL .txt"];
+    let problem = "contains the name of a Windows device";
+    let all = unsafe_names.iter().map(|(name, _)| *name).chain(windows_names).chain(["good/file"]);
+    let all: Vec<(&str, &[u8])> = all.map(|name| (name, &b"content"[..])).collect();
+    fs::write(home.path().join("a.wad"), craft(&all)).unwrap();
+
+    let extract = ["extract", "a.wad", "-C", "out/in"];
+    let reported = said(&wad(home.path(), &extract), 1);
+    for (name, problem) in unsafe_names {
+        let is_told = |line: &&str| {
+            line.starts_with("worldwire: a.wad: refused: ")
+                && line.ends_with(&format!(": its name {problem}"))
+        };
+        assert_eq!(reported.lines().filter(is_told).count(), 1, "{name:?}: {reported}");
+    }
+    for name in windows_names {
+        let warning = "warning: cannot be extracted on Windows:";
+        let wanted = format!("worldwire: {name}: {warning} it {problem}\n");
+        assert!(reported.contains(&wanted), "{wanted}{reported}");
+    }
+    assert_eq!(names(&home.path().join("out")), ["in"]);
+    assert_eq!(names(&home.path().join("out/in")), ["Data", "NUL .txt", "good"]);
+    assert_eq!(names(&home.path().join("out/in/Data")), ["CONIN$"]);
+    assert_eq!(names(&home.path().join("out/in/good")), ["file"]);
+
+    let extract = ["extract", "a.wad", "-C", "portable", "--portable"];
+    let reported = said(&wad(home.path(), &extract), 1);
+    for name in windows_names {
+        let wanted = format!("worldwire: a.wad: refused: {name}: its name {problem}\n");
+        assert!(reported.contains(&wanted), "{wanted}{reported}");
+    }
+    assert_eq!(names(&home.path().join("portable")), ["good"]);
 }
 
 #[test]

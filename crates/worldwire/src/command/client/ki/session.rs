@@ -80,7 +80,9 @@ impl<'s> Session<'s> {
                 while client.position() != Some(0) {
                     let position = client.next_queue_position().await?;
                     if position > 0 && tells {
-                        say(format_args!("worldwire: waiting in the queue, at {position}"));
+                        say(format_args!(
+                            "worldwire: waiting in the queue, at position {position}"
+                        ));
                     }
                 }
             }

@@ -119,8 +119,8 @@ impl PathCheck {
         let Some(error) = path.windows_error() else { return };
         self.windows_errors += 1;
         if self.windows_errors <= MAX_WINDOWS_ERRORS {
-            common
-                .note(path.as_str(), &format!("warning: cannot be extracted on Windows: {error}"));
+            let warning = format!("warning: cannot be extracted on Windows: it {error}");
+            common.note(path.as_str(), &warning);
         }
     }
 
