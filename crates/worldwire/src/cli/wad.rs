@@ -161,7 +161,7 @@ pub(crate) struct KiWadExtract {
     /// Extract an archive whose files share data; a small one can fill the disk
     #[arg(long)]
     pub(crate) allow_overlaps: bool,
-    /// Refuse names that Windows does not allow; without it they are reported
+    /// Refuse names that Windows does not allow, instead of reporting them
     #[arg(long)]
     pub(crate) portable: bool,
     #[command(flatten)]
@@ -222,7 +222,7 @@ pub(crate) struct KiWadPacking {
         Do not compress files that match; .mp3, .ogg and files larger than {MAX_COMPRESSED} bytes \
         are never compressed"))]
     pub(crate) store: Vec<String>,
-    /// Refuse names that Windows does not allow; without it they are reported
+    /// Refuse names that Windows does not allow, instead of reporting them
     #[arg(long)]
     pub(crate) portable: bool,
     /// Number of threads, up to 256; 0 uses all cores

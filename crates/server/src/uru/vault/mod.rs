@@ -48,7 +48,7 @@
 //!
 //! # Inside
 //!
-//! `state` is all that the shard knows and the steps that change it, without IO; `graph`,
+//! `steps` holds the data in memory and the only code that changes it, without IO; `graph`,
 //! `interest` and `contents` are its parts; `operations`, `access`, `trees` and the modules beside
 //! this one are the rules; `task` is the loop that groups, commits and answers.
 
