@@ -1,8 +1,8 @@
-//! The harnesses that run conformance vectors and fuzz targets, the same in every family.
+//! The harnesses that run conformance vectors and fuzz targets for all families.
 //!
-//! A family's vectors are the JSON files of one folder. Every list of objects in a file is a
-//! section of cases; so is the list `cases` of an object. The folder is `vectors/FAMILY` of the
-//! project, or `$WORLDWIRE_VECTORS/FAMILY` when that is set.
+//! A family's vectors are the JSON files in one folder. Every list of objects in a file is a
+//! section of cases, and so is the list `cases` of an object. The folder is `vectors/FAMILY` in the
+//! project, or `$WORLDWIRE_VECTORS/FAMILY` if that is set.
 
 pub mod holding;
 pub mod operations;
@@ -19,16 +19,16 @@ use crate::text::{TextStyle, write_tree};
 use crate::value::{Content, parse_hex};
 use crate::{Children, Names, NodeRef, Tree, Value};
 
-/// One case of a vector file, and where it stands.
+/// One case of a vector file, with its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'j> {
-    /// The file's name without its ending.
+    /// The file's name without its extension.
     pub file: &'j str,
-    /// The key of the list in the file.
+    /// The key of its list in the file.
     pub section: &'j str,
     /// The case.
     pub case: &'j Json,
-    /// All of the file, where a case needs what the file says once.
+    /// The whole file, for cases that need its shared values.
     pub whole: &'j Json,
 }
 
@@ -42,12 +42,12 @@ fn sections(file: &Json) -> Vec<(&str, &[Json])> {
     lists.collect()
 }
 
-/// Runs every case of every file of a family through `run`; prints how many cases of each file
-/// ran. Files named in `elsewhere` are other tests' business, or not built yet: that is printed.
+/// Runs every case in every file of a family through `run` and prints the number of cases per file.
+/// Files named in `elsewhere` belong to other tests and are listed as not run here.
 ///
 /// # Panics
-/// When a file cannot be read, a file has no cases, or a case fails: with a list of all failures.
-/// A case that `run` does not understand has to fail.
+/// If a file cannot be read, a file has no cases, or a case fails; lists all failures. `run` must
+/// fail for a case that it does not understand.
 pub fn run_vectors(
     family: &str,
     elsewhere: &[&str],
@@ -92,17 +92,17 @@ pub fn run_vectors(
     assert!(failures.is_empty(), "\n{failures}");
 }
 
-/// The bytes of a key of a case, given as hexadecimal digits.
+/// The value of a case's key, decoded from hexadecimal digits.
 ///
 /// # Errors
-/// When there is no such key or it is no text of that kind.
+/// If there is no such key or its value is not hexadecimal.
 pub fn hex(case: &Json, key: &str) -> Result<Vec<u8>, String> {
     let text = case.get(key).and_then(Json::as_str).ok_or_else(|| format!("no {key}"))?;
-    parse_hex(text).ok_or_else(|| format!("{key} is no hexadecimal text"))
+    parse_hex(text).ok_or_else(|| format!("{key} is not hexadecimal text"))
 }
 
-/// Whether a node says what a case wants: records may have more fields than the case names,
-/// numbers may be shown as names, bytes and identifiers are given as text.
+/// Checks that a node matches the expectation of a case. Records may have more fields than the case
+/// lists, numbers may be given as names, and bytes and identifiers as text.
 ///
 /// # Errors
 /// Where and how they differ.
@@ -123,7 +123,7 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
             }
             Ok(())
         }
-        // A text that has something to it beside its characters.
+        // A text with additional properties besides its characters.
         (_, Value::Record) if node.child("text").is_some() => match node.child("text") {
             Some(text) => agrees(text, wanted),
             None => differs(),
@@ -162,11 +162,11 @@ pub fn agrees(node: NodeRef<'_, '_>, wanted: &Json) -> Result<(), String> {
     }
 }
 
-/// Renders a tree in every way, whether its decode succeeded or failed, and gives its JSON back.
+/// Renders a tree in every format, whether decoding succeeded or failed, and returns its JSON.
 ///
 /// # Panics
-/// When a walk through children does not meet every node once, a node, its text or its bytes are not
-/// within their layer, or the JSON is none.
+/// If a walk through children does not visit every node exactly once, if a node, its text or its
+/// bytes are not within their layer, or if the JSON is invalid.
 pub fn render(tree: &Tree<'_>, style: Style) -> Json {
     assert_eq!(visit(tree, tree.roots()), tree.len(), "a walk meets every node once");
     let mut text = String::new();
@@ -178,7 +178,7 @@ pub fn render(tree: &Tree<'_>, style: Style) -> Json {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// How many nodes a walk meets; each has its place.
+/// The number of nodes that a walk visits; checks the position of each.
 fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
     let mut count = 0;
     for node in nodes {
@@ -197,13 +197,13 @@ fn visit(tree: &Tree<'_>, nodes: Children<'_, '_>) -> usize {
     count
 }
 
-/// A fuzz target: its name, what it does with bytes, and inputs to begin with.
+/// A fuzz target: its name, its function and its seeds.
 pub struct Target {
     /// The name, as the fuzz workspace spells it.
     pub name: &'static str,
-    /// Takes any bytes; panics when a promise is broken.
+    /// Runs the target on any bytes; panics if a promise is broken.
     pub run: fn(&[u8]),
-    /// Inputs that get far.
+    /// Inputs that reach deep states.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
@@ -213,17 +213,17 @@ impl core::fmt::Debug for Target {
     }
 }
 
-/// How many mutated inputs a target is given: `$WORLDWIRE_FUZZ_RUNS`, or 2,000.
+/// The number of mutated inputs for each target: `$WORLDWIRE_FUZZ_RUNS`, or 2,000.
 #[must_use]
 pub fn fuzz_runs() -> u64 {
     let runs = std::env::var("WORLDWIRE_FUZZ_RUNS").ok().and_then(|runs| runs.parse().ok());
     runs.unwrap_or(2_000)
 }
 
-/// Gives a target its seeds and then so many mutations of them, always the same ones.
+/// Runs a target on its seeds and then on this many mutations of them, always the same ones.
 ///
 /// # Panics
-/// When the target does.
+/// If the target panics.
 pub fn fuzz(target: &Target, runs: u64) {
     let seeds = (target.seeds)();
     assert!(!seeds.is_empty(), "{}: no seeds", target.name);
@@ -266,21 +266,21 @@ pub fn fuzz(target: &Target, runs: u64) {
                 _ => input.push(sampler.bits().to_le_bytes()[0]),
             }
         }
-        // Mutations must not grow without end when seeds are joined.
+        // Joining seeds must not let mutations grow without limit.
         input.truncate(1 << 16);
         (target.run)(&input);
     }
 }
 
-/// Names the target of a process that [`each_alone`] starts.
+/// The environment variable that names the target in a process that [`each_alone`] starts.
 const ALONE: &str = "WORLDWIRE_FUZZ_ALONE";
 
-/// Gives every target to `run` in a process of its own, so that what it takes of memory is its alone;
-/// as many at a time as there are processors. The processes are the program of the test that calls
-/// this, and run that test, `test`, and no other.
+/// Calls `run` for every target in a separate process, so that its memory use can be measured, with
+/// one process per processor at a time. Each process runs the calling test program again, with only
+/// the test named `test`.
 ///
 /// # Panics
-/// When targets fail: with their names, and what they said.
+/// If targets fail; prints their names and output.
 pub fn each_alone<'t>(
     test: &str,
     targets: impl IntoIterator<Item = &'t Target>,
@@ -309,14 +309,14 @@ pub fn each_alone<'t>(
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Runs a test for one target; or else what it said.
+/// Runs a test for one target and returns its output if it fails.
 fn alone(test: &str, target: &str) -> Result<(), String> {
     let mut command = Command::new(std::env::current_exe().map_err(|error| error.to_string())?);
     command.args(["--exact", test, "--nocapture"]).env(ALONE, target);
     let output = command.output().map_err(|error| error.to_string())?;
     let [said, errors] =
         [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
-    // A name that no test has is no failure to the program.
+    // A test program succeeds if no test has the given name.
     if output.status.success() && said.contains("1 passed") {
         return Ok(());
     }

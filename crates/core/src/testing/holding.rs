@@ -1,4 +1,4 @@
-//! What holding pieces promises, checked for a relay of any family over simulated wires.
+//! Checks the promises about held pieces, for a relay of any family over simulated wires.
 
 use core::fmt;
 use std::collections::BTreeMap;
@@ -8,21 +8,21 @@ use super::pair::{Member, Pair};
 use crate::Side;
 use crate::connection::{Bounds, Connection, Decision, Event, Forward, HoldId, Piece};
 
-/// What only the family knows of its connections.
+/// The family-specific parts of the check.
 pub struct Family<'f, C: Connection> {
-    /// A client and a server with a relay of these bounds between them, past setup.
+    /// Creates a client and a server with a relay of these bounds between them, past setup.
     pub pair: &'f dyn Fn(Bounds) -> Pair<C>,
-    /// Lets an end of this side send the message with this number.
+    /// Sends the message with this number from the end on this side.
     pub say: &'f dyn Fn(&mut C, Side, u8),
-    /// The number of a message, if a piece of this side is one.
+    /// The number of a piece from this side, if it is a message.
     pub number: &'f dyn Fn(Side, &[u8]) -> Option<u8>,
-    /// What a relay forwards instead of a piece, so that it has this number.
+    /// Creates the replacement for a piece, with this number.
     pub replacement: &'f Replacement,
-    /// How long both ends stay connected while a message is held and nobody says anything.
+    /// How long both ends stay connected while a message is held and both are silent.
     pub patience: Duration,
 }
 
-/// Makes a message with a number from a piece of a side.
+/// Makes a message with a number from a side's piece.
 pub type Replacement = dyn Fn(Side, &[u8], u8) -> Vec<u8>;
 
 impl<C: Connection> fmt::Debug for Family<'_, C> {
@@ -34,7 +34,7 @@ impl<C: Connection> fmt::Debug for Family<'_, C> {
 /// Checks every promise of [`Forward::hold`], in both directions.
 ///
 /// # Panics
-/// When one is broken.
+/// If one is broken.
 pub fn check<C: Connection>(family: &Family<'_, C>)
 where
     C::Sender: Forward,
@@ -51,14 +51,14 @@ where
 
 const MOMENT: Duration = Duration::from_millis(300);
 
-/// A pair, and what was seen so far.
+/// A pair of ends and everything observed so far.
 struct Play<'p, 'f, C: Connection> {
     family: &'p Family<'f, C>,
     pair: Pair<C>,
     side: Side,
-    /// What the relay holds, with the bytes of each piece.
+    /// The held pieces with their bytes.
     held: BTreeMap<u8, (HoldId, Vec<u8>)>,
-    /// The numbers that the relay and the ends received, by the side that sent them.
+    /// The numbers received by the relay and by the ends, by the side that sent them.
     relayed: [Vec<u8>; 2],
     heard: [Vec<u8>; 2],
     closed: Vec<Member>,
@@ -74,7 +74,7 @@ where
         Self { family, pair, side, held, relayed, heard, closed }
     }
 
-    /// Lets a side say something.
+    /// Sends a message from a side.
     fn say(&mut self, side: Side, numbers: impl IntoIterator<Item = u8>) {
         for number in numbers {
             let end = match side {
@@ -82,12 +82,12 @@ where
                 Side::Server => &mut self.pair.server,
             };
             (self.family.say)(end, side, number);
-            // Each is sent by itself.
+            // Send each one separately.
             self.wait(Duration::from_millis(1));
         }
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     fn wait(&mut self, time: Duration) {
         let end = self.pair.now + time;
         let Self { family, side: held_side, held, relayed, heard, closed, .. } = self;
@@ -122,7 +122,7 @@ where
         self.wait(MOMENT);
     }
 
-    /// The other direction is open, whatever is held in this one.
+    /// Held pieces leave the other direction open.
     fn check_other_direction(&mut self) {
         let other = self.side.other();
         let before = self.heard[other.index()].len();
@@ -183,7 +183,7 @@ where
     play.check_heard(&[12, 11, 21]);
 }
 
-/// Timers go on, and so do keep-alives where there are any.
+/// Timers keep running, and so do keep-alives where the family has them.
 fn the_ends_stay_connected<C: Connection>(family: &Family<'_, C>, side: Side)
 where
     C::Sender: Forward,

@@ -1,5 +1,5 @@
-//! Connection machines driven by lists of operations, for fuzz targets: every promise of the
-//! contract in [`connection`](crate::connection) that can be checked from outside is checked.
+//! Drives connection machines with lists of operations, for fuzz targets. Checks every promise of
+//! the contract in [`connection`](crate::connection) that can be checked from outside.
 
 mod held;
 mod list;
@@ -19,17 +19,18 @@ pub use list::{Command, Operation, Operations, sampler};
 use tiling::Tiling;
 
 /// Drives `connection` through the operations that `data` encodes, ends both streams, and returns
-/// what was seen.
+/// statistics.
 ///
 /// # Panics
-/// When a promise is broken: [`Event::Closed`] comes last and once; nothing happens on a closed
-/// connection; pieces tile their stream and lie within what arrived; `queued_bytes` agrees with
-/// what `poll_transmit` returns and stays within the bounds; time-outs and events come to an end.
+/// If a promise is broken: [`Event::Closed`] is the last event and occurs once; a closed connection
+/// does nothing; pieces tile their stream and lie within the received bytes; `queued_bytes` agrees
+/// with the results of `poll_transmit` and stays within the bounds; time-outs and events are
+/// finite.
 pub fn run<C: Connection>(connection: C, data: &[u8], family: &mut Family<'_, C>) -> Seen {
     run_watched(connection, data, family, |_| {})
 }
 
-/// The same, with every event shown to `watch`, which may check what only the family promises.
+/// Like [`run`], but passes every event to `watch`, which may check promises of the family.
 ///
 /// # Panics
 /// Like [`run`].
@@ -42,8 +43,8 @@ pub fn run_watched<C: Connection>(
     Machine::new(connection, family, watch).run(data)
 }
 
-/// The same, for a connection that does not report all pieces in their order: it passes over some,
-/// or keeps them for later. They tile the stream all the same, together with what `account` says.
+/// Like [`run_watched`], for a connection that skips some pieces or keeps them for later. The
+/// pieces must still tile the stream, together with the ranges from `account`.
 ///
 /// # Panics
 /// Like [`run`].
@@ -59,13 +60,13 @@ pub fn run_out_of_order<C: Connection>(
 
 /// How a connection that reports pieces out of order accounts for the rest of its stream.
 pub struct Account<C: Connection> {
-    /// The bytes of a side that the connection passed over, if this is what it reports.
+    /// The range that the connection skipped, if this event reports one, with its side.
     pub passed_over: fn(&C::News) -> Option<Part>,
-    /// The bytes of a side that the connection keeps for later, or kept until it forgot them.
+    /// The ranges that the connection keeps for later or has dropped, with their sides.
     pub kept: fn(&C) -> Vec<Part>,
 }
 
-/// Bytes of a side's stream.
+/// A range of a side's stream.
 pub type Part = (Side, Range<u64>);
 
 impl<C: Connection> fmt::Debug for Account<C> {
@@ -74,14 +75,13 @@ impl<C: Connection> fmt::Debug for Account<C> {
     }
 }
 
-/// What only the family knows about its connections.
+/// The family-specific parts of a run.
 pub struct Family<'f, C: Connection> {
-    /// What the connection was configured with.
+    /// The bounds of the connection.
     pub bounds: Bounds,
-    /// Carries out a command (never [`Command::Close`]). Refusals are fine.
+    /// Carries out a command, never [`Command::Close`]. The connection may refuse it.
     pub command: &'f mut dyn FnMut(&mut C::Sender, Command<'_>),
-    /// Turns the plain bytes of a side into what is on the wire: encrypts them, where there is a
-    /// cipher.
+    /// Converts a side's plaintext to wire bytes, by encrypting it if there is a cipher.
     pub wire: &'f mut dyn FnMut(Side, &mut Vec<u8>),
 }
 
@@ -91,23 +91,24 @@ impl<C: Connection> fmt::Debug for Family<'_, C> {
     }
 }
 
-/// What a [`run`] saw: whether seeds get as far as they should.
+/// Statistics of a [`run`], to check that seeds get far enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Pieces received.
+    /// The number of pieces received.
     pub pieces: u64,
-    /// Those of them that are messages.
+    /// The number of those that are messages.
     pub messages: u64,
-    /// Faults.
+    /// The number of faults.
     pub faults: u64,
-    /// Bytes handed out to be written.
+    /// The number of bytes transmitted.
     pub transmitted: u64,
 }
 
-/// What a machine may queue for setup beyond the bounds on messages: TERA's two keys and more.
+/// How much a machine may queue for setup beyond the bounds on messages, for example TERA's two
+/// keys.
 const MAX_SETUP_BYTES: usize = 512;
 
-/// A machine and what is known about it from outside.
+/// A machine and everything known about it from outside.
 struct Machine<'f, 'g, 'd, C: Connection, W> {
     connection: C,
     family: &'g mut Family<'f, C>,
@@ -115,17 +116,17 @@ struct Machine<'f, 'g, 'd, C: Connection, W> {
     now: Duration,
     is_lazy: bool,
     on_piece: VecDeque<Command<'d>>,
-    /// How far the stream of a side has come in, gaps included.
+    /// The received length of each stream, including gaps.
     arrived: [u64; 2],
-    /// Where the next piece of a side begins.
+    /// The offset of each side's next piece.
     next: [u64; 2],
-    /// Whether something may lie in front of it.
+    /// Whether there may be other bytes before it.
     is_excused: [bool; 2],
     /// For connections that report pieces out of order.
     account: Option<Account<C>>,
     tiling: [Tiling; 2],
     is_over: bool,
-    /// A decision may take effect at the next call.
+    /// Whether a decision may take effect at the next call.
     is_undecided: bool,
     events: u64,
     inputs: u64,
@@ -219,7 +220,7 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
         *arrived = arrived.saturating_add(length);
     }
 
-    /// Deadlines that have passed; a driver would call until the next one lies ahead.
+    /// Handles passed deadlines, as a driver would, until the next one lies in the future.
     fn time_out(&mut self) {
         for _ in 0..16 {
             self.connection.timeout(self.now);
@@ -231,7 +232,7 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
     }
 
     fn drain(&mut self) {
-        // What is written makes room, and a relay may go on.
+        // Transmitting makes room, so a relay may continue.
         let mut moved = true;
         while core::mem::take(&mut moved) {
             while self.poll() {
@@ -245,7 +246,7 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
         }
     }
 
-    /// Asks for one event; false when there is none.
+    /// Polls for one event; false if there is none.
     fn poll(&mut self) -> bool {
         self.is_undecided = false;
         let Some((event, sender)) = self.connection.poll() else { return false };
@@ -292,7 +293,7 @@ impl<'f, 'g, 'd, C: Connection, W: FnMut(&EventOf<'_, C>)> Machine<'f, 'g, 'd, C
                 let at = error.offset().unwrap_or(0);
                 let tiling = &mut self.tiling[side.index()];
                 tiling.excuse(at..at);
-                // In a layer of its own, the offset does not say where in the stream it is.
+                // Offsets in a separate layer are not stream offsets.
                 tiling.excuse(tiling.end()..self.arrived[side.index()]);
                 self.is_excused[side.index()] = true;
                 self.seen.faults += 1;

@@ -1,5 +1,5 @@
-//! Two machines in a box: client and server of any family over a simulated wire, in virtual time,
-//! with a relay between them and an observer beside them if wanted.
+//! Connects a client and a server of any family by a simulated wire in virtual time, with an
+//! optional relay between them and an optional observer.
 
 use std::collections::BinaryHeap;
 use std::time::Duration;
@@ -7,30 +7,30 @@ use std::time::Duration;
 use crate::connection::{Connection, EventOf, Input};
 use crate::{Sampler, Side};
 
-/// How a wire treats what it carries. The default is a perfect one.
+/// The conditions on a wire. The default is a perfect wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions {
-    /// How long everything is under way.
+    /// The latency of every write.
     pub latency: Duration,
-    /// Cuts streams into segments of 1 to this many bytes; 0 keeps writes whole.
+    /// Splits streams into segments of 1 to this many bytes; 0 keeps writes whole.
     pub segment: usize,
     /// Carries every write as a datagram.
     pub datagrams: bool,
-    /// In a thousand: datagrams that never arrive.
+    /// Per thousand: datagrams that never arrive.
     pub loss: u64,
-    /// In a thousand: datagrams that arrive twice.
+    /// Per thousand: datagrams that arrive twice.
     pub duplication: u64,
-    /// In a thousand: datagrams that arrive up to four latencies late.
+    /// Per thousand: datagrams that arrive up to four latencies late.
     pub reordering: u64,
-    /// In a thousand: segments or datagrams with one bit inverted.
+    /// Per thousand: segments or datagrams with one bit inverted.
     pub corruption: u64,
-    /// In a thousand: segments that the observer does not see.
+    /// Per thousand: segments that the observer does not see.
     pub unseen: u64,
-    /// Where chance begins.
+    /// The seed of the random choices.
     pub seed: u64,
 }
 
-/// Who a connection is in a [`Pair`].
+/// The member of a [`Pair`] that a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Member {
     /// The client.
@@ -39,14 +39,14 @@ pub enum Member {
     Server,
     /// The relay between them.
     Relay,
-    /// The observer of what the client and the server put on their wires.
+    /// The observer of the client's and the server's wires.
     Observer,
 }
 
-/// A client and a server joined by wires. With a relay there is a wire on either side of it.
+/// A client and a server connected by wires. A relay has a wire on either side.
 #[derive(Debug)]
 pub struct Pair<C> {
-    /// The present time.
+    /// The current time.
     pub now: Duration,
     /// The client.
     pub client: C,
@@ -56,13 +56,13 @@ pub struct Pair<C> {
     pub relay: Option<C>,
     /// The observer, if there is one.
     pub observer: Option<C>,
-    /// What the client and the server wrote, in the order of writing.
+    /// Everything the client and the server wrote, in order.
     pub written: [Vec<u8>; 2],
-    /// What arrived at the server (from the client's side) and at the client.
+    /// The bytes that arrived at the server (from the client's side) and at the client.
     pub arrived: [Vec<u8>; 2],
     wires: Vec<Wire>,
     ended: [bool; 4],
-    /// Whose stream has ended at the relay.
+    /// The sides whose stream has ended at the relay.
     ended_at_relay: [bool; 2],
 }
 
@@ -71,7 +71,7 @@ pub struct Pair<C> {
 struct Wire {
     from: Member,
     to: Member,
-    /// Whose bytes these are, as seen by the receiver.
+    /// The sending side, as seen by the receiver.
     side: Side,
     conditions: Conditions,
     sampler: Sampler,
@@ -80,7 +80,7 @@ struct Wire {
     has_ended: bool,
 }
 
-/// Something under way.
+/// Bytes in transit.
 #[derive(Debug, PartialEq, Eq)]
 struct Flight {
     arrival: Duration,
@@ -91,7 +91,7 @@ struct Flight {
 
 impl Ord for Flight {
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
-        // The heap hands out its greatest: the earliest arrival.
+        // The heap returns its greatest element, so the earliest arrival is the greatest.
         (other.arrival, other.number).cmp(&(self.arrival, self.number))
     }
 }
@@ -118,7 +118,7 @@ impl Wire {
         self.flying.push(Flight { arrival, number: self.count, bytes });
     }
 
-    /// Ends the stream; false when it has ended before.
+    /// Ends the stream; false if it had already ended.
     fn end(&mut self, now: Duration) -> bool {
         let first = !core::mem::replace(&mut self.has_ended, true);
         if first {
@@ -127,7 +127,7 @@ impl Wire {
         first
     }
 
-    /// Carries what a member wrote; returns the segments, as an observer sees them.
+    /// Carries a member's write and returns the segments that an observer sees.
     fn carry(&mut self, now: Duration, bytes: &[u8]) -> Vec<Vec<u8>> {
         let Conditions { latency, segment, datagrams, .. } = self.conditions;
         let mut rest = bytes;
@@ -169,7 +169,7 @@ impl Wire {
 }
 
 impl<C: Connection> Pair<C> {
-    /// Joins a client and a server.
+    /// Connects a client and a server.
     pub fn new(client: C, server: C, conditions: Conditions) -> Self {
         let wires = Side::BOTH.map(|side| {
             let (from, to) = (member(side), member(side.other()));
@@ -178,7 +178,7 @@ impl<C: Connection> Pair<C> {
         Self::over(client, server, None, wires.into())
     }
 
-    /// Joins a client and a server by way of a relay.
+    /// Connects a client and a server through a relay.
     pub fn relayed(client: C, relay: C, server: C, conditions: Conditions) -> Self {
         let wires = Side::BOTH.into_iter().flat_map(|side| {
             [
@@ -204,15 +204,15 @@ impl<C: Connection> Pair<C> {
         }
     }
 
-    /// Lets an observer watch. It sees the segments that the client and the server write, and a
-    /// gap for one that it misses.
+    /// Adds an observer. It receives the segments that the client and the server write, and a gap
+    /// for each one it misses.
     #[must_use]
     pub fn watched_by(mut self, observer: C) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// A member, if it takes part.
+    /// A member, if present.
     pub fn member(&mut self, member: Member) -> Option<&mut C> {
         match member {
             Member::Client => Some(&mut self.client),
@@ -222,8 +222,8 @@ impl<C: Connection> Pair<C> {
         }
     }
 
-    /// Runs until nothing is under way. Deadlines that pass on the way are kept; time does not go
-    /// on to later ones.
+    /// Runs until nothing is in transit. Deadlines that pass meanwhile are handled; time does not
+    /// advance to later ones.
     pub fn settle(&mut self, mut on: impl FnMut(Member, EventOf<'_, C>, &mut C::Sender)) {
         self.drain(&mut on);
         while let Some(arrival) = self.next_arrival() {
@@ -231,10 +231,10 @@ impl<C: Connection> Pair<C> {
         }
     }
 
-    /// Runs until a moment, with everything that arrives and every deadline that passes by then.
+    /// Runs until this time, with everything that arrives and every deadline that passes by then.
     ///
     /// # Panics
-    /// When a member asks for time-outs without end.
+    /// If a member asks for endless time-outs.
     pub fn run_until(
         &mut self,
         end: Duration,
@@ -259,7 +259,7 @@ impl<C: Connection> Pair<C> {
         self.wires.iter().filter_map(|wire| Some(wire.flying.peek()?.arrival)).min()
     }
 
-    /// Lets time go on to a moment: what is due then arrives, and deadlines pass.
+    /// Advances the time: delivers the bytes due by then and handles deadlines.
     fn step(&mut self, to: Duration, on: &mut impl FnMut(Member, EventOf<'_, C>, &mut C::Sender)) {
         self.now = self.now.max(to);
         let now = self.now;
@@ -298,7 +298,7 @@ impl<C: Connection> Pair<C> {
         }
     }
 
-    /// Reports all events and puts on the wires what members want to send, until neither is left.
+    /// Reports all events and sends all queued bytes, until none are left.
     fn drain(&mut self, on: &mut impl FnMut(Member, EventOf<'_, C>, &mut C::Sender)) {
         let mut moved = true;
         while core::mem::take(&mut moved) {
@@ -354,8 +354,8 @@ impl<C: Connection> Pair<C> {
         moved
     }
 
-    /// Ends the wires behind the relay whose streams have ended, once all of it is on the wire, as
-    /// a driver does with the halves of its sockets.
+    /// Ends the relay's outgoing wires for streams that have ended, once all of their bytes are on
+    /// the wire, as a driver does with the halves of its sockets.
     fn pass_on_ends(&mut self) -> bool {
         let (now, ended, relay) = (self.now, self.ended_at_relay, &self.relay);
         let keeps = |side| relay.as_ref().is_some_and(|relay| relay.kept_bytes(side) > 0);

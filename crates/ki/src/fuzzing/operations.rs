@@ -1,4 +1,4 @@
-//! Targets for connections driven by lists of operations, one for each role.
+//! Fuzz targets that drive connections with lists of operations, one per role.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,6 @@ use crate::crypto_block::CryptoBlock;
 use crate::frame::{Body, Frame};
 use crate::message::RawMessage;
 
-/// The targets of this file.
 pub(super) const TARGETS: &[Target] = &[
     Target {
         name: "ki_operations_client",
@@ -63,7 +62,7 @@ fn client(data: &[u8]) -> Seen {
     drive(Connection::client(config.into(), Duration::ZERO), data)
 }
 
-/// A server ignores some messages and postpones others.
+/// Runs a server, which ignores some messages and keeps others for later.
 fn server(data: &[u8]) -> Seen {
     let (rule, data) = data.split_first().unwrap_or((&0, data));
     let mut config = ServerConfig { keep_early: rule & 1 == 0, ..ServerConfig::new(EPOCH) };
@@ -108,7 +107,7 @@ fn relay(data: &[u8]) -> Seen {
     drive(Connection::relay(config.into(), Duration::ZERO), data)
 }
 
-/// After an accept with a handshake, both sides are encrypted.
+/// Runs a connection whose sides are both encrypted after an accept with a handshake.
 fn drive(connection: Connection, data: &[u8]) -> Seen {
     let handshake = accept(Some(CryptoBlock(vec![9; 257].into())));
     let mut sent = Vec::new();
@@ -152,7 +151,7 @@ fn act(sender: &mut Sender, held: &mut Held, command: Command<'_>) {
     if held.carry_out(sender, command, encoded) {
         return;
     }
-    // Refusals are fine.
+    // The connection may refuse it.
     let _ = match command {
         Command::Send(data) => sender.send(&made(data)),
         Command::Inject(to, data) => sender.inject(to, &encoded(data)),
@@ -188,7 +187,7 @@ fn alive() -> Vec<u8> {
     bytes(&Frame::control(Control::KeepAlive(alive)))
 }
 
-/// Encodes a list of operations. Bytes that are too long for one are split.
+/// Encodes a list of operations, and splits bytes that are too long for one.
 fn list(operations: &[Operation<'_>]) -> Vec<u8> {
     let mut list = Vec::new();
     for operation in operations {

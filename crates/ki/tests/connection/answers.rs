@@ -11,23 +11,23 @@ use worldwire_ki::schema::{Mode, Protocols};
 
 use crate::support::{EPOCH, Talk, line, message};
 
-/// Every message is answered with its payload, until it is empty.
+/// Each end answers every message with a shorter payload, until it is empty.
 #[test]
 fn two_ends_answer_each_other_while_they_read() {
     let mut talk = Talk::established();
     talk.client().send(&message(5, 1, &[7; 100])).unwrap();
-    let mut heard = [0; 2];
+    let mut events = [0; 2];
     talk.pair.settle(|member, event, sender| {
         let Event::Received(received) = event else { return };
         assert_eq!(sender.session_id(), Some(4660));
         assert_eq!(sender.salt(), received.salt);
         let Unit::Message { service, order } = received.unit else { return };
-        heard[usize::from(member == Member::Server)] += 1;
+        events[usize::from(member == Member::Server)] += 1;
         if let [_, rest @ ..] = received.payload() {
             sender.send(&message(service, order, rest)).unwrap();
         }
     });
-    assert_eq!(heard, [50, 51]);
+    assert_eq!(events, [50, 51]);
 }
 
 fn frame_of_three() -> Vec<u8> {
@@ -36,9 +36,9 @@ fn frame_of_three() -> Vec<u8> {
     Frame { body: Body::Data(messages), ..frame }.to_bytes().unwrap()
 }
 
-/// What a server does about one message counts for the next, in the same frame too.
+/// A server's reaction to one message applies to the next, even in the same frame.
 #[test]
-fn what_is_done_while_reading_counts_at_once() {
+fn commands_while_reading_take_effect_at_once() {
     let text = "<M><_ProtocolInfo><RECORD><ServiceID TYPE=\"UBYT\">200</ServiceID></RECORD>\
                 </_ProtocolInfo><A><RECORD/></A><B><RECORD><_MsgAccessLvl TYPE=\"UBYT\" \
                 NOXFER=\"TRUE\">2</_MsgAccessLvl></RECORD></B><C><RECORD/></C></M>";
@@ -81,7 +81,7 @@ fn what_is_done_while_reading_counts_at_once() {
 }
 
 #[test]
-fn an_ignored_message_says_where_it_was() {
+fn an_ignored_message_reports_its_range() {
     let config = ServerConfig { keep_early: false, ..ServerConfig::new(EPOCH) };
     let mut talk = Talk::new(ClientConfig::new(EPOCH), config);
     let bytes = frame_of_three();
@@ -96,7 +96,7 @@ fn an_ignored_message_says_where_it_was() {
         };
         assert_eq!(unit, Unit::Message { service: 200, order: wanted });
         assert_eq!(bytes, [200, wanted, 5, 0, wanted]);
-        assert_eq!(range.start, next, "what is ignored tiles the stream, too");
+        assert_eq!(range.start, next, "ignored messages tile the stream too");
         next = range.end;
     }
     assert_eq!(next, bytes.len() as u64);

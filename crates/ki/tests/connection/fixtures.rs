@@ -1,6 +1,6 @@
-//! What both sides write by themselves, against the frames of the vectors: byte for byte, where all
-//! of a frame follows from the session and the clock; in captures of encrypted sessions, all but the
-//! block that only the operator's keys make.
+//! Compares the frames that both sides write by themselves with those of the vectors. Frames that
+//! depend only on the session and the clock match byte for byte. Captures of encrypted sessions
+//! match except for the block that only the operator's keys can produce.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn server(session_id: u16, config: ServerConfig) -> Connection {
     Connection::server(config.into(), session_id, Duration::ZERO)
 }
 
-/// What a connection wants to send.
+/// The bytes that a connection wants to send.
 fn sent(connection: &mut Connection, to: Side) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(bytes) = connection.poll_transmit(to) {
@@ -36,15 +36,15 @@ fn sent(connection: &mut Connection, to: Side) -> Vec<u8> {
     all
 }
 
-/// What a connection sends when it hears this.
+/// The bytes that a connection sends in response to these.
 fn answer(connection: &mut Connection, now: Duration, from: Side, bytes: &[u8]) -> Vec<u8> {
     connection.input(now, from, Input::Bytes(bytes));
     lines(connection);
     sent(connection, from)
 }
 
-/// A frame whose block for encryption is that of a capture, and the captured frame; both without the
-/// byte at their end, which captures have masked.
+/// A frame with the crypto block of a capture, and the captured frame, both without the last byte,
+/// which captures have masked.
 fn with_block(own: &[u8], captured: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut own = Frame::decode(&mut Reader::new(own), None).unwrap();
     let masked = Frame::decode(&mut Reader::new(captured), None).unwrap();
@@ -75,7 +75,7 @@ fn a_session_of_the_vectors() {
     let accept = answer(&mut client, Duration::ZERO, Side::Server, &offer);
     assert_eq!(accept, fixture("accept_empty_crypto"));
     assert_eq!(answer(&mut server, Duration::ZERO, Side::Client, &accept), b"");
-    // An answer repeats what was asked.
+    // A response repeats the keep-alive.
     let wanted = fixture("server_keep_alive_rsp");
     let mut alive = wanted.clone();
     alive[5] = Opcode::KeepAlive.0;

@@ -28,7 +28,7 @@ fn pair(bounds: Bounds) -> Pair<Connection> {
 }
 
 #[test]
-fn holding_keeps_its_promises() {
+fn held_pieces_follow_the_contract() {
     check(&Family {
         pair: &pair,
         say: &|end, _, number| end.send(&message(5, 9, &[number; 3])).unwrap(),
@@ -73,7 +73,7 @@ fn the_messages_of_a_frame_leave_together_and_keep_alives_overtake_them() {
 }
 
 #[test]
-fn an_encrypted_stream_whose_held_pieces_go_on_unchanged_is_the_same_bytes() {
+fn an_encrypted_stream_with_unchanged_held_pieces_keeps_its_bytes() {
     for side in Side::BOTH {
         let (_, wire) = sealed(side, 100);
         let mut relay = accepted(true);

@@ -1,4 +1,4 @@
-//! How much can be read of a capture that lost segments.
+//! Measures how much of a capture with lost segments can be read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::support::{message, server};
 
 const KEY: StreamKey = StreamKey { key: [3; 16], nonce: [4; 16] };
 
-/// A frame of an ordinary connection: mostly small, sometimes large, now and then a keep-alive.
+/// A frame of an ordinary connection: mostly small, sometimes large, occasionally a keep-alive.
 fn frame(random: &mut Sampler) -> Vec<u8> {
     let frame = match random.below(40) {
         0 => Frame::control(Control::KeepAlive(KeepAlive::Server {
@@ -29,7 +29,7 @@ fn frame(random: &mut Sampler) -> Vec<u8> {
             let payload = match kind % 3 {
                 0 => random.bytes(length),
                 1 => vec![0; length],
-                // What looks like the beginning of a frame.
+                // Bytes that look like the start of a frame.
                 _ => [0x0d, 0xf0, 9, 0, 0, 0, 0, 0, 5, 1, 4, 0].repeat(length / 12 + 1),
             };
             Frame::message(message(5, 1 + kind.to_le_bytes()[0], &payload))
@@ -38,7 +38,7 @@ fn frame(random: &mut Sampler) -> Vec<u8> {
     frame.to_bytes().unwrap()
 }
 
-/// An observer of a session that both sides have agreed upon.
+/// An observer of an established session.
 fn observer(is_sealed: bool) -> (Connection, [u64; 2]) {
     let keys = ObserverKeys { streams: vec![(Some(4660), KEY)] };
     let mut observer = Connection::observer(Arc::new(keys));
@@ -56,7 +56,7 @@ fn observer(is_sealed: bool) -> (Connection, [u64; 2]) {
     (observer, [accept.len() as u64, offer.len() as u64])
 }
 
-/// The share of messages that come out, of those that stand whole in what is there.
+/// The share of messages reported, out of those captured in full.
 fn share(side: Side, is_sealed: bool, segment: usize, seed: u8) -> f64 {
     let mut random = Sampler::sized(seed.into(), 3000);
     let (mut observer, begins) = observer(is_sealed);
@@ -109,7 +109,7 @@ fn share(side: Side, is_sealed: bool, segment: usize, seed: u8) -> f64 {
 }
 
 #[test]
-fn nearly_all_messages_between_lost_segments_are_read_and_none_is_made_up() {
+fn nearly_all_messages_between_lost_segments_are_read_and_none_is_invented() {
     for side in Side::BOTH {
         for is_sealed in [false, true] {
             for segment in [536, 1448, 4000] {

@@ -1,6 +1,6 @@
-//! Two machines in a box, in virtual time, and an observer beside them.
+//! Two connected machines in virtual time, with an observer.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod answers;
 mod fixtures;

@@ -1,4 +1,4 @@
-//! What somebody hears who listens.
+//! Observers of complete, damaged and encrypted connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use worldwire_ki::frame::Frame;
 
 use crate::support::{EPOCH, SECOND, client, line, lines, message, server};
 
-/// What both sides of a session say, in order: sealed pieces of a stream.
+/// The writes of both sides of a session, in order.
 fn session(sampler: &mut Sampler) -> Vec<(Side, Vec<u8>)> {
     let (mut client, mut server) = (client(), server());
-    let mut said = Vec::new();
+    let mut writes = Vec::new();
     for round in 0..20u32 {
         let now = SECOND * 7 * round;
         client.timeout(now);
@@ -33,24 +33,24 @@ fn session(sampler: &mut Sampler) -> Vec<(Side, Vec<u8>)> {
         for _ in 0..3 {
             while let Some(bytes) = server.poll_transmit(Side::Client) {
                 client.input(now, Side::Server, Input::Bytes(&bytes));
-                said.push((Side::Server, bytes));
+                writes.push((Side::Server, bytes));
             }
             lines(&mut client);
             while let Some(bytes) = client.poll_transmit(Side::Server) {
                 server.input(now, Side::Client, Input::Bytes(&bytes));
-                said.push((Side::Client, bytes));
+                writes.push((Side::Client, bytes));
             }
             lines(&mut server);
         }
     }
-    said
+    writes
 }
 
-fn observe(said: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Vec<String>; 2] {
+fn observe(writes: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Vec<String>; 2] {
     let mut observer = Connection::observer(Arc::default());
-    let mut heard = [Vec::new(), Vec::new()];
+    let mut events = [Vec::new(), Vec::new()];
     let mut read = [0, 0];
-    for (side, bytes) in said {
+    for (side, bytes) in writes {
         for piece in cut(bytes) {
             observer.input(Duration::ZERO, *side, Input::Bytes(&piece));
             while let Some(event) = observer.poll_event() {
@@ -62,12 +62,12 @@ fn observe(said: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Ve
                 assert_eq!(received.range.start, read[index]);
                 assert_eq!(received.range.end - received.range.start, received.bytes.len() as u64);
                 read[index] = received.range.end;
-                heard[index].push(line(&event));
+                events[index].push(line(&event));
             }
         }
     }
     for (side, read) in Side::BOTH.into_iter().zip(read) {
-        let total: usize = said.iter().filter(|(by, _)| *by == side).map(|(_, b)| b.len()).sum();
+        let total: usize = writes.iter().filter(|(by, _)| *by == side).map(|(_, b)| b.len()).sum();
         assert_eq!(read, total as u64);
     }
     for side in Side::BOTH {
@@ -75,60 +75,60 @@ fn observe(said: &[(Side, Vec<u8>)], cut: impl Fn(&[u8]) -> Vec<Vec<u8>>) -> [Ve
     }
     assert_eq!(lines(&mut observer), ["Closed(Remote)"]);
     assert!(observer.is_established());
-    heard
+    events
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn cuts_change_nothing(seed in any::<u64>(), size in 1..300usize) {
-        let said = session(&mut Sampler::new(seed));
-        let whole = observe(&said, |bytes| vec![bytes.to_vec()]);
-        let cut = observe(&said, |bytes| bytes.chunks(size).map(<[u8]>::to_vec).collect());
+    fn segment_sizes_do_not_change_the_events(seed in any::<u64>(), size in 1..300usize) {
+        let writes = session(&mut Sampler::new(seed));
+        let whole = observe(&writes, |bytes| vec![bytes.to_vec()]);
+        let cut = observe(&writes, |bytes| bytes.chunks(size).map(<[u8]>::to_vec).collect());
         prop_assert_eq!(&whole, &cut);
-        let bytes = observe(&said, |bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
+        let bytes = observe(&writes, |bytes| bytes.chunks(1).map(<[u8]>::to_vec).collect());
         prop_assert_eq!(&whole, &bytes);
     }
 
     #[test]
-    fn gaps_lose_only_what_they_touch(seed in any::<u64>(), lost in 1..40usize) {
-        let said = session(&mut Sampler::new(seed));
-        prop_assume!(lost + 1 < said.len());
+    fn a_gap_loses_only_the_messages_it_touches(seed in any::<u64>(), lost in 1..40usize) {
+        let writes = session(&mut Sampler::new(seed));
+        prop_assume!(lost + 1 < writes.len());
         let mut observer = Connection::observer(Arc::default());
-        let mut heard = Vec::new();
-        for (index, (side, bytes)) in said.iter().enumerate() {
+        let mut events = Vec::new();
+        for (index, (side, bytes)) in writes.iter().enumerate() {
             if index == lost {
                 observer.input(Duration::ZERO, *side, Input::Gap(bytes.len() as u64));
             } else {
                 observer.input(Duration::ZERO, *side, Input::Bytes(bytes));
             }
-            heard.extend(lines(&mut observer));
+            events.extend(lines(&mut observer));
         }
         let all = {
             let mut observer = Connection::observer(Arc::default());
             let mut all = Vec::new();
-            for (index, (side, bytes)) in said.iter().enumerate() {
+            for (index, (side, bytes)) in writes.iter().enumerate() {
                 observer.input(Duration::ZERO, *side, Input::Bytes(bytes));
-                let told = lines(&mut observer);
+                let reported = lines(&mut observer);
                 if index != lost {
-                    all.extend(told);
+                    all.extend(reported);
                 }
             }
             all
         };
         let notes = |line: &&String| line.starts_with("Gap") || line.starts_with("Resync");
-        prop_assert!(heard.iter().filter(notes).count() >= 1);
-        let messages: Vec<&String> = heard.iter().filter(|line| !notes(line)).collect();
+        prop_assert!(events.iter().filter(notes).count() >= 1);
+        let messages: Vec<&String> = events.iter().filter(|line| !notes(line)).collect();
         prop_assert_eq!(messages, all.iter().collect::<Vec<_>>());
     }
 
     #[test]
-    fn datagrams_are_frames(seed in any::<u64>()) {
-        let said = session(&mut Sampler::new(seed));
+    fn datagrams_hold_whole_frames(seed in any::<u64>()) {
+        let writes = session(&mut Sampler::new(seed));
         let mut stream = Connection::observer(Arc::default());
         let mut datagrams = Connection::observer(Arc::default());
-        for (side, bytes) in &said {
+        for (side, bytes) in &writes {
             stream.input(Duration::ZERO, *side, Input::Bytes(bytes));
             datagrams.input(Duration::ZERO, *side, Input::Datagram(bytes));
             prop_assert_eq!(lines(&mut stream), lines(&mut datagrams));
@@ -137,7 +137,7 @@ proptest! {
 }
 
 #[test]
-fn a_torn_datagram_hurts_nobody_else() {
+fn a_torn_datagram_affects_no_other() {
     let good = Frame::message(message(1, 1, b"good")).to_bytes().unwrap();
     let mut observer = Connection::observer(Arc::default());
     for bytes in [&good[..], &good[..9], b"junk", &good[..]] {
@@ -183,7 +183,7 @@ fn encrypted_streams_need_a_key() {
         );
         observer.input(Duration::ZERO, Side::Client, Input::Bytes(&accept));
         lines(&mut observer);
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         let mut end = 0;
         for piece in sealed.chunks(size) {
             observer.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
@@ -193,57 +193,58 @@ fn encrypted_streams_need_a_key() {
                     assert!(end == 0 || received.range.start == end);
                     end = received.range.end;
                 }
-                heard.push(line(&event));
+                events.push(line(&event));
             }
         }
         let opened = if end > 0 { &[key][..] } else { &[] };
         assert_eq!(observer.opened_with(), (Some(77), opened));
-        (heard, end)
+        (events, end)
     };
     let total = (accept.len() + sealed.len()) as u64;
     for size in [1, 100, 5000, 10_000] {
-        let (heard, end) =
+        let (events, end) =
             read(vec![(Some(1), StreamKey { key: [1; 16], ..key }), (Some(77), key)], size);
-        assert_eq!((heard.len(), end), (301, total));
-        assert_eq!(heard[300], "client 5/6 [6d, 65, 73, 73, 61, 67, 65, 20, 32, 39, 39]");
+        assert_eq!((events.len(), end), (301, total));
+        assert_eq!(events[300], "client 5/6 [6d, 65, 73, 73, 61, 67, 65, 20, 32, 39, 39]");
     }
     for keys in [vec![], vec![(Some(78), key)], vec![(None, StreamKey { key: [1; 16], ..key })]] {
-        let (heard, _) = read(keys, 1000);
-        assert_eq!(heard, ["KeysNeeded { side: Client, session_id: Some(77) }"]);
+        let (events, _) = read(keys, 1000);
+        assert_eq!(events, ["KeysNeeded { side: Client, session_id: Some(77) }"]);
     }
 }
 
-/// What begins no frame, and what does not fit into its frame, costs itself.
+/// Bytes that begin no frame, and a message that exceeds its frame, cost only themselves.
 #[test]
-fn a_broken_frame_costs_itself() {
+fn a_broken_frame_costs_only_itself() {
     let good = |text: &[u8]| Frame::message(message(1, 1, text)).to_bytes().unwrap();
     let mut torn = good(b"torn");
-    // The length of the message in it.
+    // The length of the message in the frame.
     torn[10] = 200;
-    let said = [good(b"one"), torn, good(b"two"), b"junk in between".to_vec(), good(b"three")];
+    let writes = [good(b"one"), torn, good(b"two"), b"junk in between".to_vec(), good(b"three")];
     let rest = [good(b"four"), good(b"five"), good(b"six")];
-    let whole = [said.concat(), rest.concat()].concat();
+    let whole = [writes.concat(), rest.concat()].concat();
     for size in [1, 7, 1000] {
         let mut observer = Connection::observer(Arc::default());
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for piece in whole.chunks(size) {
             observer.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
-            heard.extend(lines(&mut observer));
+            events.extend(lines(&mut observer));
         }
-        let texts: Vec<_> = heard.iter().filter(|line| line.starts_with("client")).collect();
-        // Two frames in a row show where they begin again; segments that begin with one show more.
+        let texts: Vec<_> = events.iter().filter(|line| line.starts_with("client")).collect();
+        // Reading resumes at two frames in a row. Segments that begin with a frame allow it
+        // earlier.
         let count = if size == 1 { 6 } else { 4 };
-        assert_eq!(texts.len(), count, "{size}: {heard:?}");
-        let faults = heard.iter().filter(|line| line.starts_with("fault")).count();
-        assert_eq!(faults, 2, "{heard:?}");
+        assert_eq!(texts.len(), count, "{size}: {events:?}");
+        let faults = events.iter().filter(|line| line.starts_with("fault")).count();
+        assert_eq!(faults, 2, "{events:?}");
         let skipped = "Resync { side: Client, skipped: 49..";
-        assert!(heard.iter().any(|line| line.starts_with(skipped)), "{size}: {heard:?}");
+        assert!(events.iter().any(|line| line.starts_with(skipped)), "{size}: {events:?}");
     }
 }
 
-/// A changed byte of an encrypted stream is told, and reading goes on.
+/// A changed byte of an encrypted stream is reported, and reading continues.
 #[test]
-fn a_wrong_tag_costs_nothing_but_a_word() {
+fn a_wrong_tag_is_reported_and_loses_nothing() {
     let key = StreamKey { key: [3; 16], nonce: [4; 16] };
     let accept = Frame::control(Control::SessionAccept(SessionAccept {
         reserved: 0,
@@ -258,25 +259,25 @@ fn a_wrong_tag_costs_nothing_but_a_word() {
     }
     let mut sealed = Vec::new();
     Sealer::new(&key, Side::Client).seal(&frames, &mut sealed, || [9; 16]);
-    // A letter of the text of the first message.
+    // A letter in the text of the first message.
     sealed[14] ^= 1;
     let keys = ObserverKeys { streams: vec![(None, key)] };
     let mut observer = Connection::observer(Arc::new(keys));
     observer.input(Duration::ZERO, Side::Client, Input::Bytes(&accept.to_bytes().unwrap()));
     lines(&mut observer);
-    let mut heard = Vec::new();
+    let mut events = Vec::new();
     for piece in sealed.chunks(1448) {
         observer.input(Duration::ZERO, Side::Client, Input::Bytes(piece));
-        heard.extend(lines(&mut observer));
+        events.extend(lines(&mut observer));
     }
-    assert_eq!(heard.iter().filter(|line| line.starts_with("client 5/6")).count(), 900);
-    let faults: Vec<_> = heard.iter().filter(|line| line.starts_with("fault")).collect();
+    assert_eq!(events.iter().filter(|line| line.starts_with("client 5/6")).count(), 900);
+    let faults: Vec<_> = events.iter().filter(|line| line.starts_with("fault")).collect();
     assert!(faults.len() == 1 && faults[0].contains("the tag of an AES-GCM chunk"), "{faults:?}");
 }
 
-/// At the end it is told what could not be read.
+/// Bytes that could not be read are reported at the end of the stream.
 #[test]
-fn what_was_passed_over_is_told_at_the_end() {
+fn skipped_bytes_are_reported_at_the_end() {
     let mut observer = Connection::observer(Arc::default());
     let good = Frame::message(message(1, 1, b"good")).to_bytes().unwrap();
     observer.input(Duration::ZERO, Side::Client, Input::Bytes(&good));
@@ -290,9 +291,9 @@ fn what_was_passed_over_is_told_at_the_end() {
     Gap { side: Client, range: 17..117 }
     fault of the client: at byte 17: wanted a frame after the unreadable bytes, found none in the 55 bytes that follow
     ");
-    // However far ahead a gap reaches.
+    // Even after an enormous gap.
     observer.input(Duration::ZERO, Side::Server, Input::Bytes(&good));
     observer.input(Duration::ZERO, Side::Server, Input::Gap(u64::MAX));
-    let heard = lines(&mut observer);
-    assert!(heard[2].contains("(bytes of a stream)"), "{heard:?}");
+    let events = lines(&mut observer);
+    assert!(events[2].contains("(bytes of a stream)"), "{events:?}");
 }

@@ -42,12 +42,12 @@ pub(crate) fn number(payload: &[u8]) -> u32 {
     u32::from_le_bytes(*payload.first_chunk().unwrap())
 }
 
-/// All that a side's way through the relay has ready.
+/// All bytes that the relay has ready for a side.
 pub(crate) fn passed(relay: &mut Connection, to: Side) -> Vec<u8> {
     core::iter::from_fn(|| relay.poll_transmit(to)).collect::<Vec<_>>().concat()
 }
 
-/// Lets a side say something, and decides about every message.
+/// Delivers bytes from a side and decides about every message.
 pub(crate) fn feed(
     relay: &mut Connection,
     from: Side,
@@ -66,7 +66,7 @@ pub(crate) fn feed(
     }
 }
 
-/// Brings a relay to an accepted session, encrypted from then on or not.
+/// Creates a relay with an accepted session, encrypted from then on or not.
 pub(crate) fn accepted(handshake: bool) -> Connection {
     accepted_by(relay(), handshake)
 }
@@ -92,14 +92,14 @@ fn accepted_by(mut relay: Connection, handshake: bool) -> Connection {
 }
 
 #[test]
-fn with_nothing_changed_the_bytes_are_the_same() {
+fn unchanged_bytes_are_identical_on_both_sides() {
     for seed in 0..8 {
         let segment = [0, 1, 7, 100][usize::try_from(seed % 4).unwrap()];
         let latency = Duration::from_millis(35);
         let conditions = Conditions { latency, segment, seed, ..Conditions::default() };
         let mut pair = Pair::relayed(client(), relay(), server(), conditions);
         let mut sampler = Sampler::new(seed);
-        let mut heard = 0;
+        let mut events = 0;
         for round in 1..=60u32 {
             for end in [&mut pair.client, &mut pair.server] {
                 let length = usize::try_from(sampler.below(3000)).unwrap();
@@ -113,13 +113,13 @@ fn with_nothing_changed_the_bytes_are_the_same() {
                 assert!(!matches!(event, Event::Fault { .. } | Event::Closed(_)), "{event:?}");
                 let message = matches!(&event, Event::Received(received)
                     if matches!(received.unit, Unit::Message { .. }));
-                heard += u32::from(message && member != Member::Relay);
+                events += u32::from(message && member != Member::Relay);
             });
         }
         assert_eq!(pair.written, pair.arrived);
-        // The client's message that met the stale session crossed with one of the server's, and
-        // counts as answered.
-        assert_eq!(heard, 120);
+        // The client's message to the stale session crossed with one from the server, and counts as
+        // answered.
+        assert_eq!(events, 120);
         assert_eq!(pair.client.session_id(), Some(5));
     }
 }
@@ -139,7 +139,7 @@ fn datagrams_stay_datagrams() {
         };
         let mut pair = Pair::relayed(client(), relay(), server(), conditions);
         let mut sent = [0u32; 2];
-        let mut heard = [Vec::new(), Vec::new()];
+        let mut events = [Vec::new(), Vec::new()];
         let mut sampler = Sampler::new(seed);
         for round in 1..=14u32 {
             for (end, sent) in [&mut pair.client, &mut pair.server].into_iter().zip(&mut sent) {
@@ -152,7 +152,7 @@ fn datagrams_stay_datagrams() {
             pair.run_until(SECOND * round / 2, |member, event, _| {
                 let Event::Received(received) = event else { return };
                 if matches!(received.unit, Unit::Message { .. }) && member != Member::Relay {
-                    heard[received.side.index()].push(number(received.payload()));
+                    events[received.side.index()].push(number(received.payload()));
                 }
             });
         }
@@ -160,16 +160,16 @@ fn datagrams_stay_datagrams() {
             continue;
         }
         established += 1;
-        for (heard, sent) in heard.iter_mut().zip(sent) {
-            heard.sort_unstable();
-            heard.dedup();
-            assert!(heard.len() > 90 && heard.iter().all(|number| *number < sent), "{heard:?}");
+        for (events, sent) in events.iter_mut().zip(sent) {
+            events.sort_unstable();
+            events.dedup();
+            assert!(events.len() > 90 && events.iter().all(|number| *number < sent), "{events:?}");
         }
         assert!(pair.relay.is_some_and(|relay| !relay.is_closed()));
     }
     assert!(established > 6, "{established}");
 
-    // One by one: every datagram is the one that came, whatever is in it.
+    // Each datagram is forwarded as received, whatever its content.
     let mut relay = accepted(false);
     let two =
         [frame(&[message(1, 1, b"a")], Some(0)), frame(&[message(1, 2, b"b")], None)].concat();
@@ -179,7 +179,7 @@ fn datagrams_stay_datagrams() {
         assert_eq!(relay.poll_transmit(Side::Server).as_deref(), Some(datagram));
         assert_eq!(relay.poll_transmit(Side::Server), None);
     }
-    // One message of two is dropped, another injected: behind the datagram.
+    // One of two messages is dropped. Another is injected and sent after the datagram.
     let mut count = 0;
     relay.input(Duration::ZERO, Side::Client, Input::Datagram(&two));
     while let Some((event, sender)) = relay.poll() {
@@ -196,7 +196,7 @@ fn datagrams_stay_datagrams() {
     assert_eq!(out, [frame(&[message(1, 2, b"b")], None), injected(1), injected(2)]);
 }
 
-/// What the relay of the long talk does with the message of this number.
+/// The relay's decision about the message with this number in the long conversation.
 fn plan(number: u32) -> u32 {
     number.wrapping_mul(2_654_435_761) >> 28
 }
@@ -208,11 +208,11 @@ fn ten_thousand_messages_with_edits_drops_and_injections() {
     let mut pair = Pair::relayed(client(), relay(), server(), conditions);
     let mut sent = [0u32; 2];
     let mut wanted = [Vec::new(), Vec::new()];
-    let mut heard = [Vec::new(), Vec::new()];
+    let mut events = [Vec::new(), Vec::new()];
     let mut on = |member: Member, event: EventOf<'_, Connection>, sender: &mut Sender| {
         let Event::Received(received) = event else {
             assert!(matches!(event, Event::News(_)), "{event:?}");
-            // Nothing is ignored but what meets the stale session.
+            // The server ignores only messages to the stale session.
             let Event::News(News::Ignored { bytes, .. }) = event else { return };
             assert_eq!(number(&bytes[4..]), 1_000_000);
             return;
@@ -220,7 +220,7 @@ fn ten_thousand_messages_with_edits_drops_and_injections() {
         let Unit::Message { order, .. } = received.unit else { return };
         let (side, value) = (received.side, number(received.payload()));
         if member != Member::Relay {
-            heard[side.index()].push((order, value));
+            events[side.index()].push((order, value));
             return;
         }
         match plan(value) {
@@ -249,27 +249,27 @@ fn ten_thousand_messages_with_edits_drops_and_injections() {
         }
         pair.run_until(SECOND * round, &mut on);
         if round == 120 {
-            // The message that meets the stale session is ignored, and sent again by the client.
+            // The message to the stale session is ignored, and the client sends it again.
             pair.server.refresh(9).unwrap();
             pair.client.send(&message(8, 1, &1_000_000u32.to_le_bytes())).unwrap();
             pair.run_until(SECOND * round + SECOND / 2, &mut on);
         }
     }
     pair.run_until(SECOND * 251, &mut on);
-    // The relay saw that one twice.
+    // The relay received that one twice.
     let twice = wanted[0].iter().position(|item| *item == (1, 1_000_000)).unwrap();
     wanted[0].remove(twice);
     assert_eq!(sent, [5000, 5000]);
-    assert_eq!(heard, wanted);
-    assert!(heard.iter().all(|heard| heard.len() > 4000 && heard.len() != 5000));
+    assert_eq!(events, wanted);
+    assert!(events.iter().all(|events| events.len() > 4000 && events.len() != 5000));
     assert_eq!((pair.client.session_id(), pair.server.session_id()), (Some(9), Some(9)));
     assert!(!pair.client.is_closed() && !pair.server.is_closed());
-    // And they live on, keep-alives and all.
+    // The connection continues, including keep-alives.
     pair.run_until(SECOND * 3600, |_, event, _| assert!(!matches!(event, Event::Closed(_))));
 }
 
 #[test]
-fn a_frame_of_several_messages_is_made_anew() {
+fn a_frame_of_several_messages_is_rebuilt() {
     let all = [message(1, 1, b"one"), message(1, 2, b"two"), message(1, 3, b"three")];
     let long = message(9, 9, &[9; 40_000]);
     let play = |bytes: &[u8], decide: &dyn Fn(&[u8]) -> Decision<'static>| {
@@ -295,7 +295,8 @@ fn a_frame_of_several_messages_is_made_anew() {
         };
         assert_eq!(play(&original, &drop), frame(&all[1..2], trailer));
         assert_eq!(play(&original, &|_| Decision::Drop), b"");
-        // The large form is left when the frame is short, and kept when somebody insisted.
+        // A frame that was long takes the short form when it shrinks; a deliberate long form is
+        // kept.
         let original = frame(&[all[0].clone(), long.clone()], trailer);
         let shorten = |payload: &[u8]| match payload {
             b"one" => Decision::AsIs,
@@ -310,13 +311,13 @@ fn a_frame_of_several_messages_is_made_anew() {
     };
     let shorten = |payload: &[u8]| if payload == b"two" { Decision::Drop } else { Decision::AsIs };
     assert_eq!(play(&large(&all[..2]), &shorten), large(&all[..1]));
-    // Frames without messages go on, too.
+    // Frames without messages are forwarded too.
     let empty = frame(&[], Some(0));
     assert_eq!(play(&empty, &|_| Decision::Drop), empty);
 }
 
 #[test]
-fn what_hangs_together_cannot_be_changed() {
+fn session_control_messages_cannot_be_changed() {
     let mut relay = relay();
     let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
     assert_eq!(
@@ -332,8 +333,8 @@ fn what_hangs_together_cannot_be_changed() {
         let wanted = "a control message of the session must be forwarded unchanged";
         assert_eq!(error, wanted);
     }
-    assert_eq!(passed(&mut relay, Side::Client), offer, "it goes on");
-    assert!(relay.sender().forward(Decision::Drop).is_err(), "it is gone");
+    assert_eq!(passed(&mut relay, Side::Client), offer, "it is forwarded");
+    assert!(relay.sender().forward(Decision::Drop).is_err(), "it has left");
 
     let mut relay = accepted(false);
     let bytes = frame(&[message(1, 1, b"x")], Some(0));
@@ -346,7 +347,7 @@ fn what_hangs_together_cannot_be_changed() {
     assert!(sender.send(&message(1, 1, b"x")).is_err());
     assert_eq!(passed(&mut relay, Side::Server), bytes);
 
-    // Nothing is known to hang on unknown control messages.
+    // Unknown control messages may be changed.
     let unknown = |opcode, body: &'static [u8]| {
         Frame::control(Control::Other { opcode: Opcode(opcode), body: body.into() }).to_bytes()
     };
@@ -365,9 +366,9 @@ fn what_hangs_together_cannot_be_changed() {
 }
 
 #[test]
-fn behind_a_fault_the_ends_talk_on() {
+fn both_directions_continue_after_a_fault() {
     let mut relay = accepted(false);
-    // A message that claims to be longer than its frame; the ends may know better.
+    // A message that claims to be longer than its frame. The ends may be able to read it.
     let odd = [0x0d, 0xf0, 9, 0, 0, 0, 0, 0, 1, 1, 99, 0, 0];
     let good = frame(&[message(1, 1, b"good")], Some(0));
     let stream = [&good[..], &odd, &good, b"no frame at all"].concat();
@@ -380,10 +381,10 @@ fn behind_a_fault_the_ends_talk_on() {
     assert_eq!(passed(&mut relay, Side::Client), stream);
     let error = relay.sender().inject(Side::Client, &encoded(&message(1, 1, b"x"))).unwrap_err();
     assert_eq!(error.to_string(), "this stream is forwarded unread since a fault");
-    // The other direction is read as before.
+    // The other direction is still read.
     feed(&mut relay, Side::Client, &good, |_, sender| sender.forward(Decision::Drop).unwrap());
     assert_eq!(passed(&mut relay, Side::Server), b"");
-    // Each side ends on its own.
+    // Each side ends separately.
     relay.input(Duration::ZERO, Side::Server, Input::End);
     assert!(lines(&mut relay).is_empty() && !relay.is_closed());
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&good[..5]));
@@ -394,7 +395,7 @@ fn behind_a_fault_the_ends_talk_on() {
     assert_eq!(passed(&mut relay, Side::Server), &good[..5]);
 }
 
-/// Frames enough for several chunks, and what they are sealed.
+/// Enough frames for several chunks, and their encrypted bytes.
 pub(crate) fn sealed(side: Side, count: u32) -> (Vec<Vec<u8>>, Vec<u8>) {
     let text = |number: u32| [&number.to_le_bytes()[..], &[0x20; 400]].concat();
     let frames: Vec<_> = (0..count).map(|n| frame(&[message(5, 6, &text(n))], Some(0))).collect();
@@ -424,7 +425,7 @@ fn encrypted_streams_pass_unchanged_and_changed() {
             out.extend(passed(&mut relay, side.other()));
             assert!(out == wire, "{side} in pieces of {size}");
         }
-        // Messages are dropped, changed and added; the other end opens what comes out.
+        // Messages are dropped, changed and injected. The other end can decrypt the output.
         let mut relay = accepted(true);
         let mut wanted = Vec::new();
         let mut out = Vec::new();
@@ -450,7 +451,7 @@ fn encrypted_streams_pass_unchanged_and_changed() {
         let mut plain = Vec::new();
         Opener::new(&KEY, side).open(&out, &mut plain).unwrap();
         assert!(plain == wanted.concat());
-        // No nonce of the sender is used for chunks behind the first change.
+        // No chunk after the first change uses a nonce of the sender.
         if side == Side::Client {
             let nonces = |bytes: &[u8]| -> Vec<Vec<u8>> {
                 bytes.chunks_exact(4128).map(|chunk| chunk[4112..].to_vec()).collect()
@@ -468,7 +469,7 @@ fn encrypted_streams_pass_unchanged_and_changed() {
 }
 
 #[test]
-fn both_directions_are_encrypted_apart() {
+fn the_directions_are_encrypted_independently() {
     let wires = Side::BOTH.map(|side| sealed(side, 300).1);
     for seed in 0..20 {
         let mut sampler = Sampler::new(seed);
@@ -477,7 +478,7 @@ fn both_directions_are_encrypted_apart() {
         while let Some(side) =
             Side::BOTH.into_iter().find(|s| read[s.index()] < wires[s.index()].len())
         {
-            // Mostly this side, which has more left.
+            // Prefer this side, which has more bytes left.
             let side = if sampler.below(3) == 0 { side.other() } else { side };
             let (wire, read) = (&wires[side.index()], &mut read[side.index()]);
             let end = (*read + 1 + sampler.length(24) * 200).min(wire.len());
@@ -497,7 +498,7 @@ fn both_directions_are_encrypted_apart() {
 }
 
 #[test]
-fn a_wrong_tag_is_passed_on_while_nothing_was_changed() {
+fn a_wrong_tag_is_forwarded_while_nothing_was_changed() {
     let (_, mut wire) = sealed(Side::Client, 40);
     wire[4100] ^= 1;
     for (is_changed, size) in [(false, 1), (false, 1000), (false, 4100), (true, 1000)] {
@@ -548,20 +549,20 @@ fn a_slow_side_is_bounded() {
     let config = RelayConfig { bounds, ..RelayConfig::new(Arc::default()) };
     let relay = Connection::relay(Arc::new(config), Duration::ZERO);
     let mut relay = accepted_by(relay, false);
-    // Injections are refused; the connection goes on.
+    // Injections are refused, and the connection continues.
     let big = encoded(&message(1, 1, &[0; 60_000]));
     relay.sender().inject(Side::Server, &big).unwrap();
     let error = relay.sender().inject(Side::Server, &big).unwrap_err().to_string();
     assert!(error.starts_with("wanted at most 100000 (queued bytes), found 12"), "{error}");
     assert!(!relay.is_closed());
-    // Small frames join into few writes: 5,000 of them are no reason to close.
+    // Small frames join into few writes, so 5,000 of them do not close the connection.
     passed(&mut relay, Side::Server);
     let small = frame(&[message(1, 1, b"")], None);
     for _ in 0..50 {
         feed(&mut relay, Side::Client, &small.repeat(100), |_, _| ());
     }
     assert_eq!(relay.queued_bytes(Side::Server), 5000 * small.len());
-    // What has no room waits, and the relay reads no more of that stream.
+    // Pieces without room wait, and the relay reads no more of that stream.
     let frame = frame(&[message(1, 1, &[0; 30_000])], None);
     for _ in 0..2 {
         relay.input(Duration::ZERO, Side::Client, Input::Bytes(&frame));
@@ -573,7 +574,7 @@ fn a_slow_side_is_bounded() {
     assert_eq!(relay.kept_bytes(Side::Client), frame.len());
     let error = relay.sender().inject(Side::Server, &big).unwrap_err().to_string();
     assert!(error.starts_with("wanted at most 100000 (queued bytes), found 1"), "{error}");
-    // The other direction is read on.
+    // The other direction is still read.
     feed(&mut relay, Side::Server, &small, |_, _| ());
     assert_eq!(passed(&mut relay, Side::Client), small);
     let mut out = passed(&mut relay, Side::Server);
@@ -584,7 +585,7 @@ fn a_slow_side_is_bounded() {
 }
 
 #[test]
-fn a_driver_that_reads_on_for_a_slow_side_is_cut_off_by_name() {
+fn a_driver_that_ignores_a_pause_meets_a_limit() {
     let bounds = Bounds { queued_bytes: 1000, queued_messages: 1000 };
     let slow = || {
         let config = RelayConfig { bounds, ..RelayConfig::new(Arc::default()) };
@@ -602,7 +603,7 @@ fn a_driver_that_reads_on_for_a_slow_side_is_cut_off_by_name() {
     Closed(Fault)
     ");
     assert!(relay.queued_bytes(Side::Server) <= 1000);
-    // A frame that never fits.
+    // A frame that can never fit.
     let mut relay = slow();
     let bytes = frame(&[message(1, 1, &[0; 2000])], None);
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&bytes));

@@ -1,4 +1,4 @@
-//! What is refused, ignored and bounded.
+//! Refused and ignored messages, and limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,23 +29,23 @@ fn rules_are_kept() {
         .to_bytes()
         .unwrap()
     };
-    let said = |mut server: Connection, bytes: &[u8]| {
+    let outcome = |mut server: Connection, bytes: &[u8]| {
         server.input(Duration::ZERO, Side::Client, Input::Bytes(bytes));
         lines(&mut server).into_iter().rev().take(2).rev().collect::<Vec<_>>().join("; ")
     };
-    // Another session's accept, a second accept, an offer of a client.
-    insta::assert_snapshot!(said(fresh(), &accept(8)), @"fault of the client: sessionId at byte 0: wanted 9, found 8; Closed(Fault)");
-    assert!(said(fresh(), &[accept(9), accept(9)].concat()).starts_with("Established"));
-    insta::assert_snapshot!(said(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: wanted no accept without an offer, found SessionAccept; Closed(Fault)");
+    // Another session's accept, a second accept, an offer from a client.
+    insta::assert_snapshot!(outcome(fresh(), &accept(8)), @"fault of the client: sessionId at byte 0: wanted 9, found 8; Closed(Fault)");
+    assert!(outcome(fresh(), &[accept(9), accept(9)].concat()).starts_with("Established"));
+    insta::assert_snapshot!(outcome(fresh(), &[accept(9), accept(8)].concat()), @"fault of the client: at byte 25: wanted no accept without an offer, found SessionAccept; Closed(Fault)");
     let offer = Connection::server(ServerConfig::new(EPOCH).into(), 1, Duration::ZERO);
     let offer = { offer }.poll_transmit(Side::Client).unwrap();
-    insta::assert_snapshot!(said(fresh(), &offer), @"fault of the client: at byte 0: wanted what a client sends, found SessionOffer; Closed(Fault)");
-    // No frame, a frame that is too long, a body that is too short.
-    insta::assert_snapshot!(said(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), &offer), @"fault of the client: at byte 0: wanted what a client sends, found SessionOffer; Closed(Fault)");
+    // Bytes that are not a frame, a frame that is too long, a body that is too short.
+    insta::assert_snapshot!(outcome(fresh(), b"GET / HTTP"), @"fault of the client: magic at byte 0: wanted a frame, which begins with 0d f0, found 47 45; Closed(Fault)");
     let large = [0x0d, 0xf0, 0, 0x80, 1, 0, 0x40, 0];
-    insta::assert_snapshot!(said(fresh(), &[&accept(9)[..], &large].concat()), @"fault of the client: length at byte 33: wanted at most 4194304 (frame bytes), found 4194305; Closed(Fault)");
-    insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 3, 0]), @"fault of the client: length at byte 4: wanted a body of at least 4 bytes, found 3; Closed(Fault)");
-    insta::assert_snapshot!(said(fresh(), &[0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 3, 0]), @"fault of the client: messages[0].length at byte 10: wanted a length of at least 4, found 3; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), &[&accept(9)[..], &large].concat()), @"fault of the client: length at byte 33: wanted at most 4194304 (frame bytes), found 4194305; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), &[0x0d, 0xf0, 3, 0]), @"fault of the client: length at byte 4: wanted a body of at least 4 bytes, found 3; Closed(Fault)");
+    insta::assert_snapshot!(outcome(fresh(), &[0x0d, 0xf0, 8, 0, 0, 0, 0, 0, 1, 1, 3, 0]), @"fault of the client: messages[0].length at byte 10: wanted a length of at least 4, found 3; Closed(Fault)");
     // No accept in time.
     let mut server = fresh();
     assert_eq!(server.poll_timeout(), Some(15 * SECOND));
@@ -57,7 +57,7 @@ fn rules_are_kept() {
     assert_eq!(lines(&mut client), ["Closed(Timeout(Setup))"]);
 }
 
-/// A client that has not accepted can make a server keep next to nothing.
+/// A client that has not accepted can make a server keep only a few bytes.
 #[test]
 fn a_long_frame_before_the_accept_is_refused_by_its_length() {
     let start = || {
@@ -68,22 +68,22 @@ fn a_long_frame_before_the_accept_is_refused_by_its_length() {
         lines(&mut client);
         (server, client.poll_transmit(Side::Server).unwrap())
     };
-    let said = |bytes: &[u8]| {
+    let outcome = |bytes: &[u8]| {
         let (mut server, _) = start();
         server.input(Duration::ZERO, Side::Client, Input::Bytes(bytes));
         lines(&mut server).join("; ")
     };
-    // 4 MiB, of which nothing more has to come, in either form of the length.
-    insta::assert_snapshot!(said(&[0x0d, 0xf0, 0, 0x80, 0, 0, 0x40, 0]), @"fault of the client: length at byte 8: wanted at most 4096 (frame bytes before the session is accepted), found 4194304; Closed(Fault)");
-    insta::assert_snapshot!(said(&[0x0d, 0xf0, 1, 0x10]), @"fault of the client: length at byte 4: wanted at most 4096 (frame bytes before the session is accepted), found 4097; Closed(Fault)");
-    assert_eq!(said(&[0x0d, 0xf0, 0, 0x10]), "");
-    // As much may come as soon as the session is accepted, even at once with the accept.
+    // 4 MiB, refused by the length alone, in either form of the length.
+    insta::assert_snapshot!(outcome(&[0x0d, 0xf0, 0, 0x80, 0, 0, 0x40, 0]), @"fault of the client: length at byte 8: wanted at most 4096 (frame bytes before the session is accepted), found 4194304; Closed(Fault)");
+    insta::assert_snapshot!(outcome(&[0x0d, 0xf0, 1, 0x10]), @"fault of the client: length at byte 4: wanted at most 4096 (frame bytes before the session is accepted), found 4097; Closed(Fault)");
+    assert_eq!(outcome(&[0x0d, 0xf0, 0, 0x10]), "");
+    // The same size is allowed once the session is accepted, even together with the accept.
     let (mut server, accept) = start();
     let long = Frame::message(message(1, 1, &[7; 50_000])).to_bytes().unwrap();
     let accepted = [&accept[..], &long].concat();
     server.input(Duration::ZERO, Side::Client, Input::Bytes(&accepted));
     assert_eq!(payloads(&mut server).len(), 1);
-    // And while a server refreshes an accepted session.
+    // It is also allowed while a server refreshes an accepted session.
     server.refresh(10).unwrap();
     for _ in 0..2 {
         server.input(Duration::ZERO, Side::Client, Input::Bytes(&long));
@@ -106,7 +106,8 @@ fn unknown_control_messages_are_ignored_or_not() {
     }
 }
 
-/// Definitions of one message for everybody, one for sessions and one for more than those.
+/// Definitions of three messages: one without a required level, one for level 1 and one for a
+/// higher level.
 fn levels() -> Protocols {
     let message = |name: &str, level: u8| {
         format!(
@@ -134,29 +135,29 @@ fn messages_above_the_access_level_are_ignored() {
     let mut talk = Talk::new(ClientConfig::new(EPOCH), config);
     assert_eq!(talk.server().access_level(), 0);
     talk.settle();
-    // A session is worth level 1.
+    // A new session has level 1.
     assert_eq!(talk.server().access_level(), 1);
-    talk.heard = Default::default();
+    talk.events = Default::default();
     for order in 1..=3 {
         talk.client().send(&message(200, order, &[order])).unwrap();
     }
-    // Nobody has said what service 9 needs.
+    // The definitions do not include service 9.
     talk.client().send(&message(9, 9, &[9])).unwrap();
     talk.settle();
     let refused = "ignored [03] because AccessLevel { needed: 2, has: 1 }";
     assert_eq!(
-        talk.heard[1],
+        talk.events[1],
         ["client 200/1 [01]", "client 200/2 [02]", refused, "client 9/9 [09]"]
     );
-    talk.heard = Default::default();
+    talk.events = Default::default();
     talk.server().set_access_level(2);
     talk.client().send(&message(200, 3, &[3])).unwrap();
     talk.settle();
-    assert_eq!(talk.heard[1], ["client 200/3 [03]"]);
+    assert_eq!(talk.events[1], ["client 200/3 [03]"]);
 }
 
 #[test]
-fn what_waits_to_be_sent_is_bounded() {
+fn the_queue_is_bounded() {
     let mut config = ClientConfig::new(EPOCH);
     config.common.bounds = Bounds { queued_messages: 3, queued_bytes: 64 };
     let mut talk = Talk::new(config.clone(), ServerConfig::new(EPOCH));
@@ -170,15 +171,15 @@ fn what_waits_to_be_sent_is_bounded() {
     talk.settle();
     let error = talk.client().send(&message(1, 1, &[0; 64])).unwrap_err().to_string();
     assert!(error.starts_with("wanted at most 64 (queued bytes), found "), "{error}");
-    // What was refused does not count.
+    // Refused messages do not count.
     talk.client().send(&message(1, 1, b"")).unwrap();
-    talk.heard = Default::default();
+    talk.events = Default::default();
     talk.settle();
-    assert_eq!(talk.heard[1].len(), 1);
+    assert_eq!(talk.events[1].len(), 1);
 }
 
 #[test]
-fn who_asks_faster_than_it_reads_is_closed() {
+fn a_peer_that_asks_without_reading_is_closed() {
     let ask = |alive| Frame::control(Control::KeepAlive(alive)).to_bytes().unwrap();
     let by_client = ask(KeepAlive::Client { session_id: 4660, millis: 1, minutes: 2 });
     let by_server = ask(KeepAlive::Server { session_id: 0, uptime_millis: 3 });
@@ -187,11 +188,11 @@ fn who_asks_faster_than_it_reads_is_closed() {
         (&mut talk.pair.server, Side::Client, by_client),
         (&mut talk.pair.client, Side::Server, by_server),
     ] {
-        // As many as may wait are answered.
+        // As many keep-alives as the queue allows are answered.
         end.input(SECOND, from, Input::Bytes(&question.repeat(1024)));
         assert_eq!(lines(end).len(), 1024);
         assert_eq!(core::iter::from_fn(|| end.poll_transmit(from)).count(), 1024);
-        // Half a million questions, and nothing read.
+        // Half a million keep-alives from a peer that reads nothing.
         end.input(SECOND, from, Input::Bytes(&question.repeat(500_000)));
         let reported = lines(end);
         assert_eq!(reported.len(), 1025 + 2);
@@ -200,14 +201,14 @@ fn who_asks_faster_than_it_reads_is_closed() {
         assert_eq!(reported[1026], "Closed(Fault)");
         assert!(end.queued_bytes(from) < 20_000);
     }
-    // What waits for the first accept may fill the queue: the accept still goes out.
+    // Messages deferred until the first accept may fill the queue. The accept is still sent.
     let mut talk = Talk::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
     for _ in 0..1024 {
         talk.client().send(&message(1, 1, b"")).unwrap();
     }
     talk.settle();
     assert!(talk.client().is_established());
-    // An end that reads nothing is not asked whether it lives without end, either.
+    // An end that reads nothing does not get keep-alives forever either.
     let mut config = ServerConfig::new(EPOCH);
     config.common.bounds.queued_messages = 2;
     let mut talk = Talk::new(ClientConfig::new(EPOCH), config);

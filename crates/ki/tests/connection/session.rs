@@ -1,4 +1,4 @@
-//! Sessions from the offer to the end.
+//! Sessions, from the offer to the end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ fn a_session_is_offered_and_accepted() {
     talk.settle();
     assert_eq!(talk.server().access_level(), 1);
     assert_eq!(talk.client().salt(), talk.server().salt());
-    insta::assert_snapshot!(talk.heard[0].join("\n"), @r"
+    insta::assert_snapshot!(talk.events[0].join("\n"), @r"
     server SessionOffer(SessionOffer { session_id: 4660, time: SessionTime { high: 0, low: 1700000000, millis: 321 }, crypto: Some(CryptoBlock([0])) })
     Established { session_id: 4660, previous: None }
     ");
-    insta::assert_snapshot!(talk.heard[1].join("\n"), @r"
+    insta::assert_snapshot!(talk.events[1].join("\n"), @r"
     client SessionAccept(SessionAccept { reserved: 0, time: SessionTime { high: 0, low: 1700000000, millis: 321 }, session_id: 4660, crypto: Some(CryptoBlock([0])) })
     Established { session_id: 4660, previous: None }
     client 1/1 [65, 61, 72, 6c, 79]
@@ -35,20 +35,21 @@ fn a_session_survives_a_day() {
     let mut talk = Talk::established();
     let day = Duration::from_secs(24 * 60 * 60);
     let deadlines = talk.wait(day);
-    // The client asks every 10 seconds, the server every 60; six of the client's coincide.
+    // The client sends a keep-alive every 10 seconds, the server every 60.
     assert_eq!(deadlines, 24 * 60 * 6);
     assert!(!talk.client().is_closed() && !talk.server().is_closed());
     let asked =
-        |heard: &[String], what: &str| heard.iter().filter(|line| line.contains(what)).count();
-    assert_eq!(asked(&talk.heard[1], "client KeepAlive(Client"), 24 * 60 * 6);
-    assert_eq!(asked(&talk.heard[0], "server KeepAliveRsp"), 24 * 60 * 6);
-    assert_eq!(asked(&talk.heard[0], "server KeepAlive(Server"), 24 * 60);
-    assert_eq!(asked(&talk.heard[1], "client KeepAliveRsp"), 24 * 60);
-    let last = talk.heard[0].iter().rfind(|line| line.contains("KeepAlive(Server")).unwrap();
+        |events: &[String], what: &str| events.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(asked(&talk.events[1], "client KeepAlive(Client"), 24 * 60 * 6);
+    assert_eq!(asked(&talk.events[0], "server KeepAliveRsp"), 24 * 60 * 6);
+    assert_eq!(asked(&talk.events[0], "server KeepAlive(Server"), 24 * 60);
+    assert_eq!(asked(&talk.events[1], "client KeepAliveRsp"), 24 * 60);
+    let last = talk.events[0].iter().rfind(|line| line.contains("KeepAlive(Server")).unwrap();
     insta::assert_snapshot!(last, @"server KeepAlive(Server { session_id: 0, uptime_millis: 86400000 })");
 }
 
-/// A server that answers, or not, the n-th keep-alive of a client; returns when the client dies.
+/// Runs a server that does not answer the client's n-th keep-alive, if given. Returns when the
+/// client closes.
 fn client_dies(unanswered: Option<u32>, late: Duration) -> Option<Duration> {
     let mut talk = Talk::established();
     let mut asked = 0;
@@ -79,7 +80,8 @@ fn a_session_dies_when_an_answer_is_missing_and_only_then() {
     assert_eq!(client_dies(None, Duration::ZERO), None);
     assert_eq!(client_dies(None, 10 * SECOND - Duration::from_nanos(1)), None);
     for missing in [1, 2, 7, 58] {
-        // The question goes out at 10 s, 20 s, ...; the next deadline finds it unanswered.
+        // Keep-alives are sent at 10 s, 20 s, and so on. A missing response is noticed at the next
+        // deadline.
         let at = SECOND * 10 * (missing + 1);
         assert_eq!(client_dies(Some(missing), Duration::ZERO), Some(at));
     }
@@ -98,14 +100,14 @@ fn a_server_notices_a_dead_client() {
 }
 
 #[test]
-fn any_traffic_is_life_when_that_is_wanted() {
+fn any_traffic_counts_as_life_if_configured() {
     for life in [Life::Answers, Life::AnyTraffic] {
         let mut config = ServerConfig::new(EPOCH);
         config.common.life = life;
         let mut talk = Talk::new(ClientConfig::new(EPOCH), config);
         talk.settle();
         let ping = Frame::message(message(1, 1, b"")).to_bytes().unwrap();
-        // Nothing is answered, but every 50 seconds something is said.
+        // No keep-alive is answered, but a message arrives every 50 seconds.
         let mut closed = false;
         for round in 1..10 {
             let now = 50 * SECOND * round;
@@ -120,7 +122,7 @@ fn any_traffic_is_life_when_that_is_wanted() {
 }
 
 #[test]
-fn a_stale_session_is_refreshed_and_the_last_message_comes_once() {
+fn a_stale_session_is_refreshed_and_the_last_message_is_delivered_once() {
     let mut ids = SessionIds::new();
     let mut talk = Talk::established();
     talk.client().send(&message(5, 1, b"one")).unwrap();
@@ -130,7 +132,7 @@ fn a_stale_session_is_refreshed_and_the_last_message_comes_once() {
     assert!(talk.server().is_established(), "the socket stays");
     talk.client().send(&message(5, 2, b"two")).unwrap();
     talk.settle();
-    insta::assert_snapshot!(talk.heard[1].join("\n"), @r"
+    insta::assert_snapshot!(talk.events[1].join("\n"), @r"
     client 5/1 [6f, 6e, 65]
     ignored [74, 77, 6f] because Stale
     client SessionAccept(SessionAccept { reserved: 0, time: SessionTime { high: 0, low: 1700000000, millis: 321 }, session_id: 1, crypto: Some(CryptoBlock([0])) })
@@ -138,11 +140,11 @@ fn a_stale_session_is_refreshed_and_the_last_message_comes_once() {
     client 5/2 [74, 77, 6f]
     ");
     assert_eq!(
-        talk.heard[0].last().unwrap(),
+        talk.events[0].last().unwrap(),
         "Established { session_id: 1, previous: Some(4660) }"
     );
     assert_eq!((talk.client().session_id(), talk.server().session_id()), (Some(1), Some(1)));
-    // And it lives on.
+    // The connection continues.
     talk.wait(Duration::from_secs(3600));
     assert!(!talk.server().is_closed());
 }
@@ -154,8 +156,8 @@ fn a_message_that_was_answered_is_not_sent_again() {
     talk.settle();
     talk.server().send(&message(5, 9, b"answer")).unwrap();
     talk.settle();
-    talk.heard = Default::default();
-    // An offer out of the blue.
+    talk.events = Default::default();
+    // An unexpected offer.
     let mut other = Connection::server(ServerConfig::new(EPOCH).into(), 7, talk.pair.now);
     let offer = other.poll_transmit(Side::Client).unwrap();
     talk.pair.client.input(talk.pair.now, Side::Server, Input::Bytes(&offer));
@@ -167,7 +169,7 @@ fn a_message_that_was_answered_is_not_sent_again() {
 }
 
 #[test]
-fn all_ids_live_and_the_next_is_refused() {
+fn a_session_beyond_the_last_id_is_refused() {
     let mut ids = SessionIds::new();
     let config = Arc::new(ServerConfig::new(EPOCH));
     let mut sessions: Vec<Connection> = (0..65_535)
@@ -199,7 +201,7 @@ fn all_ids_live_and_the_next_is_refused() {
 }
 
 #[test]
-fn what_comes_before_the_accept_waits_or_is_ignored() {
+fn messages_before_the_accept_wait_or_are_ignored() {
     let ping = Frame::message(message(1, 1, b"x")).to_bytes().unwrap();
     let start = |config: ServerConfig| {
         let mut server = Connection::server(config.into(), 9, Duration::ZERO);

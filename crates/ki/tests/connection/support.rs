@@ -1,4 +1,4 @@
-//! What the tests share: pairs of machines, and events as lines.
+//! Shared by the tests: pairs of machines, and events as lines.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) fn server() -> Connection {
     Connection::server(ServerConfig::new(EPOCH).into(), 4660, Duration::ZERO)
 }
 
-/// One line for an event.
+/// Formats an event as one line.
 pub(crate) fn line(event: &EventOf<'_, Connection>) -> String {
     match event {
         Event::Received(received) => match received.unit {
@@ -51,7 +51,7 @@ pub(crate) fn lines(connection: &mut Connection) -> Vec<String> {
     lines
 }
 
-/// Only the payloads of delivered messages.
+/// The payloads of delivered messages.
 pub(crate) fn payloads(connection: &mut Connection) -> Vec<Vec<u8>> {
     let mut payloads = Vec::new();
     while let Some(event) = connection.poll_event() {
@@ -64,10 +64,10 @@ pub(crate) fn payloads(connection: &mut Connection) -> Vec<Vec<u8>> {
     payloads
 }
 
-/// A client and a server, nothing between them, and what each reports.
+/// A directly connected client and server, and the events that each reports.
 pub(crate) struct Talk {
     pub(crate) pair: Pair<Connection>,
-    pub(crate) heard: [Vec<String>; 2],
+    pub(crate) events: [Vec<String>; 2],
 }
 
 impl Talk {
@@ -75,14 +75,14 @@ impl Talk {
         let client = Connection::client(client.into(), Duration::ZERO);
         let server = Connection::server(server.into(), 4660, Duration::ZERO);
         let pair = Pair::new(client, server, Conditions::default());
-        Self { pair, heard: Default::default() }
+        Self { pair, events: Default::default() }
     }
 
     pub(crate) fn established() -> Self {
         let mut talk = Self::new(ClientConfig::new(EPOCH), ServerConfig::new(EPOCH));
         talk.settle();
         assert!(talk.pair.client.is_established() && talk.pair.server.is_established());
-        talk.heard = Default::default();
+        talk.events = Default::default();
         talk
     }
 
@@ -94,14 +94,14 @@ impl Talk {
         &mut self.pair.server
     }
 
-    /// Carries bytes to and fro until both are silent.
+    /// Carries bytes in both directions until both sides are silent.
     pub(crate) fn settle(&mut self) {
-        let heard = &mut self.heard;
-        self.pair.settle(|member, event, _| heard[index(member)].push(line(&event)));
+        let events = &mut self.events;
+        self.pair.settle(|member, event, _| events[index(member)].push(line(&event)));
     }
 
-    /// Lets time pass, deadline by deadline, until a moment or until one of them is closed.
-    /// Returns how many deadlines passed.
+    /// Advances time from deadline to deadline, until this time or until one side is closed.
+    /// Returns the number of deadlines that passed.
     pub(crate) fn wait(&mut self, until: Duration) -> usize {
         let mut deadlines = 0;
         loop {
@@ -110,8 +110,8 @@ impl Talk {
                 return deadlines;
             };
             deadlines += 1;
-            let heard = &mut self.heard;
-            self.pair.run_until(at, |member, event, _| heard[index(member)].push(line(&event)));
+            let events = &mut self.events;
+            self.pair.run_until(at, |member, event, _| events[index(member)].push(line(&event)));
         }
     }
 }

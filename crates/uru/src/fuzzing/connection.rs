@@ -1,4 +1,4 @@
-//! The machines of connections, driven by anything.
+//! Fuzz targets for the connection machines in all roles.
 
 use core::time::Duration;
 use std::sync::{Arc, LazyLock};
@@ -23,7 +23,7 @@ use crate::crypt::rc4::Rc4;
 use crate::file::keys::KeyRing;
 use crate::frame::{Message, Service, table};
 
-/// Who is driven.
+/// The role of the machine under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Client,
@@ -32,7 +32,7 @@ enum Role {
     Relay,
 }
 
-/// What the first byte of an input chooses.
+/// The settings selected by the first byte of an input.
 #[derive(Clone, Copy)]
 struct Choice(u8);
 
@@ -41,7 +41,7 @@ impl Choice {
         Service::ALL[usize::from(self.0 % 4)]
     }
 
-    /// What the peers encrypt, if they keep to the usual setup.
+    /// Whether the peers encrypt, if they follow the usual setup.
     fn encrypts(self) -> bool {
         self.0 & 4 != 0 && self.service().is_encrypted()
     }
@@ -53,7 +53,7 @@ impl Choice {
         }
     }
 
-    /// Something that only one role has a use for.
+    /// An option whose meaning depends on the role.
     fn extra(self) -> bool {
         self.0 & 16 != 0
     }
@@ -92,12 +92,12 @@ impl Choice {
     }
 }
 
-/// What every client and server here takes for random. With one for all there is one session key
-/// a service, also over a relay with keys of its own.
+/// The random bytes of every client and server. Sharing them yields one session key per service,
+/// even over a relay with separate keys.
 const SECRET: [u8; 64] = [3; 64];
 const SEED: [u8; 7] = [7; 7];
 
-/// The usual setup of a service: what each side sends, and the key of what follows.
+/// The usual setup of a service: the bytes of each side, and the session key.
 struct Setup {
     streams: [Vec<u8>; 2],
     key: Option<SessionKey>,
@@ -133,7 +133,7 @@ impl Setup {
 /// Drives a machine through the operations that follow the choice.
 ///
 /// # Panics
-/// When it breaks a promise of the contract, or reports a piece that cannot be read.
+/// If it breaks a promise of the contract, or reports a piece that cannot be decoded.
 fn drive(role: Role, data: &[u8]) -> Seen {
     let Some((choice, operations)) = data.split_first() else {
         return Seen::default();
@@ -160,7 +160,7 @@ fn drive(role: Role, data: &[u8]) -> Seen {
     run_watched(connection, operations, &mut family, |event| {
         if let Event::Received(received) = event {
             let content = received.content();
-            assert!(content.is_ok(), "what came out cannot be read: {content:?}");
+            assert!(content.is_ok(), "a reported piece cannot be decoded: {content:?}");
         }
     })
 }
@@ -172,7 +172,7 @@ fn command(
     held: &mut Held,
     command: Command<'_>,
 ) {
-    // An odd first byte asks for these very bytes.
+    // After an odd first byte, the rest is used verbatim.
     let made = |side: Side, data: &[u8]| match data {
         [first, rest @ ..] if first & 1 != 0 => rest.to_vec(),
         _ => sampled(service, side, data)
@@ -183,7 +183,7 @@ fn command(
     if held.carry_out(sender, command, |data| made(side(data), data)) {
         return;
     }
-    // Refusals are fine.
+    // The connection may refuse it.
     let _ = match command {
         Command::Send(data) => {
             let side = if role == Role::Client { Side::Client } else { Side::Server };
@@ -202,7 +202,7 @@ fn sampled(service: Service, side: Side, data: &[u8]) -> Option<Message<'static>
     Message::sample(service, side, infos.get(index)?.number, &mut sampler)
 }
 
-/// Conversations that get far, with something of everything that this role can be asked for.
+/// Conversations that reach deep states, with every command that this role accepts.
 fn conversations(role: Role) -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for choice in 0..32 {
@@ -251,12 +251,12 @@ fn conversations(role: Role) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What two ends say after a real key exchange, and whoever watches them with the key: the first
-/// byte chooses the service, then every piece has a byte for its side and one for its length in
-/// front. The pieces are plain here and encrypted on the way.
+/// Runs two ends and an observer with the key after a real key exchange. The first byte selects the
+/// service. Each piece follows as a byte for its side, a byte for its length, and its plaintext,
+/// which is encrypted before delivery.
 ///
 /// # Panics
-/// When the one who watches hears something else than the ends do.
+/// If the observer receives other messages than the ends.
 fn encrypted(data: &[u8]) {
     let Some((choice, mut rest)) = data.split_first() else {
         return;
@@ -277,21 +277,21 @@ fn encrypted(data: &[u8]) {
     let server = Connection::server(Arc::new(ServerConfig::new(KEYS.clone())), seed, now);
     let mut ends = [client, server];
     let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-    let mut heard = Vec::new();
-    let mut overheard = Vec::new();
+    let mut received = Vec::new();
+    let mut observed = Vec::new();
     for side in Side::BOTH {
         while let Some(bytes) = ends[side.index()].poll_transmit(side.other()) {
             observer.input(now, side, Input::Bytes(&bytes));
-            hear(&mut observer, &mut Vec::new());
+            receive(&mut observer, &mut Vec::new());
             let other = &mut ends[side.other().index()];
             other.input(now, side, Input::Bytes(&bytes));
-            hear(other, &mut Vec::new());
+            receive(other, &mut Vec::new());
         }
     }
     assert!(ends.iter().chain([&observer]).all(|end| end.is_established()));
 
     let mut ciphers = [Rc4::new(&session), Rc4::new(&session)];
-    let mut good = true;
+    let mut readable = true;
     while let [operation, length, tail @ ..] = rest {
         let side = if operation & 1 == 0 { Side::Client } else { Side::Server };
         let (piece, tail) = tail.split_at(usize::from(*length).min(tail.len()));
@@ -300,39 +300,39 @@ fn encrypted(data: &[u8]) {
         ciphers[side.index()].apply(&mut piece);
         let end = &mut ends[side.other().index()];
         end.input(now, side, Input::Bytes(&piece));
-        good &= hear(end, &mut heard);
+        readable &= receive(end, &mut received);
         observer.input(now, side, Input::Bytes(&piece));
-        good &= hear(&mut observer, &mut overheard);
+        readable &= receive(&mut observer, &mut observed);
         while end.poll_transmit(side).is_some() {}
-        assert_eq!(overheard, heard, "who watches hears something else");
-        if !good {
+        assert_eq!(observed, received, "the observer received other messages");
+        if !readable {
             return;
         }
     }
 }
 
-/// A message that was heard: its side, its place in the stream, its bytes.
-type Heard = (Side, u64, Vec<u8>);
+/// A received message: its side, its offset in the stream, its bytes.
+type ReceivedMessage = (Side, u64, Vec<u8>);
 
-/// Collects what was received; false when it could not be read.
-fn hear(connection: &mut Connection, heard: &mut Vec<Heard>) -> bool {
-    let mut good = true;
+/// Collects received messages; false if the stream could not be read.
+fn receive(connection: &mut Connection, log: &mut Vec<ReceivedMessage>) -> bool {
+    let mut readable = true;
     while let Some(event) = connection.poll_event() {
         match event {
-            Event::Received(received) => {
-                let tree = received.tree(Tree::new(), &Limits::DEFAULT);
+            Event::Received(piece) => {
+                let tree = piece.tree(Tree::new(), &Limits::DEFAULT);
                 render(&tree, Style::default());
-                assert!(tree.error().is_none(), "what came out cannot be read: {tree:?}");
-                heard.push((received.side, received.offset, received.bytes.to_vec()));
+                assert!(tree.error().is_none(), "a reported piece cannot be decoded: {tree:?}");
+                log.push((piece.side, piece.offset, piece.bytes.to_vec()));
             }
-            Event::Fault { .. } => good = false,
+            Event::Fault { .. } => readable = false,
             _ => {}
         }
     }
-    good
+    readable
 }
 
-/// Keys that need no search for primes: fixed numbers, good enough to exchange secrets with noise.
+/// Fixed keys that need no prime search, sufficient for a key exchange in tests.
 pub(super) static KEYS: LazyLock<KeyRing> = LazyLock::new(|| {
     let mut keys = KeyRing::new();
     let (mut n, mut a) = ([0xc5; 64], [0x36; 64]);

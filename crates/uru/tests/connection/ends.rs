@@ -1,4 +1,4 @@
-//! Clients and servers, and short ways to drive them by hand.
+//! Clients and servers, and short functions to drive them manually.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) fn key_kind(service: Service) -> ServerKind {
     }
 }
 
-/// Lets everybody in and leaves the pings to the tests.
+/// Admits every client and leaves the pings to the tests.
 pub(crate) fn open_config() -> ServerConfig {
     let mut config = ServerConfig::new(KEYS.clone());
     config.encryption = Encryption::AllowPlain;
@@ -55,7 +55,7 @@ pub(crate) fn server_of(config: ServerConfig, now: Duration) -> Connection {
     Connection::server(Arc::new(config), [1, 2, 3, 4, 5, 6, 7], now)
 }
 
-/// Inputs and outputs, spelled short.
+/// Short forms of inputs and outputs.
 pub(crate) trait Drive {
     fn receive(&mut self, side: Side, now: Duration, bytes: &[u8]);
     fn gap(&mut self, side: Side, now: Duration, length: u64);
@@ -72,7 +72,7 @@ impl Drive for Connection {
         self.input(now, side, Input::Gap(length));
     }
 
-    /// Both sides send nothing more.
+    /// Ends both streams.
     fn end(&mut self, now: Duration) {
         Side::BOTH.into_iter().for_each(|side| self.input(now, side, Input::End));
     }
@@ -83,14 +83,14 @@ impl Drive for Connection {
     }
 }
 
-/// One event as a line: who, what, where, and the text of faults.
+/// Formats an event as a line: side, piece, offset, or the text of a fault.
 pub(crate) fn line(event: &EventOf<'_, Connection>) -> String {
     match event {
         Event::Received(received) => {
             let (kind, name) = received.name();
             let range = received.range();
             let secret = if received.encrypted { " encrypted" } else { "" };
-            let content = received.content().expect("what came out can be read");
+            let content = received.content().expect("a reported piece can be decoded");
             if let Some(message) = received.message() {
                 assert_eq!(message.to_bytes().unwrap(), received.bytes, "{content:?}");
             }
@@ -120,7 +120,7 @@ pub(crate) fn drain(connection: &mut Connection) -> Vec<String> {
     lines
 }
 
-pub(crate) fn hear(
+pub(crate) fn deliver(
     connection: &mut Connection,
     side: Side,
     now: Duration,
@@ -143,7 +143,7 @@ pub(crate) fn start(service: Service, setup: &SetupPacket<'_>) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Connect packet and the request for a plain connection.
+/// The connect packet and the request for a plain connection.
 pub(crate) fn plain_start(service: Service) -> Vec<u8> {
     start(service, &SetupPacket::Connect(Vec::new().into()))
 }
@@ -151,7 +151,7 @@ pub(crate) fn plain_start(service: Service) -> Vec<u8> {
 /// A server past a plain setup.
 pub(crate) fn established(config: ServerConfig, service: Service, now: Duration) -> Connection {
     let mut server = server_of(config, now);
-    hear(&mut server, Side::Client, now, &plain_start(service));
+    deliver(&mut server, Side::Client, now, &plain_start(service));
     assert!(server.is_established());
     sent(&mut server);
     server
@@ -177,9 +177,9 @@ pub(crate) fn conversation(service: Service, encrypted: bool) -> [Vec<u8>; 2] {
     let mut client = client_of(service, encrypted, Duration::ZERO);
     let mut server = server_of(open_config(), Duration::ZERO);
     let mut streams = [sent(&mut client), Vec::new()];
-    hear(&mut server, Side::Client, Duration::ZERO, &streams[0]);
+    deliver(&mut server, Side::Client, Duration::ZERO, &streams[0]);
     streams[1] = sent(&mut server);
-    hear(&mut client, Side::Server, Duration::ZERO, &streams[1]);
+    deliver(&mut client, Side::Server, Duration::ZERO, &streams[1]);
     for message in small_messages(service, Side::Client) {
         client.send(&message).unwrap();
     }

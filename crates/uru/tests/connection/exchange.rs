@@ -1,4 +1,4 @@
-//! Whatever is said arrives, in whatever pieces.
+//! Every message arrives, however the stream is split.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use worldwire_uru::connection::{ClientConfig, Connection, Encryption, ServerConf
 use worldwire_uru::frame::Service;
 
 use crate::ends::{Drive as _, KEYS, line, open_config, ping, plain_start, sample, server_of};
-use crate::pair::{Cut, Heard, Talk, drain, every_message};
+use crate::pair::{Cut, EventRecord, Talk, drain, every_message};
 
 fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
     let mut pair = Talk::new(service, encrypted, &cut);
-    let established = Heard::Established(service, encrypted && service.is_encrypted());
-    assert!(pair.heard.iter().all(|heard| heard.contains(&established)));
+    let established = EventRecord::Established(service, encrypted && service.is_encrypted());
+    assert!(pair.events.iter().all(|events| events.contains(&established)));
     let messages = every_message(service, seed);
     for message in &messages {
-        pair.say(message);
+        pair.send(message);
     }
     let sent = |side| messages.iter().filter(move |message| message.sender() == side);
     for side in Side::BOTH {
         let wanted: Vec<Vec<u8>> = sent(side).map(|message| message.to_bytes().unwrap()).collect();
-        let of = |heard: &[Heard]| -> Vec<Vec<u8>> {
-            let bytes = heard.iter().filter_map(|heard| match heard {
-                Heard::Unit(from, Unit::Message(_), _, bytes) if *from == side => {
+        let of = |events: &[EventRecord]| -> Vec<Vec<u8>> {
+            let bytes = events.iter().filter_map(|events| match events {
+                EventRecord::Unit(from, Unit::Message(_), _, bytes) if *from == side => {
                     Some(bytes.clone())
                 }
                 _ => None,
             });
             bytes.collect()
         };
-        assert_eq!(of(&pair.heard[side.other().index()]), wanted);
-        assert_eq!(of(&pair.overheard), wanted);
+        assert_eq!(of(&pair.events[side.other().index()]), wanted);
+        assert_eq!(of(&pair.observed), wanted);
         // The observer accounts for every byte of the stream.
         let mut next = 0;
-        for heard in &pair.overheard {
-            if let Heard::Unit(from, _, offset, bytes) = heard
+        for events in &pair.observed {
+            if let EventRecord::Unit(from, _, offset, bytes) = events
                 && *from == side
             {
                 assert_eq!(*offset, next);
@@ -49,7 +49,7 @@ fn exchange_everything(service: Service, encrypted: bool, cut: Cut, seed: u64) {
 }
 
 #[test]
-fn every_message_of_every_service_goes_through() {
+fn every_message_of_every_service_arrives() {
     for service in Service::ALL {
         for encrypted in [true, false] {
             for cut in [Cut::Whole, Cut::Bytes, Cut::Random(7)] {
@@ -61,7 +61,7 @@ fn every_message_of_every_service_goes_through() {
 
 #[test]
 fn answers_leave_while_the_client_is_read() {
-    // The server answers every request before it looks at the next.
+    // The server answers every request before it reads the next.
     let mut server = server_of(open_config(), Duration::ZERO);
     let pings = ping(Service::Auth).to_bytes().unwrap().repeat(3);
     let bytes = [plain_start(Service::Auth), pings].concat();
@@ -94,37 +94,37 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn any_messages_in_any_pieces(seed: u64, cut: u64, service in 0..4_usize) {
+    fn any_messages_arrive_in_any_segments(seed: u64, cut: u64, service in 0..4_usize) {
         exchange_everything(Service::ALL[service], seed % 2 == 0, Cut::Random(cut), seed);
     }
 
     #[test]
-    fn pieces_make_no_difference(seed: u64, cut: u64) {
+    fn segment_sizes_make_no_difference(seed: u64, cut: u64) {
         let mut pair = Talk::new(Service::Auth, true, &Cut::Whole);
         for message in every_message(Service::Auth, seed) {
-            pair.say(&message);
+            pair.send(&message);
         }
         let run = |cut: Cut| {
             let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-            let mut heard = Vec::new();
+            let mut events = Vec::new();
             for side in Side::BOTH {
                 for piece in cut.pieces(&pair.pair.written[side.index()]) {
                     observer.receive(side, Duration::ZERO, piece);
-                    drain(&mut observer, &mut heard);
+                    drain(&mut observer, &mut events);
                 }
             }
             observer.end(Duration::ZERO);
-            drain(&mut observer, &mut heard);
-            heard
+            drain(&mut observer, &mut events);
+            events
         };
         let whole = run(Cut::Whole);
-        prop_assert!(!whole.iter().any(|heard| matches!(heard, Heard::Fault(..))));
+        prop_assert!(!whole.iter().any(|events| matches!(events, EventRecord::Fault(..))));
         prop_assert_eq!(&run(Cut::Bytes), &whole);
         prop_assert_eq!(&run(Cut::Random(cut)), &whole);
     }
 
     #[test]
-    fn nothing_that_is_received_can_break_a_machine(
+    fn no_input_can_break_a_machine(
         seed: u64,
         role in 0..3_usize,
         setup: bool,
@@ -147,13 +147,13 @@ proptest! {
             let good = if role == 0 { vec![1, 2] } else { plain_start(Service::Auth) };
             connection.receive(side, Duration::ZERO, &good);
         }
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for piece in Cut::Random(seed).pieces(&noise) {
             connection.receive(side, Duration::ZERO, piece);
-            drain(&mut connection, &mut heard);
+            drain(&mut connection, &mut events);
         }
         connection.end(Duration::ZERO);
-        drain(&mut connection, &mut heard);
-        prop_assert!(heard.iter().any(|heard| matches!(heard, Heard::Closed(_))));
+        drain(&mut connection, &mut events);
+        prop_assert!(events.iter().any(|events| matches!(events, EventRecord::Closed(_))));
     }
 }

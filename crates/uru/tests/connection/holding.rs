@@ -13,12 +13,12 @@ use worldwire_uru::frame::{Message, Service, table};
 use crate::ends::{KEYS, key_kind, open_config, server_of};
 use crate::relay::relay_of;
 
-/// Numbers below this one have a message.
+/// There is a message for every number below this one.
 const NUMBERS: u8 = 64;
 
 type Sample = (Message<'static>, Vec<u8>);
 
-/// For each side a message for every number, and its bytes.
+/// For each side, a message for every number, with its bytes.
 static MESSAGES: LazyLock<[Vec<Sample>; 2]> = LazyLock::new(|| {
     Side::BOTH.map(|side| {
         let all = table(Service::Auth, side).messages.iter().filter(|info| info.number != 0);
@@ -60,7 +60,7 @@ fn pair(encrypted: bool, bounds: Bounds) -> Pair<Connection> {
 }
 
 #[test]
-fn holding_keeps_its_promises() {
+fn held_pieces_follow_the_contract() {
     for encrypted in [false, true] {
         check(&Family {
             pair: &|bounds| pair(encrypted, bounds),

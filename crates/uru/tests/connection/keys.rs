@@ -1,4 +1,4 @@
-//! What an observer hears with its keys, and without.
+//! Observers with and without the right keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,35 +10,35 @@ use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
 use crate::ends::{
-    Drive as _, KEYS, OTHER_KEYS, SECOND, client_of, conversation, drain, established, hear,
+    Drive as _, KEYS, OTHER_KEYS, SECOND, client_of, conversation, deliver, drain, established,
     open_config, ping, plain_start, sent, server_of, small_messages,
 };
 
-/// What an observer with these keys tells of both streams, and of more that comes later.
+/// An observer with these keys after both streams, and its events.
 fn watch(keys: &KeyRing, streams: &[Vec<u8>; 2]) -> (Connection, Vec<String>) {
     let mut observer = Connection::observer(Arc::new(keys.clone()));
-    let mut heard = hear(&mut observer, Side::Client, Duration::ZERO, &streams[0]);
-    heard.extend(hear(&mut observer, Side::Server, Duration::ZERO, &streams[1]));
-    (observer, heard)
+    let mut events = deliver(&mut observer, Side::Client, Duration::ZERO, &streams[0]);
+    events.extend(deliver(&mut observer, Side::Server, Duration::ZERO, &streams[1]));
+    (observer, events)
 }
 
 #[test]
-fn an_observer_without_the_right_key_says_so_once_and_is_quiet() {
+fn an_observer_without_the_right_key_reports_it_once() {
     let streams = conversation(Service::Auth, true);
     for (keys, wanted) in [
         (&KeyRing::new(), "keys needed for auth"),
         (&*OTHER_KEYS, "wanted the auth key of this connection, found another one"),
     ] {
-        let (mut observer, heard) = watch(keys, &streams);
-        let told: Vec<_> = heard.iter().filter(|line| line.contains(wanted)).collect();
-        assert_eq!(told.len(), 1, "{heard:?}");
-        assert!(std::ptr::eq(told[0], heard.last().unwrap()), "{heard:?}");
-        // Both streams are given up, whatever still comes.
+        let (mut observer, events) = watch(keys, &streams);
+        let reported: Vec<_> = events.iter().filter(|line| line.contains(wanted)).collect();
+        assert_eq!(reported.len(), 1, "{events:?}");
+        assert!(std::ptr::eq(reported[0], events.last().unwrap()), "{events:?}");
+        // Both streams are given up, whatever arrives later.
         let ping = ping(Service::Auth).to_bytes().unwrap();
         for side in Side::BOTH {
-            assert!(hear(&mut observer, side, Duration::ZERO, &ping).is_empty());
+            assert!(deliver(&mut observer, side, Duration::ZERO, &ping).is_empty());
             observer.gap(side, Duration::ZERO, 10);
-            assert!(hear(&mut observer, side, Duration::ZERO, &ping).is_empty());
+            assert!(deliver(&mut observer, side, Duration::ZERO, &ping).is_empty());
         }
         observer.end(Duration::ZERO);
         assert_eq!(drain(&mut observer), ["closed: closed by the other side"]);
@@ -46,43 +46,43 @@ fn an_observer_without_the_right_key_says_so_once_and_is_quiet() {
 }
 
 #[test]
-fn an_observer_needs_all_of_the_key_exchange() {
+fn an_observer_needs_the_whole_key_exchange() {
     let streams = conversation(Service::Auth, true);
     for (side, before) in [(Side::Client, 60), (Side::Server, 0)] {
         let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         if side == Side::Server {
-            heard.extend(hear(&mut observer, Side::Client, Duration::ZERO, &streams[0]));
+            events.extend(deliver(&mut observer, Side::Client, Duration::ZERO, &streams[0]));
         }
         let stream = &streams[side.index()];
-        heard.extend(hear(&mut observer, side, Duration::ZERO, &stream[..before]));
+        events.extend(deliver(&mut observer, side, Duration::ZERO, &stream[..before]));
         observer.gap(side, Duration::ZERO, 5);
-        heard.extend(drain(&mut observer));
-        heard.extend(hear(&mut observer, side, Duration::ZERO, &stream[before + 5..]));
+        events.extend(drain(&mut observer));
+        events.extend(deliver(&mut observer, side, Duration::ZERO, &stream[before + 5..]));
         let rest = &streams[side.other().index()];
-        heard.extend(hear(&mut observer, side.other(), Duration::ZERO, rest));
+        events.extend(deliver(&mut observer, side.other(), Duration::ZERO, rest));
         observer.end(Duration::ZERO);
-        heard.extend(drain(&mut observer));
+        events.extend(drain(&mut observer));
         let gap = format!("{side} gap {before}..{}", before + 5);
         let fault = format!(
             "{side} fault at byte {before}: \
              wanted the whole of connection setup, found 5 bytes missing"
         );
         let tail = [gap, fault, "closed: closed by the other side".to_owned()];
-        assert_eq!(heard[heard.len() - 3..], tail, "{heard:?}");
+        assert_eq!(events[events.len() - 3..], tail, "{events:?}");
     }
 }
 
 #[test]
-fn a_torn_end_is_told_of_both_streams() {
+fn a_torn_end_is_reported_for_both_streams() {
     let mut streams = conversation(Service::Auth, true);
     let lengths = [streams[0].len(), streams[1].len()];
     streams[0].pop();
     streams[1].pop();
-    let (mut observer, heard) = watch(&KEYS, &streams);
-    assert!(!heard.iter().any(|line| line.contains("fault")), "{heard:?}");
+    let (mut observer, events) = watch(&KEYS, &streams);
+    assert!(!events.iter().any(|line| line.contains("fault")), "{events:?}");
     let next = |side: Side| {
-        let last = heard.iter().rfind(|line| line.starts_with(side.name())).unwrap();
+        let last = events.iter().rfind(|line| line.starts_with(side.name())).unwrap();
         let range = last.split(' ').find(|word| word.contains("..")).unwrap();
         range.split_once("..").unwrap().1.parse::<usize>().unwrap()
     };
@@ -100,22 +100,22 @@ fn a_torn_end_is_told_of_both_streams() {
 }
 
 #[test]
-fn an_observer_sees_what_the_ends_agreed_on() {
+fn an_observer_follows_every_kind_of_setup() {
     // Plain connections need no keys.
     let plain = conversation(Service::Auth, false);
-    let (_, heard) = watch(&KeyRing::new(), &plain);
-    assert!(heard.contains(&"established auth encrypted=false".to_owned()), "{heard:?}");
-    assert!(heard.iter().filter(|line| line.contains(" auth.")).count() > 10);
-    // An error instead of a seed ends setup for whoever watches, too.
+    let (_, events) = watch(&KeyRing::new(), &plain);
+    assert!(events.contains(&"established auth encrypted=false".to_owned()), "{events:?}");
+    assert!(events.iter().filter(|line| line.contains(" auth.")).count() > 10);
+    // An error instead of a seed ends setup for observers too.
     let streams = [plain_start(Service::Auth), vec![2, 6, 20, 0, 0, 0]];
-    let (_, heard) = watch(&KEYS, &streams);
+    let (_, events) = watch(&KEYS, &streams);
     let fault = "server fault at byte 0: wanted a seed, found the error AuthenticationFailed (20)";
-    assert_eq!(heard.last().unwrap(), fault);
-    // The server's side of the capture comes first: its bytes wait for the client's.
+    assert_eq!(events.last().unwrap(), fault);
+    // If the capture lists the server's side first, its bytes wait for the client's.
     let mut observer = Connection::observer(Arc::new(KEYS.clone()));
     let secret = conversation(Service::Auth, true);
-    assert!(hear(&mut observer, Side::Server, Duration::ZERO, &secret[1]).is_empty());
-    let late = hear(&mut observer, Side::Client, Duration::ZERO, &secret[0]);
+    assert!(deliver(&mut observer, Side::Server, Duration::ZERO, &secret[1]).is_empty());
+    let late = deliver(&mut observer, Side::Client, Duration::ZERO, &secret[0]);
     let (_, early) = watch(&KEYS, &secret);
     let of = |lines: &[String], side: Side| -> Vec<String> {
         lines.iter().filter(|line| line.starts_with(side.name())).cloned().collect()
@@ -131,9 +131,9 @@ fn a_gap_keeps_the_keystream_in_step() {
         let mut client = client_of(Service::Auth, encrypted, Duration::ZERO);
         let mut server = server_of(open_config(), Duration::ZERO);
         let first = sent(&mut client);
-        hear(&mut server, Side::Client, Duration::ZERO, &first);
+        deliver(&mut server, Side::Client, Duration::ZERO, &first);
         let seed = sent(&mut server);
-        hear(&mut client, Side::Server, Duration::ZERO, &seed);
+        deliver(&mut client, Side::Server, Duration::ZERO, &seed);
         let segments: Vec<Vec<u8>> = small_messages(Service::Auth, Side::Client)
             .iter()
             .map(|message| {
@@ -149,38 +149,38 @@ fn a_gap_keeps_the_keystream_in_step() {
                 Some(*end)
             })
             .collect();
-        // Every run of lost segments from the second one on.
+        // Every run of lost segments that starts at the second segment or later.
         for lost in 1..segments.len() - 1 {
             let (mut observer, _) = watch(&KEYS, &[first.clone(), seed.clone()]);
-            hear(&mut observer, Side::Client, Duration::ZERO, &segments[0]);
+            deliver(&mut observer, Side::Client, Duration::ZERO, &segments[0]);
             let missing: usize = segments[1..=lost].iter().map(Vec::len).sum();
             observer.gap(Side::Client, Duration::ZERO, missing as u64);
-            let mut heard = drain(&mut observer);
+            let mut events = drain(&mut observer);
             for segment in &segments[lost + 1..] {
-                heard.extend(hear(&mut observer, Side::Client, Duration::ZERO, segment));
+                events.extend(deliver(&mut observer, Side::Client, Duration::ZERO, segment));
             }
             let (from, to) = (ends[0], ends[lost]);
-            assert_eq!(heard[0], format!("client gap {from}..{to}"));
-            let resync = heard.iter().position(|line| line.starts_with("client resync"));
-            let line = &heard[resync.expect("reading goes on")];
+            assert_eq!(events[0], format!("client gap {from}..{to}"));
+            let resync = events.iter().position(|line| line.starts_with("client resync"));
+            let line = &events[resync.expect("reading continues")];
             assert!(line.starts_with(&format!("client resync {from}..")), "{line}");
             let begins = format!("{}..", ends.last().unwrap() - segments.last().unwrap().len());
-            assert!(heard.last().unwrap().contains(&begins), "{heard:?}");
+            assert!(events.last().unwrap().contains(&begins), "{events:?}");
         }
     }
-    // On a file connection the count of every message tells, too.
+    // On a file connection, the length of every message is evidence too.
     let ping = ping(Service::File).to_bytes().unwrap();
     let mut observer = Connection::observer(Arc::new(KeyRing::new()));
     let begin = [plain_start(Service::File), ping.clone()].concat();
-    hear(&mut observer, Side::Client, Duration::ZERO, &begin);
+    deliver(&mut observer, Side::Client, Duration::ZERO, &begin);
     observer.gap(Side::Client, Duration::ZERO, 1 << 40);
     let at = begin.len() as u64;
     let end = at + (1 << 40);
-    let mut heard = drain(&mut observer);
-    heard.extend(hear(&mut observer, Side::Client, Duration::ZERO, &ping));
+    let mut events = drain(&mut observer);
+    events.extend(deliver(&mut observer, Side::Client, Duration::ZERO, &ping));
     let length = ping.len() as u64;
     assert_eq!(
-        heard,
+        events,
         [
             format!("client gap {at}..{end}"),
             format!("client resync {at}..{end}"),
@@ -189,14 +189,15 @@ fn a_gap_keeps_the_keystream_in_step() {
     );
 }
 
-/// Keystream is passed over for what a capture may have lost, not for what a segment claims.
+/// Keystream is skipped for bytes that a capture may have lost, not for any gap that a segment
+/// claims.
 #[test]
 fn a_forged_gap_costs_no_keystream() {
     let secret = conversation(Service::Auth, true);
     let came = secret[0].len() as u64;
     let (mut observer, _) = watch(&KEYS, &secret);
     let at = came;
-    // What it may be grows with what came.
+    // The budget grows with the received bytes.
     observer.gap(Side::Client, Duration::ZERO, 16 * came);
     assert_eq!(drain(&mut observer), [format!("client gap {at}..{}", 17 * came)]);
     let (at, most) = (17 * came, 1 << 20);
@@ -206,16 +207,16 @@ fn a_forged_gap_costs_no_keystream() {
         (1_u64 << 30) - 2
     );
     assert_eq!(drain(&mut observer), [format!("client gap {at}..{}", at + (1 << 30) - 2), wanted]);
-    // The stream is given up: nothing more is said of it, and no number is too large to count.
+    // The stream is given up: nothing more is reported about it, and no gap is too large to count.
     observer.gap(Side::Client, Duration::ZERO, u64::MAX);
     observer.gap(Side::Client, Duration::ZERO, u64::MAX);
-    hear(&mut observer, Side::Client, Duration::ZERO, &[1, 2, 3]);
-    // Nor on a plain connection, where any gap may be passed over.
+    deliver(&mut observer, Side::Client, Duration::ZERO, &[1, 2, 3]);
+    // The same holds on a plain connection, where any gap may be skipped.
     let plain = conversation(Service::Auth, false);
     let (mut observer, _) = watch(&KEYS, &plain);
     for _ in 0..2 {
         observer.gap(Side::Client, Duration::ZERO, u64::MAX);
-        hear(&mut observer, Side::Client, Duration::ZERO, &plain[0]);
+        deliver(&mut observer, Side::Client, Duration::ZERO, &plain[0]);
     }
 }
 
@@ -232,22 +233,22 @@ fn a_gap_that_takes_long_to_skip_ends_a_stream() {
         "{fault}"
     );
     let ping = ping(Service::Auth).to_bytes().unwrap();
-    assert!(hear(&mut observer, Side::Client, Duration::ZERO, &ping).is_empty());
-    // Offsets of plain streams have an end, too, and nothing overflows behind it.
+    assert!(deliver(&mut observer, Side::Client, Duration::ZERO, &ping).is_empty());
+    // Offsets of plain streams have a limit too, and nothing overflows beyond it.
     let (mut observer, _) = watch(&KEYS, &conversation(Service::File, false));
     for _ in 0..3 {
         observer.gap(Side::Client, Duration::ZERO, u64::MAX);
-        hear(&mut observer, Side::Client, Duration::ZERO, &ping);
+        deliver(&mut observer, Side::Client, Duration::ZERO, &ping);
     }
     observer.end(Duration::ZERO);
     assert_eq!(drain(&mut observer), ["closed: closed by the other side"]);
 }
 
 #[test]
-fn only_an_observer_can_live_with_a_gap() {
+fn only_an_observer_survives_a_gap() {
     let mut server = established(open_config(), Service::Auth, SECOND);
     let ping = ping(Service::Auth).to_bytes().unwrap();
-    assert_eq!(hear(&mut server, Side::Client, SECOND, &ping).len(), 1);
+    assert_eq!(deliver(&mut server, Side::Client, SECOND, &ping).len(), 1);
     server.gap(Side::Client, SECOND, 7);
     let at = 53 + ping.len();
     assert_eq!(

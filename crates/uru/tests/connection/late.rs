@@ -9,7 +9,7 @@ use worldwire_uru::connection::Connection;
 use worldwire_uru::file::keys::{KeyFileFormat, KeyRing};
 use worldwire_uru::frame::Service;
 
-use crate::ends::{Drive as _, KEYS, OTHER_KEYS, conversation, drain, hear};
+use crate::ends::{Drive as _, KEYS, OTHER_KEYS, conversation, deliver, drain};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -20,38 +20,38 @@ fn connect_bytes(service: Service) -> usize {
     writer.into_bytes().len()
 }
 
-/// What an observer tells of both streams; of the client's these bytes are missing.
+/// The events of an observer when these bytes of the client's stream are missing.
 fn watch(
     mut observer: Connection,
     streams: &[Vec<u8>; 2],
     missing: std::ops::Range<usize>,
 ) -> Vec<String> {
-    let mut heard = hear(&mut observer, Side::Client, NOW, &streams[0][..missing.start]);
+    let mut events = deliver(&mut observer, Side::Client, NOW, &streams[0][..missing.start]);
     if !missing.is_empty() {
         observer.gap(Side::Client, NOW, missing.len() as u64);
     }
-    // Setup, and then the rest: messages tend to begin with a segment.
+    // Setup first, then the rest, since messages usually begin with a segment.
     let setup = connect_bytes(Service::Auth).max(missing.end) + 66;
     let first = setup.min(streams[0].len());
-    heard.extend(hear(&mut observer, Side::Client, NOW, &streams[0][missing.end..first]));
-    heard.extend(hear(&mut observer, Side::Server, NOW, &streams[1]));
-    heard.extend(hear(&mut observer, Side::Client, NOW, &streams[0][first..]));
+    events.extend(deliver(&mut observer, Side::Client, NOW, &streams[0][missing.end..first]));
+    events.extend(deliver(&mut observer, Side::Server, NOW, &streams[1]));
+    events.extend(deliver(&mut observer, Side::Client, NOW, &streams[0][first..]));
     observer.end(NOW);
-    heard.extend(drain(&mut observer));
-    heard
+    events.extend(drain(&mut observer));
+    events
 }
 
-fn messages(heard: &[String], service: Service) -> Vec<&str> {
+fn messages(events: &[String], service: Service) -> Vec<&str> {
     let name = format!(" {}.", service.name());
     let mut lines: Vec<_> =
-        heard.iter().map(String::as_str).filter(|line| line.contains(&name)).collect();
-    // Which side is read first hangs on what is known when.
+        events.iter().map(String::as_str).filter(|line| line.contains(&name)).collect();
+    // The order in which the sides are read varies.
     lines.sort_by_key(|line| line.starts_with("server"));
     lines
 }
 
 #[test]
-fn what_follows_a_missing_connect_packet_tells_the_service() {
+fn later_bytes_identify_the_service_without_a_connect_packet() {
     for (service, encrypted) in [
         (Service::Gatekeeper, true),
         (Service::Auth, true),
@@ -64,63 +64,63 @@ fn what_follows_a_missing_connect_packet_tells_the_service() {
         let whole = watch(observer(), &streams, 0..0);
         let length = connect_bytes(service);
         for missing in [0..length, 0..length - 9, 20..25, 1..length] {
-            let heard = watch(observer(), &streams, missing.clone());
-            let what = format!("{service:?} {encrypted} {missing:?}: {heard:?}");
-            assert_eq!(messages(&heard, service), messages(&whole, service), "{what}");
-            assert!(!heard.iter().any(|line| line.contains("fault")), "{what}");
+            let events = watch(observer(), &streams, missing.clone());
+            let what = format!("{service:?} {encrypted} {missing:?}: {events:?}");
+            assert_eq!(messages(&events, service), messages(&whole, service), "{what}");
+            assert!(!events.iter().any(|line| line.contains("fault")), "{what}");
             let gap = format!("client gap {}..{}", missing.start, missing.end);
-            assert!(heard.contains(&gap), "{what}");
+            assert!(events.contains(&gap), "{what}");
         }
     }
 }
 
 #[test]
-fn a_capture_may_begin_behind_the_connect_packet() {
+fn a_capture_may_begin_after_the_connect_packet() {
     for (service, encrypted) in
         [(Service::Auth, true), (Service::Game, true), (Service::File, false)]
     {
         let mut streams = conversation(service, encrypted);
         let observer = || Connection::observer_from_the_middle(Arc::new(KEYS.clone()));
-        let count = |heard: &[String]| messages(heard, service).len();
+        let count = |events: &[String]| messages(events, service).len();
         let whole = count(&watch(observer(), &streams, 0..0));
         assert!(whole > 5, "{service:?}");
         streams[0].drain(..connect_bytes(service));
-        let heard = watch(observer(), &streams, 0..0);
-        assert_eq!(count(&heard), whole, "{service:?} {heard:?}");
+        let events = watch(observer(), &streams, 0..0);
+        assert_eq!(count(&events), whole, "{service:?} {events:?}");
     }
 }
 
 #[test]
-fn a_late_connection_without_the_right_key_is_told() {
+fn a_late_connection_without_the_right_key_is_reported() {
     let streams = conversation(Service::Game, true);
     let missing = 0..connect_bytes(Service::Game);
     for (keys, wanted) in [
         (KeyRing::new(), "keys needed for something"),
         (OTHER_KEYS.clone(), "wanted the key of this connection, found others"),
     ] {
-        let heard = watch(Connection::observer(Arc::new(keys)), &streams, missing.clone());
-        let told = heard.iter().filter(|line| line.contains(wanted)).count();
-        assert_eq!(told, 1, "{heard:?}");
-        assert!(messages(&heard, Service::Game).is_empty());
+        let events = watch(Connection::observer(Arc::new(keys)), &streams, missing.clone());
+        let reported = events.iter().filter(|line| line.contains(wanted)).count();
+        assert_eq!(reported, 1, "{events:?}");
+        assert!(messages(&events, Service::Game).is_empty());
     }
     // A capture of one side that ends at once.
     let mut observer = Connection::observer(Arc::new(KEYS.clone()));
     observer.gap(Side::Client, NOW, missing.len() as u64);
-    let mut heard = hear(&mut observer, Side::Server, NOW, &streams[1]);
+    let mut events = deliver(&mut observer, Side::Server, NOW, &streams[1]);
     observer.end(NOW);
-    heard.extend(drain(&mut observer));
-    assert!(heard.iter().any(|line| line.contains("fault")), "{heard:?}");
+    events.extend(drain(&mut observer));
+    assert!(events.iter().any(|line| line.contains("fault")), "{events:?}");
 }
 
-/// What was read with the server's secret gives a key that opens this connection alone.
+/// Reading with the server's secret yields a key that opens only this connection.
 #[test]
 fn the_key_of_a_session_opens_it_without_the_servers() {
     for service in [Service::Gatekeeper, Service::Auth, Service::Game] {
         let streams = conversation(service, true);
         let mut observer = Connection::observer(Arc::new(KEYS.clone()));
         assert_eq!(observer.session(), None);
-        hear(&mut observer, Side::Client, NOW, &streams[0]);
-        hear(&mut observer, Side::Server, NOW, &streams[1]);
+        deliver(&mut observer, Side::Client, NOW, &streams[0]);
+        deliver(&mut observer, Side::Server, NOW, &streams[1]);
         let (seed, key) = observer.session().expect("it is encrypted");
         let mut ring = KeyRing::new();
         ring.insert_session(service, *seed, key.clone());
@@ -129,11 +129,11 @@ fn the_key_of_a_session_opens_it_without_the_servers() {
         let whole = watch(Connection::observer(Arc::new(KEYS.clone())), &streams, 0..0);
         let opened = watch(Connection::observer(Arc::new(ring.clone())), &streams, 0..0);
         assert_eq!(opened, whole);
-        // It names the service, too, and needs nothing of the client's packets.
+        // It also identifies the service, without the client's packets.
         let missing = 0..connect_bytes(service);
         let late = watch(Connection::observer(Arc::new(ring.clone())), &streams, missing);
         assert_eq!(messages(&late, service), messages(&whole, service));
-        // Other connections stay closed, and no secret of the server is in it.
+        // It opens no other connection and contains no secret of the server.
         assert!(ring.private(worldwire_uru::crypt::key::ServerKind::Auth).is_none());
         ring.insert_session(service, [0; 7], key.clone());
         assert!(ring.format(KeyFileFormat::TomlPublic).is_empty());

@@ -1,4 +1,4 @@
-//! How much can be read of a capture that lost segments.
+//! Measures how much of a capture with lost segments can be read.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use worldwire_uru::vault::{NodeType, VaultNode};
 
 use crate::ends::{KEYS, client_of, open_config, server_of};
 
-/// What a server says: to a client that walks its vault, that is in an age, that downloads.
+/// A server's messages to a client that reads its vault, is in an age, or downloads.
 fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static> {
     use auth::server::ServerMessage as Auth;
     let (trans_id, result) = (TransId(number), NetError::Success);
@@ -47,7 +47,7 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
             Auth::from(auth::server::VaultNodeRefsFetched { trans_id, result, refs }).into()
         }
         (Service::Auth, kind) => {
-            let said = "and so on, ".repeat(random.length(8));
+            let text = "and so on, ".repeat(random.length(8));
             let node = VaultNode {
                 node_id: Some(10_000 + number),
                 create_time: Some(1_767_200_000),
@@ -56,7 +56,7 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
                 node_type: Some(NodeType::Chronicle),
                 int32_1: Some(2),
                 string64_1: Some(TermStr::from("CleftSolved")),
-                text_1: Some(TermStr::from(&*said)),
+                text_1: Some(TermStr::from(&*text)),
                 blob_1: (kind == 4).then(|| Bytes32::new([0, 1, 0, 0].repeat(90))),
                 ..VaultNode::default()
             };
@@ -90,7 +90,7 @@ fn talk(service: Service, random: &mut Sampler, number: u32) -> Message<'static>
     }
 }
 
-/// The share of messages that come out, of those that stand whole in what is there.
+/// The share of messages reported, out of those captured in full.
 fn share(service: Service, encrypted: bool, segment: usize, seed: u8) -> f64 {
     let now = Duration::ZERO;
     let mut random = Sampler::sized(seed.into(), 3000);
@@ -156,7 +156,7 @@ fn share(service: Service, encrypted: bool, segment: usize, seed: u8) -> f64 {
 }
 
 #[test]
-fn nearly_all_messages_between_lost_segments_are_read_and_none_is_made_up() {
+fn nearly_all_messages_between_lost_segments_are_read_and_none_is_invented() {
     for service in [Service::Auth, Service::Game, Service::File] {
         for encrypted in [false, true] {
             for segment in [536, 1448, 4000] {

@@ -1,7 +1,6 @@
-//! Two machines in a box: client, server and observer in virtual time, over a wire that cuts the
-//! stream wherever it likes.
+//! A client, a server and an observer in virtual time, over a wire that splits the stream anywhere.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod ends;
 mod exchange;

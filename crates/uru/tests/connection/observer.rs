@@ -1,4 +1,4 @@
-//! What an observer hears, and says that it lacks.
+//! Observers of connections with gaps, unknown messages and missing keys.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
 use crate::ends::{Drive as _, KEYS, OTHER_KEYS, plain_start};
-use crate::pair::{Cut, Heard, Talk, drain, every_message};
+use crate::pair::{Cut, EventRecord, Talk, drain, every_message};
 
-/// An auth conversation of a few messages; the streams, and where the client's segments begin.
+/// A conversation of a few messages: both streams, and the client's segments.
 fn conversation(service: Service, encrypted: bool) -> ([Vec<u8>; 2], Vec<Vec<u8>>) {
     let mut pair = Talk::new(service, encrypted, &Cut::Whole);
     let setup = pair.pair.written[0].len();
@@ -19,7 +19,7 @@ fn conversation(service: Service, encrypted: bool) -> ([Vec<u8>; 2], Vec<Vec<u8>
     let mut from = setup;
     for message in every_message(service, 3) {
         let client = message.sender() == Side::Client;
-        pair.say(&message);
+        pair.send(&message);
         if client {
             segments.push(pair.pair.written[0][from..].to_vec());
             from = pair.pair.written[0].len();
@@ -29,114 +29,121 @@ fn conversation(service: Service, encrypted: bool) -> ([Vec<u8>; 2], Vec<Vec<u8>
 }
 
 #[test]
-fn an_observer_reads_on_behind_a_gap() {
+fn an_observer_resumes_after_a_gap() {
     for (service, encrypted) in
         [(Service::Auth, true), (Service::Auth, false), (Service::File, false)]
     {
         let (streams, segments) = conversation(service, encrypted);
         let mut observer = Connection::observer(Arc::new(KEYS.clone()));
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         observer.receive(Side::Client, Duration::ZERO, &segments[0]);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
         observer.receive(Side::Server, Duration::ZERO, &streams[1]);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
         observer.receive(Side::Client, Duration::ZERO, &segments[1]);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
         // The second message is lost, and half of the third one.
         let lost = segments[2].len() + segments[3].len() / 2;
         observer.gap(Side::Client, Duration::ZERO, lost as u64);
-        drain(&mut observer, &mut heard);
-        heard.clear();
+        drain(&mut observer, &mut events);
+        events.clear();
         let rest = &segments[3][segments[3].len() / 2..];
         observer.receive(Side::Client, Duration::ZERO, rest);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
         for segment in &segments[4..] {
             observer.receive(Side::Client, Duration::ZERO, segment);
-            drain(&mut observer, &mut heard);
+            drain(&mut observer, &mut events);
         }
         let at = (segments[0].len() + segments[1].len()) as u64;
         let to = at + (segments[2].len() + segments[3].len()) as u64;
-        assert!(heard.contains(&Heard::Resync(Side::Client, at, to)), "{service:?} {heard:?}");
-        let messages = heard.iter().filter(|heard| matches!(heard, Heard::Unit(..))).count();
+        assert!(
+            events.contains(&EventRecord::Resync(Side::Client, at, to)),
+            "{service:?} {events:?}"
+        );
+        let messages =
+            events.iter().filter(|events| matches!(events, EventRecord::Unit(..))).count();
         assert_eq!(messages, segments.len() - 4, "{service:?}");
         observer.end(Duration::ZERO);
-        drain(&mut observer, &mut heard);
-        assert!(!heard.iter().any(|heard| matches!(heard, Heard::Fault(..))), "{heard:?}");
+        drain(&mut observer, &mut events);
+        assert!(
+            !events.iter().any(|events| matches!(events, EventRecord::Fault(..))),
+            "{events:?}"
+        );
     }
 }
 
 #[test]
-fn an_observer_says_what_it_lacks() {
+fn an_observer_reports_missing_parts() {
     let (streams, segments) = conversation(Service::Auth, true);
     let watch = |keys: &KeyRing, first: Option<u64>, take: usize| {
         let mut observer = Connection::observer(Arc::new(keys.clone()));
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         if let Some(length) = first {
             observer.gap(Side::Client, Duration::ZERO, length);
         }
         observer.receive(Side::Client, Duration::ZERO, &segments[0]);
         observer.receive(Side::Server, Duration::ZERO, &streams[1]);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
         let client = &streams[0][segments[0].len()..];
         observer.receive(Side::Client, Duration::ZERO, &client[..take.min(client.len())]);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
         observer.end(Duration::ZERO);
-        drain(&mut observer, &mut heard);
-        heard
+        drain(&mut observer, &mut events);
+        events
     };
-    let faults = |heard: &[Heard]| -> Vec<String> {
-        let texts = heard.iter().filter_map(|heard| match heard {
-            Heard::Fault(_, text) => Some(text.clone()),
+    let faults = |events: &[EventRecord]| -> Vec<String> {
+        let texts = events.iter().filter_map(|events| match events {
+            EventRecord::Fault(_, text) => Some(text.clone()),
             _ => None,
         });
         texts.collect()
     };
-    let heard = watch(&KeyRing::new(), None, usize::MAX);
-    let asked = heard.iter().filter(|heard| matches!(heard, Heard::KeysNeeded(_))).count();
-    assert_eq!((asked, faults(&heard).len()), (1, 0), "{heard:?}");
+    let events = watch(&KeyRing::new(), None, usize::MAX);
+    let asked = events.iter().filter(|events| matches!(events, EventRecord::KeysNeeded(_))).count();
+    assert_eq!((asked, faults(&events).len()), (1, 0), "{events:?}");
 
-    let heard = watch(&OTHER_KEYS, None, usize::MAX);
-    let told = faults(&heard);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("wanted the auth key of this connection"), "{told:?}");
+    let events = watch(&OTHER_KEYS, None, usize::MAX);
+    let reported = faults(&events);
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains("wanted the auth key of this connection"), "{reported:?}");
 
-    let told = faults(&watch(&KEYS, Some(3), usize::MAX));
-    assert!(told[0].contains("wanted a message after the missing bytes"), "{told:?}");
+    let reported = faults(&watch(&KEYS, Some(3), usize::MAX));
+    assert!(reported[0].contains("wanted a message after the missing bytes"), "{reported:?}");
 
-    let told = faults(&watch(&KEYS, None, segments[1].len() - 1));
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("wanted a whole message"), "{told:?}");
+    let reported = faults(&watch(&KEYS, None, segments[1].len() - 1));
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(reported[0].contains("wanted a whole message"), "{reported:?}");
 }
 
 #[test]
-fn an_unknown_message_of_a_file_connection_is_passed_over() {
+fn an_unknown_message_of_a_file_connection_is_skipped() {
     let mut observer = Connection::observer(Arc::new(KeyRing::new()));
-    let mut heard = Vec::new();
+    let mut events = Vec::new();
     let ping = [12, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0];
     let unknown = [14, 0, 0, 0, 99, 0, 0, 0, 1, 2, 3, 4, 5, 6];
     let bytes = [plain_start(Service::File), ping.into(), unknown.into(), ping.into()].concat();
     for piece in Cut::Bytes.pieces(&bytes) {
         observer.receive(Side::Client, Duration::ZERO, piece);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
     }
-    let units = heard.iter().filter(|heard| matches!(heard, Heard::Unit(..))).count();
-    let faults = heard.iter().filter(|heard| matches!(heard, Heard::Fault(..))).count();
-    assert_eq!((units, faults), (3, 1), "{heard:?}");
+    let units = events.iter().filter(|events| matches!(events, EventRecord::Unit(..))).count();
+    let faults = events.iter().filter(|events| matches!(events, EventRecord::Fault(..))).count();
+    assert_eq!((units, faults), (3, 1), "{events:?}");
 }
 
 #[test]
-fn what_was_looked_through_in_vain_is_counted_over_several_gaps() {
+fn unreadable_bytes_are_counted_across_several_gaps() {
     let mut observer = Connection::observer(Arc::new(KeyRing::new()));
-    let mut heard = Vec::new();
+    let mut events = Vec::new();
     observer.receive(Side::Client, Duration::ZERO, &plain_start(Service::File));
     for junk in [&[0xff; 5][..], &[0xfe; 7]] {
         observer.gap(Side::Client, Duration::ZERO, 10);
         observer.receive(Side::Client, Duration::ZERO, junk);
-        drain(&mut observer, &mut heard);
+        drain(&mut observer, &mut events);
     }
     observer.end(Duration::ZERO);
-    drain(&mut observer, &mut heard);
+    drain(&mut observer, &mut events);
     let wanted = "found none in the 12 bytes that follow";
-    let told = |heard: &Heard| matches!(heard, Heard::Fault(_, text) if text.contains(wanted));
-    assert!(heard.iter().any(told), "{heard:?}");
+    let reported = |events: &EventRecord| matches!(events, EventRecord::Fault(_, text) if text.contains(wanted));
+    assert!(events.iter().any(reported), "{events:?}");
 }

@@ -1,4 +1,4 @@
-//! Client, server and observer in virtual time, over a wire that cuts the stream wherever it likes.
+//! A client, a server and an observer in virtual time, over a wire that splits the stream anywhere.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use worldwire_uru::frame::{Message, Service, table};
 
 use crate::ends::{Drive as _, KEYS, client_of, open_config, server_of};
 
-/// How the wire cuts what is sent.
+/// How the wire splits the streams.
 #[derive(Clone, Debug)]
 pub(crate) enum Cut {
     Whole,
@@ -45,9 +45,9 @@ impl Cut {
     }
 }
 
-/// What a member heard, in a form that can be compared.
+/// An event in a form that can be compared.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Heard {
+pub(crate) enum EventRecord {
     Unit(Side, Unit, u64, Vec<u8>),
     Established(Service, bool),
     Gap(Side, u64, u64),
@@ -57,11 +57,11 @@ pub(crate) enum Heard {
     Closed(CloseReason),
 }
 
-impl Heard {
+impl EventRecord {
     pub(crate) fn of(event: &EventOf<'_, Connection>) -> Self {
         match event {
             Event::Received(received) => {
-                let content = received.content().expect("what came out can be read");
+                let content = received.content().expect("a reported piece can be decoded");
                 if let Some(message) = received.message() {
                     assert_eq!(message.to_bytes().unwrap(), received.bytes, "{content:?}");
                 }
@@ -80,17 +80,17 @@ impl Heard {
     }
 }
 
-pub(crate) fn drain(connection: &mut Connection, into: &mut Vec<Heard>) {
+pub(crate) fn drain(connection: &mut Connection, into: &mut Vec<EventRecord>) {
     while let Some(event) = connection.poll_event() {
-        into.push(Heard::of(&event));
+        into.push(EventRecord::of(&event));
     }
 }
 
-/// A client, a server and an observer in a box, and what each of them heard.
+/// A client, a server and an observer, with the events of each.
 pub(crate) struct Talk {
     pub(crate) pair: Pair<Connection>,
-    pub(crate) heard: [Vec<Heard>; 2],
-    pub(crate) overheard: Vec<Heard>,
+    pub(crate) events: [Vec<EventRecord>; 2],
+    pub(crate) observed: Vec<EventRecord>,
 }
 
 impl Talk {
@@ -99,21 +99,21 @@ impl Talk {
         let server = server_of(open_config(), Duration::ZERO);
         let pair = Pair::new(client, server, cut.conditions());
         let pair = pair.watched_by(Connection::observer(Arc::new(KEYS.clone())));
-        let mut talk = Self { pair, heard: Default::default(), overheard: Vec::new() };
+        let mut talk = Self { pair, events: Default::default(), observed: Vec::new() };
         talk.settle();
         talk
     }
 
     fn settle(&mut self) {
-        let Self { pair, heard: [client, server], overheard } = self;
+        let Self { pair, events: [client, server], observed } = self;
         pair.settle(|member, event, _| match member {
-            Member::Client => client.push(Heard::of(&event)),
-            Member::Server => server.push(Heard::of(&event)),
-            _ => overheard.push(Heard::of(&event)),
+            Member::Client => client.push(EventRecord::of(&event)),
+            Member::Server => server.push(EventRecord::of(&event)),
+            _ => observed.push(EventRecord::of(&event)),
         });
     }
 
-    pub(crate) fn say(&mut self, message: &Message<'_>) {
+    pub(crate) fn send(&mut self, message: &Message<'_>) {
         match message.sender() {
             Side::Client => self.pair.client.send(message).unwrap(),
             Side::Server => self.pair.server.send(message).unwrap(),
@@ -122,7 +122,7 @@ impl Talk {
     }
 }
 
-/// Every message of a service, by whoever sends it, made up from a seed.
+/// Every message of a service, from both sides, generated from a seed.
 pub(crate) fn every_message(service: Service, seed: u64) -> Vec<Message<'static>> {
     let mut sampler = Sampler::new(seed);
     let mut messages = Vec::new();
@@ -134,17 +134,17 @@ pub(crate) fn every_message(service: Service, seed: u64) -> Vec<Message<'static>
     messages
 }
 
-/// What a server (with these settings) makes of these bytes: the fault, if any.
+/// The fault, if any, of a server with these settings that receives these bytes.
 pub(crate) fn server_fault(config: ServerConfig, bytes: &[u8]) -> Option<String> {
     let mut server = Connection::server(config.into(), [9; 7], Duration::ZERO);
     server.receive(Side::Client, Duration::ZERO, bytes);
-    let mut heard = Vec::new();
-    drain(&mut server, &mut heard);
-    let fault = heard.iter().find_map(|heard| match heard {
-        Heard::Fault(Side::Client, text) => Some(text.clone()),
+    let mut events = Vec::new();
+    drain(&mut server, &mut events);
+    let fault = events.iter().find_map(|events| match events {
+        EventRecord::Fault(Side::Client, text) => Some(text.clone()),
         _ => None,
     });
     assert_eq!(fault.is_some(), server.is_closed());
-    assert_eq!(fault.is_some(), heard.contains(&Heard::Closed(CloseReason::Fault)));
+    assert_eq!(fault.is_some(), events.contains(&EventRecord::Closed(CloseReason::Fault)));
     fault
 }

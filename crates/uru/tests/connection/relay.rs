@@ -17,18 +17,18 @@ use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::{Message, Service};
 
 use crate::ends::{
-    Drive as _, KEYS, OTHER_KEYS, client_of, conversation, drain, hear, line, open_config, ping,
+    Drive as _, KEYS, OTHER_KEYS, client_of, conversation, deliver, drain, line, open_config, ping,
     plain_start, sample, server_of, small_messages,
 };
 
-/// Where the relay gets its keys from.
+/// The relay's keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Keys {
     /// The client asks for a plain connection.
     Plain,
-    /// The relay has the server's.
+    /// The relay has the server's keys.
     Shared,
-    /// The server's are others than the relay's, which the client has.
+    /// The server's keys differ from the relay's, which the client has.
     Separate,
 }
 
@@ -43,8 +43,8 @@ pub(crate) fn relay_of(keys: RelayKeys, bounds: Bounds) -> Connection {
 /// A relay past a plain setup.
 fn plain_relay(bounds: Bounds) -> Connection {
     let mut relay = relay_of(RelayKeys::Shared(KeyRing::new()), bounds);
-    hear(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::Auth));
-    hear(&mut relay, Side::Server, Duration::ZERO, &[1, 2]);
+    deliver(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::Auth));
+    deliver(&mut relay, Side::Server, Duration::ZERO, &[1, 2]);
     while relay.transmit().is_some() {}
     relay
 }
@@ -86,27 +86,27 @@ fn rough(seed: u64) -> Conditions {
 }
 
 /// The bytes of the messages that a member received.
-fn heard_by(member: Member, pair: &mut Pair<Connection>) -> Vec<Vec<u8>> {
-    let mut heard = Vec::new();
+fn received_by(member: Member, pair: &mut Pair<Connection>) -> Vec<Vec<u8>> {
+    let mut events = Vec::new();
     pair.settle(|who, event, _| match event {
         Event::Received(received) if who == member && matches!(received.unit, Unit::Message(_)) => {
-            heard.push(received.bytes.to_vec());
+            events.push(received.bytes.to_vec());
         }
         Event::Fault { .. } | Event::Closed(_) => panic!("{who:?}: {event:?}"),
         _ => {}
     });
-    heard
+    events
 }
 
 #[test]
-fn what_nobody_changes_arrives_as_the_same_bytes() {
+fn unchanged_messages_arrive_as_the_same_bytes() {
     for service in Service::ALL {
         for keys in ALL_KEYS {
             let mut pair = box_of(service, keys, rough(1));
             small_messages(service, Side::Client)
                 .iter()
                 .for_each(|message| pair.client.send(message).unwrap());
-            heard_by(Member::Relay, &mut pair);
+            received_by(Member::Relay, &mut pair);
             for side in Side::BOTH {
                 for message in small_messages(service, side) {
                     match side {
@@ -115,11 +115,11 @@ fn what_nobody_changes_arrives_as_the_same_bytes() {
                     }
                 }
             }
-            let heard = heard_by(Member::Client, &mut pair);
+            let events = received_by(Member::Client, &mut pair);
             let wanted = small_messages(service, Side::Server);
             let wanted: Vec<_> = wanted.iter().map(|message| message.to_bytes().unwrap()).collect();
-            assert_eq!(heard, wanted, "{service:?} {keys:?}");
-            // Two exchanges are two key streams.
+            assert_eq!(events, wanted, "{service:?} {keys:?}");
+            // Two key exchanges yield two keystreams.
             let same = keys != Keys::Separate || !service.is_encrypted();
             assert_eq!(pair.written == pair.arrived, same, "{service:?} {keys:?}");
             for end in [&pair.client, &pair.server, pair.relay.as_ref().unwrap()] {
@@ -130,11 +130,11 @@ fn what_nobody_changes_arrives_as_the_same_bytes() {
     }
 }
 
-/// Ten thousand messages in both directions, a third of them changed, dropped, or followed by one
-/// of the relay's own.
+/// Ten thousand messages in both directions, a third of them changed, dropped, or accompanied by an
+/// injected one.
 fn edit_a_lot(service: Service, keys: Keys) {
     let mut pair = box_of(service, keys, rough(7));
-    heard_by(Member::Relay, &mut pair);
+    received_by(Member::Relay, &mut pair);
     let samples = Side::BOTH.map(|side| small_messages(service, side));
     let mut sampler = Sampler::new(3);
     let mut pick = |side: Side| {
@@ -143,7 +143,7 @@ fn edit_a_lot(service: Service, keys: Keys) {
         samples[usize::try_from(index).unwrap()].clone()
     };
     let mut chance = Sampler::new(5);
-    // What has to arrive, by who sends it.
+    // The expected messages, by sender.
     let mut wanted: [VecDeque<Vec<u8>>; 2] = Default::default();
     let (mut relayed, mut arrived) = (0, 0);
     for round in 0..100 {
@@ -177,7 +177,8 @@ fn edit_a_lot(service: Service, keys: Keys) {
                     wanted[side.index()].push_back(other);
                 }
                 2 => {
-                    // In front of the piece, which is not forwarded yet; and back to its sender.
+                    // Inject before the piece, which has not been forwarded yet, and back to its
+                    // sender.
                     sender.inject(side.other(), &other).unwrap();
                     wanted[side.index()].extend([other, received.bytes.to_vec()]);
                     let back = pick(side.other()).to_bytes().unwrap();
@@ -203,13 +204,13 @@ fn edits_drops_and_injections_leave_both_ends_in_step() {
 }
 
 #[test]
-fn behind_a_fault_the_stream_goes_on_as_it_came() {
+fn a_stream_is_forwarded_unread_after_a_fault() {
     for keys in ALL_KEYS {
         let mut pair = box_of(Service::Auth, keys, rough(2));
-        heard_by(Member::Relay, &mut pair);
+        received_by(Member::Relay, &mut pair);
         let now = pair.now;
         let (mut client, mut relay) = (pair.client, pair.relay.take().unwrap());
-        // The client's key stream, of a message whose first bytes make no sense.
+        // An invalid message, encrypted with the client's keystream.
         client.send(&ping(Service::Auth)).unwrap();
         let mut torn = client.transmit().unwrap();
         torn[0] ^= 4;
@@ -223,9 +224,9 @@ fn behind_a_fault_the_stream_goes_on_as_it_came() {
         let passed = relay.poll_transmit(Side::Server).unwrap();
         assert_eq!(passed == torn, keys != Keys::Separate, "{keys:?}");
         let mut server = pair.server;
-        let lines = hear(&mut server, Side::Client, now, &passed);
+        let lines = deliver(&mut server, Side::Client, now, &passed);
         assert!(lines[0].contains("auth.AcctSetEulaVersion"), "{lines:?}");
-        // The other direction is still read, and what follows goes on as well.
+        // The other direction is still read, and later messages are forwarded as well.
         let more = client_bytes(&mut client, &ping(Service::Auth));
         relay.input(now, Side::Client, Input::Bytes(&more));
         assert!(drain(&mut relay).is_empty());
@@ -242,14 +243,14 @@ fn client_bytes(client: &mut Connection, message: &Message<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn ends_talk_on_over_a_relay_with_the_wrong_keys() {
-    // A shard with the same services and other keys: the relay's key fits nothing it reads.
+fn the_ends_continue_over_a_relay_with_the_wrong_keys() {
+    // A shard with the same services and different keys, so the relay can decrypt nothing.
     let client = client_of(Service::Auth, true, Duration::ZERO);
     let relay = relay_of(RelayKeys::Shared(OTHER_KEYS.clone()), Bounds::default());
     let server = server_of(open_config(), Duration::ZERO);
     let mut pair = Pair::relayed(client, relay, server, rough(4));
     let mut faults = Vec::new();
-    let mut heard = [Vec::new(), Vec::new()];
+    let mut events = [Vec::new(), Vec::new()];
     for round in 0..20 {
         for side in Side::BOTH {
             for message in small_messages(Service::Auth, side) {
@@ -263,7 +264,7 @@ fn ends_talk_on_over_a_relay_with_the_wrong_keys() {
         pair.settle(|member, event, _| match (member, &event) {
             (Member::Relay, Event::Fault { .. }) => faults.push(line(&event)),
             (Member::Client | Member::Server, Event::Received(received)) => {
-                heard[received.side.index()].push(received.bytes.to_vec());
+                events[received.side.index()].push(received.bytes.to_vec());
             }
             (Member::Client | Member::Server, Event::Fault { .. } | Event::Closed(_)) => {
                 panic!("{member:?}: {event:?}")
@@ -274,16 +275,16 @@ fn ends_talk_on_over_a_relay_with_the_wrong_keys() {
     assert!(faults[0].contains("wanted the auth key of this connection"), "{faults:?}");
     assert_eq!(pair.written, pair.arrived);
     let each = small_messages(Service::Auth, Side::Client).len();
-    assert_eq!(heard[0].len(), 2 + 20 * each);
+    assert_eq!(events[0].len(), 2 + 20 * each);
 }
 
 #[test]
-fn a_stream_of_something_else_passes() {
+fn a_stream_of_another_protocol_passes() {
     let mut relay = relay_of(RelayKeys::Shared(KEYS.clone()), Bounds::default());
-    let lines = hear(&mut relay, Side::Client, Duration::ZERO, b"GET / HTTP/1.1\r\n\r\n");
+    let lines = deliver(&mut relay, Side::Client, Duration::ZERO, b"GET / HTTP/1.1\r\n\r\n");
     assert!(lines[0].contains("connType at byte 0"), "{lines:?}");
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), b"GET / HTTP/1.1\r\n\r\n");
-    assert!(hear(&mut relay, Side::Server, Duration::ZERO, b"HTTP/1.1 404\r\n").is_empty());
+    assert!(deliver(&mut relay, Side::Server, Duration::ZERO, b"HTTP/1.1 404\r\n").is_empty());
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), b"HTTP/1.1 404\r\n");
     assert_eq!(relay.poll_timeout(), None);
     relay.end(Duration::ZERO);
@@ -291,7 +292,7 @@ fn a_stream_of_something_else_passes() {
 }
 
 #[test]
-fn each_side_ends_on_its_own() {
+fn each_side_ends_separately() {
     let ping = ping(Service::Auth).to_bytes().unwrap();
     for torn in [false, true] {
         let mut relay = plain_relay(Bounds::default());
@@ -302,36 +303,36 @@ fn each_side_ends_on_its_own() {
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert_eq!(lines[0].contains("wanted a whole message, found 3 bytes of one"), torn);
         assert_eq!(relay.poll_transmit(Side::Server).unwrap(), cut);
-        assert!(hear(&mut relay, Side::Client, Duration::ZERO, &ping).is_empty());
+        assert!(deliver(&mut relay, Side::Client, Duration::ZERO, &ping).is_empty());
         // The other direction is open.
         let reply = sample(Service::Auth, Side::Server, 3, 1).to_bytes().unwrap();
-        assert_eq!(hear(&mut relay, Side::Server, Duration::ZERO, &reply).len(), 1);
+        assert_eq!(deliver(&mut relay, Side::Server, Duration::ZERO, &reply).len(), 1);
         assert_eq!(relay.poll_transmit(Side::Client).unwrap(), reply);
         relay.input(Duration::ZERO, Side::Server, Input::End);
         assert_eq!(drain(&mut relay), ["closed: closed by the other side"]);
     }
-    // In the box: the client hangs up, the end passes on, the server and the relay follow.
+    // The client hangs up, the relay forwards the end, and the server and the relay close.
     for keys in ALL_KEYS {
         let mut pair = box_of(Service::Game, keys, rough(6));
-        heard_by(Member::Relay, &mut pair);
+        received_by(Member::Relay, &mut pair);
         pair.client.send(&sample(Service::Game, Side::Client, 0, 4)).unwrap();
         pair.client.close();
         let mut closed = Vec::new();
-        let mut heard = 0;
+        let mut events = 0;
         pair.settle(|member, event, _| match event {
             Event::Closed(reason) => closed.push((member, reason)),
-            Event::Received(_) => heard += 1,
+            Event::Received(_) => events += 1,
             other => panic!("{member:?}: {other:?}"),
         });
         let remote = |member| (member, CloseReason::Remote);
         let local = (Member::Client, CloseReason::Local);
         assert_eq!(closed, [local, remote(Member::Server), remote(Member::Relay)]);
-        assert_eq!(heard, 2);
+        assert_eq!(events, 2);
     }
 }
 
 #[test]
-fn an_encrypted_connection_without_its_key_is_refused_by_name() {
+fn a_missing_key_closes_the_connection_and_is_named() {
     let mut gatekeeper = KeyRing::new();
     gatekeeper.insert_private(KEYS.private(ServerKind::Gatekeeper).unwrap().clone());
     let wanted_private = "wanted a key for auth, found none in the configuration";
@@ -347,23 +348,23 @@ fn an_encrypted_connection_without_its_key_is_refused_by_name() {
     ] {
         let mut relay = relay_of(keys, Bounds::default());
         let streams = conversation(Service::Auth, true);
-        let lines = hear(&mut relay, Side::Client, Duration::ZERO, &streams[0]);
+        let lines = deliver(&mut relay, Side::Client, Duration::ZERO, &streams[0]);
         assert_eq!(lines[2], format!("client fault at byte 51: {wanted}"));
         assert_eq!(lines[3..], ["closed: closed because of a fault"]);
         assert_eq!(relay.poll_timeout(), None);
-        // The connect packet has gone, the exchange has not.
+        // The connect packet was forwarded, the key exchange was not.
         assert_eq!(relay.poll_transmit(Side::Server).unwrap(), streams[0][..51]);
         assert_eq!(relay.transmit(), None);
-        // File connections and plain ones need none.
+        // File connections and plain ones need no key.
         for service in [Service::File, Service::Auth] {
             let mut relay = relay_of(RelayKeys::Shared(KeyRing::new()), Bounds::default());
             for (side, stream) in Side::BOTH.into_iter().zip(conversation(service, false)) {
-                hear(&mut relay, side, Duration::ZERO, &stream);
+                deliver(&mut relay, side, Duration::ZERO, &stream);
             }
             assert!(relay.is_established());
         }
     }
-    // A relay that has answered with keys of its own insists on a seed.
+    // A relay with separate keys that has answered the client requires a seed.
     let keys = separate(&KEYS, &public(&KEYS));
     for (answer, wanted) in [
         (&[1, 2][..], "wanted a seed of 7 bytes, found none"),
@@ -372,8 +373,8 @@ fn an_encrypted_connection_without_its_key_is_refused_by_name() {
     ] {
         let mut relay = relay_of(keys.clone(), Bounds::default());
         let streams = conversation(Service::Auth, true);
-        hear(&mut relay, Side::Client, Duration::ZERO, &streams[0]);
-        let lines = hear(&mut relay, Side::Server, Duration::ZERO, answer);
+        deliver(&mut relay, Side::Client, Duration::ZERO, &streams[0]);
+        let lines = deliver(&mut relay, Side::Server, Duration::ZERO, answer);
         let [.., fault, closed] = &lines[..] else { panic!("{lines:?}") };
         assert!(fault.contains(wanted), "{lines:?}");
         assert_eq!(closed, "closed: closed because of a fault");
@@ -382,18 +383,18 @@ fn an_encrypted_connection_without_its_key_is_refused_by_name() {
 }
 
 #[test]
-fn a_slow_side_holds_up_its_own_direction_only() {
+fn a_slow_side_delays_only_its_own_direction() {
     let length = ping(Service::Auth).to_bytes().unwrap().len();
     let bounds = Bounds { queued_messages: 4, ..Bounds::default() };
     let mut relay = plain_relay(bounds);
     let pings = pings_of(50);
     // Four are queued; the fifth is read and waits for room.
-    assert_eq!(hear(&mut relay, Side::Client, Duration::ZERO, &pings).len(), 5);
+    assert_eq!(deliver(&mut relay, Side::Client, Duration::ZERO, &pings).len(), 5);
     assert_eq!(relay.queued_bytes(Side::Server), 4 * length);
     let reply = sample(Service::Auth, Side::Server, 3, 1).to_bytes().unwrap();
-    assert_eq!(hear(&mut relay, Side::Server, Duration::ZERO, &reply).len(), 1);
+    assert_eq!(deliver(&mut relay, Side::Server, Duration::ZERO, &reply).len(), 1);
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), reply);
-    // What is injected would overtake the piece that waits.
+    // An injected message would overtake the waiting piece.
     let error = relay.sender().inject(Side::Server, &pings[..length]).unwrap_err();
     assert_eq!(error.to_string(), "wanted at most 4 (queued messages), found 5");
     let (mut reported, mut written) = (5, Vec::new());
@@ -404,7 +405,7 @@ fn a_slow_side_holds_up_its_own_direction_only() {
     }
     assert_eq!((written, reported), (pings, 50));
 
-    // Neither does a message overtake that has room where the piece in front of it has none.
+    // A small message that would fit does not overtake a waiting piece either.
     let small = &pings_of(1)[..];
     let messages = small_messages(Service::Auth, Side::Client);
     let big = messages.iter().map(|message| message.to_bytes().unwrap());
@@ -412,7 +413,7 @@ fn a_slow_side_holds_up_its_own_direction_only() {
     let bounds = Bounds { queued_bytes: 2 * big.len() - 1, ..Bounds::default() };
     assert!(big.len() + small.len() < 2 * big.len());
     let mut relay = plain_relay(bounds);
-    assert_eq!(hear(&mut relay, Side::Client, Duration::ZERO, &big.repeat(2)).len(), 2);
+    assert_eq!(deliver(&mut relay, Side::Client, Duration::ZERO, &big.repeat(2)).len(), 2);
     assert!(relay.sender().inject(Side::Server, small).is_err());
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), big);
     assert!(drain(&mut relay).is_empty());
@@ -421,23 +422,23 @@ fn a_slow_side_holds_up_its_own_direction_only() {
 }
 
 #[test]
-fn who_neither_reads_nor_waits_is_cut_off_by_name() {
+fn a_driver_that_ignores_a_pause_meets_a_limit() {
     let bounds = Bounds { queued_bytes: 200, ..Bounds::default() };
     let mut relay = plain_relay(bounds);
     let pings = pings_of(15);
-    let lines = (0..9).map(|_| hear(&mut relay, Side::Client, Duration::ZERO, &pings));
+    let lines = (0..9).map(|_| deliver(&mut relay, Side::Client, Duration::ZERO, &pings));
     let lines = lines.collect::<Vec<_>>().concat();
     let [.., fault, closed] = &lines[..] else { panic!("{lines:?}") };
     assert!(fault.contains("wanted at most 200 (bytes behind a full queue), found"), "{fault}");
     assert_eq!(closed, "closed: closed because of a fault");
-    // A message that never fits.
+    // A message that can never fit.
     let mut relay = relay_of(RelayKeys::Shared(KeyRing::new()), bounds);
     let streams = conversation(Service::File, false);
-    hear(&mut relay, Side::Client, Duration::ZERO, &streams[0][..43]);
+    deliver(&mut relay, Side::Client, Duration::ZERO, &streams[0][..43]);
     while relay.transmit().is_some() {}
     let big = sample(Service::File, Side::Client, 20, 4).to_bytes().unwrap();
     assert!(big.len() > 200);
-    let lines = hear(&mut relay, Side::Client, Duration::ZERO, &big);
+    let lines = deliver(&mut relay, Side::Client, Duration::ZERO, &big);
     let wanted = format!("wanted at most 200 (queued bytes), found {}", big.len());
     assert!(lines[1].contains(&wanted), "{lines:?}");
     assert_eq!(lines[2], "closed: closed because of a fault");
@@ -499,7 +500,7 @@ fn decisions_are_checked() {
     let early = text(sender.inject(Side::Server, &ping));
     assert!(early.starts_with("setup is not complete"), "{early}");
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), [0, 2]);
-    // The server's packet goes on before anything that is injected behind it.
+    // The server's packet is forwarded before messages injected after it.
     relay.input(Duration::ZERO, Side::Server, Input::Bytes(&[1, 2]));
     let (_, sender) = relay.poll().unwrap();
     assert!(sender.inject(Side::Server, &ping).is_err());
@@ -508,7 +509,7 @@ fn decisions_are_checked() {
     sender.inject(Side::Server, &ping).unwrap();
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), [1, 2]);
     assert_eq!(relay.poll_transmit(Side::Server).unwrap(), ping);
-    // Nor behind the connect packet of a file connection, which has no other.
+    // The same holds for the connect packet of a file connection, its only setup packet.
     let mut file = relay_of(RelayKeys::Shared(KeyRing::new()), Bounds::default());
     file.input(Duration::ZERO, Side::Client, Input::Bytes(&plain_start(Service::File)));
     let first = crate::ends::ping(Service::File).to_bytes().unwrap();
@@ -518,7 +519,7 @@ fn decisions_are_checked() {
     sender.inject(Side::Server, &first).unwrap();
     assert_eq!(file.poll_transmit(Side::Server).unwrap(), plain_start(Service::File));
     assert_eq!(file.poll_transmit(Side::Server).unwrap(), first);
-    // Messages of the other direction, cut ones and two at a time are none.
+    // A message of the other direction, a truncated one, and two at once are refused.
     relay.input(Duration::ZERO, Side::Client, Input::Bytes(&ping));
     let (_, sender) = relay.poll().unwrap();
     let reply = sample(Service::Auth, Side::Server, 3, 1);
@@ -540,32 +541,32 @@ fn decisions_are_checked() {
 }
 
 #[test]
-fn setup_over_a_relay_ends_in_time() {
+fn setup_over_a_relay_has_a_deadline() {
     let mut relay = relay_of(RelayKeys::Shared(KEYS.clone()), Bounds::default());
     let deadline = relay.poll_timeout().unwrap();
     assert_eq!(deadline, Duration::from_secs(20));
-    hear(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::Auth)[..50]);
+    deliver(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::Auth)[..50]);
     relay.timeout(deadline);
     let wanted = format!("closed: {}", CloseReason::Timeout(Timer::Setup));
     assert_eq!(drain(&mut relay), [wanted]);
-    // Established, it leaves time to the ends.
+    // Once established, the relay leaves time-outs to the ends.
     let mut relay = relay_of(RelayKeys::Shared(KEYS.clone()), Bounds::default());
-    hear(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::File));
+    deliver(&mut relay, Side::Client, Duration::ZERO, &plain_start(Service::File));
     assert_eq!(relay.poll_timeout(), None);
 }
 
 #[test]
-fn a_relay_with_keys_of_its_own_makes_both_setup_packets() {
+fn a_relay_with_separate_keys_makes_both_setup_packets() {
     let keys = RelayKeys::Separate { own: KEYS.clone(), server: public(&OTHER_KEYS) };
     let mut relay = relay_of(keys, Bounds::default());
     let streams = conversation(Service::Auth, true);
-    hear(&mut relay, Side::Client, Duration::ZERO, &streams[0]);
+    deliver(&mut relay, Side::Client, Duration::ZERO, &streams[0]);
     let connect = relay.poll_transmit(Side::Server).unwrap();
     assert_eq!(connect, streams[0][..51]);
     let setup = relay.poll_transmit(Side::Server).unwrap();
     assert_eq!(setup[0], 0);
     assert_ne!(setup, streams[0][51..51 + setup.len()]);
-    let lines = hear(&mut relay, Side::Server, Duration::ZERO, &[1, 9, 1, 1, 1, 1, 1, 1, 1]);
+    let lines = deliver(&mut relay, Side::Server, Duration::ZERO, &[1, 9, 1, 1, 1, 1, 1, 1, 1]);
     assert_eq!(lines[..2], ["server setup.Encrypt 0..9", "established auth encrypted=true"]);
     assert_eq!(relay.poll_transmit(Side::Client).unwrap(), [1, 9, 9, 8, 7, 6, 5, 4, 3]);
 }

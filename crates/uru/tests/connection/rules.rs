@@ -1,4 +1,4 @@
-//! What is refused, when, and why.
+//! Refused input and limits.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use worldwire_uru::frame::{Message, Service};
 use worldwire_uru::message::{auth, game};
 
 use crate::ends::{Drive as _, KEYS, open_config, plain_start, start};
-use crate::pair::{Cut, Heard, Talk, drain, server_fault};
+use crate::pair::{Cut, EventRecord, Talk, drain, server_fault};
 
 #[test]
 fn unsafe_numbers_are_refused() {
@@ -47,7 +47,7 @@ fn unsafe_numbers_are_refused() {
 }
 
 #[test]
-fn a_short_number_is_a_number() {
+fn a_short_number_is_accepted() {
     let public = KEYS.public(ServerKind::Auth).unwrap();
     let mut b = [3; 64];
     let short =
@@ -72,7 +72,7 @@ fn a_short_number_is_a_number() {
 }
 
 #[test]
-fn what_breaks_the_rules_is_named() {
+fn faults_name_the_violated_rule() {
     let connect = ConnectPacket::new(Service::Auth);
     let mut bytes = Writer::new();
     connect.encode(&mut bytes).unwrap();
@@ -132,7 +132,7 @@ fn what_breaks_the_rules_is_named() {
 }
 
 #[test]
-fn a_client_with_a_key_insists_on_a_seed() {
+fn a_client_with_a_key_requires_a_seed() {
     let key = KEYS.public(ServerKind::Auth).cloned();
     for (answer, wanted) in [
         (&[1, 2][..], "wanted a seed of 7 bytes, found none"),
@@ -143,18 +143,18 @@ fn a_client_with_a_key_insists_on_a_seed() {
         let config = ClientConfig::new(Service::Auth, key.clone());
         let mut client = Connection::client(config.into(), [7; 64], Duration::ZERO).unwrap();
         client.receive(Side::Server, Duration::ZERO, answer);
-        let mut heard = Vec::new();
-        drain(&mut client, &mut heard);
-        let named = heard.iter().any(|heard| match heard {
-            Heard::Fault(Side::Server, text) => text.contains(wanted),
+        let mut events = Vec::new();
+        drain(&mut client, &mut events);
+        let named = events.iter().any(|events| match events {
+            EventRecord::Fault(Side::Server, text) => text.contains(wanted),
             _ => false,
         });
-        assert!(named, "{wanted}: {heard:?}");
+        assert!(named, "{wanted}: {events:?}");
     }
 }
 
 #[test]
-fn openuru_speaks_plain_after_the_exchange() {
+fn openuru_is_unencrypted_after_the_exchange() {
     let mut config = open_config();
     config.encryption = Encryption::OpenUruPlain;
     let mut server = Connection::server(config.into(), [5; 7], Duration::ZERO);
@@ -162,15 +162,18 @@ fn openuru_speaks_plain_after_the_exchange() {
     let mut bytes = start(Service::Auth, &y);
     bytes.extend([1, 0, 0x96, 3, 0, 0]);
     server.receive(Side::Client, Duration::ZERO, &bytes);
-    let mut heard = Vec::new();
-    drain(&mut server, &mut heard);
+    let mut events = Vec::new();
+    drain(&mut server, &mut events);
     assert_eq!(server.transmit().unwrap(), [1, 9, 5, 5, 5, 5, 5, 5, 5]);
-    assert!(heard.contains(&Heard::Established(Service::Auth, false)), "{heard:?}");
-    assert!(matches!(heard.last(), Some(Heard::Unit(_, Unit::Message(_), ..))), "{heard:?}");
+    assert!(events.contains(&EventRecord::Established(Service::Auth, false)), "{events:?}");
+    assert!(
+        matches!(events.last(), Some(EventRecord::Unit(_, Unit::Message(_), ..))),
+        "{events:?}"
+    );
 }
 
 #[test]
-fn time_runs_out() {
+fn deadlines_close_connections() {
     let second = Duration::from_secs(1);
     let start = |bytes: &[u8]| {
         let mut server = Connection::server(open_config().into(), [5; 7], second);
@@ -184,9 +187,9 @@ fn time_runs_out() {
         server.timeout(deadline - Duration::from_millis(1));
         assert!(!server.is_closed());
         server.timeout(deadline);
-        let mut heard = Vec::new();
-        drain(&mut server, &mut heard);
-        assert_eq!(heard, [Heard::Closed(CloseReason::Timeout(timer))]);
+        let mut events = Vec::new();
+        drain(&mut server, &mut events);
+        assert_eq!(events, [EventRecord::Closed(CloseReason::Timeout(timer))]);
         assert_eq!(server.poll_timeout(), None);
     };
     ends(start(&[]), 10, Timer::Setup);
@@ -194,7 +197,7 @@ fn time_runs_out() {
     ends(start(&plain_start(Service::Auth)), 45, Timer::Idle);
     ends(start(&plain_start(Service::File)), 45, Timer::Idle);
     ends(start(&plain_start(Service::Game)), 120, Timer::Idle);
-    // A message that has begun must end in time, however it dribbles.
+    // A message that has begun must end in time, even if its bytes keep arriving.
     let begun = [plain_start(Service::Auth), vec![1, 0, 0x96]].concat();
     let mut server = start(&begun);
     server.receive(Side::Client, second * 20, &[3]);
@@ -223,7 +226,7 @@ fn pings_keep_a_connection_alive_for_a_day() {
     assert!(!client.is_closed() && !server.is_closed());
     assert!(client.poll_timeout().is_some() && server.poll_timeout().is_some());
     assert_eq!(pongs, 24 * 60 * 2);
-    // Without the client the server does not wait for ever.
+    // Without the client, the server does not wait forever.
     let deadline = server.poll_timeout().unwrap();
     server.timeout(deadline);
     assert!(server.is_closed());

@@ -1,4 +1,4 @@
-//! Time, silence, and what waits to be sent.
+//! Time-outs, silence and queue limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use worldwire_uru::file::keys::KeyRing;
 use worldwire_uru::frame::Service;
 
 use crate::ends::{
-    Drive as _, SECOND, client_of, drain, established, hear, line, open_config, ping, sample, sent,
-    server_of,
+    Drive as _, SECOND, client_of, deliver, drain, established, line, open_config, ping, sample,
+    sent, server_of,
 };
 
 #[test]
@@ -21,7 +21,7 @@ fn a_client_waits_ten_seconds_for_setup() {
     for encrypted in [true, false] {
         let mut client = client_of(Service::Auth, encrypted, SECOND);
         assert_eq!(client.poll_timeout(), Some(SECOND * 11));
-        hear(&mut client, Side::Server, SECOND * 5, &[1]);
+        deliver(&mut client, Side::Server, SECOND * 5, &[1]);
         client.timeout(SECOND * 11 - Duration::from_nanos(1));
         assert!(drain(&mut client).is_empty());
         client.timeout(SECOND * 11);
@@ -34,30 +34,30 @@ fn a_client_waits_ten_seconds_for_setup() {
 }
 
 #[test]
-fn a_message_may_dribble_for_thirty_seconds() {
+fn a_message_may_take_thirty_seconds() {
     let bytes = ping(Service::Auth).to_bytes().unwrap();
     let at = |second: u32| SECOND * second;
     let mut server = established(open_config(), Service::Auth, Duration::ZERO);
     assert_eq!(server.poll_timeout(), Some(at(45)));
     // In time: a byte a second, the last at 20 s.
     for (second, byte) in (1..).zip(&bytes[..9]) {
-        assert!(hear(&mut server, Side::Client, at(second), &[*byte]).is_empty());
+        assert!(deliver(&mut server, Side::Client, at(second), &[*byte]).is_empty());
         assert_eq!(server.poll_timeout(), Some(at(31)));
     }
-    let heard = hear(&mut server, Side::Client, at(20), &bytes[9..]);
-    assert_eq!(heard.len(), 1);
+    let events = deliver(&mut server, Side::Client, at(20), &bytes[9..]);
+    assert_eq!(events.len(), 1);
     assert_eq!(server.poll_timeout(), Some(at(65)));
-    // The end of one message and the start of the next in one piece: the clock starts anew.
-    hear(&mut server, Side::Client, at(21), &bytes[..5]);
+    // If one segment holds the end of a message and the start of the next, the deadline restarts.
+    deliver(&mut server, Side::Client, at(21), &bytes[..5]);
     assert_eq!(server.poll_timeout(), Some(at(51)));
     let both = [&bytes[5..], &bytes[..3]].concat();
-    assert_eq!(hear(&mut server, Side::Client, at(40), &both).len(), 1);
+    assert_eq!(deliver(&mut server, Side::Client, at(40), &both).len(), 1);
     assert_eq!(server.poll_timeout(), Some(at(70)));
-    // Too late, although something came every second.
+    // Too late, although a byte arrived every second.
     for second in 41..70 {
         let byte = bytes.get(second as usize - 38).copied();
         if second < 46 {
-            hear(&mut server, Side::Client, at(second), &[byte.unwrap_or(0)]);
+            deliver(&mut server, Side::Client, at(second), &[byte.unwrap_or(0)]);
         }
         server.timeout(at(second));
         assert!(!server.is_closed(), "at {second} s");
@@ -67,14 +67,14 @@ fn a_message_may_dribble_for_thirty_seconds() {
 }
 
 #[test]
-fn silence_ends_a_connection_and_only_whole_messages_break_it() {
+fn only_whole_messages_count_against_silence() {
     for (service, patience) in
         [(Service::Gatekeeper, 45), (Service::Auth, 45), (Service::File, 45), (Service::Game, 120)]
     {
         let mut server = established(open_config(), service, SECOND);
         assert_eq!(server.poll_timeout(), Some(SECOND * (1 + patience)));
         let bytes = ping(service).to_bytes().unwrap();
-        hear(&mut server, Side::Client, SECOND * 31, &bytes);
+        deliver(&mut server, Side::Client, SECOND * 31, &bytes);
         assert_eq!(server.poll_timeout(), Some(SECOND * (31 + patience)));
         server.timeout(SECOND * (31 + patience));
         assert_eq!(drain(&mut server), ["closed: silent for too long"]);
@@ -83,16 +83,16 @@ fn silence_ends_a_connection_and_only_whole_messages_break_it() {
 }
 
 #[test]
-fn pings_of_every_service_come_back_as_they_were() {
+fn pings_of_every_service_are_returned_unchanged() {
     for service in Service::ALL {
         let mut server =
             established(ServerConfig { answer_pings: true, ..open_config() }, service, SECOND);
         let request = ping(service).to_bytes().unwrap();
-        hear(&mut server, Side::Client, SECOND, &request);
+        deliver(&mut server, Side::Client, SECOND, &request);
         assert_eq!(sent(&mut server), request, "{service:?}");
-        // The driver may want to do it itself.
+        // The driver may answer pings itself.
         let mut server = established(open_config(), service, SECOND);
-        hear(&mut server, Side::Client, SECOND, &request);
+        deliver(&mut server, Side::Client, SECOND, &request);
         assert_eq!(server.transmit(), None);
     }
 }
@@ -125,7 +125,7 @@ fn with_bounds(bounds: Bounds) -> ServerConfig {
 }
 
 #[test]
-fn what_waits_to_be_sent_is_bounded_by_name() {
+fn the_queue_is_bounded() {
     let reply = sample(Service::Auth, Side::Server, 3, 1);
     let length = reply.to_bytes().unwrap().len();
     let config = with_bounds(Bounds { queued_messages: 3, ..Bounds::default() });
@@ -136,7 +136,7 @@ fn what_waits_to_be_sent_is_bounded_by_name() {
     let error = server.send(&reply).unwrap_err();
     assert_eq!(error, SendError::QueueFull(Error::limit("queued messages", 3, 4)));
     assert_eq!(server.queued_bytes(Side::Client), 3 * length);
-    // Room comes back as bytes go out, and nothing was lost or torn.
+    // Transmitting makes room, and no message was lost or truncated.
     assert_eq!(server.transmit().unwrap(), reply.to_bytes().unwrap());
     server.send(&reply).unwrap();
     assert_eq!(sent(&mut server), reply.to_bytes().unwrap().repeat(3));
@@ -153,23 +153,23 @@ fn what_waits_to_be_sent_is_bounded_by_name() {
 }
 
 #[test]
-fn whoever_pings_but_never_reads_is_cut_off() {
+fn a_client_that_pings_without_reading_is_closed() {
     let config = ServerConfig {
         answer_pings: true,
         ..with_bounds(Bounds { queued_messages: 5, ..Bounds::default() })
     };
     let mut server = established(config, Service::Game, SECOND);
     let request = ping(Service::Game).to_bytes().unwrap();
-    let heard = hear(&mut server, Side::Client, SECOND, &request.repeat(9));
-    let pings = heard.iter().filter(|text| text.contains("PingRequest")).count();
+    let events = deliver(&mut server, Side::Client, SECOND, &request.repeat(9));
+    let pings = events.iter().filter(|text| text.contains("PingRequest")).count();
     assert_eq!(pings, 6);
-    assert!(heard[6].contains("wanted at most 5 (queued messages), found 6"), "{heard:?}");
-    assert_eq!(heard[7], "closed: closed because of a fault");
-    assert_eq!(heard.len(), 8);
+    assert!(events[6].contains("wanted at most 5 (queued messages), found 6"), "{events:?}");
+    assert_eq!(events[7], "closed: closed because of a fault");
+    assert_eq!(events.len(), 8);
 }
 
 #[test]
-fn after_the_end_there_is_only_what_was_queued() {
+fn a_closed_connection_transmits_only_queued_bytes() {
     let mut server = established(open_config(), Service::Auth, SECOND);
     let reply = sample(Service::Auth, Side::Server, 3, 1);
     server.send(&reply).unwrap();
@@ -177,8 +177,8 @@ fn after_the_end_there_is_only_what_was_queued() {
     server.close();
     assert_eq!(server.poll_timeout(), None);
     let ping = ping(Service::Auth).to_bytes().unwrap();
-    let heard = hear(&mut server, Side::Client, SECOND, &ping);
-    assert_eq!(heard, ["closed: closed by this side"]);
+    let events = deliver(&mut server, Side::Client, SECOND, &ping);
+    assert_eq!(events, ["closed: closed by this side"]);
     assert_eq!(server.send(&reply).unwrap_err(), SendError::Closed);
     assert_eq!(sent(&mut server), reply.to_bytes().unwrap());
     server.timeout(SECOND * 1000);

@@ -1,4 +1,4 @@
-//! The pieces that a relay holds while it is driven by a list.
+//! The pieces that a relay holds during a run.
 
 use std::collections::VecDeque;
 
@@ -18,7 +18,7 @@ impl Held {
         command: Command<'_>,
         made: impl Fn(&[u8]) -> Vec<u8>,
     ) -> bool {
-        // Refusals are fine.
+        // The connection may refuse it.
         let _ = match command {
             Command::AsIs => sender.forward(Decision::AsIs),
             Command::Drop => sender.forward(Decision::Drop),

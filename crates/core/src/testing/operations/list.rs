@@ -19,37 +19,37 @@ pub enum Operation<'d> {
     Wait(Duration),
     /// Time passes until the next deadline.
     Timeout,
-    /// The driver does something now.
+    /// The driver gives a command now.
     Now(Command<'d>),
-    /// The driver does something as soon as a piece is received, before it asks for another event.
+    /// The driver gives a command when the next piece is received, before it polls again.
     OnPiece(Command<'d>),
-    /// The driver asks for at most so many events.
+    /// The driver polls for at most this many events.
     Poll(u8),
-    /// The driver writes at most so many times to a side.
+    /// The driver transmits at most this many times to a side.
     Transmit(Side, u8),
-    /// The driver polls only when told to, or (again) after each operation.
+    /// With true, the driver polls only on [`Poll`](Self::Poll); with false, after each operation.
     Lazy(bool),
 }
 
-/// What a driver asks of a connection's sender.
+/// A command to a connection's sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command<'d> {
     /// Send a message made from these bytes; see [`sampler`].
     Send(&'d [u8]),
-    /// Relays: the piece goes on unchanged.
+    /// Relays: forward the piece unchanged.
     AsIs,
-    /// Relays: the piece does not go on.
+    /// Relays: drop the piece.
     Drop,
-    /// Relays: something made from these bytes goes on instead of the piece.
+    /// Relays: forward a replacement made from these bytes.
     Instead(&'d [u8]),
-    /// Relays: something made from these bytes goes to a side.
+    /// Relays: inject a message made from these bytes.
     Inject(Side, &'d [u8]),
-    /// Relays: the piece is held.
+    /// Relays: hold the piece.
     Hold,
-    /// Relays: a held piece is released. The first byte chooses it, the second is 0 for unchanged
-    /// and 1 for dropped; otherwise something made from the rest is forwarded instead.
+    /// Relays: release a held piece. The first byte selects it. The second byte is 0 to forward it
+    /// unchanged and 1 to drop it; any other value forwards a replacement made from the rest.
     Release(&'d [u8]),
-    /// The connection ends.
+    /// Close the connection.
     Close,
 }
 
@@ -64,8 +64,8 @@ const SERVER: u8 = 0x10;
 const ON_PIECE: u8 = 0x20;
 
 impl<'d> Operation<'d> {
-    /// Appends the operation to a list, as [`run`] reads it. Bytes are cut after 255, gaps and
-    /// times rounded down to what fits.
+    /// Appends the operation to a list, in the encoding that [`run`] reads. Bytes are truncated to
+    /// 255; gaps and times are rounded down to fit.
     pub fn write(&self, list: &mut Vec<u8>) {
         let bit = |side: Side| if side == Side::Server { SERVER } else { 0 };
         let mut put = |kind: u8, data: &[u8]| {
@@ -106,7 +106,7 @@ impl<'d> Operation<'d> {
         }
     }
 
-    /// Reads an operation from its kind and data: every pair says something.
+    /// Reads an operation from its kind and data. Every pair is valid.
     fn read(kind: u8, data: &'d [u8]) -> Self {
         let side = if kind & SERVER == 0 { Side::Client } else { Side::Server };
         let first = data.first().copied().unwrap_or(0);
@@ -184,7 +184,7 @@ mod tests {
             Operation::Lazy(true),
         ];
         assert_eq!(Operations(&list(&all)).collect::<Vec<_>>(), all);
-        // Any bytes are a list.
+        // Any bytes form a list.
         assert_eq!(Operations(&[3]).collect::<Vec<_>>(), [Operation::End(Side::Client)]);
         let cut = Operations(&[0x10, 9, 1]).next();
         assert_eq!(cut, Some(Operation::Bytes(Side::Server, &[1])));

@@ -1,8 +1,8 @@
-//! Whether pieces that were reported in any order tile their stream.
+//! Checks that pieces reported in any order tile their stream.
 
 use core::ops::Range;
 
-/// What is known of the bytes of one stream.
+/// The known ranges of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Tiling {
     covered: Vec<Range<u64>>,
@@ -10,22 +10,22 @@ pub(super) struct Tiling {
 }
 
 impl Tiling {
-    /// A piece takes up these bytes.
+    /// Adds the range of a piece.
     pub(super) fn cover(&mut self, range: Range<u64>) {
         self.covered.push(range);
     }
 
-    /// There may be bytes at this place that no piece takes up.
+    /// Allows bytes at this offset that belong to no piece.
     pub(super) fn excuse(&mut self, range: Range<u64>) {
         self.excused.push(range);
     }
 
-    /// Where the last piece ends.
+    /// The end of the last piece.
     pub(super) fn end(&self) -> u64 {
         self.covered.iter().map(|range| range.end).max().unwrap_or(0)
     }
 
-    /// Checks that no piece overlaps another and that every hole between two is excused.
+    /// Checks that no pieces overlap and that every hole between two is allowed.
     pub(super) fn check(&mut self) {
         self.covered.sort_by_key(|range| (range.start, range.end));
         let mut end = 0;
