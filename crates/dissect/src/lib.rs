@@ -30,6 +30,7 @@
 //! | [`Family`], [`Families`] | the protocol of one family; the list of families |
 //! | [`Vocabulary`] | a family's names, for filters and help |
 //! | [`Session`], [`RelaySession`] | reads or relays one conversation, without a capture |
+//! | [`Decider`], [`Answer`] | decide what a relay forwards, drops, replaces or holds |
 //! | [`Watched`], [`Interpreter`] | make both from a family's connection |
 //! | [`Sink`] | collects the text or values that items are turned into |
 //! | [`Defect`] | a caught panic, as a report |
@@ -86,14 +87,14 @@ pub use mxo::{MxoObjects, MxoViews};
 pub use overview::{Overview, Summary};
 pub use registry::KeysError;
 pub use render::Format;
-pub use session::{Emit, Interpreter, RelaySession, Session, Watched};
+pub use session::{Answer, Decider, Emit, Interpreter, RelaySession, Session, Watched};
 pub use sink::Sink;
 #[cfg(feature = "tera")]
 pub use tera::TeraDefinitions;
 #[cfg(feature = "uru")]
 pub use uru::UruDefinitions;
 pub use vocabulary::{ClassRow, MessageNames, ValueNames, Vocabulary};
-pub use worldwire_core::connection::Decision;
+pub use worldwire_core::connection::{Decision, HoldId};
 
 /// The example in the README compiles.
 #[cfg(doctest)]

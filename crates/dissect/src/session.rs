@@ -1,12 +1,13 @@
 //! Reads or relays one conversation, whatever its family.
 
+use core::cell::RefCell;
 use core::fmt;
 use core::ops::Range;
 use std::time::Duration;
 
 use worldwire_core::Side;
 use worldwire_core::connection::{
-    Connection, Decision, Event, Forward, Inject, Input, Piece, SendError, Sender,
+    Connection, Decision, Event, Forward, HoldId, Inject, Input, Piece, SendError, Sender,
 };
 
 use crate::item::{Item, ItemBody, Message, Note, Stamp};
@@ -45,28 +46,75 @@ pub trait Session: fmt::Debug + Send {
     }
 }
 
+/// What a relay does with an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Carries out a decision now.
+    Decide(Decision<'static>),
+    /// Holds the message, and everything its side sends later, until it is
+    /// [released](RelaySession::release).
+    Hold,
+}
+
+impl From<Decision<'static>> for Answer {
+    fn from(decision: Decision<'static>) -> Self {
+        Self::Decide(decision)
+    }
+}
+
+/// Decides about the items of a [`RelaySession`].
+///
+/// A closure that returns a [`Decision`] is a decider that never holds.
+pub trait Decider {
+    /// Answers one item. Answers to notes are ignored.
+    fn decide(&mut self, item: &Item<'_>) -> Answer;
+
+    /// Takes the id of the message that was answered with [`Answer::Hold`] last. If the family
+    /// cannot hold it, the session reports a problem and forwards it unchanged instead.
+    fn held(&mut self, id: HoldId);
+}
+
+impl<F: FnMut(&Item<'_>) -> Decision<'static>> Decider for F {
+    fn decide(&mut self, item: &Item<'_>) -> Answer {
+        self(item).into()
+    }
+
+    fn held(&mut self, _: HoldId) {}
+}
+
 /// Relays one conversation: reads it, and forwards it unchanged, changed or not at all.
+///
+/// A breakpoint [holds](Answer::Hold) a message. The session keeps reading and reporting what
+/// follows until its limits are reached ([`is_paused`](Self::is_paused)). Later,
+/// [`release`](Self::release) decides about the message, and [`resume`](Self::resume) sends it and
+/// whatever waited for it. Messages can be released in any order; they leave in the order in which
+/// they arrived.
 pub trait RelaySession: fmt::Debug + Send {
-    /// Takes what a side sent. `decide` is called for every item; its decisions about notes are
-    /// ignored. If the family cannot carry out a decision, the message is forwarded unchanged and a
-    /// problem is reported.
+    /// Takes what a side sent. The decider is asked about every item. If the family cannot carry
+    /// out a decision, the message is forwarded unchanged and a problem is reported.
     fn input(
         &mut self,
         now: Duration,
         stamp: Stamp,
         from: Side,
         input: Input<'_>,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
+        decider: &mut dyn Decider,
     );
 
-    /// Advances time to `now`. Also call it after [`poll_transmit`](Self::poll_transmit) made room,
-    /// because a paused side then continues.
-    fn timeout(
-        &mut self,
-        now: Duration,
-        stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
-    );
+    /// Advances time to `now`.
+    fn timeout(&mut self, now: Duration, stamp: Stamp, decider: &mut dyn Decider);
+
+    /// Continues where the session had to stop: queues what can leave now, and reads on if the side
+    /// was [paused](Self::is_paused). Call it after [`poll_transmit`](Self::poll_transmit) made
+    /// room, and after [`release`](Self::release).
+    fn resume(&mut self, stamp: Stamp, decider: &mut dyn Decider);
+
+    /// Decides about a held message. It leaves with the next [`resume`](Self::resume), input or
+    /// time-out, unless an earlier message from its side is still held.
+    ///
+    /// # Errors
+    /// Those of [`Forward::release`]. A message whose release was refused stays held.
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError>;
 
     /// Facts for other conversations, since the last call; see [`Facts`].
     fn facts(&mut self) -> Vec<Fact> {
@@ -78,29 +126,24 @@ pub trait RelaySession: fmt::Debug + Send {
         false
     }
 
-    /// Learns facts, and forwards what had to wait, subject to `decide`. The driver calls this
+    /// Learns facts, and asks the decider about the items that had to wait. The driver calls this
     /// while the session waits: after the input that made it wait, and whenever another
     /// conversation states a fact.
-    fn learn(
-        &mut self,
-        facts: &Facts,
-        stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
-    ) {
-        let _ = (facts, stamp, decide);
+    fn learn(&mut self, facts: &Facts, stamp: Stamp, decider: &mut dyn Decider) {
+        let _ = (facts, stamp, decider);
     }
 
-    /// Whether this family's relays can send messages of their own.
+    /// Whether this family's relays can add messages to a conversation.
     fn can_inject(&self) -> bool;
 
-    /// Sends a message of the relay's own; see [`Inject::inject`].
+    /// Adds a message to the conversation; see [`Inject::inject`].
     ///
     /// # Errors
-    /// Those of [`Inject::inject`]. [`SendError::Role`], when the family's relays
+    /// Those of [`Inject::inject`]. [`SendError::Role`], if the family's relays
     /// [cannot](Self::can_inject).
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError>;
 
-    /// Whether nothing more of a side is read for now; see [`Connection::is_paused`].
+    /// Whether the session reads no more from a side for now; see [`Connection::is_paused`].
     fn is_paused(&self, from: Side) -> bool;
 
     /// How many bytes of a side are kept; see [`Connection::kept_bytes`].
@@ -216,7 +259,7 @@ impl<C: Connection, I: Interpreter<C>> Watched<C, I> {
         Self { connection, interpreter, inject: None }
     }
 
-    /// The same for a relay that can send messages of its own.
+    /// Lets a relay add messages to the conversation.
     #[must_use]
     pub fn injecting(self) -> Self
     where
@@ -306,23 +349,23 @@ where
     C::Sender: Forward,
     I: Interpreter<C>,
 {
-    /// Emits all events, and carries out the decisions about them.
-    fn emit_deciding(
-        &mut self,
-        stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
-    ) {
-        let decision = core::cell::RefCell::new(Decision::AsIs);
+    /// Emits all events, and carries out the answers to them.
+    fn emit_deciding(&mut self, stamp: Stamp, decider: &mut dyn Decider) {
+        const UNCHANGED: Answer = Answer::Decide(Decision::AsIs);
+        let shared = RefCell::new((decider, UNCHANGED));
         let mut out = |item: Item<'_>| {
-            let answer = decide(&item);
+            let (decider, answer) = &mut *shared.borrow_mut();
+            let answered = decider.decide(&item);
             if item.note().is_none() {
-                *decision.borrow_mut() = answer;
+                *answer = answered;
             }
         };
         self.emit(stamp, &mut out, |sender| {
-            let outcome = match decision.take() {
-                Decision::AsIs => Ok(()),
-                decision => sender.forward(decision),
+            let (decider, answer) = &mut *shared.borrow_mut();
+            let outcome = match core::mem::replace(answer, UNCHANGED) {
+                Answer::Decide(Decision::AsIs) => Ok(()),
+                Answer::Decide(decision) => sender.forward(decision),
+                Answer::Hold => sender.hold().map(|id| decider.held(id)),
             };
             outcome.err().map(|error| Note::problem(format!("forwarded unchanged: {error}")))
         });
@@ -341,20 +384,23 @@ where
         stamp: Stamp,
         from: Side,
         input: Input<'_>,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
+        decider: &mut dyn Decider,
     ) {
         self.connection.input(now, from, input);
-        self.emit_deciding(stamp, decide);
+        self.emit_deciding(stamp, decider);
     }
 
-    fn timeout(
-        &mut self,
-        now: Duration,
-        stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
-    ) {
+    fn timeout(&mut self, now: Duration, stamp: Stamp, decider: &mut dyn Decider) {
         self.connection.timeout(now);
-        self.emit_deciding(stamp, decide);
+        self.emit_deciding(stamp, decider);
+    }
+
+    fn resume(&mut self, stamp: Stamp, decider: &mut dyn Decider) {
+        self.emit_deciding(stamp, decider);
+    }
+
+    fn release(&mut self, held: HoldId, decision: Decision<'_>) -> Result<(), SendError> {
+        self.connection.sender().release(held, decision)
     }
 
     fn facts(&mut self) -> Vec<Fact> {
@@ -365,14 +411,9 @@ where
         self.interpreter.waits(&self.connection)
     }
 
-    fn learn(
-        &mut self,
-        facts: &Facts,
-        stamp: Stamp,
-        decide: &mut dyn FnMut(&Item<'_>) -> Decision<'static>,
-    ) {
+    fn learn(&mut self, facts: &Facts, stamp: Stamp, decider: &mut dyn Decider) {
         self.interpreter.learn(&mut self.connection, facts);
-        self.emit_deciding(stamp, decide);
+        self.emit_deciding(stamp, decider);
     }
 
     fn inject(&mut self, to: Side, message: &[u8]) -> Result<(), SendError> {

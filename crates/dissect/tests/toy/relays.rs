@@ -8,7 +8,9 @@ use worldwire_capture::{Conversations, EventKind, LinkType, Packet, Timestamp};
 use worldwire_core::connection::Input;
 use worldwire_core::json::Json;
 use worldwire_core::{Limits, Side};
-use worldwire_dissect::{Decision, Definitions, Facts, Item, Keys, RelaySession, Stamp, Start};
+use worldwire_dissect::{
+    Answer, Decider, Decision, Definitions, Facts, HoldId, Item, Keys, RelaySession, Stamp, Start,
+};
 
 use crate::encodes::{SAMPLES, fields};
 use crate::family::families;
@@ -315,4 +317,150 @@ fn change(json: &mut Json) -> bool {
         }
         _ => false,
     }
+}
+
+/// Holds every message of the client, as a breakpoint would.
+#[derive(Default)]
+struct Breakpoint {
+    held: Vec<(HoldId, Vec<u8>)>,
+    body: Vec<u8>,
+    notes: Vec<String>,
+}
+
+impl Decider for Breakpoint {
+    fn decide(&mut self, item: &Item<'_>) -> Answer {
+        if let Some(note) = item.note() {
+            self.notes.push(note.text.clone());
+        } else if item.from == Side::Client && item.message().unwrap().is_message() {
+            self.body = item.body().to_vec();
+            return Answer::Hold;
+        }
+        Answer::Decide(Decision::AsIs)
+    }
+
+    fn held(&mut self, id: HoldId) {
+        self.held.push((id, self.body.clone()));
+    }
+}
+
+/// Passes a conversation to a relay that holds the client's messages. Returns the bytes that left
+/// on each side.
+fn hold_all(session: &mut dyn RelaySession, recorded: &Recorded) -> (Breakpoint, [Vec<u8>; 2]) {
+    let mut breakpoint = Breakpoint::default();
+    let mut sent = [Vec::new(), Vec::new()];
+    for (side, bytes) in recorded {
+        let (now, stamp) = (Duration::ZERO, Stamp::default());
+        session.input(now, stamp, *side, Input::Bytes(bytes), &mut breakpoint);
+        drain(session, &mut sent);
+    }
+    (breakpoint, sent)
+}
+
+fn drain(session: &mut dyn RelaySession, sent: &mut [Vec<u8>; 2]) {
+    for to in Side::BOTH {
+        while let Some(bytes) = session.poll_transmit(to) {
+            sent[to.other().index()].extend(bytes);
+        }
+    }
+}
+
+/// The toy's relay, and a conversation over TCP.
+fn toy_stream() -> (Box<dyn RelaySession>, Recorded) {
+    let mut all = all();
+    let toy = all.pop().unwrap();
+    let (recorded, _) = toy.conversations.iter().find(|(_, is_udp)| !is_udp).unwrap();
+    (toy.session(&Facts::default(), false), recorded.clone())
+}
+
+const CLIENT: usize = 0;
+
+#[test]
+fn held_messages_leave_in_order_when_they_are_released() {
+    let (mut session, recorded) = toy_stream();
+    let (mut breakpoint, mut sent) = hold_all(&mut *session, &recorded);
+    let wanted = joined(&recorded);
+    assert!(breakpoint.held.len() >= 3, "{:?}", breakpoint.held);
+    assert!(sent[CLIENT].len() < wanted[CLIENT].len());
+    assert_eq!(sent[1], wanted[1], "the other direction continues");
+    let before = sent.clone();
+    let (last, _) = breakpoint.held.pop().unwrap();
+    session.release(last, Decision::AsIs).unwrap();
+    session.resume(Stamp::default(), &mut breakpoint);
+    drain(&mut *session, &mut sent);
+    assert_eq!(sent, before, "earlier messages are still held");
+    for (id, _) in std::mem::take(&mut breakpoint.held) {
+        session.release(id, Decision::AsIs).unwrap();
+        assert!(session.release(id, Decision::AsIs).is_err());
+    }
+    session.resume(Stamp::default(), &mut breakpoint);
+    drain(&mut *session, &mut sent);
+    assert_eq!(sent, wanted);
+    assert_eq!(session.kept_bytes(Side::Client), 0);
+    assert_eq!(breakpoint.notes, Vec::<String>::new());
+}
+
+#[test]
+fn held_messages_can_be_replaced_and_dropped() {
+    let (mut session, recorded) = toy_stream();
+    let (mut breakpoint, mut sent) = hold_all(&mut *session, &recorded);
+    let held = std::mem::take(&mut breakpoint.held);
+    let (first, first_body) = &held[0];
+    let (second, second_body) = &held[1];
+    assert_ne!(first_body, second_body);
+    let empty: &[u8] = &[];
+    assert!(session.release(*first, Decision::instead(empty)).is_err(), "not a message");
+    session.release(*first, Decision::instead(second_body)).unwrap();
+    session.release(*second, Decision::Drop).unwrap();
+    held[2..].iter().for_each(|(id, _)| session.release(*id, Decision::AsIs).unwrap());
+    session.resume(Stamp::default(), &mut breakpoint);
+    drain(&mut *session, &mut sent);
+    // A second relay reads what left the first.
+    let (mut reader, _) = toy_stream();
+    let mut bodies = Vec::new();
+    let mut read = |item: &Item<'_>| {
+        assert!(item.note().is_none(), "{:?}", item.note());
+        if item.message().unwrap().is_message() {
+            bodies.push((item.from, item.body().to_vec()));
+        }
+        Decision::AsIs
+    };
+    for side in [Side::Server, Side::Client] {
+        let input = Input::Bytes(&sent[side.index()]);
+        reader.input(Duration::ZERO, Stamp::default(), side, input, &mut read);
+    }
+    let mut wanted: Vec<Vec<u8>> = held.into_iter().map(|(_, body)| body).collect();
+    wanted.remove(0);
+    let client = bodies.into_iter().filter(|(from, _)| *from == Side::Client);
+    assert_eq!(client.map(|(_, body)| body).collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn the_end_of_a_stream_waits_for_held_messages() {
+    let (mut session, recorded) = toy_stream();
+    let (mut breakpoint, mut sent) = hold_all(&mut *session, &recorded);
+    for side in Side::BOTH {
+        let (now, stamp) = (Duration::ZERO, Stamp::default());
+        session.input(now, stamp, side, Input::End, &mut breakpoint);
+    }
+    assert!(!session.is_closed() && session.kept_bytes(Side::Client) > 0);
+    for (id, _) in std::mem::take(&mut breakpoint.held) {
+        session.release(id, Decision::AsIs).unwrap();
+    }
+    session.resume(Stamp::default(), &mut breakpoint);
+    drain(&mut *session, &mut sent);
+    session.resume(Stamp::default(), &mut breakpoint);
+    assert!(session.is_closed());
+    assert_eq!(sent, joined(&recorded));
+}
+
+#[test]
+fn closing_drops_held_messages() {
+    let (mut session, recorded) = toy_stream();
+    let (mut breakpoint, _) = hold_all(&mut *session, &recorded);
+    session.close();
+    session.resume(Stamp::default(), &mut breakpoint);
+    for (id, _) in breakpoint.held {
+        assert!(session.release(id, Decision::AsIs).is_err());
+    }
+    assert!(session.is_closed());
 }
