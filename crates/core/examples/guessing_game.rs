@@ -30,10 +30,9 @@ record! {
 }
 
 messages! {
-    /// Messages from the server. In errors, the protocol is called "guess".
+    /// The messages that servers send on connections called "guess". A lifetime lets messages
+    /// borrow from the bytes that they are decoded from.
     pub enum ServerMessage<'a>: "guess", Server;
-    // Known message numbers without a known layout would be listed here.
-    reserved {}
 
     /// The answer to a guess.
     1 Answer {
@@ -59,14 +58,14 @@ fn encode(message: &ServerMessage<'_>) -> Result<Vec<u8>> {
     Ok(writer.into_bytes())
 }
 
-/// Decodes one frame to a tree of named values, and returns its length in bytes. If the error is
-/// "Incomplete", receive at least as many bytes as it asks for, then try again.
-fn decode(stream: &[u8]) -> Result<(Tree<'_>, usize)> {
+/// Decodes one frame to a message and a tree of its fields, and returns its length in bytes. If the
+/// error is "Incomplete", receive at least as many bytes as it asks for, then try again.
+fn decode(stream: &[u8]) -> Result<(ServerMessage<'_>, Tree<'_>, usize)> {
     let mut header = Reader::new(stream);
     let (number, length) = (header.u16("number")?, usize::from(header.u16("length")?));
     let mut reader = Reader::traced("message", header.take(length)?, Tree::new());
-    ServerMessage::decode_body(number.into(), &mut reader)?;
-    Ok((reader.finish(), 4 + length))
+    let message = ServerMessage::decode_body(number.into(), &mut reader)?;
+    Ok((message, reader.finish(), 4 + length))
 }
 
 fn main() -> Result<()> {
@@ -80,16 +79,16 @@ fn main() -> Result<()> {
 
     let mut rest = &stream[..];
     while !rest.is_empty() {
-        let (tree, length) = decode(rest)?;
+        let (message, tree, length) = decode(rest)?;
         let mut shown = String::new();
         text::write_tree(&tree, text::TextStyle { ranges: true, ..Default::default() }, &mut shown);
-        println!("{shown}");
+        println!("{}, {length} bytes:\n{shown}", message.name());
         rest = &rest[length..];
     }
 
     // Messages can also be built from JSON, with names instead of numbers.
     let fields = json::json!({"verdict": "Right", "score": {"player": 7, "guesses": 4}});
     let message = ServerMessage::from_json("Answer", &fields)?;
-    println!("{:02x?}", encode(&message)?);
+    println!("encoded from JSON: {:02x?}", encode(&message)?);
     Ok(())
 }

@@ -15,13 +15,11 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! | module | what it is |
 //! | module | contents |
+//! | --- | --- |
 //! | [`types`] | UUIDs, addresses, strings, results, Plasma's common types |
-//! | [`connect`] | what precedes all messages: connect packet, key exchange |
 //! | [`connect`] | the packets before all messages: connect packet, key exchange |
 //! | [`message`] | all messages, each declared once |
-//! | [`vault`] | the nodes of the vault |
 //! | [`vault`] | vault nodes |
 //! | [`net_message`] | the contents of `PropagateBuffer`, and patches for forwarding |
 //! | [`plasma_message`] | messages between game objects, inside net messages |
@@ -32,6 +30,9 @@
 //! | [`age`] | the state machine of an age on a game server |
 //! | [`connection`] | the connection state machine: client, server, observer, relay |
 //! | [`file`](mod@file) | age files, key files, encrypted files, manifests |
+//!
+//! The example `register` joins a client and a server over an encrypted connection, without sockets:
+//! `cargo run -p worldwire-uru --example register`.
 //!
 //! The facts come from the Uru community's protocol documentation and were checked against the
 //! H'uru client and the dirtsand, moulars and NAGUS servers. Guesses are marked `Unverified:`.
