@@ -1,6 +1,8 @@
-//! A protocol of one's own: declare the messages once, then read, show and write them.
+//! Defines the protocol of a guessing game, then encodes, decodes and prints its messages.
 //!
-//! Run it with `cargo run -p worldwire-core --example guessing_game`.
+//! Run it with `cargo run -p worldwire-core --example guessing_game`. Each message is declared once,
+//! with the macros of this crate. The declaration yields a Rust type, its encoding in bytes and in
+//! JSON, and the labels of printed fields.
 
 use worldwire_core::{Bytes32, Messages, Reader, Result, Tree, Writer, json, messages, text};
 use worldwire_core::{record, wire_enum};
@@ -18,7 +20,7 @@ wire_enum! {
 }
 
 record! {
-    /// A player and how many guesses that player has made.
+    /// A player's number of guesses.
     pub struct Score {
         /// The player's number.
         player "player": u32,
@@ -28,9 +30,9 @@ record! {
 }
 
 messages! {
-    /// Messages from the server.
+    /// The messages that servers send on connections called "guess". A lifetime lets messages
+    /// borrow from the bytes that they are decoded from.
     pub enum ServerMessage<'a>: "guess", Server;
-    reserved {}
 
     /// The answer to a guess.
     1 Answer {
@@ -45,7 +47,7 @@ messages! {
     }
 }
 
-/// A frame: the message number and the length of its body, both `u16`, then the body.
+/// Encodes a message in a frame: its number and the length of its body, both `u16`, then the body.
 fn encode(message: &ServerMessage<'_>) -> Result<Vec<u8>> {
     let mut writer = Writer::new();
     writer.u16(u16::try_from(message.number()).unwrap_or(u16::MAX));
@@ -56,14 +58,14 @@ fn encode(message: &ServerMessage<'_>) -> Result<Vec<u8>> {
     Ok(writer.into_bytes())
 }
 
-/// Reads one frame and returns its tree, and how many bytes it took. "Incomplete" is an error that
-/// says how many bytes are missing at least: receive more, and try again.
-fn read(stream: &[u8]) -> Result<(Tree<'_>, usize)> {
+/// Decodes one frame to a message and a tree of its fields, and returns its length in bytes. If the
+/// error is "Incomplete", receive at least as many bytes as it asks for, then try again.
+fn decode(stream: &[u8]) -> Result<(ServerMessage<'_>, Tree<'_>, usize)> {
     let mut header = Reader::new(stream);
     let (number, length) = (header.u16("number")?, usize::from(header.u16("length")?));
     let mut reader = Reader::traced("message", header.take(length)?, Tree::new());
-    ServerMessage::decode_body(number.into(), &mut reader)?;
-    Ok((reader.finish(), 4 + length))
+    let message = ServerMessage::decode_body(number.into(), &mut reader)?;
+    Ok((message, reader.finish(), 4 + length))
 }
 
 fn main() -> Result<()> {
@@ -71,22 +73,22 @@ fn main() -> Result<()> {
     let mut stream = encode(&Answer { verdict: Verdict::TooLow, score }.into())?;
     stream.extend(encode(&Chat { player: 7, line: Bytes32::new(&b"so close"[..]) }.into())?);
 
-    // Bytes arrive in any portions.
-    let error = read(&stream[..5]).unwrap_err();
+    // A stream may deliver half a message.
+    let error = decode(&stream[..5]).unwrap_err();
     println!("after 5 bytes: at least {} more are needed", error.needed().unwrap_or_default());
 
     let mut rest = &stream[..];
     while !rest.is_empty() {
-        let (tree, length) = read(rest)?;
+        let (message, tree, length) = decode(rest)?;
         let mut shown = String::new();
         text::write_tree(&tree, text::TextStyle { ranges: true, ..Default::default() }, &mut shown);
-        println!("{shown}");
+        println!("{}, {length} bytes:\n{shown}", message.name());
         rest = &rest[length..];
     }
 
-    // JSON is the way back to bytes, with names in place of numbers.
+    // Messages can also be built from JSON, with names instead of numbers.
     let fields = json::json!({"verdict": "Right", "score": {"player": 7, "guesses": 4}});
     let message = ServerMessage::from_json("Answer", &fields)?;
-    println!("{:02x?}", encode(&message)?);
+    println!("encoded from JSON: {:02x?}", encode(&message)?);
     Ok(())
 }

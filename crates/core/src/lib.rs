@@ -61,6 +61,9 @@
 //! | [`connection`] | the contract of every connection machine, and the parts they share |
 //! | [`sha0`] | a hash that two families need and no crate provides |
 //! | [`Sampler`] | generated values for tests, fuzzing and benchmarks |
+//!
+//! The example `guessing_game` defines a small protocol of its own:
+//! `cargo run -p worldwire-core --example guessing_game`.
 
 pub mod codegen;
 pub mod connection;

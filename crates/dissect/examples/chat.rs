@@ -1,6 +1,4 @@
-//! Prints the chat of a captured Uru session: `cargo run --example chat CAPTURE [KEYS]`.
-//!
-//! Encrypted captures need a key file. To try it:
+//! Prints the chat of a captured Uru session. The sample is encrypted, so it needs a key file:
 //!
 //! ```sh
 //! cargo run -p worldwire-dissect --example chat samples/uru-age.pcapng samples/uru-keys.toml
@@ -15,7 +13,7 @@ use worldwire_capture::{CaptureReader, Record};
 use worldwire_core::Limits;
 use worldwire_dissect::{Dissection, Item, Keys, Options, Scratch};
 
-/// Where a game message carries its chat.
+/// The path of the chat inside a `PropagateBuffer` message, as `worldwire dissect` prints it.
 const CHAT: &str = "fields.buffer.message.stream.payload";
 
 fn main() -> ExitCode {
@@ -51,6 +49,7 @@ fn print_chat(capture: &str, keys: Option<&str>) -> Result<(), Box<dyn Error>> {
             lines.clear();
         }
     }
+    // No more packets follow: decode the rest.
     dissection.end();
     dissection.run(&show, &mut lines, |_| ());
     print!("{lines}");
@@ -68,6 +67,6 @@ fn show(item: &Item<'_>, scratch: &mut Scratch, lines: &mut String) {
     if let (Some(user), Some(text)) = (field("user"), field("text")) {
         *lines += &format!("{} {} {user}: {text}\n", item.stamp.time, item.from);
     }
-    // The next item reuses the memory.
+    // The next tree reuses this one's memory.
     scratch.tree = tree.recycle();
 }

@@ -40,6 +40,8 @@
 //! | [`Definitions`] | layouts of messages, built in and from the user's files |
 //! | [`Keys`] | secrets that decrypt traffic |
 //! | [`Facts`] | facts that conversations share |
+//!
+//! The example `chat` prints the chat in a capture; its first lines say how to run it on a sample.
 
 mod codec;
 mod conversation;

@@ -37,7 +37,10 @@
 //! | [`codegen`] | typed Rust from definitions |
 //! | [`character`] | the fields of a character blob, readable without a type list |
 //! | [`client_args`] | the command line of the graphical client |
-//! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | hashes and numbers that represent text | |
+//! | [`string_id`], [`djb2_31`], [`property_hash`], [`Dictionary`] | hashes and numbers that represent text |
+//!
+//! The examples `login` (a client and a server without sockets) and `edit_object` (a game object in
+//! an archive) show more: `cargo run -p worldwire-ki --example login`.
 //!
 //! The facts come from the Kronos Grimoire and were checked against community servers and tools and
 //! against public captures. Guesses are marked `Unverified:`.

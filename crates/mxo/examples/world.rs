@@ -1,6 +1,11 @@
-//! A world for one client: joins a [`Connection`] with a [`Replicator`] over a UDP socket.
+//! Serves a world with a door to one client: joins a [`Connection`] with a [`Replicator`] over a UDP
+//! socket.
 //!
-//! `cargo run -p worldwire-mxo --example world`, then `worldwire client mxo 127.0.0.1:10000`.
+//! Run it with `cargo run -p worldwire-mxo --example world`. Then run a client in another terminal:
+//! `worldwire client mxo 127.0.0.1:10000`.
+//!
+//! The connection handles packets and acknowledgements. The replicator keeps the world, and works
+//! out what the client must be sent. The loop below passes each one's output to the other.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -15,16 +20,19 @@ use worldwire_mxo::message::{END, MPM_ID, Movement, Operation};
 use worldwire_mxo::replicator::{ClientId, Config, Replicator, Spawn};
 use worldwire_mxo::schema::Objects;
 
-/// The game object types of a door and of a player.
+/// The game object types of a door and a player.
 const DOOR: u16 = 415;
 const PLAYER: u16 = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let socket = UdpSocket::bind("127.0.0.1:10000")?;
+    println!("listening on {}", socket.local_addr()?);
+    // The world advances at least every 50 ms.
     socket.set_read_timeout(Some(Duration::from_millis(50)))?;
     let start = Instant::now();
     let config = ServerConfig::new(SystemTime::UNIX_EPOCH.elapsed()?);
-    // A real server gets the key from the margin server, and the seed from the operating system.
+    // The client has the same key. A real server gets both keys from the margin server, and the seed
+    // from the operating system.
     let key = SessionKey::new(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
     let mut connection = Connection::server(config, Session::new(1, key, &[7; 16]), Duration::ZERO);
 
@@ -41,12 +49,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         connection.timeout(start.elapsed());
         while let Some((event, sender)) = connection.poll() {
             match (event, client) {
-                // Anyone can send a hello with a forged address. An empty section asks for a sign
-                // of life: no world is sent before the client has acknowledged it.
+                // Anyone can send a hello with a forged address, so the client gets the world only
+                // after it has acknowledged a first, empty section.
                 (Event::News(News::Established), _) => {
                     sender.send_objects(&END.to_le_bytes(), None)?;
                 }
-                (Event::News(News::Delivered(_)), None) => client = Some(enter(&mut world)?),
+                (Event::News(News::Delivered(_)), None) => {
+                    println!("a client enters");
+                    client = Some(enter(&mut world)?);
+                }
                 (Event::News(News::Delivered(number) | News::Late(number)), Some(client)) => {
                     world.delivered(client, number.0)?;
                 }
@@ -59,13 +70,15 @@ fn main() -> Result<(), Box<dyn Error>> {
                         eprintln!("ignored: {error}");
                     }
                 }
+                (Event::Fault { error, .. }, _) => eprintln!("{error}"),
+                (Event::Closed(reason), _) => println!("{reason}"),
                 _ => {}
             }
         }
         world.tick(start.elapsed());
         if let Some(client) = client {
             while world.poll(client, &mut section)? {
-                // Unsent sections are polled again later.
+                // If the queue is full, the section is polled again later.
                 let Ok(number) = connection.sender().send_objects(&section[1..], None) else {
                     break;
                 };

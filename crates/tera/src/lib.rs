@@ -48,6 +48,9 @@
 //! | [`crypt`] | the cipher and its key exchange |
 //! | [`integrity`] | counter and checksum of client messages |
 //!
+//! The example `chat_printer` splits a stream into messages, decodes chat and encodes an answer:
+//! `cargo run -p worldwire-tera --example chat_printer`.
+//!
 //! The facts come from the community's definitions, and from running its parsers side by side.
 //! Guesses are marked `Unverified:`.
 

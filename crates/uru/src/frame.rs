@@ -63,6 +63,9 @@ const FILE_HEAD_BYTES: u32 = 8;
 macro_rules! services {
     ($($variant:ident: $service:ident, $side:ident, $at:ident::$part:ident::$messages:ident;)*) => {
         /// A message of any service and side.
+        ///
+        /// The struct of a message converts to the enum of its service and side, and that to this:
+        /// `ServerMessage::from(reply).into()`.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Message<'d> {$(
             #[doc = concat!(

@@ -11,7 +11,8 @@ use crate::schema::Definition;
 
 impl Packets {
     /// Encodes a message from JSON: `opcode` (a name or a number) with `fields`, and optionally
-    /// `version` to select a definition; or `opcode` with `payload`. If the fields include
+    /// `version` to select a definition; or `opcode` with `payload`. Missing fields are 0 or empty.
+    /// If the fields include
     /// `$integrity`, the message gets a header with those values, verbatim: computing a checksum
     /// needs the connection's seed. Otherwise messages on the build's integrity list get zeros, to
     /// be [filled in](crate::integrity); [`uncounted`](Self::uncounted) reports them. `length` is

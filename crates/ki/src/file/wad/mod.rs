@@ -22,6 +22,9 @@
 //! assert_eq!(archive.read(entry, &mut inflater)?, Some(&b"hello wizard"[..]));
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
+//!
+//! To replace a file, make a new archive: [`Archive::packed`] takes the other files as they are
+//! stored, and [`Plan`] lays them out again. The example `edit_object` does this.
 
 mod archive;
 mod build;

@@ -24,6 +24,9 @@ const MAX_SHOWN: usize = 200;
 /// Reads type lists and compiles them to [`Classes`]: JSON of versions 1 and 2, of Wizard101 and
 /// Pirate101, and the XML that a client writes itself. If several lists have a class, the last one
 /// wins.
+///
+/// In version 1, the keys of the JSON object are the names of classes. In version 2 it has
+/// `"version": 2` and `classes`, an object whose keys are hashes; each class has its `name`.
 #[derive(Debug, Default)]
 pub struct TypeLists {
     /// The classes in input order, with their lists; `None` if a later class replaced one.
