@@ -73,7 +73,7 @@ async fn an_operator_clears_the_states_of_an_age() {
     assert_eq!(unknown, Err("no age is called \"Gehn\"".to_owned()));
     let player = shard.vault.nodes_called("Yeesha").await.unwrap()[0].id;
     let no_age = clear(&shard, &player.to_string(), false).await;
-    assert_eq!(no_age, Err(format!("node {player} is a player (Yeesha), not an age")));
+    assert_eq!(no_age, Err(format!("{player} is a player (Yeesha), not an age")));
     let fern = FERN.to_string();
     let refused = clear(&shard, &fern, true).await;
     assert_eq!(refused, Err(format!("age {fern:?} is not empty: Yeesha is there")));

@@ -130,7 +130,7 @@ impl Packets {
             return Err(Error::value(wanted, found).hint(hint));
         };
         let wanted = format!("a definition that is valid at patch {patch}");
-        let found = format!("{}, deprecated", refused.join(", "));
+        let found = format!("only deprecated ones: {}", refused.join(", "));
         Err(Error::value(wanted, found))
     }
 

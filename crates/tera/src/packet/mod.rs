@@ -544,7 +544,7 @@ mod tests {
             (r#"{"opcode":"S_B","version":1,"fields":{}}"#, "S_B.1"),
         ] {
             let error = encode(message, Leniency::Strict).unwrap_err().to_string();
-            let wanted = format!("at patch 98, found {refused}, deprecated");
+            let wanted = format!("at patch 98, found only deprecated ones: {refused}");
             assert!(error.contains(&wanted), "{error}");
             assert!(encode(message, Leniency::Lenient).is_ok(), "{message}");
         }

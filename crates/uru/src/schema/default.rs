@@ -130,7 +130,7 @@ impl<'w> Element<'w> {
         let number = self.number(|text| text.parse().ok()).trunc() as i64;
         let clamped = number.clamp(min, max);
         if clamped != number {
-            self.report(|| format!("{number} is not in {min} to {max}; read as {clamped}"));
+            self.report(|| format!("{number} is outside {min} to {max}; read as {clamped}"));
         }
         clamped
     }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn irregular_defaults_are_reported() {
         let odd = |simple, words: &[&str]| of(simple, words).1.unwrap_or_default();
-        assert_eq!(odd(Type::Byte, &["300"]), "300 is not in 0 to 255; read as 255");
+        assert_eq!(odd(Type::Byte, &["300"]), "300 is outside 0 to 255; read as 255");
         assert_eq!(odd(Type::Int, &["abc"]), "abc is not a number; read as 0");
         assert_eq!(odd(Type::Rgb8, &["1", "2"]), "only 2 of the values are given; the rest are 0");
         assert_eq!(odd(Type::Rgb8, &["1", "2", "3", "4"]), "wanted 3 values, found 4");

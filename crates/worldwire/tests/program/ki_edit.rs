@@ -406,7 +406,7 @@ fn commands_take_archives() {
     bytes[at..at + 12].copy_from_slice(b"../Nyx12.xml");
     home.put("h.wad", bytes);
     let (_, err) = ends(&home.typed(&["op", "decode", "h.wad", "-o", "h/in"]), 1);
-    assert!(err.contains("h.wad/../Nyx12.xml: refused: wanted a path below"), "{err}");
+    assert!(err.contains("h.wad/../Nyx12.xml: refused: its name contains the part `..`"), "{err}");
     assert!(!home.at("h/Nyx12.xml.json").exists() && home.at("h/in/Pet.json").exists());
 }
 

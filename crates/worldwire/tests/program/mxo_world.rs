@@ -152,12 +152,11 @@ fn unusable_options_are_reported() {
     assert!(err.contains("scene.toml: start: coordinates must be at most 1000000, not"), "{err}");
     let odd = scene(folder.path(), "[[object]]\ngoobj = 9\nat = [0.0, 0.0, 0.0]\n");
     let err = fails(&[&odd]);
-    assert!(err.contains("scene.toml: object 1: goobj: wanted one whose class is known"), "{err}");
+    assert!(err.contains("scene.toml: object 1: goobj: the class of 9 is unknown"), "{err}");
     let walks =
         "[[object]]\ngoobj = 414\nat = [0.0, 0.0, 0.0]\npath = [[1.0, 0.0, 0.0]]\nspeed = 1.0\n";
     let err = fails(&[&scene(folder.path(), walks), "--listen", "127.0.0.1:0"]);
-    let wanted =
-        "scene.toml: object 1: path: wanted an object that walks, found one of class door364";
+    let wanted = "scene.toml: object 1: path: objects of class door364 cannot walk";
     assert!(err.contains(wanted), "{err}");
     let (code, _, err) =
         text(&worldwire(&["client", "mxo", "127.0.0.1:1", "--loss", "101"]).output().unwrap());

@@ -83,11 +83,11 @@ fn a_shard_starts_from_nothing_and_stops_when_asked() {
     let taken = other.local_addr().unwrap().to_string();
     for (option, value, wanted) in [
         ("--listen", &*taken, format!("cannot listen at {taken}: ")),
-        ("--listen", &*taken, "; --listen chooses another address".to_owned()),
+        ("--listen", &*taken, "; choose another address with --listen".to_owned()),
         (
             "--public-address",
             "a b",
-            "'a b' for '--public-address <HOST>': wanted an IPv4".to_owned(),
+            "'a b' for '--public-address <HOST>': must be an IPv4".to_owned(),
         ),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worldwire"));

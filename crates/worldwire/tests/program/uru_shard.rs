@@ -44,7 +44,7 @@ fn everything(folder: &Path) {
     done(&["account", "add", "ann@example.org", "--role", "admin"], "secret\n");
     let (code, out, err) = run(&["account", "add", "ANN@example.org"], "secret\n");
     assert_eq!((code, &*out), (1, ""));
-    assert!(err.ends_with(": account \"ANN@example.org\": exists already\n"), "{err}");
+    assert!(err.ends_with(": account \"ANN@example.org\" already exists\n"), "{err}");
     let (code, _, err) = run(&["account", "add", "bob"], "");
     let wanted = "worldwire: the password is empty; use --password-file, or the first line of \
                   standard input\n";

@@ -248,7 +248,7 @@ pub enum RequestError {
         nodes: Vec<Named>,
     },
     /// The number of a node that is not an age.
-    #[error("node {id} is {what}, not an age")]
+    #[error("{id} is {what}, not an age")]
     NotAnAge {
         /// The node.
         id: u32,
