@@ -15,17 +15,15 @@
 //! # Ok::<(), worldwire_core::Error>(())
 //! ```
 //!
-//! | module | what it is |
 //! | module | contents |
+//! | --- | --- |
 //! | [`types`] | UUIDs, addresses, strings, results, Plasma's common types |
-//! | [`connect`] | what precedes all messages: connect packet, key exchange |
 //! | [`connect`] | the packets before all messages: connect packet, key exchange |
 //! | [`message`] | all messages, each declared once |
-//! | [`vault`] | the nodes of the vault |
 //! | [`vault`] | vault nodes |
 //! | [`net_message`] | the contents of `PropagateBuffer`, and patches for forwarding |
 //! | [`plasma_message`] | messages between game objects, inside net messages |
-//! | [`walk`], [`safety`] | walking messages; what a server must not forward |
+//! | [`walk`], [`safety`] | traversing messages; detecting those that a server must not forward |
 //! | [`inflate`] | compressed data inside messages |
 //! | [`schema`] | SDL descriptors |
 //! | [`sdl`] | SDL states: encoding, and how updates change them |

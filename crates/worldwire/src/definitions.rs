@@ -39,7 +39,7 @@ pub(crate) fn load(data: &Data, common: &Common) -> Result<Definitions, Failure>
     Ok(definitions)
 }
 
-/// Reads definitions from files and folders, over what is built in.
+/// Reads definitions from files and directories, over what is built in.
 pub(crate) fn load_from(paths: &[PathBuf], common: &Common) -> Result<Definitions, Failure> {
     load_kind(paths, DEFINITIONS, common)
 }
@@ -55,7 +55,7 @@ pub(crate) fn load_kind(
     Ok(definitions)
 }
 
-/// Reads definitions from files and folders, over what is known.
+/// Reads definitions from files and directories, over what is known.
 pub(crate) fn add(
     definitions: &mut Definitions,
     paths: &[PathBuf],
@@ -84,7 +84,7 @@ fn add_kind(
         let has_lists = !of_path.is_empty();
         lists.extend(of_path);
         let files = files.into_iter().map(|file| (file.display().to_string(), file));
-        // Folders may hold anything, at any size; a file that is named is looked into.
+        // Directories may hold anything, at any size; a file that is named is looked into.
         let is_named = !path.is_dir();
         let files = files.filter(|(name, _)| is_named || definitions.may_be_in(name));
         let files = files.map(|(name, file)| read(&file).map(|bytes| (name, bytes)));

@@ -38,8 +38,8 @@ pub(crate) fn pool(threads: usize) -> Result<ThreadPool, Failure> {
 /// what it needs, and takes one load of work after the other.
 ///
 /// Large items go first, one by one, so that all threads end together. The others follow in their
-/// order, many at a time: neighbours have their data beside each other, and go to the same folder,
-/// where two threads would wait for each other.
+/// order, many at a time: neighbours have their data beside each other, and go to the same
+/// directory, where two threads would wait for each other.
 pub(crate) fn share<'i, T: Sync, N, R: Send>(
     pool: &ThreadPool,
     items: &'i [T],

@@ -1,4 +1,4 @@
-//! A folder that many files are written to.
+//! A directory that many files are written to.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,18 +8,18 @@ use std::sync::{PoisonError, RwLock};
 
 use super::{Failure, Stages, Taken, WholeFile, occupied, shown};
 
-/// A folder that many threads write files to atomically. Subfolders are created with their first
-/// file; the contents of new ones appear with [`Self::finish`].
+/// A directory that many threads write files to atomically. Subdirectories are created with their
+/// first file; the contents of new ones appear with [`Self::finish`].
 #[derive(Debug)]
 pub(crate) struct NewFolder {
     home: PathBuf,
     force: bool,
     stages: Stages,
-    /// The subfolders that exist.
+    /// The subdirectories that exist.
     made: RwLock<HashSet<PathBuf>>,
 }
 
-/// The folder that a thread wrote to last: neighbours mostly go to the same.
+/// The directory that a thread wrote to last: neighbours mostly go to the same.
 #[derive(Debug, Default)]
 pub(crate) struct LastFolder(Option<Known>);
 
@@ -33,7 +33,7 @@ struct Known {
 }
 
 impl LastFolder {
-    /// Writes a file in an existing folder, like [`WholeFile::store`].
+    /// Writes a file in an existing directory, like [`WholeFile::store`].
     pub(crate) fn store(
         &mut self,
         stages: &Stages,
@@ -64,7 +64,7 @@ impl LastFolder {
         #[cfg(target_os = "linux")]
         if let Some(open) = open {
             return match WholeFile::store_at(open, path, name, bytes, force) {
-                // Another run replaced this folder with its own.
+                // Another run replaced this directory with its own.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     WholeFile::store(path, bytes, force)
                 }
@@ -76,7 +76,7 @@ impl LastFolder {
 }
 
 impl NewFolder {
-    /// The folder of this path, which need not be there yet.
+    /// The directory of this path, which need not be there yet.
     pub(crate) fn new(home: &Path, force: bool) -> Self {
         let taken = if force { Taken::Replace } else { Taken::Refuse };
         let (home, stages) = (home.to_owned(), Stages::new(taken));
@@ -89,7 +89,7 @@ impl NewFolder {
         std::fs::symlink_metadata(place).is_ok_and(|about| !about.is_dir())
     }
 
-    /// Writes a file whose name is a path in the folder.
+    /// Writes a file whose name is a path in the directory.
     pub(crate) fn store(
         &self,
         last: &mut LastFolder,
@@ -112,7 +112,7 @@ impl NewFolder {
         self.stages.finish()
     }
 
-    /// Creates a subfolder. Below a link, it would be created at the link's target.
+    /// Creates a subdirectory. Below a link, it would be created at the link's target.
     fn make(&self, folder: &Path) -> Result<(), Failure> {
         if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
             return Ok(());

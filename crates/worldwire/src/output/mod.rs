@@ -53,7 +53,7 @@ pub(crate) fn occupied(path: &Path) -> String {
     format!("{}: already exists; use --force to overwrite it", shown(path))
 }
 
-/// The folder that a path is in.
+/// The directory that a path is in.
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     parent.unwrap_or_else(|| Path::new("."))

@@ -1,10 +1,10 @@
-//! New folders whose files get their names all at once.
+//! New directories whose files get their names all at once.
 //!
 //! Giving a file its name only when it is complete takes twice as long as simply writing it,
-//! because the system keeps track of files without names. Files in a folder that this run created
-//! are therefore written to another folder beside it, under their final names. At the end, that
-//! folder replaces the empty one. Until then the folder is empty, so its files are complete or
-//! absent, however the program ends.
+//! because the system keeps track of files without names. Files in a directory that this run
+//! created are therefore written to another directory beside it, under their final names. At the
+//! end, that directory replaces the empty one. Until then the directory is empty, so its files are
+//! complete or absent, however the program ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -15,14 +15,15 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use super::whole::{unfinished_folder, uninterrupted};
 use super::{Failure, reason, shown};
 
-/// The folders that a run made, and where that which goes into them is meanwhile.
+/// The directories that a run made, and where that which goes into them is meanwhile.
 #[derive(Debug, Default)]
 pub(crate) struct Stages {
     made: RwLock<HashMap<PathBuf, PathBuf>>,
     taken: Taken,
 }
 
-/// What becomes of a file whose name somebody else took meanwhile. Two files that are alike are one.
+/// What becomes of a file whose name somebody else took meanwhile. Two files that are alike are
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// It stays where it is, and that is an error.
@@ -34,12 +35,12 @@ pub(crate) enum Taken {
     Replace,
 }
 
-/// Where a folder will be whose files have no place yet.
+/// Where a directory will be whose files have no place yet.
 type Settling = (PathBuf, Taken);
 
-/// The folders with files that have no place yet, for when the program is interrupted.
+/// The directories with files that have no place yet, for when the program is interrupted.
 static STAGED: Mutex<BTreeMap<PathBuf, Settling>> = Mutex::new(BTreeMap::new());
-/// Limits how many folders with unplaced files are named.
+/// Limits how many directories with unplaced files are named.
 const MAX_NAMED: usize = 10;
 
 impl Stages {
@@ -48,8 +49,8 @@ impl Stages {
         Self { made: RwLock::default(), taken }
     }
 
-    /// Makes a folder whose parent is there. `false` if a link or a file has its place: a link may
-    /// lead elsewhere.
+    /// Makes a directory whose parent is there. `false` if a link or a file has its place: a link
+    /// may lead elsewhere.
     pub(crate) fn make(&self, folder: &Path) -> io::Result<bool> {
         let place = self.place(folder);
         match fs::create_dir(place.as_deref().unwrap_or(folder)) {
@@ -61,7 +62,7 @@ impl Stages {
         }
     }
 
-    /// Creates a folder and its parents. A link to a folder is accepted.
+    /// Creates a directory and its parents. A link to a directory is accepted.
     pub(crate) fn make_all(&self, folder: &Path) -> io::Result<()> {
         let mut missing: Vec<&Path> = folder
             .ancestors()
@@ -81,7 +82,7 @@ impl Stages {
         self.place(path).unwrap_or_else(|| path.to_owned())
     }
 
-    /// Where something is meanwhile, if it is inside a folder that was made.
+    /// Where something is meanwhile, if it is inside a directory that was made.
     pub(super) fn place(&self, path: &Path) -> Option<PathBuf> {
         let made = self.made.read().unwrap_or_else(PoisonError::into_inner);
         if made.is_empty() {
@@ -92,7 +93,7 @@ impl Stages {
         Some(stage.join(path.strip_prefix(folder).ok()?))
     }
 
-    /// What goes into this folder, which is empty, is to have another place meanwhile.
+    /// What goes into this directory, which is empty, is to have another place meanwhile.
     fn begin(&self, folder: &Path) -> io::Result<()> {
         uninterrupted(|| {
             let stage = unfinished_folder(super::parent(folder))?;
@@ -120,7 +121,7 @@ impl Stages {
         }
         if faults.len() > MAX_NAMED {
             let more = faults.split_off(MAX_NAMED).len();
-            faults.push(format!("and {more} more folders"));
+            faults.push(format!("and {more} more directories"));
         }
         if faults.is_empty() { Ok(()) } else { Err(Failure::Run(faults.join("\n"))) }
     }
@@ -146,7 +147,7 @@ pub(super) fn settle_all() -> bool {
     !staged.is_empty()
 }
 
-/// Puts a folder in the place of another one, which is empty; or what is in it, if somebody put
+/// Puts a directory in the place of another one, which is empty; or what is in it, if somebody put
 /// something there meanwhile.
 fn settle(stage: &Path, folder: &Path, taken: Taken) -> io::Result<()> {
     if fs::rename(stage, folder).is_ok() {
@@ -227,14 +228,14 @@ mod tests {
         let name = |entry: io::Result<fs::DirEntry>| {
             entry.expect("an entry").file_name().to_string_lossy().into_owned()
         };
-        let mut names: Vec<String> = fs::read_dir(folder).expect("a folder").map(name).collect();
+        let mut names: Vec<String> = fs::read_dir(folder).expect("a directory").map(name).collect();
         names.sort();
         names
     }
 
     #[test]
     fn a_new_folder_is_empty_until_all_is_in_it() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a").join("b");
         let stages = Stages::default();
         stages.make_all(&folder).expect("made");
@@ -251,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_others_put_there_stays() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a");
         let stages = Stages::default();
         assert!(stages.make(&folder).expect("made"));
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn what_others_put_there_may_be_replaced_or_kept() {
         for (taken, wanted) in [(Taken::Skip, "theirs"), (Taken::Replace, "ours")] {
-            let home = tempfile::tempdir().expect("a folder");
+            let home = tempfile::tempdir().expect("a directory");
             let folder = home.path().join("a");
             let stages = Stages::new(taken);
             assert!(stages.make(&folder).expect("made"));
@@ -289,7 +290,7 @@ mod tests {
 
     #[test]
     fn files_that_are_alike_are_one() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let stages = Stages::default();
         let long = "x".repeat(100_000);
         for (name, theirs) in [("a", long.clone()), ("b", long.clone() + "y"), ("c", String::new())]
@@ -303,13 +304,13 @@ mod tests {
         let lines: Vec<&str> = error.lines().collect();
         assert_eq!(lines.len(), 2, "{error}");
         assert!(lines[0].contains("/b: file exists") && lines[1].contains("/c: "), "{error}");
-        // The three folders, and the files that could not be placed.
+        // The three directories, and the files that could not be placed.
         assert_eq!(names(home.path()).len(), 5);
     }
 
     #[test]
     fn whoever_gives_up_leaves_what_is_whole() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let folder = home.path().join("a");
         let stages = Stages::default();
         stages.make_all(&folder).expect("made");
@@ -323,7 +324,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn links_and_files_are_in_the_way() {
-        let home = tempfile::tempdir().expect("a folder");
+        let home = tempfile::tempdir().expect("a directory");
         let stages = Stages::default();
         let [file, link] = ["file", "link"].map(|name| home.path().join(name));
         fs::write(&file, "").expect("written");

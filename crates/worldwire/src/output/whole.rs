@@ -18,12 +18,12 @@ pub(crate) enum WholeFile {
     /// It has no name at all, so nothing is left of it however the program ends.
     #[cfg(target_os = "linux")]
     Nameless(File, PathBuf),
-    /// On systems where files need names, it has another name in the same folder.
+    /// On systems where files need names, it has another name in the same directory.
     Temporary(File, TempPath, Listed),
 }
 
 impl WholeFile {
-    /// Starts a file that will be placed in a folder.
+    /// Starts a file that will be placed in a directory.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Ok(file) = nameless::create_in(folder) {
@@ -32,7 +32,8 @@ impl WholeFile {
         Self::temporary_in(folder)
     }
 
-    /// As [`Self::store`], into a folder that is open already, where the system has such handles.
+    /// As [`Self::store`], into a directory that is open already, where the system has such
+    /// handles.
     #[cfg(target_os = "linux")]
     pub(super) fn store_at(
         folder: &File,
@@ -52,8 +53,8 @@ impl WholeFile {
         nameless::link_at(&file, folder, Path::new(name))
     }
 
-    /// Writes a new file where nobody looks before all is written, in a folder that is open already
-    /// if the system has such handles.
+    /// Writes a new file where nobody looks before all is written, in a directory that is open
+    /// already if the system has such handles.
     pub(super) fn store_new(folder: Option<&File>, path: &Path, bytes: &[u8]) -> io::Result<()> {
         // Whoever interrupts the program does not wait for more than this.
         const AT_ONCE: usize = 16 << 20;
@@ -71,8 +72,8 @@ impl WholeFile {
         })
     }
 
-    /// Writes a file inside a folder that somebody chose. A link that has its name is not what was
-    /// chosen, so it is not followed, other than one that `-o` names.
+    /// Writes a file inside a directory that somebody chose. A link that has its name is not what
+    /// was chosen, so it is not followed, other than one that `-o` names.
     pub(crate) fn store(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut file = Self::create_in(folder.unwrap_or_else(|| Path::new(".")))?;
@@ -91,7 +92,7 @@ impl WholeFile {
         })
     }
 
-    /// Names the complete file, in the folder that it was created in. Without `force`, no other
+    /// Names the complete file, in the directory that it was created in. Without `force`, no other
     /// file is replaced; with it, the new file gets the old one's permissions.
     pub(crate) fn keep(self, path: &Path, force: bool) -> io::Result<()> {
         if force
@@ -171,7 +172,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// Makes a folder that has no right to a name yet.
+/// Makes a directory that has no right to a name yet.
 pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
     let mut builder = builder();
     #[cfg(unix)]
@@ -179,18 +180,18 @@ pub(super) fn unfinished_folder(parent: &Path) -> io::Result<PathBuf> {
     Ok(builder.tempdir_in(parent)?.keep())
 }
 
-/// Why a file or folder of this name is passed over, if it was never finished: a run that was killed
-/// left it behind.
+/// Why a file or directory of this name is passed over, if it was never finished: a run that was
+/// killed left it behind.
 pub(crate) fn unfinished(name: &OsStr, is_folder: bool) -> Option<&'static str> {
     let (start, end) = UNFINISHED_NAME;
     let rest = name.to_str()?.strip_prefix(start)?;
     rest.ends_with(end).then_some(match is_folder {
-        true => "is a folder left by an interrupted run; skipped",
+        true => "is a directory left by an interrupted run; skipped",
         false => "is an incomplete file left by an interrupted run; skipped",
     })
 }
 
-/// Files without names, and in open folders.
+/// Files without names, and in open directories.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::fs::File;
@@ -205,7 +206,7 @@ mod nameless {
         Ok(open(folder, flags(), Mode::from_raw_mode(0o666))?.into())
     }
 
-    /// The same in a folder that is open.
+    /// The same in a directory that is open.
     pub(super) fn create_at(folder: &File) -> io::Result<File> {
         Ok(openat(folder, ".", flags(), Mode::from_raw_mode(0o666))?.into())
     }
@@ -225,7 +226,7 @@ mod nameless {
         link_at(file, CWD, path)
     }
 
-    /// The same in a folder that is open.
+    /// The same in a directory that is open.
     pub(super) fn link_at(file: &File, folder: impl AsFd, name: &Path) -> io::Result<()> {
         match linkat(file, "", &folder, name, AtFlags::EMPTY_PATH) {
             // Before Linux 6.10 this is how users name their files.
@@ -291,9 +292,9 @@ mod tests {
     #[test]
     fn a_file_has_its_name_when_it_is_whole() {
         for create in [WholeFile::create_in, WholeFile::temporary_in] {
-            let folder = tempfile::tempdir().expect("a folder");
+            let folder = tempfile::tempdir().expect("a directory");
             let names = || -> Vec<_> {
-                let entries = fs::read_dir(folder.path()).expect("a folder");
+                let entries = fs::read_dir(folder.path()).expect("a directory");
                 let mut names: Vec<_> =
                     entries.map(|entry| entry.expect("an entry").file_name()).collect();
                 names.sort();
@@ -321,14 +322,14 @@ mod tests {
 
     #[test]
     fn a_temporary_file_is_listed_as_long_as_it_is_there() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let listed = || -> Vec<PathBuf> {
             let list = UNFINISHED.lock().expect("a list");
             list.iter().filter(|path| path.starts_with(folder.path())).cloned().collect()
         };
         let file = WholeFile::temporary_in(folder.path()).expect("a file");
         let there =
-            fs::read_dir(folder.path()).expect("a folder").map(|entry| entry.map(|it| it.path()));
+            fs::read_dir(folder.path()).expect("a directory").map(|entry| entry.map(|it| it.path()));
         assert_eq!(listed(), there.collect::<Result<Vec<_>, _>>().expect("entries"));
         file.keep(&folder.path().join("name"), false).expect("its name");
         assert!(listed().is_empty());
@@ -340,7 +341,7 @@ mod tests {
         use std::os::unix::fs::symlink;
 
         for create in [WholeFile::create_in, WholeFile::temporary_in] {
-            let folder = tempfile::tempdir().expect("a folder");
+            let folder = tempfile::tempdir().expect("a directory");
             let [far, link] = ["far", "link"].map(|name| folder.path().join(name));
             symlink(&far, &link).expect("a link");
             let file = create(folder.path()).expect("a file");

@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn every_finding_says_what_to_do() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let data = folder.path();
         let given = shell(data);
         let sealed = [Finding::UnlistedIntegrity { names: vec!["C_A".into()] }];

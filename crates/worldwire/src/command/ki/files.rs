@@ -68,7 +68,7 @@ fn load(path: &Path, common: &Common) -> Result<FileList, Failure> {
     Ok(list)
 }
 
-/// What a folder has of a file.
+/// What a directory has of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Current,

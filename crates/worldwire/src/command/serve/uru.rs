@@ -40,7 +40,7 @@ async fn serve(arguments: &ServeUru, common: &Common) -> Result<(), Failure> {
 
 /// What the options say.
 fn changes(arguments: &ServeUru) -> Result<impl FnOnce(&mut ShardConfig) + use<>, Failure> {
-    // The configuration's own paths are relative to the shard's folder, not to the present one.
+    // The configuration's own paths are relative to the shard's directory, not to the present one.
     let data = arguments
         .data
         .as_ref()

@@ -36,7 +36,7 @@ pub(super) fn run(
     };
     loop {
         changes.wait()?;
-        // A file can vanish between the list of a folder and the look into it: then it is read
+        // A file can vanish between the list of a directory and the look into it: then it is read
         // again with the next change, which is on its way.
         let mut texts = match folder::texts(paths, common) {
             Ok(texts) => texts,
@@ -103,7 +103,7 @@ fn tell(set: &Set, texts: &Texts, json: bool, common: &Common) -> Result<bool, F
     Ok(errors == 0)
 }
 
-/// What changes in some files and folders.
+/// What changes in some files and directories.
 struct Changes {
     _watcher: notify::RecommendedWatcher,
     events: mpsc::Receiver<notify::Result<notify::Event>>,
@@ -115,7 +115,7 @@ impl Changes {
         let failed = |error: notify::Error| Failure::Run(format!("--watch: {error}"));
         let mut watcher = notify::recommended_watcher(send).map_err(failed)?;
         for path in paths {
-            // Editors put a new file in the place of an old one: only its folder sees that.
+            // Editors put a new file in the place of an old one: only its directory sees that.
             let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
             let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or_else(|| std::path::Path::new("."));

@@ -1,4 +1,4 @@
-//! Definitions in files and folders.
+//! Definitions in files and directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ pub(super) fn read(file: &Path, common: &Common) -> Result<String, Failure> {
     text.ok_or(Failure::Input)
 }
 
-/// Whether the files of a folder are one set: several have definitions of the same names.
+/// Whether the files of a directory are one set: several have definitions of the same names.
 pub(crate) fn one_set(path: &Path, files: &[PathBuf]) -> Result<(), Failure> {
     let mut folders: BTreeMap<String, &Path> = BTreeMap::new();
     for file in files.iter().filter(|file| file.extension().is_some_and(|it| it == "def")) {

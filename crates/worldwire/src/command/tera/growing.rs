@@ -82,7 +82,7 @@ mod tests {
 
     /// A file of this content, opened, and with lines added.
     fn grown(content: &[u8], lines: &[&str]) -> Result<Vec<u8>, Failure> {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let file = folder.path().join("a.map");
         fs::write(&file, content).expect("it is written");
         GrowingMap::open(&file, &COMMON)?.add(lines.iter().copied())?;
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_somebody_wrote_in_the_meantime_stays() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().expect("a directory");
         let file = folder.path().join("a.map");
         let map = GrowingMap::open(&file, &COMMON).expect("a file that is missing has no names");
         fs::write(&file, "S_A = 5\n").expect("it is written");

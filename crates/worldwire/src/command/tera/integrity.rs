@@ -83,7 +83,7 @@ pub(super) fn run(
     if clean && unnamed.is_empty() { Ok(()) } else { Err(Failure::Input) }
 }
 
-/// The target; in a folder the file that the list is found in, which is called by the patch.
+/// The target; in a directory the file that the list is found in, which is called by the patch.
 fn in_folder<'d>(
     target: &Target,
     builds: impl Iterator<Item = &'d Diagnosis>,

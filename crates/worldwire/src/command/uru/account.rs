@@ -60,7 +60,7 @@ pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), F
     if shard.json { print_lines(&thrown_out) } else { Ok(()) }
 }
 
-/// Asks the shard in a folder, and reports refusals.
+/// Asks the shard in a directory, and reports refusals.
 pub(crate) fn ask(
     folder: &Path,
     request: Request,
@@ -72,7 +72,7 @@ pub(crate) fn ask(
     })
 }
 
-/// Asks the shard in a folder. The inner result is its answer.
+/// Asks the shard in a directory. The inner result is its answer.
 pub(crate) fn answer(
     folder: &Path,
     request: Request,

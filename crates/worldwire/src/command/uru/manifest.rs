@@ -178,7 +178,7 @@ fn load(file: &Path) -> Result<Manifest<'static>, Failure> {
     })
 }
 
-/// All files below a folder with their names from there, sorted. Links are not followed.
+/// All files below a directory with their names from there, sorted. Links are not followed.
 fn files_below(folder: &Path) -> Result<BTreeMap<String, PathBuf>, Failure> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];

@@ -105,7 +105,7 @@ fn wrong(problem: String) -> Failure {
     Failure::Run(printable(&problem))
 }
 
-/// The server's address: as given, or from the configuration in its folder.
+/// The server's address: as given, or from the configuration in its directory.
 fn place(server: &str) -> Result<(String, u16), Failure> {
     let folder = Path::new(server);
     if folder.is_dir() {

@@ -1,4 +1,4 @@
-//! Which shard: by the `server.ini` of a client, or by the shard's own folder.
+//! Which shard: by the `server.ini` of a client, or by the shard's own directory.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub(super) fn shard(arguments: &ClientUru) -> Result<Shard, Failure> {
     Ok(shard)
 }
 
-/// The lines that clients of the shard in a folder need.
+/// The lines that clients of the shard in a directory need.
 fn of_folder(folder: &Path) -> Result<String, Failure> {
     let file = folder.join(CONFIG);
     let text = input::read_text(&file)?;

@@ -29,7 +29,7 @@ pub(in crate::command::ki) struct Encoder<'e> {
     all: bool,
 }
 
-/// What a file in a folder is.
+/// What a file in a directory is.
 #[derive(Debug)]
 pub(in crate::command::ki) enum Found {
     /// No object as `decode` writes them.
@@ -103,9 +103,9 @@ impl<'e> Encoder<'e> {
         }
     }
 
-    /// What a file in a folder is: as it may be anything, only objects as `decode` writes them are
-    /// encoded, XML of other origin only if the command line says how. `name` is what the object is
-    /// called.
+    /// What a file in a directory is: as it may be anything, only objects as `decode` writes them
+    /// are encoded, XML of other origin only if the command line says how. `name` is what the
+    /// object is called.
     ///
     /// # Errors
     /// Those of [`Self::named`].
@@ -183,8 +183,8 @@ impl<'e> Encoder<'e> {
         Ok(is_unchanged.then(|| source.to_owned()))
     }
 
-    /// Whether two files hold the same object, however they are compressed and whatever the order of
-    /// its properties.
+    /// Whether two files hold the same object, however they are compressed and whatever the order
+    /// of its properties.
     pub(in crate::command::ki) fn is_same(&self, one: &[u8], other: &[u8]) -> bool {
         let Some(classes) = self.classes else { return false };
         if !one.starts_with(MAGIC) || !other.starts_with(MAGIC) {

@@ -1,4 +1,4 @@
-//! What a command is to work on: files, all files of folders, and all files of archives.
+//! What a command is to work on: files, all files of directories, and all files of archives.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,11 +16,11 @@ use crate::input::map::{self, Bytes};
 use crate::input::{self, title};
 use crate::output::{Failure, complain, shown};
 
-/// A file to read, and what its result is called below the output folder.
+/// A file to read, and what its result is called below the output directory.
 pub(crate) struct Input<'a> {
     place: Place<'a>,
     pub(crate) name: PathBuf,
-    /// It was found in a folder or an archive, so it is skipped if it is not an object.
+    /// It was found in a directory or an archive, so it is skipped if it is not an object.
     pub(crate) is_found: bool,
 }
 
@@ -142,9 +142,9 @@ enum Part {
     Entry(usize, String),
 }
 
-/// Calls `act` with all inputs of the paths: files, all files in folders and archives, single files
-/// in archives, and files that match patterns. Files that were found keep their path relative to
-/// the folder that was named.
+/// Calls `act` with all inputs of the paths: files, all files in directories and archives, single
+/// files in archives, and files that match patterns. Files that were found keep their path relative
+/// to the directory that was named.
 pub(crate) fn with<R>(
     paths: &[PathBuf],
     limits: &Limits,
@@ -271,7 +271,7 @@ pub(crate) fn matching(pattern: &Path) -> Result<Vec<PathBuf>, Failure> {
     let glob = GlobBuilder::new(&text).literal_separator(true).build();
     let glob = glob.map_err(|error| Failure::Run(error.to_string()))?.compile_matcher();
     let mut files = input::files(&fixed_part(pattern), &complain)?;
-    // `*.xml` is in this folder.
+    // `*.xml` is in this directory.
     files.retain(|found| {
         glob.is_match(found.strip_prefix(".").unwrap_or(found)) || glob.is_match(found)
     });
@@ -295,7 +295,8 @@ pub(crate) fn targets(
 ) -> Result<Vec<Target>, Failure> {
     let mut targets: Vec<Target> = inputs.iter().map(|it| Ok(Some(name(&it.name)))).collect();
     let mut taken: HashMap<PathBuf, usize> = HashMap::with_capacity(inputs.len());
-    // Names in folders are as this system has them; those in archives may not fit beside each other.
+    // Names in directories are as this system has them; those in archives may not fit beside each
+    // other.
     let mut spelled: HashMap<String, usize> = HashMap::new();
     for (index, input) in inputs.iter().enumerate() {
         let Some(Ok(Some(target))) = targets.get(index).cloned() else { continue };
@@ -368,7 +369,7 @@ fn fault(path: &Path, failure: Failure) -> String {
     }
 }
 
-/// The folder in front of the first part with a pattern in it.
+/// The directory in front of the first part with a pattern in it.
 fn fixed_part(pattern: &Path) -> PathBuf {
     let is_plain =
         |part: &Component<'_>| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);

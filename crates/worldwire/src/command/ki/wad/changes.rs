@@ -1,4 +1,4 @@
-//! What of the files of a folder is new to an archive.
+//! What of the files of a directory is new to an archive.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ impl Change {
 /// How objects begin that `extract --decode text` wrote.
 const SHOWN: &[u8] = b"magic: 42494e64";
 
-/// What a file of the folder is to the archive.
+/// What a file of the directory is to the archive.
 enum Verdict {
     Same,
     /// A new file with this name.
@@ -50,8 +50,8 @@ enum Verdict {
     Failed(String),
 }
 
-/// The files of a folder that the archive does not have, or has with other content. Objects in text
-/// become what they were before.
+/// The files of a directory that the archive does not have, or has with other content. Objects in
+/// text become what they were before.
 pub(super) fn new(
     archive: &Archive<'_>,
     files: BTreeMap<String, (PathBuf, u64)>,

@@ -68,7 +68,7 @@ pub(super) fn keep<'d>(
     Ok(removed)
 }
 
-/// All files below a folder with their sizes, by their names in the archive, but not the archive
+/// All files below a directory with their sizes, by their names in the archive, but not the archive
 /// that is made itself. Links are followed. Names that could not be extracted again are refused.
 pub(super) fn files(
     folder: &Path,
@@ -130,7 +130,7 @@ pub(super) fn add<'d>(
     Ok(())
 }
 
-/// The name in the archive of a file in a folder.
+/// The name in the archive of a file in a directory.
 fn name(
     folder: &Path,
     path: &Path,
@@ -145,7 +145,7 @@ fn name(
     Ok(name)
 }
 
-/// What something is that is neither a file nor a folder.
+/// What something is that is neither a file nor a directory.
 fn kind(kind: FileType) -> &'static str {
     #[cfg(unix)]
     {

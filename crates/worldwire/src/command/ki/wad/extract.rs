@@ -47,7 +47,7 @@ enum Fault {
     Exists(String),
     /// The system has no such name.
     Name(String),
-    /// Nothing can be: the disk is full, or the folder is read-only.
+    /// Nothing can be: the disk is full, or the directory is read-only.
     Output(String),
 }
 
@@ -352,7 +352,7 @@ fn is_of_name(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
 }
 
-/// Makes the folders of all files, and gives those that cannot be used.
+/// Makes the directories of all files, and gives those that cannot be used.
 fn make_folders<'n>(
     stages: &Stages,
     home: &Path,
@@ -384,7 +384,7 @@ fn make_folders<'n>(
     Ok(refused)
 }
 
-/// Makes the folder that everything goes to, and those around it.
+/// Makes the directory that everything goes to, and those around it.
 fn make_home(stages: &Stages, folder: &Path) -> Result<(), Failure> {
     match stages.make_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

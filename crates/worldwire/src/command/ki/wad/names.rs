@@ -1,4 +1,4 @@
-//! Checks which file names can coexist in a folder.
+//! Checks which file names can coexist in a directory.
 
 use std::borrow::Cow;
 use std::collections::hash_map::Entry;
@@ -24,7 +24,7 @@ pub(super) enum Fault<'a> {
     Twice,
     /// An earlier file has the name in another spelling, and some file systems have only one.
     Case(&'a str),
-    /// The name is that of a folder with another file in it.
+    /// The name is that of a directory with another file in it.
     Folder(&'a str),
 }
 
@@ -171,7 +171,7 @@ pub(super) fn check_new<'a>(
     Ok(())
 }
 
-/// All names that a folder has when files of these names are in it, without regard to case.
+/// All names that a directory has when files of these names are in it, without regard to case.
 pub(in crate::command::ki) fn taken<'a>(names: impl Iterator<Item = &'a str>) -> HashSet<String> {
     let mut taken = HashSet::new();
     for name in names {
