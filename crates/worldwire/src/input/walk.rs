@@ -1,4 +1,4 @@
-//! Directories, and all that is in them.
+//! Directories and their contents.
 
 use std::collections::HashSet;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::output::{Failure, reason, shown, unfinished};
 
-/// The most files and directories in a directory. Links may lead to the same directories over and
-/// over, along ever more ways, without any that leads back.
+/// The maximum number of entries below a directory. Links can reach the same directories along a
+/// growing number of paths without ever forming a loop.
 const MAX_FOUND: usize = 1 << 21;
-/// The most links to directories that are followed: to learn where one leads takes a while.
+/// The maximum number of links to directories that are followed, because resolving each takes time.
 const MAX_LINKS: usize = 1 << 14;
 
 /// A file, or all files in a directory and its subdirectories, sorted by name. Links are followed.
@@ -39,8 +39,8 @@ pub(crate) fn files(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBu
     Ok(files.into_iter().map(|(file, _)| file).collect())
 }
 
-/// Everything in a directory that is not a directory itself. Loops and leftovers of interrupted
-/// runs are skipped and reported.
+/// Everything in a directory except subdirectories. Loops and leftovers of interrupted runs are
+/// skipped and reported.
 pub(crate) fn all(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -56,24 +56,24 @@ fn found(path: &Path, tell: &dyn Fn(&str, &str)) -> Result<Vec<Found>, Failure> 
     Ok(files)
 }
 
-/// What is to be done next.
+/// A pending step of the walk.
 enum Step {
-    /// Look into a directory; the second path has no links in it.
+    /// List a directory; the second path has its links resolved.
     Enter(PathBuf, PathBuf),
-    /// All that is in this directory was seen.
+    /// Leave a directory that has been listed completely.
     Leave(PathBuf),
 }
 
-/// What is in a directory, and whether it is a regular file and no link.
+/// An entry of a directory, and whether it is a regular file rather than a link.
 type Found = (PathBuf, bool);
-/// What is passed over, and why.
+/// A skipped entry, and why.
 type Passed = (PathBuf, String);
 
 fn walk(path: &Path, most: usize) -> Result<(Vec<Found>, Vec<Passed>), Failure> {
     let real = |path: &Path| fs::canonicalize(path).map_err(|error| Failure::io(path, &error));
     let (mut files, mut passed) = (Vec::new(), Vec::new());
     let (mut count, mut links) = (0, 0);
-    // The directories that the one at hand is in.
+    // The parents of the current directory.
     let mut above = HashSet::new();
     let mut steps = vec![Step::Enter(path.to_owned(), real(path)?)];
     while let Some(step) = steps.pop() {
@@ -167,7 +167,7 @@ mod tests {
         {
             symlink(to, home.join(link)).expect("a link");
         }
-        // No loop: another way to the same directory.
+        // Not a loop: another path to the same directory.
         symlink("../a/b", home.join("r/c/again")).expect("a link");
         let (files, loops) = walk(&home.join("r"), 100).expect("files");
         assert_eq!(below(&home, &paths(&files)), ["r/a/b/file", "r/c/again/file"]);

@@ -1,4 +1,4 @@
-//! A directory that many files are written to.
+//! Writing many files to one directory.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,16 +19,16 @@ pub(crate) struct NewFolder {
     made: RwLock<HashSet<PathBuf>>,
 }
 
-/// The directory that a thread wrote to last: neighbours mostly go to the same.
+/// The directory that a thread wrote to last; consecutive files usually share one.
 #[derive(Debug, Default)]
 pub(crate) struct LastFolder(Option<Known>);
 
 #[derive(Debug)]
 struct Known {
     folder: PathBuf,
-    /// Where it is meanwhile, if this run made it.
+    /// Its temporary location, if this run created it.
     place: Option<PathBuf>,
-    /// It is open, where the system has such handles.
+    /// An open handle, on systems that have such handles.
     open: Option<File>,
 }
 
@@ -76,14 +76,14 @@ impl LastFolder {
 }
 
 impl NewFolder {
-    /// The directory of this path, which need not be there yet.
+    /// The directory at this path, which need not exist yet.
     pub(crate) fn new(home: &Path, force: bool) -> Self {
         let taken = if force { Taken::Replace } else { Taken::Refuse };
         let (home, stages) = (home.to_owned(), Stages::new(taken));
         Self { home, force, stages, made: RwLock::default() }
     }
 
-    /// Whether there is a file, or a link, of this name.
+    /// Whether a file or link with this name exists.
     pub(crate) fn has(&self, name: &Path) -> bool {
         let place = self.stages.at(&self.home.join(name));
         std::fs::symlink_metadata(place).is_ok_and(|about| !about.is_dir())
@@ -107,7 +107,7 @@ impl NewFolder {
         })
     }
 
-    /// What was written appears.
+    /// Moves everything written to its final location.
     pub(crate) fn finish(&self) -> Result<(), Failure> {
         self.stages.finish()
     }
@@ -117,7 +117,8 @@ impl NewFolder {
         if self.made.read().unwrap_or_else(PoisonError::into_inner).contains(folder) {
             return Ok(());
         }
-        // One at a time: another thread could take what this one makes for another's.
+        // One at a time: otherwise a thread could mistake this thread's directory for a foreign
+        // one.
         let mut made = self.made.write().unwrap_or_else(PoisonError::into_inner);
         self.stages.make_all(&self.home).map_err(|error| Failure::io(&self.home, &error))?;
         let mut path = self.home.clone();
