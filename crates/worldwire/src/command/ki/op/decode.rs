@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &KiOpDecode, common: &Common) -> Result<(), Failure
         choices: &choices,
         form: arguments.to,
         ranges: arguments.bytes,
-        // String codes are visible only in text output.
+        // String codes are located in text without colours.
         colour: arguments.lang.is_empty() && common.colour(Some(&arguments.target)),
         quiet: common.quiet,
         limits: Limits { values_per_byte: arguments.values_per_byte, ..Limits::DEFAULT },

@@ -66,7 +66,7 @@ impl Input<'_> {
 
     /// The amount of work, as far as it is known without reading the file.
     pub(crate) fn size(&self) -> u64 {
-        /// Small, so that a thread takes many at a time.
+        /// The assumed size of a file, so that a thread takes many at a time.
         const OF_A_FILE: u64 = 4 << 10;
         match &self.place {
             Place::File(_) => OF_A_FILE,
