@@ -47,7 +47,7 @@ pub(crate) fn run(command: &UruAccount, common: &Common) -> Result<(), Failure> 
     }
 }
 
-/// Throws out a player, or who is logged in to an account.
+/// Kicks a player, or every player logged in to an account.
 pub(crate) fn kick(who: &str, shard: &UruShard, common: &Common) -> Result<(), Failure> {
     let thrown_out = ask(&shard.shard, Request::Kick { who: who.to_owned() }, Vec::new())?;
     for one in &thrown_out {
@@ -103,7 +103,7 @@ pub(crate) fn print_lines(values: &[Json]) -> Result<(), Failure> {
     print(&out)
 }
 
-/// Makes an account or changes its password.
+/// Creates an account or changes its password.
 fn set(
     name: &str,
     done: &str,
